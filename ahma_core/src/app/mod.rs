@@ -1,0 +1,1 @@
+//! The edge: command line, settings, logging, start and stop.

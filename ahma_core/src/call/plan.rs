@@ -1,0 +1,81 @@
+//! What a call will run: data only, fully checked, nothing started yet.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use crate::observe::StreamRules;
+
+/// Everything the engine needs to know to run one call.
+#[derive(Debug, Clone)]
+pub struct CommandPlan {
+    /// The tool's name as the client knows it.
+    pub tool: String,
+    /// What is run.
+    pub work: Work,
+    /// Whether the caller waits for the end.
+    pub mode: ExecutionMode,
+    /// After this long the work is stopped and its Outcome is `timed_out`.
+    pub timeout: Duration,
+    /// Absolute; inside the scope as far as the text of the path tells. The kernel is the wall.
+    pub directory: PathBuf,
+}
+
+/// One command, or several in order.
+#[derive(Debug, Clone)]
+pub enum Work {
+    Command(Command),
+    Sequence(Sequence),
+}
+
+/// One process to start.
+#[derive(Debug, Clone)]
+pub struct Command {
+    pub program: Program,
+    /// Set on top of the sandbox's own allow-list.
+    pub environment: BTreeMap<String, String>,
+    /// Exit codes that are not failures; always holds 0.
+    pub success_codes: Vec<i32>,
+    /// How output becomes progress and findings; none means only lines are shown.
+    pub stream: Option<Arc<StreamRules>>,
+    /// Shown to the caller after a success.
+    pub success_hint: Option<String>,
+}
+
+/// How a process is described.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// Executed as it is, one element per argument, no word splitting.
+    Argv(Vec<String>),
+    /// Text for the shell; only `sandboxed_shell` makes this.
+    Script(String),
+}
+
+/// Steps that run strictly in order; the first failure ends the sequence.
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    pub steps: Vec<SequenceStep>,
+    pub delay: Duration,
+}
+
+/// One step, planned before the first step runs.
+#[derive(Debug, Clone)]
+pub struct SequenceStep {
+    /// `tool` or `tool subcommand`, as the tool file names it.
+    pub label: String,
+    pub description: Option<String>,
+    pub command: Command,
+    pub skip: Option<SkipCondition>,
+}
+
+/// When a step is left out; paths are absolute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SkipCondition {
+    FileExists(PathBuf),
+    FileMissing(PathBuf),
+}
+
+/// Whether a call waits for its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExecutionMode {
+    Synchronous,
+    Asynchronous,
+}

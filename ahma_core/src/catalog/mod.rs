@@ -1,0 +1,1 @@
+//! The tools that are offered: names, descriptions, input schemas.

@@ -1,0 +1,1 @@
+//! Operations: one run of one plan, from queued to its one Outcome.

@@ -1,0 +1,1 @@
+//! The wall: what a command may read, write, run and reach, and how the kernel is told.

@@ -1,0 +1,1 @@
+//! Warm shells: confined, started before they are needed, each used once.

@@ -1,0 +1,1 @@
+//! The tools directory: loading, reloading and availability.

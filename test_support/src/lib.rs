@@ -1,0 +1,19 @@
+//! What the tests of several crates share.
+
+use std::time::{Duration, Instant};
+
+/// How long a test waits for something that must happen. Generous, because the machine may be busy.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Polls `condition` until it gives a value; panics after [`PATIENCE`] saying what never happened.
+#[track_caller]
+pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "gave up waiting for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
