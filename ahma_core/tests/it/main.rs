@@ -1,0 +1,3 @@
+//! Integration tests of `ahma_core`.
+
+mod streams;
