@@ -3,3 +3,4 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "a failed test is a panic")]
 
 mod processes;
+mod streams;
