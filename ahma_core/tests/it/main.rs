@@ -7,5 +7,6 @@
     reason = "a failed test is a panic"
 )]
 
+mod layers;
 mod processes;
 mod streams;
