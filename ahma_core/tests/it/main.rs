@@ -1,3 +1,4 @@
 //! The integration tests of `ahma_core`: real programs, real kernel.
 
 mod processes;
+mod streams;
