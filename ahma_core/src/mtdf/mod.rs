@@ -24,6 +24,9 @@ mod tool;
 mod validate;
 mod value;
 
+#[cfg(test)]
+mod mtdf_tests;
+
 pub use accept::ArgumentProblem;
 pub(crate) use accept::{accept, shell_command};
 pub use check::{Checked, check_file};

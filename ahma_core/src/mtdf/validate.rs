@@ -381,11 +381,9 @@ impl Validation {
     }
 
     fn leaf(&mut self, description: String, pointer: &str, level: Inherited, action: Action) {
-        // Without a subcommand the name stands in the root, and so do its mistakes.
-        let name_pointer = if pointer.is_empty() {
-            String::new()
-        } else {
-            child(pointer, "name")
+        let name_pointer = match pointer {
+            "" => self.prefix_pointer.clone(),
+            pointer => child(pointer, "name"),
         };
         let name = level.name;
         if name.len() > MAX_NAME_LENGTH {
