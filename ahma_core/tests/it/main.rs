@@ -3,7 +3,8 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on should panic"
+    clippy::print_stderr,
+    reason = "a failed test is a panic"
 )]
 
 mod layers;
