@@ -190,6 +190,30 @@ fn every_mistake_of_a_call_is_listed() {
 }
 
 #[test]
+fn what_is_required_must_be_there() {
+    let tool = json!({
+        "name": "t", "description": "T.", "command": "t",
+        "options": [{ "name": "text", "type": "string", "alias": "x", "required": true }],
+        "positional_args": [{ "name": "files", "type": "array", "required": true }],
+    });
+    let missing = ["`text` is required", "`files` is required"];
+    check_refused(tool.clone(), "t", json!({}), &missing);
+    check_refused(
+        tool.clone(),
+        "t",
+        json!({ "text": null, "files": null }),
+        &missing,
+    );
+    check_refused(
+        tool.clone(),
+        "t",
+        json!({ "x": "", "files": [] }),
+        &["`files` must not be empty"],
+    );
+    check(tool, "t", json!({ "x": "", "files": [""] }), &["t", "-x", "", ""]);
+}
+
+#[test]
 fn values_that_no_program_could_receive_are_refused() {
     check_refused(
         demo(),

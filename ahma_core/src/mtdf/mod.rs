@@ -12,7 +12,9 @@
 mod accept;
 mod check;
 mod file;
+mod inherit;
 mod locate;
+mod name;
 mod nearest;
 mod parameter;
 mod problem;
