@@ -1,4 +1,9 @@
 //! The integration tests of `ahma_core`: real programs, real kernel.
 
+mod endings;
+mod engine;
+mod operations;
+mod output;
 mod processes;
+mod sequences;
 mod streams;
