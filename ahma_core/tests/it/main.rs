@@ -1,6 +1,10 @@
 //! The integration tests of `ahma_core`: real programs, real kernel.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a failed setup is a failure")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "in a test, a failed setup is a failure"
+)]
 
 mod layers;
 mod processes;
