@@ -3,7 +3,8 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "in a test, a failed setup is a failure"
+    clippy::print_stderr,
+    reason = "a failed test is a panic"
 )]
 
 mod layers;

@@ -1,0 +1,115 @@
+//! What the output of an operation told about its work: progress, phase, findings.
+
+use serde::Serialize;
+
+use crate::{
+    call::{Command, CommandPlan, Work},
+    observe::{Finding, FindingLog, Progress, SeverityCounts, StreamEvent},
+};
+
+use super::StepPosition;
+
+/// A stretch of the findings of an operation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FindingPage {
+    /// Index of the first one.
+    pub from: usize,
+    pub findings: Vec<Finding>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<usize>,
+    /// How many are kept.
+    pub kept: usize,
+    /// How many there were.
+    pub total: u64,
+}
+
+/// Everything seen so far.
+#[derive(Debug, Clone)]
+pub(super) struct Sight {
+    pub(super) progress: Progress,
+    pub(super) step: Option<StepPosition>,
+    findings: FindingLog,
+}
+
+impl Sight {
+    /// Keeps as many findings as the most generous rules of the plan allow.
+    pub(super) fn of(plan: &CommandPlan) -> Self {
+        let max_findings =
+            |command: &Command| command.stream.as_ref().map_or(0, |rules| rules.max_findings());
+        let max_findings = match &plan.work {
+            Work::Command(command) => max_findings(command),
+            Work::Sequence(sequence) => sequence
+                .steps
+                .iter()
+                .map(|step| max_findings(&step.command))
+                .max()
+                .unwrap_or(0),
+        };
+        Self::new(max_findings)
+    }
+
+    pub(super) fn take(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Progress(progress) => self.advance(progress),
+            StreamEvent::Finding(_) | StreamEvent::FindingsOmitted(_) => self.findings.record(&event),
+        }
+    }
+
+    pub(super) fn counts(&self) -> SeverityCounts {
+        self.findings.counts()
+    }
+
+    /// A step of a sequence begins.
+    pub(super) fn enter_step(&mut self, step: StepPosition) {
+        self.progress.phase = None;
+        self.progress.eta_seconds = None;
+        self.raise(whole_percent(&step, 0.0));
+        self.step = Some(step);
+    }
+
+    pub(super) fn page(&self, from: usize, max: usize) -> FindingPage {
+        let page = self.findings.page(from, max);
+        FindingPage {
+            from: page.from,
+            findings: page.findings.to_vec(),
+            next: page.next,
+            kept: page.kept,
+            total: page.total,
+        }
+    }
+
+    fn new(max_findings: usize) -> Self {
+        Self {
+            progress: Progress::default(),
+            step: None,
+            findings: FindingLog::new(max_findings),
+        }
+    }
+
+    fn advance(&mut self, progress: Progress) {
+        if let Some(percent) = progress.percent {
+            match &self.step {
+                Some(step) => self.raise(whole_percent(step, percent)),
+                None => self.raise(percent),
+            }
+        }
+        self.progress = Progress {
+            percent: self.progress.percent,
+            ..progress
+        };
+    }
+
+    fn raise(&mut self, percent: f64) {
+        let percent = percent.clamp(0.0, 100.0);
+        self.progress.percent = Some(self.progress.percent.map_or(percent, |shown| shown.max(percent)));
+    }
+}
+
+/// A step's percent as a share of its sequence, all steps weighing the same.
+fn whole_percent(step: &StepPosition, percent: f64) -> f64 {
+    ((step.number - 1) as f64 * 100.0 + percent.clamp(0.0, 100.0)) / step.of as f64
+}
+
+#[cfg(test)]
+#[path = "sight_tests.rs"]
+mod tests;
