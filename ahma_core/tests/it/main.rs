@@ -7,6 +7,11 @@
     reason = "a failed test is a panic"
 )]
 
+mod endings;
+mod engine;
 mod layers;
+mod operations;
+mod output;
 mod processes;
+mod sequences;
 mod streams;
