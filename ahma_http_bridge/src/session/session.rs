@@ -249,7 +249,7 @@ impl Session {
     pub(crate) async fn answered(&self, envelope: &Envelope<'_>) {
         let Kind::Response { id, error_code } = &envelope.kind else { return };
         if id.get() == ROOTS_ID {
-            let result = envelope.raw_params().filter(|_| error_code.is_none());
+            let result = envelope.result().filter(|_| error_code.is_none());
             self.roots_answered(result).await;
         } else if self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(id.get())
             && let Some(child) = self.running()
