@@ -151,7 +151,7 @@ async fn a_cut_wire_loses_and_doubles_nothing_where_the_protocol_can_resume() {
     let never = CancellationToken::new();
     let call = servers.call(
         "r",
-        call_of("count", serde_json::json!({"to": 400, "pause_ms": 20})),
+        call_of("count", serde_json::json!({"to": 100, "pause_ms": 20})),
         Some(sink),
         &never,
     );
@@ -171,7 +171,7 @@ async fn a_cut_wire_loses_and_doubles_nothing_where_the_protocol_can_resume() {
         .await
         .unwrap();
     answer.unwrap();
-    assert_eq!(seen, (1..=400).map(f64::from).collect::<Vec<_>>());
+    assert_eq!(seen, (1..=100).map(f64::from).collect::<Vec<_>>());
     assert_eq!(shared.calls.load(Ordering::SeqCst), 1);
     servers.shutdown().await;
 }
