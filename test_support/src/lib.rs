@@ -1,6 +1,10 @@
 //! What the tests of several crates share.
 
+mod server;
+
 use std::time::{Duration, Instant};
+
+pub use server::{Era, Server, ServerOptions, write_tool};
 
 /// How long a test waits for something that must happen. Generous, because the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,1 +1,19 @@
 //! The edge: command line, settings, logging, start and stop.
+//!
+//! Everything the outside says (flags, environment, working directory) is read here once and becomes [`Settings`];
+//! no other layer looks at any of it. Nothing here knows how a tool is called or a command is run.
+
+mod args;
+mod exit;
+mod logging;
+mod run;
+mod settings;
+mod signals;
+mod streams;
+mod value;
+
+pub use exit::{Exit, Failure};
+pub use run::main;
+pub use settings::{
+    ExecutionSettings, Format, LogSettings, Mode, NetworkChoice, SandboxSettings, Settings, Tier, Toolchains,
+};

@@ -1,1 +1,3 @@
 //! The MCP server; the only module that knows rmcp.
+
+mod wire;
