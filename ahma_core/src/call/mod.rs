@@ -1,5 +1,22 @@
 //! From a call's arguments to the plan of what will run.
+//!
+//! [`plan`] decides everything and does nothing: no file is opened, no process started. It lists every mistake of a
+//! call, not just the first, and no argument can become more than one element of the command line.
 
+mod arguments;
+mod error;
+mod meta;
+mod paths;
 mod plan;
+mod planner;
 
-pub use plan::{Command, CommandPlan, ExecutionMode, Program, Sequence, SequenceStep, SkipCondition, Work};
+#[cfg(test)]
+mod call_tests;
+
+pub use error::CallError;
+pub use plan::{
+    ArgumentFile, Command, CommandPlan, ExecutionMode, Program, Sequence, SequenceStep, SkipCondition, Work,
+};
+pub use planner::{PlanSettings, ToolCall, plan};
+
+pub use crate::mtdf::ArgumentProblem;

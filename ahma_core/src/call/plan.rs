@@ -30,6 +30,8 @@ pub enum Work {
 #[derive(Debug, Clone)]
 pub struct Command {
     pub program: Program,
+    /// Arguments that the program reads from a file; written before it starts, removed when it has ended.
+    pub files: Vec<ArgumentFile>,
     /// Set on top of the sandbox's own allow-list.
     pub environment: BTreeMap<String, String>,
     /// Exit codes that are not failures; always holds 0.
@@ -38,6 +40,14 @@ pub struct Command {
     pub stream: Option<Arc<StreamRules>>,
     /// Shown to the caller after a success.
     pub success_hint: Option<String>,
+}
+
+/// A value that is passed as a file: the engine writes `contents` to a private temporary file and puts the path of
+/// that file in place of `argv[index]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentFile {
+    pub index: usize,
+    pub contents: String,
 }
 
 /// How a process is described.

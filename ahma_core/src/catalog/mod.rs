@@ -1,1 +1,14 @@
 //! The tools that are offered: names, descriptions, input schemas.
+//!
+//! Built from valid tool files and never changed afterwards; a reload builds a new one.
+//! Knows no protocol: the `mcp` layer turns a [`Tool`] into what goes over the wire.
+
+mod build;
+mod input_schema;
+mod tool;
+
+#[cfg(test)]
+mod catalog_tests;
+
+pub use input_schema::meta_properties;
+pub use tool::{Catalog, CatalogSettings, Tool};

@@ -1,0 +1,193 @@
+//! From checked arguments to the elements of a command line.
+//!
+//! One value is one element, whatever it contains. Nothing is quoted or split here, and a value cannot turn into an
+//! option: what begins with a dash is attached to its flag, guarded by `--`, or refused.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::{
+    paths,
+    plan::{ArgumentFile, Command, Program},
+    planner::PlanSettings,
+};
+use crate::mtdf::{ArgumentProblem, CommandTemplate, Dash, Form, Leaf, Parameter, Slot, ValueType, accept};
+
+/// Linux refuses to start a program with a longer argument (32 pages, with the final NUL).
+const MAX_ARGUMENT_BYTES: usize = 32 * 4096 - 1;
+
+/// The separator between options and everything else.
+const END_OF_OPTIONS: &str = "--";
+
+/// The command that the template makes of the arguments, or everything that is wrong with them.
+pub(super) fn command(
+    leaf: &Leaf,
+    template: &CommandTemplate,
+    arguments: &Map<String, Value>,
+    settings: &PlanSettings,
+    directory: &Path,
+) -> Result<Command, Vec<ArgumentProblem>> {
+    let values = accept(leaf.parameters(), arguments)?;
+    let mut line = Line {
+        template,
+        settings,
+        directory,
+        argv: Vec::new(),
+        files: Vec::new(),
+        problems: Vec::new(),
+    };
+    let mut values = values.into_iter();
+    let mut missing: Option<&str> = None;
+    for slot in &template.slots {
+        match slot {
+            Slot::Word(word) => line.argv.push(word.clone()),
+            Slot::StreamArguments => line.stream_arguments(),
+            Slot::Parameter(parameter) => {
+                // `accept` gives one value for each parameter, in the order of the slots.
+                let value = values.next().flatten();
+                match (value, &parameter.form) {
+                    (Some(value), form) => {
+                        if let (Form::Positional(Dash::Guarded | Dash::Verbatim), Some(earlier)) =
+                            (form, missing)
+                        {
+                            let message =
+                                format!("comes after `{earlier}`, so `{earlier}` must be given as well");
+                            line.refuse(parameter, message);
+                        }
+                        line.parameter(parameter, value);
+                    }
+                    (None, Form::Positional(Dash::Guarded | Dash::Verbatim)) => {
+                        missing = Some(&parameter.name)
+                    }
+                    (None, _) => {}
+                }
+            }
+        }
+    }
+    line.finish()
+}
+
+/// A command line that is being written.
+struct Line<'a> {
+    template: &'a CommandTemplate,
+    settings: &'a PlanSettings,
+    directory: &'a Path,
+    argv: Vec<String>,
+    files: Vec<ArgumentFile>,
+    problems: Vec<ArgumentProblem>,
+}
+
+impl Line<'_> {
+    fn refuse(&mut self, parameter: &Parameter, message: impl Into<String>) {
+        self.problems.push(ArgumentProblem::new(&parameter.name, message));
+    }
+
+    fn parameter(&mut self, parameter: &Parameter, value: &Value) {
+        if let Value::Bool(set) = value {
+            if let (true, Form::Flag(flag)) = (set, &parameter.form) {
+                self.argv.push(flag.clone());
+            }
+            return;
+        }
+        let texts = ValueType::texts(value);
+        for text in &texts {
+            self.check(parameter, text);
+        }
+        match &parameter.form {
+            Form::Flag(flag) => texts.into_iter().for_each(|text| self.flag(flag, text)),
+            Form::FlagOnce(flag) => self.flag_once(parameter, flag, texts),
+            Form::File(flag) => {
+                for text in texts {
+                    self.argv.push(flag.clone());
+                    self.files.push(ArgumentFile {
+                        index: self.argv.len(),
+                        contents: text,
+                    });
+                    self.argv.push(String::new());
+                }
+            }
+            Form::Positional(dash) => self.positional(parameter, *dash, texts),
+        }
+    }
+
+    fn check(&mut self, parameter: &Parameter, text: &str) {
+        if parameter.value.is_path()
+            && let Err(message) = paths::check(self.settings, self.directory, text)
+        {
+            self.refuse(parameter, message);
+        }
+        let in_file = matches!(parameter.form, Form::File(_));
+        if !in_file && text.len() > MAX_ARGUMENT_BYTES {
+            let message = format!(
+                "is {} bytes long; a command line takes {MAX_ARGUMENT_BYTES} at most",
+                text.len()
+            );
+            self.refuse(parameter, message);
+        }
+    }
+
+    /// Two elements, unless the program could take the value for another option.
+    fn flag(&mut self, flag: &str, text: String) {
+        let is_long = flag.starts_with("--");
+        let is_short = !is_long && flag.chars().count() == 2;
+        match text.starts_with('-') {
+            true if is_long => self.argv.push(format!("{flag}={text}")),
+            true if is_short => self.argv.push(format!("{flag}{text}")),
+            // Programs with flags such as `-name` take the next element whatever it is.
+            _ => self.argv.extend([flag.to_owned(), text]),
+        }
+    }
+
+    fn flag_once(&mut self, parameter: &Parameter, flag: &str, texts: Vec<String>) {
+        if let Some(text) = texts.iter().find(|text| text.starts_with('-')) {
+            self.refuse(
+                parameter,
+                format!("must not have elements that begin with a dash, such as `{text}`"),
+            );
+        }
+        if !texts.is_empty() {
+            self.argv.push(flag.to_owned());
+            self.argv.extend(texts);
+        }
+    }
+
+    fn positional(&mut self, parameter: &Parameter, dash: Dash, texts: Vec<String>) {
+        let first_dashed = texts.iter().position(|text| text.starts_with('-'));
+        match (dash, first_dashed) {
+            (Dash::AfterSeparator, _) if !texts.is_empty() => self.argv.push(END_OF_OPTIONS.into()),
+            // A guard that is already there covers everything after it.
+            (Dash::Guarded, Some(_)) if self.is_guarded() => {}
+            (Dash::Guarded, Some(_)) if self.template.end_of_options => self.argv.push(END_OF_OPTIONS.into()),
+            (Dash::Guarded, Some(index)) => {
+                let text = &texts[index];
+                let message =
+                    format!("must not begin with a dash, because it could be taken for an option: `{text}`");
+                self.refuse(parameter, message);
+            }
+            (Dash::Guarded | Dash::Verbatim | Dash::AfterSeparator, _) => {}
+        }
+        self.argv.extend(texts);
+    }
+
+    fn is_guarded(&self) -> bool {
+        self.argv.iter().any(|element| element == END_OF_OPTIONS)
+    }
+
+    fn stream_arguments(&mut self) {}
+
+    fn finish(self) -> Result<Command, Vec<ArgumentProblem>> {
+        if !self.problems.is_empty() {
+            return Err(self.problems);
+        }
+        let template = self.template;
+        Ok(Command {
+            program: Program::Argv(self.argv),
+            files: self.files,
+            environment: template.environment.clone(),
+            success_codes: template.success_codes.clone(),
+            stream: template.stream.clone(),
+            success_hint: template.success_hint.clone(),
+        })
+    }
+}

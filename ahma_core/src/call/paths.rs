@@ -1,0 +1,69 @@
+//! Paths in calls, judged by their text alone.
+//!
+//! This gives an early and clear answer; it is not the wall. Links are not followed, because nothing here touches the
+//! file system: the kernel refuses what slips through.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::planner::PlanSettings;
+
+/// Devices that every command may use.
+const OPEN_DEVICES: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
+
+/// The directory that a call runs in.
+pub(super) fn working_directory(settings: &PlanSettings, given: Option<&str>) -> Result<PathBuf, String> {
+    let Some(given) = given else {
+        return Ok(settings.scope.clone());
+    };
+    let directory = resolve(&settings.scope, given);
+    let inside = std::iter::once(&settings.scope)
+        .chain(&settings.scope_aliases)
+        .any(|root| directory.starts_with(root));
+    if inside {
+        Ok(directory)
+    } else {
+        Err(outside(given, &directory, settings))
+    }
+}
+
+/// Refuses a path that leads out of everything a command may reach.
+pub(super) fn check(settings: &PlanSettings, directory: &Path, given: &str) -> Result<(), String> {
+    let path = resolve(directory, given);
+    let mut roots = std::iter::once(&settings.scope)
+        .chain(&settings.scope_aliases)
+        .chain(&settings.also_allowed);
+    let allowed = roots.any(|root| path.starts_with(root))
+        || OPEN_DEVICES.iter().any(|device| path == Path::new(device));
+    if allowed {
+        Ok(())
+    } else {
+        Err(outside(given, &path, settings))
+    }
+}
+
+/// `given` against `base`, without `.` and `..`; it ends at the root however many `..` there are.
+pub(super) fn resolve(base: &Path, given: &str) -> PathBuf {
+    let mut resolved = PathBuf::new();
+    for component in base.join(given).components() {
+        match component {
+            Component::ParentDir => {
+                resolved.pop();
+            }
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => resolved.push(component),
+        }
+    }
+    resolved
+}
+
+fn outside(given: &str, resolved: &Path, settings: &PlanSettings) -> String {
+    let scope = settings.scope.display();
+    if Path::new(given) == resolved {
+        format!("`{given}` is outside the sandbox scope `{scope}`")
+    } else {
+        format!(
+            "`{given}` leads to `{}`, outside the sandbox scope `{scope}`",
+            resolved.display()
+        )
+    }
+}

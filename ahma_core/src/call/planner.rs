@@ -1,0 +1,194 @@
+//! The one arrow from a call to its plan.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde_json::{Map, Value};
+
+use super::{
+    arguments,
+    error::CallError,
+    meta, paths,
+    plan::{Command, CommandPlan, ExecutionMode, Program, Sequence, SequenceStep, SkipCondition, Work},
+};
+use crate::{
+    catalog::Catalog,
+    mtdf::{Action, ArgumentProblem, Leaf, SequenceTemplate, Skip, StepTemplate, shell_command},
+};
+
+/// A call as a client makes it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolCall {
+    pub tool: String,
+    pub arguments: Map<String, Value>,
+}
+
+/// What the plan of a call depends on besides the call and the catalogue.
+#[derive(Debug, Clone)]
+pub struct PlanSettings {
+    /// Absolute, without links, `.` and `..`.
+    pub scope: PathBuf,
+    /// Other spellings of the scope, such as the path with links that the user typed.
+    pub scope_aliases: Vec<PathBuf>,
+    /// Directories outside the scope that commands may reach, such as the private temporary directory.
+    pub also_allowed: Vec<PathBuf>,
+    pub default_timeout: Duration,
+    /// Every call waits for its result.
+    pub force_sync: bool,
+}
+
+/// Decides what a call will run, or says everything that is wrong with it.
+pub fn plan(catalog: &Catalog, settings: &PlanSettings, call: ToolCall) -> Result<CommandPlan, CallError> {
+    let ToolCall {
+        tool: name,
+        mut arguments,
+    } = call;
+    let Some(tool) = catalog.get(&name) else {
+        let nearest = catalog.nearest(&name).into_iter().map(str::to_owned).collect();
+        return Err(CallError::UnknownTool { name, nearest });
+    };
+    let leaf = &tool.leaf;
+    let mut problems = Vec::new();
+    let meta = meta::take(&mut arguments, &mut problems);
+    let directory = paths::working_directory(settings, meta.directory.as_deref()).unwrap_or_else(|message| {
+        problems.push(ArgumentProblem::new("working_directory", message));
+        settings.scope.clone()
+    });
+    let planning = Planning {
+        catalog,
+        settings,
+        directory: &directory,
+    };
+    let work = match planning.work(leaf, &arguments) {
+        Ok(work) if problems.is_empty() => work,
+        Ok(_) => return Err(CallError::Invalid { tool: name, problems }),
+        Err(CallError::Invalid { problems: more, .. }) => {
+            problems.extend(more);
+            return Err(CallError::Invalid { tool: name, problems });
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(CommandPlan {
+        work,
+        mode: mode(settings, meta.mode, leaf),
+        timeout: meta.timeout.or(leaf.timeout).unwrap_or(settings.default_timeout),
+        tool: name,
+        directory,
+    })
+}
+
+/// `--sync`, then the call, then the tool file; a call that nothing is said about runs in the background.
+fn mode(settings: &PlanSettings, asked: Option<ExecutionMode>, leaf: &Leaf) -> ExecutionMode {
+    if settings.force_sync {
+        return ExecutionMode::Synchronous;
+    }
+    asked.unwrap_or(match leaf.synchronous {
+        Some(true) => ExecutionMode::Synchronous,
+        Some(false) | None => ExecutionMode::Asynchronous,
+    })
+}
+
+/// What the steps of one call share.
+struct Planning<'a> {
+    catalog: &'a Catalog,
+    settings: &'a PlanSettings,
+    directory: &'a Path,
+}
+
+impl Planning<'_> {
+    fn work(&self, leaf: &Leaf, arguments: &Map<String, Value>) -> Result<Work, CallError> {
+        match &leaf.action {
+            Action::Command(_) | Action::Script => Ok(Work::Command(self.command(leaf, arguments)?)),
+            Action::Sequence(sequence) => {
+                let unknown: Vec<ArgumentProblem> = arguments
+                    .keys()
+                    .map(|name| ArgumentProblem::new(name, "is not an argument of a sequence"))
+                    .collect();
+                if !unknown.is_empty() {
+                    return Err(CallError::Invalid {
+                        tool: leaf.name.clone(),
+                        problems: unknown,
+                    });
+                }
+                let mut planned = Sequence {
+                    steps: Vec::new(),
+                    delay: Duration::ZERO,
+                };
+                self.sequence(leaf, sequence, &mut planned, &mut vec![leaf.name.as_str()])?;
+                Ok(Work::Sequence(planned))
+            }
+        }
+    }
+
+    fn command(&self, leaf: &Leaf, arguments: &Map<String, Value>) -> Result<Command, CallError> {
+        let invalid = |problems| CallError::Invalid {
+            tool: leaf.name.clone(),
+            problems,
+        };
+        match &leaf.action {
+            Action::Command(template) => {
+                arguments::command(leaf, template, arguments, self.settings, self.directory).map_err(invalid)
+            }
+            Action::Script => Ok(script(shell_command(arguments).map_err(invalid)?)),
+            Action::Sequence(_) => Err(invalid(vec![ArgumentProblem::new(
+                &leaf.name,
+                "is a sequence, not a command",
+            )])),
+        }
+    }
+
+    /// Appends the steps, with those of inner sequences in their place. `inside` is the way down to here.
+    fn sequence<'l>(
+        &'l self,
+        leaf: &Leaf,
+        sequence: &'l SequenceTemplate,
+        planned: &mut Sequence,
+        inside: &mut Vec<&'l str>,
+    ) -> Result<(), CallError> {
+        // The delay keeps steps from disturbing each other, so the longest one asked for is right for all.
+        planned.delay = planned.delay.max(sequence.delay);
+        for step in &sequence.steps {
+            let missing = || CallError::MissingStep {
+                tool: leaf.name.clone(),
+                step: step.target.clone(),
+            };
+            let target = &self.catalog.get(&step.target).ok_or_else(missing)?.leaf;
+            match &target.action {
+                Action::Sequence(_) if inside.contains(&step.target.as_str()) => return Err(missing()),
+                Action::Sequence(inner) => {
+                    inside.push(&step.target);
+                    self.sequence(target, inner, planned, inside)?;
+                    inside.pop();
+                }
+                Action::Command(_) | Action::Script => planned.steps.push(SequenceStep {
+                    label: step.label.clone(),
+                    description: step.description.clone(),
+                    command: self.command(target, &step.arguments)?,
+                    skip: self.skip(step),
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    fn skip(&self, step: &StepTemplate) -> Option<SkipCondition> {
+        Some(match step.skip.as_ref()? {
+            Skip::IfFileExists(path) => SkipCondition::FileExists(paths::resolve(self.directory, path)),
+            Skip::IfFileMissing(path) => SkipCondition::FileMissing(paths::resolve(self.directory, path)),
+        })
+    }
+}
+
+fn script(text: String) -> Command {
+    Command {
+        program: Program::Script(text),
+        files: Vec::new(),
+        environment: BTreeMap::new(),
+        success_codes: vec![0],
+        stream: None,
+        success_hint: None,
+    }
+}

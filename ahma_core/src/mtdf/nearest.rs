@@ -1,0 +1,22 @@
+//! Which known names someone probably meant.
+
+/// The names that are near enough to `wanted` to be worth suggesting, best first, at most three.
+pub(crate) fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = wanted.to_lowercase();
+    let mut scored: Vec<(f64, &str)> = known
+        .into_iter()
+        .map(|name| (likeness(&wanted, &name.to_lowercase()), name))
+        .filter(|(likeness, _)| *likeness >= 0.6)
+        .collect();
+    scored.sort_by(|(left, left_name), (right, right_name)| {
+        right.total_cmp(left).then(left_name.cmp(right_name))
+    });
+    scored.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// From 0 to 1. A name that is a part of the other one counts as near: `commit` for `git_commit`.
+fn likeness(wanted: &str, name: &str) -> f64 {
+    let contained = wanted.len() >= 3 && name.len() >= 3 && (name.contains(wanted) || wanted.contains(name));
+    let likeness = strsim::normalized_damerau_levenshtein(wanted, name);
+    if contained { likeness.max(0.75) } else { likeness }
+}

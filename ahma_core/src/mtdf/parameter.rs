@@ -1,0 +1,355 @@
+//! Validation of options and positional arguments.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::Value;
+
+use super::{
+    file::{FormatFile, ItemsFile, ParameterFile, PassthroughFile, TypeFile},
+    problem::{Mistake, child},
+    tool::{Dash, Form, META_PARAMETERS, Parameter, Slot},
+    value::{Range, Scalar, ValueType},
+};
+
+/// Property names up to this length are accepted by every model provider.
+const MAX_NAME_LENGTH: usize = 64;
+
+/// Which list a parameter stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Option,
+    Positional,
+}
+
+/// The parameters of one command line so far, by name and alias, with the pointer of each.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Parameters {
+    taken: HashMap<String, String>,
+}
+
+impl Parameters {
+    /// Validates a list and gives the slots that it makes.
+    pub(super) fn add(
+        &mut self,
+        list: Vec<ParameterFile>,
+        pointer: &str,
+        place: Place,
+        mistakes: &mut Vec<Mistake>,
+    ) -> Vec<Slot> {
+        let mut slots = Vec::with_capacity(list.len());
+        let mut optional: Option<String> = None;
+        for (index, raw) in list.into_iter().enumerate() {
+            let mut check = Check {
+                pointer: child(pointer, index),
+                place,
+                mistakes,
+            };
+            self.claim(&raw.name, "name", &mut check);
+            if let Some(alias) = &raw.alias {
+                self.claim(alias, "alias", &mut check);
+            }
+            let Some(parameter) = check.parameter(raw) else {
+                continue;
+            };
+            if place == Place::Positional {
+                match &optional {
+                    Some(earlier) if parameter.required => {
+                        let message = format!("is required, but comes after `{earlier}`, which is not");
+                        let pointer = child(&check.pointer, "required");
+                        check.mistakes.push(Mistake::warning(pointer, message));
+                    }
+                    _ if !parameter.required && parameter.default.is_none() => {
+                        optional = Some(parameter.name.clone())
+                    }
+                    _ => {}
+                }
+            }
+            slots.push(Slot::Parameter(Arc::new(parameter)));
+        }
+        slots
+    }
+
+    fn claim(&mut self, name: &str, field: &str, check: &mut Check<'_>) {
+        if META_PARAMETERS.contains(&name) {
+            check.error(
+                field,
+                format!("`{name}` is an argument of every tool and cannot be redefined"),
+            );
+            return;
+        }
+        match self.taken.get(name) {
+            Some(first) => check.error(
+                field,
+                format!("the argument `{name}` is defined twice; the other one is at `{first}`"),
+            ),
+            None => {
+                self.taken.insert(name.to_owned(), check.pointer.clone());
+            }
+        }
+    }
+}
+
+/// Checks of one parameter.
+struct Check<'m> {
+    pointer: String,
+    place: Place,
+    mistakes: &'m mut Vec<Mistake>,
+}
+
+impl Check<'_> {
+    fn error(&mut self, field: &str, message: impl Into<String>) {
+        self.mistakes
+            .push(Mistake::error(child(&self.pointer, field), message));
+    }
+
+    fn parameter(&mut self, raw: ParameterFile) -> Option<Parameter> {
+        if let Some(message) = name_objection(&raw.name) {
+            self.error("name", message);
+        }
+        if let Some(message) = raw.alias.as_deref().and_then(name_objection) {
+            self.error("alias", message);
+        }
+        let value = self.value_type(&raw)?;
+        if let Some(default) = &raw.default {
+            for objection in value.objections(default) {
+                self.error("default", objection);
+            }
+        }
+        let required = raw.required.unwrap_or(false);
+        if required && raw.default.is_some() {
+            let pointer = child(&self.pointer, "required");
+            self.mistakes
+                .push(Mistake::warning(pointer, "has no effect beside a `default`"));
+        }
+        let form = match self.place {
+            Place::Option => self.option_form(&raw, &value),
+            Place::Positional => self.positional_form(&raw, &value),
+        };
+        Some(Parameter {
+            required: required && raw.default.is_none(),
+            name: raw.name,
+            alias: raw.alias,
+            description: raw.description,
+            value,
+            default: raw.default,
+            form,
+        })
+    }
+
+    fn option_form(&mut self, raw: &ParameterFile, value: &ValueType) -> Form {
+        let flag = flag(&raw.name, raw.alias.as_deref());
+        let is_array = matches!(value, ValueType::Array(_));
+        if raw.passthrough.is_some() {
+            self.error("passthrough", "is for positional arguments only");
+        }
+        if raw.repeat.is_some() && !is_array {
+            self.error("repeat", "is for arrays only");
+        }
+        if raw.file_flag.is_some() && raw.file_arg != Some(true) {
+            self.error("file_flag", "needs `\"file_arg\": true`");
+        }
+        if raw.file_arg == Some(true) {
+            if !matches!(value, ValueType::Scalar(Scalar::String { .. })) {
+                self.error("file_arg", "is for options of type string only, without `format`");
+            }
+            return Form::File(raw.file_flag.clone().unwrap_or(flag));
+        }
+        if raw.repeat == Some(false) {
+            Form::FlagOnce(flag)
+        } else {
+            Form::Flag(flag)
+        }
+    }
+
+    fn positional_form(&mut self, raw: &ParameterFile, value: &ValueType) -> Form {
+        let option_only = [
+            ("alias", raw.alias.is_some()),
+            ("repeat", raw.repeat.is_some()),
+            ("file_arg", raw.file_arg.is_some()),
+            ("file_flag", raw.file_flag.is_some()),
+        ];
+        for (field, given) in option_only {
+            if given {
+                self.error(field, "is for options only");
+            }
+        }
+        if *value == ValueType::Boolean {
+            self.error(
+                "type",
+                "a positional argument cannot be a boolean: it has no flag to leave out",
+            );
+        }
+        Form::Positional(match raw.passthrough {
+            None => Dash::Guarded,
+            Some(PassthroughFile::Verbatim) => Dash::Verbatim,
+            Some(PassthroughFile::AfterSeparator) => Dash::AfterSeparator,
+        })
+    }
+
+    fn value_type(&mut self, raw: &ParameterFile) -> Option<ValueType> {
+        if raw.items.is_some() && raw.kind != TypeFile::Array {
+            self.error("items", "is for type array only");
+        }
+        let own = ItemsFile {
+            kind: raw.kind,
+            description: None,
+            format: raw.format,
+            choices: raw.choices.clone(),
+            minimum: raw.minimum,
+            maximum: raw.maximum,
+        };
+        match raw.kind {
+            TypeFile::Boolean => {
+                self.refuse_limits(&own, "", "a boolean");
+                Some(ValueType::Boolean)
+            }
+            TypeFile::Array => {
+                let mut items = raw.items.clone().unwrap_or_default();
+                // Beside `type: array`, a format means every element.
+                items.format = items.format.or(raw.format);
+                self.refuse_limits(
+                    &ItemsFile { format: None, ..own },
+                    "",
+                    "an array, but can stand in its `items`",
+                );
+                self.scalar(&items, "items/").map(ValueType::Array)
+            }
+            TypeFile::String | TypeFile::Integer | TypeFile::Number => {
+                self.scalar(&own, "").map(ValueType::Scalar)
+            }
+        }
+    }
+
+    fn scalar(&mut self, raw: &ItemsFile, prefix: &str) -> Option<Scalar> {
+        let is_number = matches!(raw.kind, TypeFile::Integer | TypeFile::Number);
+        if is_number && raw.format.is_some() {
+            self.error_in(prefix, "format", "`path` is for strings only");
+        }
+        if !is_number {
+            for (field, limit) in [("minimum", raw.minimum), ("maximum", raw.maximum)] {
+                if limit.is_some() {
+                    self.error_in(prefix, field, "is for type integer and number only");
+                }
+            }
+        }
+        match raw.kind {
+            TypeFile::Boolean | TypeFile::Array => {
+                self.error_in(
+                    prefix,
+                    "type",
+                    "elements can be of type string, integer or number",
+                );
+                None
+            }
+            TypeFile::String if raw.format == Some(FormatFile::Path) => {
+                if raw.choices.is_some() {
+                    self.error_in(prefix, "enum", "cannot stand beside `\"format\": \"path\"`");
+                }
+                Some(Scalar::Path)
+            }
+            TypeFile::String => {
+                let any = Scalar::String { choices: Vec::new() };
+                let choices = self.choices(raw, prefix, any).into_iter();
+                let texts = choices.filter_map(|choice| Some(choice.as_str()?.to_owned()));
+                Some(Scalar::String {
+                    choices: texts.collect(),
+                })
+            }
+            TypeFile::Integer => Some(Scalar::Integer(self.range(raw, prefix, Scalar::Integer))),
+            TypeFile::Number => Some(Scalar::Number(self.range(raw, prefix, Scalar::Number))),
+        }
+    }
+
+    fn range(&mut self, raw: &ItemsFile, prefix: &str, scalar: fn(Range) -> Scalar) -> Range {
+        let range = Range {
+            minimum: raw.minimum,
+            maximum: raw.maximum,
+            choices: Vec::new(),
+        };
+        if let (Some(minimum), Some(maximum)) = (raw.minimum, raw.maximum)
+            && minimum > maximum
+        {
+            self.error_in(prefix, "minimum", format!("is larger than `maximum` ({maximum})"));
+            return Range::default();
+        }
+        let choices = self.choices(raw, prefix, scalar(range.clone()));
+        Range {
+            choices: choices.iter().filter_map(Value::as_f64).collect(),
+            ..range
+        }
+    }
+
+    /// The values of `enum`, each of which must fit `scalar`.
+    fn choices(&mut self, raw: &ItemsFile, prefix: &str, scalar: Scalar) -> Vec<Value> {
+        let Some(choices) = &raw.choices else {
+            return Vec::new();
+        };
+        if choices.is_empty() {
+            self.error_in(prefix, "enum", "must not be empty");
+        }
+        let value_type = ValueType::Scalar(scalar);
+        for (index, choice) in choices.iter().enumerate() {
+            for objection in value_type.objections(choice) {
+                self.error_in(prefix, &format!("enum/{index}"), objection);
+            }
+            if choices[..index].contains(choice) {
+                self.error_in(
+                    prefix,
+                    &format!("enum/{index}"),
+                    format!("{choice} is listed twice"),
+                );
+            }
+        }
+        choices.clone()
+    }
+
+    fn refuse_limits(&mut self, raw: &ItemsFile, prefix: &str, of_what: &str) {
+        let limits = [
+            ("format", raw.format.is_some()),
+            ("enum", raw.choices.is_some()),
+            ("minimum", raw.minimum.is_some()),
+            ("maximum", raw.maximum.is_some()),
+        ];
+        for (field, given) in limits {
+            if given {
+                self.error_in(prefix, field, format!("has no meaning for {of_what}"));
+            }
+        }
+    }
+
+    /// `field` may be a path below the parameter.
+    fn error_in(&mut self, prefix: &str, field: &str, message: impl Into<String>) {
+        self.mistakes.push(Mistake::error(
+            format!("{}/{prefix}{field}", self.pointer),
+            message,
+        ));
+    }
+}
+
+/// The flag as it stands on the command line.
+fn flag(name: &str, alias: Option<&str>) -> String {
+    match alias {
+        Some(alias) if alias.starts_with('-') => alias.to_owned(),
+        Some(alias) => format!("-{alias}"),
+        None if name.starts_with('-') => name.to_owned(),
+        None => format!("--{name}"),
+    }
+}
+
+fn name_objection(name: &str) -> Option<String> {
+    if name.trim_matches('-').is_empty() {
+        return Some("must not be empty".into());
+    }
+    if name.len() > MAX_NAME_LENGTH {
+        return Some(format!(
+            "is {} characters long; {MAX_NAME_LENGTH} are allowed",
+            name.len()
+        ));
+    }
+    let bad = name
+        .chars()
+        .find(|letter| !(letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.')))?;
+    Some(format!(
+        "contains {bad:?}; letters, digits, `_`, `-` and `.` are allowed"
+    ))
+}

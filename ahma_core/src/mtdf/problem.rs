@@ -1,0 +1,125 @@
+//! What is wrong with a tool file, and where.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// One mistake, at its place in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    pub file: String,
+    /// JSON pointer of the value at fault; empty for the whole file.
+    pub pointer: String,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// How many characters of the line are at fault; at least 1.
+    pub length: usize,
+    pub severity: Severity,
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// An error keeps its file from being loaded; a warning does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    Warning,
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// One line for a log: `git.json:3:5: error: … (at /subcommand/0/name); hint`.
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            file,
+            line,
+            column,
+            severity,
+            message,
+            pointer,
+            hint,
+            ..
+        } = self;
+        write!(formatter, "{file}:{line}:{column}: {severity}: {message}")?;
+        if !pointer.is_empty() {
+            write!(formatter, " (at {pointer})")?;
+        }
+        match hint {
+            Some(hint) => write!(formatter, "; {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A mistake before its line is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mistake {
+    pub(super) pointer: String,
+    pub(super) part: Part,
+    pub(super) severity: Severity,
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+/// Which part of a member of an object is at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Key,
+    Value,
+}
+
+impl Mistake {
+    pub(super) fn error(pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            pointer: pointer.into(),
+            part: Part::Value,
+            severity: Severity::Error,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub(super) fn warning(pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(pointer, message)
+        }
+    }
+
+    pub(super) fn on_key(self) -> Self {
+        Self {
+            part: Part::Key,
+            ..self
+        }
+    }
+
+    pub(super) fn hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+}
+
+/// `pointer` extended by one member or element.
+pub(super) fn child(pointer: &str, token: impl fmt::Display) -> String {
+    let token = token.to_string();
+    if token.contains(['~', '/']) {
+        format!("{pointer}/{}", token.replace('~', "~0").replace('/', "~1"))
+    } else {
+        format!("{pointer}/{token}")
+    }
+}

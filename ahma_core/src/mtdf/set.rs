@@ -1,0 +1,238 @@
+//! Checks a set of tool files together: names that meet, and sequences that call other tools.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::{
+    accept::{self, ArgumentProblem},
+    check::{Checked, check_file, located},
+    nearest::nearest,
+    problem::{Mistake, Problem, Severity, child},
+    tool::{Action, BUILT_IN_TOOLS, Leaf, SHELL_TOOL, SequenceTemplate, ToolDef},
+};
+
+/// More steps than this, with those of inner sequences, are a mistake: each step is planned before the first one runs.
+const MAX_STEPS: usize = 256;
+
+/// One tool file that was read.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// How problems call the file.
+    pub name: String,
+    pub text: String,
+}
+
+/// What a check of several files found.
+#[derive(Debug, Clone, Default)]
+pub struct SetReport {
+    /// The tools of the files without errors, in the order of the sources.
+    pub tools: Vec<ToolDef>,
+    /// Of all files, in the order of the sources.
+    pub problems: Vec<Problem>,
+}
+
+/// Checks every file on its own, then all of them together. A file with an error never stops the others.
+pub fn check_set(sources: &[Source]) -> SetReport {
+    let checked = sources
+        .iter()
+        .map(|source| check_file(&source.name, &source.text))
+        .collect();
+    check_together(sources, checked)
+}
+
+/// The second half of [`check_set`], for callers that keep what [`check_file`] said about unchanged files.
+/// Both lists are in the same order.
+pub fn check_together(sources: &[Source], checked: Vec<Checked>) -> SetReport {
+    let mut problems: Vec<Vec<Problem>> = Vec::with_capacity(checked.len());
+    let mut tools: Vec<Option<ToolDef>> = Vec::with_capacity(checked.len());
+    for file in checked {
+        problems.push(file.problems);
+        tools.push(file.tool);
+    }
+    // Each round may take files out, and what relied on them is found in the next.
+    loop {
+        let mistakes = together(&tools);
+        if mistakes.is_empty() {
+            break;
+        }
+        for (index, mistakes) in mistakes {
+            if mistakes.iter().any(|mistake| mistake.severity == Severity::Error) {
+                tools[index] = None;
+            }
+            problems[index].extend(located(&sources[index].name, &sources[index].text, mistakes));
+        }
+    }
+    SetReport {
+        tools: tools.into_iter().flatten().collect(),
+        problems: problems.into_iter().flatten().collect(),
+    }
+}
+
+/// Errors that only show when the tools are seen together, by the index of the file.
+fn together(tools: &[Option<ToolDef>]) -> BTreeMap<usize, Vec<Mistake>> {
+    let mut mistakes: BTreeMap<usize, Vec<Mistake>> = BTreeMap::new();
+    let leaves = || {
+        let present = tools
+            .iter()
+            .enumerate()
+            .filter_map(|(index, tool)| Some((index, tool.as_ref()?)));
+        present.flat_map(|(index, tool)| tool.leaves.iter().map(move |leaf| (index, tool, leaf.as_ref())))
+    };
+    let mut by_name: HashMap<&str, Vec<(usize, &ToolDef, &Leaf)>> = HashMap::new();
+    for (index, tool, leaf) in leaves().filter(|(_, _, leaf)| leaf.enabled) {
+        by_name.entry(&leaf.name).or_default().push((index, tool, leaf));
+    }
+    for (name, owners) in by_name.iter().filter(|(_, owners)| owners.len() > 1) {
+        for (index, _, leaf) in owners {
+            let others = owners
+                .iter()
+                .filter(|(other, _, _)| other != index)
+                .map(|(_, other, _)| other.file.as_str());
+            let others = others.collect::<Vec<_>>().join("`, `");
+            let mistake = Mistake::error(
+                name_pointer(leaf),
+                format!("the tool `{name}` is also defined in `{others}`"),
+            );
+            mistakes
+                .entry(*index)
+                .or_default()
+                .push(mistake.hint("give one of the files another `name`"));
+        }
+    }
+    let known = Known {
+        enabled: by_name
+            .iter()
+            .map(|(name, owners)| (*name, owners[0].2))
+            .collect(),
+        disabled: leaves()
+            .filter(|(_, _, leaf)| !leaf.enabled)
+            .map(|(_, _, leaf)| leaf.name.as_str())
+            .collect(),
+    };
+    for (index, _, leaf) in leaves().filter(|(_, _, leaf)| leaf.enabled) {
+        if let Action::Sequence(sequence) = &leaf.action {
+            let found = known.sequence(leaf, sequence);
+            if !found.is_empty() {
+                mistakes.entry(index).or_default().extend(found);
+            }
+        }
+    }
+    mistakes
+}
+
+/// All tools by name.
+struct Known<'a> {
+    enabled: HashMap<&'a str, &'a Leaf>,
+    disabled: HashSet<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    fn sequence(&self, leaf: &Leaf, sequence: &SequenceTemplate) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        for step in &sequence.steps {
+            let at_tool = child(&step.pointer, "tool");
+            let arguments = child(&step.pointer, "args");
+            if step.target == SHELL_TOOL {
+                let problems = accept::shell_command(&step.arguments).err().unwrap_or_default();
+                mistakes.extend(problems.iter().map(|problem| in_arguments(&arguments, problem)));
+                continue;
+            }
+            let Some(target) = self.enabled.get(step.target.as_str()) else {
+                mistakes.push(self.missing(&step.target, at_tool));
+                continue;
+            };
+            match &target.action {
+                Action::Command(_) | Action::Script => {
+                    let problems = accept::accept(target.parameters(), &step.arguments)
+                        .err()
+                        .unwrap_or_default();
+                    mistakes.extend(problems.iter().map(|problem| in_arguments(&arguments, problem)));
+                }
+                Action::Sequence(_) => {
+                    if !step.arguments.is_empty() {
+                        mistakes.push(Mistake::error(arguments, "a sequence takes no arguments"));
+                    }
+                    if step.skip.is_some() {
+                        let message = "a step that is a sequence cannot have a skip condition";
+                        mistakes
+                            .push(Mistake::error(&step.pointer, message).hint("give it to the inner steps"));
+                    }
+                    if let Some(cycle) = self.cycle(&leaf.name, target) {
+                        mistakes.push(Mistake::error(
+                            at_tool,
+                            format!("the sequence calls itself: {cycle}"),
+                        ));
+                    }
+                }
+            }
+        }
+        if mistakes.is_empty() && self.steps(sequence, MAX_STEPS).is_none() {
+            let message =
+                format!("the sequence has more than {MAX_STEPS} steps, with those of inner sequences");
+            mistakes.push(Mistake::error(child(&leaf.pointer, "sequence"), message));
+        }
+        mistakes
+    }
+
+    fn missing(&self, target: &str, pointer: String) -> Mistake {
+        if self.disabled.contains(target) {
+            let mistake = Mistake::error(pointer, format!("the tool `{target}` is disabled"));
+            return mistake.hint("enable it, or take out the step");
+        }
+        if BUILT_IN_TOOLS.contains(&target) {
+            return Mistake::error(pointer, format!("the built-in tool `{target}` cannot be a step"));
+        }
+        let mistake = Mistake::error(pointer, format!("no tool is called `{target}`"));
+        match nearest(target, self.enabled.keys().copied()).first() {
+            Some(near) => mistake.hint(format!("did you mean `{near}`?")),
+            None => mistake.hint("its file may be missing or have problems of its own"),
+        }
+    }
+
+    /// The way from `start` through `target` back to `start`, if there is one.
+    fn cycle(&self, start: &str, target: &'a Leaf) -> Option<String> {
+        let mut seen = HashSet::new();
+        let mut ways = vec![vec![target]];
+        while let Some(way) = ways.pop() {
+            let last = way.last()?;
+            if last.name == start {
+                let names: Vec<&str> = way.iter().map(|leaf| leaf.name.as_str()).collect();
+                return Some(format!("`{start}` → `{}`", names.join("` → `")));
+            }
+            if !seen.insert(last.name.as_str()) {
+                continue;
+            }
+            if let Action::Sequence(sequence) = &last.action {
+                let next = sequence
+                    .steps
+                    .iter()
+                    .filter_map(|step| self.enabled.get(step.target.as_str()));
+                ways.extend(next.map(|leaf| [way.as_slice(), &[*leaf]].concat()));
+            }
+        }
+        None
+    }
+
+    /// How many steps are left of `budget`, or `None` when it is used up. Only for sequences without cycles.
+    fn steps(&self, sequence: &SequenceTemplate, budget: usize) -> Option<usize> {
+        sequence.steps.iter().try_fold(budget, |budget, step| {
+            match self.enabled.get(step.target.as_str()).map(|leaf| &leaf.action) {
+                // Every level uses up a step, so that a cycle somewhere below ends as well.
+                Some(Action::Sequence(inner)) => self.steps(inner, budget.checked_sub(1)?),
+                _ => budget.checked_sub(1),
+            }
+        })
+    }
+}
+
+fn name_pointer(leaf: &Leaf) -> String {
+    if leaf.pointer.is_empty() {
+        String::new()
+    } else {
+        child(&leaf.pointer, "name")
+    }
+}
+
+fn in_arguments(pointer: &str, problem: &ArgumentProblem) -> Mistake {
+    let message = format!("argument {problem}");
+    Mistake::error(child(pointer, &problem.argument), message)
+}

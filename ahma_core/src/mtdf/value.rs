@@ -1,0 +1,200 @@
+//! The values that an argument accepts.
+
+use serde_json::{Map, Value, json};
+
+/// The type of an argument, with its limits.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ValueType {
+    Boolean,
+    Scalar(Scalar),
+    Array(Scalar),
+}
+
+/// A value that is one element of a command line.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scalar {
+    String {
+        choices: Vec<String>,
+    },
+    /// A string that names a file inside the scope.
+    Path,
+    Integer(Range),
+    Number(Range),
+}
+
+/// Limits of a number. Choices, when there are any, are all inside.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Range {
+    pub minimum: Option<f64>,
+    pub maximum: Option<f64>,
+    pub choices: Vec<f64>,
+}
+
+impl ValueType {
+    /// Every reason why `value` does not fit; none means that it fits.
+    pub fn objections(&self, value: &Value) -> Vec<String> {
+        match self {
+            Self::Boolean if value.is_boolean() => Vec::new(),
+            Self::Boolean => vec![expected("boolean", value)],
+            Self::Scalar(scalar) => scalar.objection(value).into_iter().collect(),
+            Self::Array(scalar) => match value {
+                Value::Array(items) => items
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(index, item)| Some(format!("element {index} {}", scalar.objection(item)?)))
+                    .collect(),
+                _ => vec![expected("array", value)],
+            },
+        }
+    }
+
+    /// The JSON Schema of the value.
+    pub(crate) fn schema(&self) -> Map<String, Value> {
+        match self {
+            Self::Boolean => object(json!({ "type": "boolean" })),
+            Self::Scalar(scalar) => scalar.schema(),
+            Self::Array(scalar) => object(json!({ "type": "array", "items": scalar.schema() })),
+        }
+    }
+
+    /// The elements of `value` as text, one for each element of the command line. Only for values that fit.
+    pub(crate) fn texts(value: &Value) -> Vec<String> {
+        match value {
+            Value::Array(items) => items.iter().map(text).collect(),
+            single => vec![text(single)],
+        }
+    }
+
+    /// Whether the value names one file or several.
+    pub(crate) fn is_path(&self) -> bool {
+        matches!(self, Self::Scalar(Scalar::Path) | Self::Array(Scalar::Path))
+    }
+}
+
+impl Scalar {
+    fn objection(&self, value: &Value) -> Option<String> {
+        match (self, value) {
+            (Self::String { .. } | Self::Path, Value::String(text)) if text.contains('\0') => {
+                Some("must not contain a NUL character".into())
+            }
+            (Self::Path, Value::String(text)) if text.is_empty() => Some("must name a file".into()),
+            (Self::Path, Value::String(_)) => None,
+            (Self::String { choices }, Value::String(text)) => {
+                let known = choices.is_empty() || choices.contains(text);
+                (!known).then(|| format!("must be one of {}, not `{text}`", listed(choices)))
+            }
+            (Self::String { .. } | Self::Path, other) => Some(expected("string", other)),
+            (Self::Integer(range), Value::Number(number)) => match integer(number) {
+                Some(integer) => range.objection(integer as f64, value),
+                None => Some(expected("integer", value)),
+            },
+            (Self::Integer(_), other) => Some(expected("integer", other)),
+            (Self::Number(range), Value::Number(number)) => range.objection(number.as_f64()?, value),
+            (Self::Number(_), other) => Some(expected("number", other)),
+        }
+    }
+
+    fn schema(&self) -> Map<String, Value> {
+        match self {
+            Self::String { choices } if choices.is_empty() => object(json!({ "type": "string" })),
+            Self::String { choices } => object(json!({ "type": "string", "enum": choices })),
+            Self::Path => object(json!({ "type": "string", "format": "path" })),
+            Self::Integer(range) => range.schema("integer"),
+            Self::Number(range) => range.schema("number"),
+        }
+    }
+}
+
+impl Range {
+    fn objection(&self, number: f64, shown: &Value) -> Option<String> {
+        if self.minimum.is_some_and(|minimum| number < minimum) {
+            return Some(format!("must be at least {}, not {shown}", self.minimum?));
+        }
+        if self.maximum.is_some_and(|maximum| number > maximum) {
+            return Some(format!("must be at most {}, not {shown}", self.maximum?));
+        }
+        let known = self.choices.is_empty() || self.choices.contains(&number);
+        (!known).then(|| format!("must be one of {}, not {shown}", listed(&self.choices)))
+    }
+
+    fn schema(&self, kind: &str) -> Map<String, Value> {
+        let mut schema = object(json!({ "type": kind }));
+        if let Some(minimum) = self.minimum {
+            schema.insert("minimum".into(), plain(minimum));
+        }
+        if let Some(maximum) = self.maximum {
+            schema.insert("maximum".into(), plain(maximum));
+        }
+        if !self.choices.is_empty() {
+            schema.insert("enum".into(), self.choices.iter().copied().map(plain).collect());
+        }
+        schema
+    }
+}
+
+/// What kind of JSON value this is, in the words of JSON Schema.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if integer(number).is_some() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// `a`, `b` and so on, for messages.
+pub(crate) fn listed<T: std::fmt::Display>(choices: &[T]) -> String {
+    choices
+        .iter()
+        .map(|choice| format!("`{choice}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn expected(kind: &str, found: &Value) -> String {
+    let article = if kind.starts_with(['a', 'i', 'o']) {
+        "an"
+    } else {
+        "a"
+    };
+    format!("must be {article} {kind}, not {}", kind_of(found))
+}
+
+/// JSON has one kind of number: 5.0 is an integer, too. Beyond 2^53 only what is written without a point counts.
+fn integer(number: &serde_json::Number) -> Option<i128> {
+    if let Some(signed) = number.as_i64() {
+        return Some(signed.into());
+    }
+    if let Some(unsigned) = number.as_u64() {
+        return Some(unsigned.into());
+    }
+    let float = number.as_f64()?;
+    (float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0).then_some(float as i128)
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => {
+            integer(number).map_or_else(|| number.to_string(), |integer| integer.to_string())
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Whole limits are shown without a point.
+fn plain(number: f64) -> Value {
+    serde_json::Number::from_f64(number).map_or(Value::Null, |number| {
+        integer(&number).map_or(Value::Number(number), |whole| json!(whole as i64))
+    })
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
