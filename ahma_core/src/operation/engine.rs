@@ -1,0 +1,256 @@
+//! The engine: takes plans, decides who runs, remembers who ran.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::broadcast;
+
+use crate::{call::CommandPlan, jail::Launcher};
+
+use super::{
+    EngineSettings, Operation, OperationId, Snapshot,
+    history::History,
+    id::IdSource,
+    queue::{Admission, Queue, Ticket},
+    run::StopReason,
+    spool::Spool,
+    task,
+};
+
+/// How many changes a slow listener may fall behind before it is told that it missed some.
+const CHANGES_KEPT: usize = 1024;
+
+/// Less would not hold the line that says what a result leaves out.
+const MIN_RESULT_BYTES: usize = 1 << 10;
+
+/// Runs operations. Cheap to clone; all clones are the same engine. Must be used inside a tokio runtime.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+/// What the clones, the operations and their tasks share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) launcher: Launcher,
+    pub(super) settings: EngineSettings,
+    pub(super) spool: Arc<Spool>,
+    registry: Mutex<Registry>,
+    changes: broadcast::Sender<OperationId>,
+}
+
+#[derive(Debug)]
+struct Registry {
+    ids: IdSource,
+    next_ticket: Ticket,
+    by_ticket: HashMap<Ticket, Operation>,
+    tickets: HashMap<OperationId, Ticket>,
+    queue: Queue,
+    history: History,
+    intake: Intake,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Intake {
+    Open,
+    Closed,
+}
+
+impl Engine {
+    /// Removes spool files of servers that died, and is ready.
+    pub fn new(launcher: Launcher, settings: EngineSettings) -> Self {
+        let settings = EngineSettings {
+            result_bytes: settings.result_bytes.max(MIN_RESULT_BYTES),
+            ..settings
+        };
+        let registry = Registry {
+            ids: IdSource::new(),
+            next_ticket: 0,
+            by_ticket: HashMap::new(),
+            tickets: HashMap::new(),
+            queue: Queue::new(settings.max_operations, settings.max_queued),
+            history: History::new(settings.history, settings.history_bytes),
+            intake: Intake::Open,
+        };
+        let shared = Shared {
+            launcher,
+            spool: Spool::new(settings.state_dir.clone()),
+            settings,
+            registry: Mutex::new(registry),
+            changes: broadcast::Sender::new(CHANGES_KEPT),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    pub fn settings(&self) -> &EngineSettings {
+        &self.shared.settings
+    }
+
+    /// Takes a plan. Returns at once: the operation runs or waits in the queue, or has ended if it cannot be taken.
+    pub fn start(&self, plan: CommandPlan) -> Operation {
+        let mut registry = self.shared.registry();
+        let operation = registry.admit(plan, &self.shared);
+        let ticket = operation.cell().ticket;
+        if registry.intake == Intake::Closed {
+            drop(registry);
+            self.shared.end_unrun(&operation, task::Unrun::ShuttingDown);
+            return operation;
+        }
+        let admission = registry.queue.enter(ticket);
+        let waiting = registry.queue.waiting();
+        drop(registry);
+        match admission {
+            Admission::Run => self.shared.spawn(operation.clone()),
+            Admission::Wait => self.shared.announce(&operation),
+            Admission::Refused => self
+                .shared
+                .end_unrun(&operation, task::Unrun::QueueFull { waiting }),
+        }
+        operation
+    }
+
+    /// An operation that runs, waits, or is remembered.
+    pub fn get(&self, id: &str) -> Option<Operation> {
+        let registry = self.shared.registry();
+        registry
+            .tickets
+            .get(id)
+            .and_then(|ticket| registry.by_ticket.get(ticket))
+            .cloned()
+    }
+
+    /// All operations that run, wait, or are remembered; oldest first.
+    pub fn operations(&self) -> Vec<Operation> {
+        let mut operations: Vec<_> = self.shared.registry().by_ticket.values().cloned().collect();
+        operations.sort_unstable_by_key(|operation| operation.cell().ticket);
+        operations
+    }
+
+    /// How all of them stand; oldest first.
+    pub fn list(&self) -> Vec<Snapshot> {
+        self.operations().iter().map(Operation::snapshot).collect()
+    }
+
+    /// Names every operation that is new, begins to run, ends, or is forgotten. A listener that is too slow is told how
+    /// many it missed.
+    pub fn changes(&self) -> broadcast::Receiver<OperationId> {
+        self.shared.changes.subscribe()
+    }
+
+    /// Cancels everything, takes nothing new, and returns when no process is left.
+    pub async fn shutdown(&self) {
+        let operations = {
+            let mut registry = self.shared.registry();
+            registry.intake = Intake::Closed;
+            registry.by_ticket.values().cloned().collect::<Vec<_>>()
+        };
+        for operation in &operations {
+            operation.request_stop(StopReason::ShuttingDown);
+        }
+        for operation in operations {
+            operation.outcome().await;
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn queue_position(&self, ticket: Ticket) -> Option<usize> {
+        self.registry().queue.position(ticket)
+    }
+
+    /// Ends an operation that was asked to stop, if it is still waiting.
+    pub(super) fn abandon(&self, operation: &Operation) {
+        let waited = self.registry().queue.abandon(operation.cell().ticket);
+        if waited {
+            self.end_unrun(operation, task::Unrun::Stopped);
+        }
+    }
+
+    /// An operation that ran has its outcome: its place goes to the next in line.
+    pub(super) fn release(self: &Arc<Self>, operation: &Operation) {
+        let next = {
+            let mut registry = self.registry();
+            let next = registry.queue.leave();
+            next.and_then(|ticket| registry.by_ticket.get(&ticket)).cloned()
+        };
+        if let Some(next) = next {
+            self.spawn(next);
+        }
+        self.remember(operation);
+    }
+
+    fn spawn(self: &Arc<Self>, operation: Operation) {
+        self.announce(&operation);
+        // Tracked by the operation: it gets its outcome as the last thing the task does, whatever happens.
+        tokio::spawn(task::run(operation, Arc::clone(self)));
+    }
+
+    fn end_unrun(&self, operation: &Operation, why: task::Unrun) {
+        task::end_unrun(operation, why);
+        self.remember(operation);
+    }
+
+    /// Puts an ended operation into the history, and forgets others for it.
+    fn remember(&self, operation: &Operation) {
+        let forgotten = self.registry().remember(operation);
+        self.announce(operation);
+        // Spool files are deleted here, not under the lock.
+        for operation in forgotten {
+            self.announce(&operation);
+        }
+    }
+
+    fn announce(&self, operation: &Operation) {
+        // No listener is not an error.
+        let _ = self.changes.send(operation.id().clone());
+    }
+
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Registry {
+    fn admit(&mut self, plan: CommandPlan, shared: &Arc<Shared>) -> Operation {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let id = self.ids.next();
+        let operation = Operation::queued(
+            id.clone(),
+            ticket,
+            plan,
+            shared.settings.result_bytes,
+            Arc::downgrade(shared),
+        );
+        self.tickets.insert(id, ticket);
+        self.by_ticket.insert(ticket, operation.clone());
+        operation
+    }
+
+    fn remember(&mut self, operation: &Operation) -> Vec<Operation> {
+        let Self {
+            history,
+            by_ticket,
+            tickets,
+            ..
+        } = self;
+        let seen = |ticket: Ticket| {
+            by_ticket
+                .get(&ticket)
+                .is_none_or(|operation| operation.cell().is_seen())
+        };
+        let forgotten = history.push(operation.cell().ticket, operation.output().spooled_bytes(), seen);
+        let forgotten: Vec<_> = forgotten
+            .iter()
+            .filter_map(|ticket| by_ticket.remove(ticket))
+            .collect();
+        for operation in &forgotten {
+            tickets.remove(operation.id());
+        }
+        forgotten
+    }
+}

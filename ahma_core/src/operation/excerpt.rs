@@ -1,0 +1,209 @@
+//! The part of an output that a result carries: head and tail, with one line between that says exactly what is missing.
+
+use serde::Serialize;
+
+use super::{Loss, LossCause, OperationId};
+
+/// Room for the line between head and tail, whatever numbers it holds.
+const MARKER_BYTES: usize = 400;
+
+/// Output as a result shows it, decoded lossily.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Excerpt {
+    pub text: String,
+    /// Of the whole output; an unfinished last line counts.
+    pub total_lines: u64,
+    pub total_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
+}
+
+/// What stands between head and tail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    pub bytes: u64,
+    /// Lines of which at least one byte is left out.
+    pub lines: u64,
+    /// The first of them, counted from one; the `output` tool takes it as `from_line`.
+    pub from_line: u64,
+}
+
+/// Both ends of an output, each at least as long as the excerpt may be, or the whole of it.
+#[derive(Debug)]
+pub(super) struct Ends<'a> {
+    pub(super) head: &'a [u8],
+    pub(super) tail: &'a [u8],
+    pub(super) total_bytes: u64,
+    pub(super) newlines: u64,
+    pub(super) total_lines: u64,
+    pub(super) loss: Option<Loss>,
+}
+
+/// Makes an excerpt of at most `max_bytes`.
+pub(super) fn cut(ends: Ends<'_>, max_bytes: usize, id: &OperationId) -> Excerpt {
+    let whole = ends.head.len() as u64 == ends.total_bytes;
+    if whole && shown_len(ends.head) <= max_bytes {
+        return Excerpt {
+            text: String::from_utf8_lossy(ends.head).into_owned(),
+            total_lines: ends.total_lines,
+            total_bytes: ends.total_bytes,
+            left_out: None,
+        };
+    }
+
+    let budget = max_bytes.saturating_sub(MARKER_BYTES);
+    let head = &ends.head[..head_cut(ends.head, budget / 2)];
+    let tail_start = tail_cut(ends.tail, budget - shown_len(head));
+    let tail = &ends.tail[tail_start..];
+
+    let newlines_before_tail = ends.newlines - newlines(tail);
+    // The last byte left out may itself be the newline that ends its line.
+    let ends_line = tail_start > 0 && ends.tail[tail_start - 1] == b'\n';
+    let last_line = newlines_before_tail + u64::from(!ends_line);
+    let from_line = newlines(head) + 1;
+    let left_out = LeftOut {
+        bytes: ends.total_bytes - head.len() as u64 - tail.len() as u64,
+        lines: last_line.max(from_line) - from_line + 1,
+        from_line,
+    };
+
+    let mut text = String::from_utf8_lossy(head).into_owned();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&marker(&left_out, ends.loss.as_ref(), id));
+    text.push_str(&String::from_utf8_lossy(tail));
+    Excerpt {
+        text,
+        total_lines: ends.total_lines,
+        total_bytes: ends.total_bytes,
+        left_out: Some(left_out),
+    }
+}
+
+fn marker(left_out: &LeftOut, loss: Option<&Loss>, id: &OperationId) -> String {
+    let LeftOut {
+        bytes,
+        lines,
+        from_line,
+    } = left_out;
+    let place = match lines {
+        1 => format!("of line {from_line}"),
+        _ => format!("in {lines} lines, {from_line} to {}", from_line + lines - 1),
+    };
+    let lost = match loss {
+        None => String::new(),
+        Some(Loss {
+            bytes,
+            cause: LossCause::Quota,
+        }) => {
+            format!("; {bytes} bytes before the end were over the quota and are not kept")
+        }
+        Some(Loss {
+            bytes,
+            cause: LossCause::Storage(_),
+        }) => {
+            format!("; {bytes} bytes before the end could not be stored")
+        }
+    };
+    format!(
+        "[... {bytes} bytes left out {place}{lost}; \
+         to read them: output {{\"operation_id\": \"{id}\", \"from_line\": {from_line}}} ...]\n"
+    )
+}
+
+/// Where to cut so that what is before the cut is shown in at most `budget` bytes: at a line border if that costs less
+/// than half of it, else between two characters.
+pub(super) fn head_cut(bytes: &[u8], budget: usize) -> usize {
+    let cut = fitting_prefix(bytes, budget);
+    if cut == bytes.len() {
+        return cut;
+    }
+    match memchr::memrchr(b'\n', &bytes[..cut]) {
+        Some(newline) if newline + 1 >= cut / 2 => newline + 1,
+        _ => cut,
+    }
+}
+
+/// Where to cut so that what is after the cut is shown in at most `budget` bytes; see [`head_cut`].
+pub(super) fn tail_cut(bytes: &[u8], budget: usize) -> usize {
+    let cut = fitting_suffix(bytes, budget);
+    if cut == 0 || bytes[cut - 1] == b'\n' {
+        return cut;
+    }
+    let tail = &bytes[cut..];
+    match memchr::memchr(b'\n', tail) {
+        Some(newline) if newline + 1 < tail.len() && newline < tail.len() / 2 => cut + newline + 1,
+        _ => cut,
+    }
+}
+
+/// Length of the longest prefix that, decoded lossily, takes at most `budget` bytes.
+pub(super) fn fitting_prefix(bytes: &[u8], budget: usize) -> usize {
+    let mut room = budget;
+    let mut length = 0;
+    // A character never shrinks by decoding, so nothing past `budget` can fit.
+    for chunk in bytes[..bytes.len().min(budget + 4)].utf8_chunks() {
+        let valid = chunk.valid();
+        if valid.len() > room {
+            return length + valid.floor_char_boundary(room);
+        }
+        length += valid.len();
+        room -= valid.len();
+        if !chunk.invalid().is_empty() {
+            if room < char::REPLACEMENT_CHARACTER.len_utf8() {
+                return length;
+            }
+            length += chunk.invalid().len();
+            room -= char::REPLACEMENT_CHARACTER.len_utf8();
+        }
+    }
+    length
+}
+
+/// Start of the longest suffix that, decoded lossily, takes at most `budget` bytes.
+fn fitting_suffix(bytes: &[u8], budget: usize) -> usize {
+    let mut start = bytes.len().saturating_sub(budget);
+    // Not in the middle of a character: at most three continuation bytes follow its first.
+    for _ in 0..3 {
+        if start > 0 && bytes.get(start).is_some_and(|byte| byte & 0xC0 == 0x80) {
+            start += 1;
+        }
+    }
+    let mut surplus = shown_len(&bytes[start..]).saturating_sub(budget);
+    for chunk in bytes[start..].utf8_chunks() {
+        if surplus == 0 {
+            break;
+        }
+        let valid = chunk.valid();
+        if surplus < valid.len() {
+            return start + valid.ceil_char_boundary(surplus);
+        }
+        surplus -= valid.len();
+        start += valid.len();
+        if surplus > 0 && !chunk.invalid().is_empty() {
+            surplus = surplus.saturating_sub(char::REPLACEMENT_CHARACTER.len_utf8());
+            start += chunk.invalid().len();
+        }
+    }
+    start
+}
+
+/// How many bytes the lossy decoding takes.
+fn shown_len(bytes: &[u8]) -> usize {
+    bytes
+        .utf8_chunks()
+        .map(|chunk| {
+            let replaced = if chunk.invalid().is_empty() {
+                0
+            } else {
+                char::REPLACEMENT_CHARACTER.len_utf8()
+            };
+            chunk.valid().len() + replaced
+        })
+        .sum()
+}
+
+fn newlines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}

@@ -1,0 +1,201 @@
+//! Searching an output log line by line, with the results and the layout of `grep -n -C`.
+
+use std::{collections::VecDeque, fmt::Write as _, io};
+
+use regex::bytes::Regex;
+
+use super::{
+    OutputPage, PageStart, excerpt,
+    log::{LogReader, LogView},
+};
+
+/// A line is shown up to this many bytes; the search always sees all of it.
+const SHOWN_LINE_BYTES: usize = 2 << 10;
+
+/// How much is read at a time.
+const READ_BYTES: usize = 256 << 10;
+
+/// A search.
+#[derive(Debug)]
+pub(super) struct Search {
+    pub(super) pattern: Regex,
+    /// Lines shown before and after each match.
+    pub(super) context: usize,
+    /// Counted from one.
+    pub(super) from_line: u64,
+    pub(super) page_bytes: usize,
+}
+
+/// Reads the kept output to its end, so that the count is exact, and shows the first matches that fit on a page.
+pub(super) fn search(view: &LogView, search: &Search) -> io::Result<OutputPage> {
+    let (offset, mut number) = view.seek_line(search.from_line);
+    let mut lines = Lines::new(view, offset)?;
+    let mut page = Page::new(search);
+    let mut matches = 0;
+    let mut before: VecDeque<(u64, String)> = VecDeque::with_capacity(search.context);
+    let mut after = 0;
+    while let Some(line) = lines.next()? {
+        if number < search.from_line {
+            number += 1;
+            continue;
+        }
+        if search.pattern.is_match(line) {
+            matches += 1;
+            for (number, text) in before.drain(..) {
+                page.push(number, '-', &text);
+            }
+            page.push(number, ':', &shown(line));
+            after = search.context;
+        } else if after > 0 {
+            after -= 1;
+            page.push(number, '-', &shown(line));
+        } else if search.context > 0 && !page.is_full() {
+            if before.len() == search.context {
+                before.pop_front();
+            }
+            before.push_back((number, shown(line)));
+        }
+        number += 1;
+    }
+
+    Ok(OutputPage {
+        text: page.text,
+        first_line: page.first_line,
+        lines: page.lines,
+        next: page.next.map(PageStart::Line),
+        matches: Some(matches),
+        total_lines: view.total_lines,
+        total_bytes: view.total_bytes,
+        lost: view.loss.clone(),
+    })
+}
+
+/// The text of the answer. Once a line does not fit, no later one is taken.
+#[derive(Debug)]
+struct Page {
+    max_bytes: usize,
+    separated: Separated,
+    text: String,
+    first_line: Option<u64>,
+    last_line: u64,
+    lines: u64,
+    next: Option<u64>,
+}
+
+/// Whether groups of lines have `--` between them.
+#[derive(Debug, PartialEq, Eq)]
+enum Separated {
+    Yes,
+    No,
+}
+
+impl Page {
+    fn new(search: &Search) -> Self {
+        Self {
+            max_bytes: search.page_bytes,
+            separated: if search.context > 0 {
+                Separated::Yes
+            } else {
+                Separated::No
+            },
+            text: String::new(),
+            first_line: None,
+            last_line: 0,
+            lines: 0,
+            next: None,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.next.is_some()
+    }
+
+    fn push(&mut self, number: u64, mark: char, line: &str) {
+        if self.is_full() {
+            return;
+        }
+        let length_before = self.text.len();
+        if self.separated == Separated::Yes && self.first_line.is_some() && number > self.last_line + 1 {
+            self.text.push_str("--\n");
+        }
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(self.text, "{number}{mark}{line}");
+        if self.text.len() > self.max_bytes && self.first_line.is_some() {
+            self.text.truncate(length_before);
+            self.next = Some(number);
+            return;
+        }
+        self.first_line.get_or_insert(number);
+        self.last_line = number;
+        self.lines += 1;
+    }
+}
+
+/// A line as the answer shows it.
+fn shown(line: &[u8]) -> String {
+    let cut = excerpt::fitting_prefix(line, SHOWN_LINE_BYTES);
+    let mut text = String::from_utf8_lossy(&line[..cut]).into_owned();
+    if cut < line.len() {
+        let _ = write!(
+            text,
+            " [... {} bytes left out of this line ...]",
+            line.len() - cut
+        );
+    }
+    text
+}
+
+/// Lines of the kept output, one after the other, without their newline.
+struct Lines<'view> {
+    reader: LogReader<'view>,
+    /// What was read and not yet given out is `buffer[used..]`.
+    buffer: Vec<u8>,
+    used: usize,
+    /// Where the next read begins, and where reading ends.
+    offset: u64,
+    end: u64,
+}
+
+impl<'view> Lines<'view> {
+    fn new(view: &'view LogView, offset: u64) -> io::Result<Self> {
+        Ok(Self {
+            reader: view.reader()?,
+            buffer: Vec::new(),
+            used: 0,
+            offset,
+            end: view.kept_bytes,
+        })
+    }
+
+    fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        // How much of the unused part is known to hold no newline.
+        let mut searched = 0;
+        loop {
+            let start = self.used;
+            if let Some(newline) = memchr::memchr(b'\n', &self.buffer[start + searched..]) {
+                let end = start + searched + newline;
+                self.used = end + 1;
+                return Ok(Some(&self.buffer[start..end]));
+            }
+            searched = self.buffer.len() - start;
+            if self.offset == self.end {
+                self.used = self.buffer.len();
+                return Ok((searched > 0).then(|| &self.buffer[start..]));
+            }
+            self.refill()?;
+        }
+    }
+
+    /// Reads on; only an unfinished line stays from before, so the buffer grows no longer than the longest line.
+    fn refill(&mut self) -> io::Result<()> {
+        self.buffer.drain(..self.used);
+        self.used = 0;
+        let step = (READ_BYTES as u64).min(self.end - self.offset) as usize;
+        let filled = self.buffer.len();
+        self.buffer.resize(filled + step, 0);
+        self.reader
+            .read_exact_at(&mut self.buffer[filled..], self.offset)?;
+        self.offset += step as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,391 @@
+//! Everything an operation printed.
+//!
+//! A short output lives in memory. One that outgrows `result_bytes` goes to a spool file, and only its head, its tail
+//! and a sparse index of its lines stay in memory, so that results and progress never wait for the disk. Past the quota,
+//! bytes are counted and dropped, except for the tail: the end of an output is where the error is.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    os::unix::fs::FileExt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::{
+    Excerpt, OperationId, excerpt,
+    spool::{Spool, SpoolFile},
+};
+
+/// Distance of two entries in the line index. Finding a line means scanning at most this much.
+const BLOCK_BYTES: u64 = 256 << 10;
+
+/// How far back the newest line is looked for, and how much of it is shown.
+const NEWEST_BYTES: usize = 4 << 10;
+const NEWEST_LINE_BYTES: usize = 200;
+
+/// What an operation printed so far; readable at any time, also while it grows. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct OutputLog {
+    id: OperationId,
+    result_bytes: usize,
+    shared: Arc<Mutex<Kept>>,
+}
+
+/// Output that was printed but is not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    pub bytes: u64,
+    pub cause: LossCause,
+}
+
+/// Why output is not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LossCause {
+    /// The operation printed more than its quota.
+    Quota,
+    /// The spool file could not be written; says why.
+    Storage(String),
+}
+
+/// The one writer of a log.
+#[derive(Debug)]
+pub(super) struct LogWriter {
+    log: OutputLog,
+    quota_bytes: u64,
+    spool: Arc<Spool>,
+    file: Option<File>,
+    /// Set by a failed write; nothing is kept from then on.
+    broken: bool,
+}
+
+/// A fixed view of a log that may go on growing.
+#[derive(Debug)]
+pub(super) struct LogView {
+    pub(super) total_bytes: u64,
+    pub(super) total_lines: u64,
+    /// How much can be read, from the beginning.
+    pub(super) kept_bytes: u64,
+    pub(super) loss: Option<Loss>,
+    /// The last bytes of all, kept or not.
+    pub(super) tail: Vec<u8>,
+    pub(super) store: Store,
+    blocks: Vec<u64>,
+}
+
+/// Where the kept bytes are.
+#[derive(Debug)]
+pub(super) enum Store {
+    Memory(Vec<u8>),
+    File(Arc<SpoolFile>),
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The first bytes; all of them while there is no file.
+    head: Vec<u8>,
+    /// The last bytes; maintained once there is more than `head`.
+    tail: Vec<u8>,
+    spool_file: Option<Arc<SpoolFile>>,
+    kept_bytes: u64,
+    total_bytes: u64,
+    newlines: u64,
+    ends_mid_line: bool,
+    /// Entry `n`: newlines before byte `n * BLOCK_BYTES`.
+    blocks: Vec<u64>,
+    loss_cause: Option<LossCause>,
+}
+
+impl OutputLog {
+    pub(super) fn new(id: OperationId, result_bytes: usize) -> Self {
+        Self {
+            id,
+            result_bytes,
+            shared: Arc::default(),
+        }
+    }
+
+    /// How many lines and bytes were printed so far; an unfinished line counts.
+    pub fn size(&self) -> (u64, u64) {
+        let kept = self.kept();
+        (kept.lines(), kept.total_bytes)
+    }
+
+    /// Output that was printed but is not kept.
+    pub fn loss(&self) -> Option<Loss> {
+        self.kept().loss()
+    }
+
+    /// The text a result carries, of what was printed so far.
+    pub fn excerpt(&self) -> Excerpt {
+        let kept = self.kept();
+        excerpt::cut(
+            excerpt::Ends {
+                head: &kept.head,
+                tail: if kept.tail.is_empty() {
+                    &kept.head
+                } else {
+                    &kept.tail
+                },
+                total_bytes: kept.total_bytes,
+                newlines: kept.newlines,
+                total_lines: kept.lines(),
+                loss: kept.loss(),
+            },
+            self.result_bytes,
+            &self.id,
+        )
+    }
+
+    pub fn operation_id(&self) -> &OperationId {
+        &self.id
+    }
+
+    pub(super) fn page_bytes(&self) -> usize {
+        self.result_bytes
+    }
+
+    /// The last `max_bytes` that were printed.
+    pub(super) fn newest(&self, max_bytes: usize) -> Vec<u8> {
+        let kept = self.kept();
+        let tail = if kept.tail.is_empty() {
+            &kept.head
+        } else {
+            &kept.tail
+        };
+        tail[tail.len().saturating_sub(max_bytes)..].to_vec()
+    }
+
+    /// The newest line that is not empty, cut to a readable length.
+    pub(super) fn newest_line(&self) -> Option<String> {
+        let newest = self.newest(NEWEST_BYTES);
+        let text = String::from_utf8_lossy(&newest);
+        let line = text
+            .rsplit(['\n', '\r'])
+            .map(str::trim)
+            .find(|line| !line.is_empty())?;
+        Some(line[..line.floor_char_boundary(NEWEST_LINE_BYTES)].to_owned())
+    }
+
+    pub(super) fn spooled_bytes(&self) -> u64 {
+        let kept = self.kept();
+        if kept.spool_file.is_some() {
+            kept.kept_bytes
+        } else {
+            0
+        }
+    }
+
+    pub(super) fn view(&self) -> LogView {
+        let kept = self.kept();
+        LogView {
+            total_bytes: kept.total_bytes,
+            total_lines: kept.lines(),
+            kept_bytes: kept.kept_bytes,
+            loss: kept.loss(),
+            tail: if kept.tail.is_empty() {
+                kept.head.clone()
+            } else {
+                kept.tail.clone()
+            },
+            store: match &kept.spool_file {
+                Some(file) => Store::File(Arc::clone(file)),
+                None => Store::Memory(kept.head.clone()),
+            },
+            blocks: kept.blocks.clone(),
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Nothing in here panics half-way, so a poisoned lock still guards whole values.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LogWriter {
+    pub(super) fn new(log: OutputLog, quota_bytes: u64, spool: Arc<Spool>) -> Self {
+        // What memory holds anyway is always kept.
+        let quota_bytes = quota_bytes.max(log.result_bytes as u64);
+        Self {
+            log,
+            quota_bytes,
+            spool,
+            file: None,
+            broken: false,
+        }
+    }
+
+    /// Takes in what was printed. Writes to the spool file from the calling thread: into the page cache, a chunk at a time.
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        let (kept_bytes, head_bytes) = {
+            let kept = self.log.kept();
+            (kept.kept_bytes, kept.head.len())
+        };
+        let room = usize::try_from(self.quota_bytes - kept_bytes).unwrap_or(usize::MAX);
+        let mut keep = if self.broken { 0 } else { bytes.len().min(room) };
+        let mut loss_cause = (keep < bytes.len()).then_some(LossCause::Quota);
+
+        let mut spool_file = None;
+        if self.file.is_some() || head_bytes + keep > self.log.result_bytes {
+            // The file is written without the lock; readers see the bytes when they are counted below.
+            match self.write(&bytes[..keep]) {
+                Ok(made) => spool_file = made,
+                Err(error) => {
+                    tracing::warn!(operation = %self.log.id, %error, "cannot write the spool file");
+                    self.broken = true;
+                    keep = if self.file.is_some() {
+                        0
+                    } else {
+                        keep.min(self.log.result_bytes - head_bytes)
+                    };
+                    loss_cause = Some(LossCause::Storage(error.to_string()));
+                }
+            }
+        }
+
+        let mut kept = self.log.kept();
+        if spool_file.is_some() {
+            kept.spool_file = spool_file;
+        }
+        if kept.loss_cause.is_none() {
+            kept.loss_cause = loss_cause;
+        }
+        kept.take(bytes, keep, self.log.result_bytes);
+    }
+
+    /// Ends the last line if it is unfinished, so that what follows starts a new one.
+    pub(super) fn end_line(&mut self) {
+        let ends_mid_line = self.log.kept().ends_mid_line;
+        if ends_mid_line {
+            self.append(b"\n");
+        }
+    }
+
+    /// Gives up the memory that only a growing log needs.
+    pub(super) fn close(self) {
+        let mut kept = self.log.kept();
+        kept.head.shrink_to_fit();
+        kept.tail.shrink_to_fit();
+        kept.blocks.shrink_to_fit();
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<Option<Arc<SpoolFile>>> {
+        if let Some(file) = &mut self.file {
+            return file.write_all(bytes).map(|()| None);
+        }
+        let (mut file, spool_file) = self.spool.create(&self.log.id)?;
+        let head = self.log.kept().head.clone();
+        file.write_all(&head)?;
+        file.write_all(bytes)?;
+        self.file = Some(file);
+        Ok(Some(spool_file))
+    }
+}
+
+impl Kept {
+    fn take(&mut self, bytes: &[u8], keep: usize, result_bytes: usize) {
+        let outgrown = self.total_bytes + bytes.len() as u64 > result_bytes as u64;
+        if outgrown {
+            if self.tail.is_empty() {
+                self.tail.extend_from_slice(&self.head);
+            }
+            keep_last(&mut self.tail, bytes, result_bytes);
+        }
+        let room = result_bytes - self.head.len();
+        self.head.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        self.index(&bytes[..keep]);
+        self.newlines += count_newlines(&bytes[keep..]);
+        self.kept_bytes += keep as u64;
+        self.total_bytes += bytes.len() as u64;
+        if let Some(&last) = bytes.last() {
+            self.ends_mid_line = last != b'\n';
+        }
+    }
+
+    /// Counts newlines, and notes the count at every block border.
+    fn index(&mut self, mut bytes: &[u8]) {
+        let mut offset = self.kept_bytes;
+        while !bytes.is_empty() {
+            if offset.is_multiple_of(BLOCK_BYTES) {
+                self.blocks.push(self.newlines);
+            }
+            let to_border = BLOCK_BYTES - offset % BLOCK_BYTES;
+            let (here, rest) = bytes.split_at(bytes.len().min(to_border as usize));
+            self.newlines += count_newlines(here);
+            offset += here.len() as u64;
+            bytes = rest;
+        }
+    }
+
+    fn lines(&self) -> u64 {
+        self.newlines + u64::from(self.ends_mid_line)
+    }
+
+    fn loss(&self) -> Option<Loss> {
+        let bytes = self.total_bytes - self.kept_bytes;
+        self.loss_cause.clone().map(|cause| Loss { bytes, cause })
+    }
+}
+
+impl LogView {
+    /// Where to start scanning for `line` (from one): a byte offset at or before it, and the number of the line there.
+    pub(super) fn seek_line(&self, line: u64) -> (u64, u64) {
+        // The last block with fewer than `line - 1` newlines before it: the line cannot begin before that block.
+        let after = self.blocks.partition_point(|&newlines| newlines + 1 < line);
+        let block = after.saturating_sub(1);
+        (
+            block as u64 * BLOCK_BYTES,
+            self.blocks.get(block).copied().unwrap_or(0) + 1,
+        )
+    }
+
+    /// The number of the line that holds byte `offset`, read from `reader`.
+    pub(super) fn line_of(&self, offset: u64, reader: &LogReader) -> io::Result<u64> {
+        let block = (offset / BLOCK_BYTES).min((self.blocks.len() as u64).saturating_sub(1));
+        let start = block * BLOCK_BYTES;
+        let mut between = vec![0; (offset - start) as usize];
+        reader.read_exact_at(&mut between, start)?;
+        Ok(self.blocks.get(block as usize).copied().unwrap_or(0) + count_newlines(&between) + 1)
+    }
+
+    pub(super) fn reader(&self) -> io::Result<LogReader<'_>> {
+        Ok(match &self.store {
+            Store::Memory(bytes) => LogReader::Memory(bytes),
+            Store::File(spool_file) => LogReader::File(spool_file.open()?),
+        })
+    }
+}
+
+/// Reads kept bytes by offset.
+#[derive(Debug)]
+pub(super) enum LogReader<'view> {
+    Memory(&'view [u8]),
+    File(File),
+}
+
+impl LogReader<'_> {
+    pub(super) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match self {
+            Self::Memory(bytes) => {
+                let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                let source = bytes
+                    .get(from..from + buffer.len())
+                    .ok_or(io::ErrorKind::UnexpectedEof)?;
+                buffer.copy_from_slice(source);
+                Ok(())
+            }
+            Self::File(file) => file.read_exact_at(buffer, offset),
+        }
+    }
+}
+
+fn count_newlines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+/// Appends to `tail` and drops what is older than `max` bytes.
+fn keep_last(tail: &mut Vec<u8>, bytes: &[u8], max: usize) {
+    let newest = &bytes[bytes.len().saturating_sub(max)..];
+    let surplus = (tail.len() + newest.len()).saturating_sub(max);
+    tail.drain(..surplus.min(tail.len()));
+    tail.extend_from_slice(newest);
+}

@@ -1,0 +1,94 @@
+//! How an operation ended.
+
+use std::{path::PathBuf, time::Duration};
+
+use serde::Serialize;
+
+use crate::{jail::ExitStatus, observe::Finding};
+
+use super::{EndState, Excerpt, Loss, OperationId, SeverityCounts};
+
+/// The one result of an operation. When it exists, nothing of the operation is running any more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    pub id: OperationId,
+    pub tool: String,
+    pub directory: PathBuf,
+    pub state: EndState,
+    /// How the command ended; of a sequence, the last step that ran.
+    pub exit: Option<ExitStatus>,
+    /// Why the state is not `completed`.
+    pub reason: Option<String>,
+    /// The tool file's advice after a success.
+    pub success_hint: Option<String>,
+    /// Time spent running; zero if it never ran.
+    pub duration: Duration,
+    /// Of all processes together, as far as their owner knows.
+    pub cpu: Option<Duration>,
+    pub peak_memory_bytes: Option<u64>,
+    pub output: Excerpt,
+    /// What was printed but could not be kept.
+    pub lost: Option<Loss>,
+    /// The first findings; `finding_counts` counts all.
+    pub findings: Vec<Finding>,
+    pub finding_counts: SeverityCounts,
+    /// One entry per step of a sequence, in order; empty for a single command.
+    pub steps: Vec<StepReport>,
+    pub background: Background,
+}
+
+impl Outcome {
+    pub fn is_success(&self) -> bool {
+        self.state == EndState::Completed
+    }
+}
+
+/// What became of processes that outlived their command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Background {
+    /// There were none, or they ended by themselves in time.
+    Clear,
+    /// Some were still running after the linger time and were stopped.
+    Stopped,
+}
+
+/// What became of one step of a sequence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepReport {
+    pub label: String,
+    pub description: Option<String>,
+    pub state: StepState,
+    pub exit: Option<ExitStatus>,
+    pub duration: Duration,
+    /// The line of the output where the step's own output begins; its header is the line before.
+    pub first_line: Option<u64>,
+    pub lines: u64,
+}
+
+/// How one step ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepState {
+    Completed,
+    Failed,
+    Cancelled,
+    TimedOut,
+    Interrupted,
+    /// Its skip condition held; says which.
+    Skipped(String),
+    /// An earlier step did not complete.
+    NotRun,
+}
+
+impl From<EndState> for StepState {
+    fn from(end: EndState) -> Self {
+        match end {
+            EndState::Completed => Self::Completed,
+            EndState::Failed => Self::Failed,
+            EndState::Cancelled => Self::Cancelled,
+            EndState::TimedOut => Self::TimedOut,
+            EndState::Interrupted => Self::Interrupted,
+        }
+    }
+}

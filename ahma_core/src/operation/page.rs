@@ -1,0 +1,205 @@
+//! Reading an output log: its end, a range of it, or the lines that match a pattern. An answer is never larger than a
+//! result, and says where to go on.
+
+use std::io;
+
+use regex::bytes::Regex;
+
+use super::{
+    Loss, OutputLog, excerpt, grep,
+    log::{LogReader, LogView, Store},
+};
+
+/// What is asked of an output log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OutputQuery {
+    /// The last lines.
+    Tail { lines: u64 },
+    /// Lines from a place on.
+    Range { from: PageStart, max_lines: u64 },
+    /// Lines that match a regular expression, numbered as `grep -n` does it, with `context` lines around each.
+    Grep {
+        pattern: String,
+        context: usize,
+        from_line: u64,
+    },
+}
+
+/// Where a page begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageStart {
+    /// Counted from one.
+    Line(u64),
+    /// Offset into the output; leads on inside a line that is longer than a page.
+    Byte(u64),
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputPage {
+    /// Decoded lossily.
+    pub text: String,
+    /// The number of the first line shown; none if no line is.
+    pub first_line: Option<u64>,
+    /// How many lines are shown, wholly or in part.
+    pub lines: u64,
+    /// Where the next page begins, if there is more.
+    pub next: Option<PageStart>,
+    /// How many lines match, from where the search began to the end; only for a search.
+    pub matches: Option<u64>,
+    /// Of the whole output, when this was read.
+    pub total_lines: u64,
+    pub total_bytes: u64,
+    /// Output that no page can show.
+    pub lost: Option<Loss>,
+}
+
+/// Why an output log could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    #[error("grep: the pattern is not a regular expression: {0}")]
+    Pattern(#[source] Box<regex::Error>),
+    #[error("the stored output could not be read")]
+    Storage(#[source] io::Error),
+}
+
+impl OutputLog {
+    /// Answers `query`. Stored output is read off the async threads; what is in memory is answered at once.
+    pub async fn read(&self, query: OutputQuery) -> Result<OutputPage, PageError> {
+        let view = self.view();
+        let page_bytes = self.page_bytes();
+        if matches!(view.store, Store::Memory(_)) || matches!(query, OutputQuery::Tail { .. }) {
+            return answer(&view, &query, page_bytes);
+        }
+        match tokio::task::spawn_blocking(move || answer(&view, &query, page_bytes)).await {
+            Ok(answered) => answered,
+            Err(stopped) => Err(PageError::Storage(io::Error::other(stopped))),
+        }
+    }
+}
+
+fn answer(view: &LogView, query: &OutputQuery, page_bytes: usize) -> Result<OutputPage, PageError> {
+    match query {
+        OutputQuery::Tail { lines } => Ok(tail(view, *lines, page_bytes)),
+        OutputQuery::Range { from, max_lines } => {
+            range(view, *from, *max_lines, page_bytes).map_err(PageError::Storage)
+        }
+        OutputQuery::Grep {
+            pattern,
+            context,
+            from_line,
+        } => {
+            let pattern = Regex::new(pattern).map_err(|error| PageError::Pattern(Box::new(error)))?;
+            let search = grep::Search {
+                pattern,
+                context: *context,
+                from_line: (*from_line).max(1),
+                page_bytes,
+            };
+            grep::search(view, &search).map_err(PageError::Storage)
+        }
+    }
+}
+
+fn tail(view: &LogView, lines: u64, page_bytes: usize) -> OutputPage {
+    let mut shown = &view.tail[excerpt::tail_cut(&view.tail, page_bytes)..];
+    let wanted = usize::try_from(lines).unwrap_or(usize::MAX);
+    // The newline that ends the last line begins no other line.
+    let body = shown.strip_suffix(b"\n").unwrap_or(shown);
+    if wanted == 0 {
+        shown = &[];
+    } else if let Some(before) = memchr::memrchr_iter(b'\n', body).nth(wanted - 1) {
+        shown = &shown[before + 1..];
+    }
+    let count = count_lines(shown);
+    OutputPage {
+        text: String::from_utf8_lossy(shown).into_owned(),
+        first_line: (count > 0).then(|| view.total_lines - count + 1),
+        lines: count,
+        next: None,
+        matches: None,
+        total_lines: view.total_lines,
+        total_bytes: view.total_bytes,
+        lost: view.loss.clone(),
+    }
+}
+
+fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> io::Result<OutputPage> {
+    let reader = view.reader()?;
+    let (start, first_line) = match from {
+        PageStart::Line(line) => (line_start(view, &reader, line.max(1))?, line.max(1)),
+        PageStart::Byte(offset) => {
+            let offset = offset.min(view.kept_bytes);
+            (offset, view.line_of(offset, &reader)?)
+        }
+    };
+    let available = view.kept_bytes - start;
+    let mut bytes = vec![0; (page_bytes as u64).min(available) as usize];
+    reader.read_exact_at(&mut bytes, start)?;
+
+    let mut shown = &bytes[..];
+    let wanted = usize::try_from(max_lines).unwrap_or(usize::MAX);
+    if wanted == 0 {
+        shown = &[];
+    } else if let Some(end) = memchr::memchr_iter(b'\n', shown).nth(wanted - 1) {
+        shown = &shown[..=end];
+    }
+    let cut = excerpt::fitting_prefix(shown, page_bytes);
+    let goes_on = (cut as u64) < available;
+    // At the last line border, unless the page holds only a part of one line, or all that was asked for.
+    if goes_on
+        && shown.get(cut.wrapping_sub(1)) != Some(&b'\n')
+        && let Some(newline) = memchr::memrchr(b'\n', &shown[..cut])
+    {
+        shown = &shown[..=newline];
+    } else {
+        shown = &shown[..cut];
+    }
+
+    let end = start + shown.len() as u64;
+    let lines = count_lines(shown);
+    let next = (end < view.kept_bytes).then(|| match shown.last() {
+        Some(b'\n') => PageStart::Line(first_line + lines),
+        Some(_) => PageStart::Byte(end),
+        None => from,
+    });
+    Ok(OutputPage {
+        text: String::from_utf8_lossy(shown).into_owned(),
+        first_line: (lines > 0).then_some(first_line),
+        lines,
+        next,
+        matches: None,
+        total_lines: view.total_lines,
+        total_bytes: view.total_bytes,
+        lost: view.loss.clone(),
+    })
+}
+
+/// The offset where `line` begins, or the end if there is no such line.
+fn line_start(view: &LogView, reader: &LogReader<'_>, line: u64) -> io::Result<u64> {
+    /// A scan reads this much at a time.
+    const STEP_BYTES: u64 = 64 << 10;
+
+    let (mut offset, at_line) = view.seek_line(line);
+    let mut missing = line - at_line;
+    let mut buffer = vec![0; STEP_BYTES as usize];
+    while missing > 0 && offset < view.kept_bytes {
+        let step = STEP_BYTES.min(view.kept_bytes - offset);
+        let chunk = &mut buffer[..step as usize];
+        reader.read_exact_at(chunk, offset)?;
+        let mut newlines = memchr::memchr_iter(b'\n', chunk);
+        match newlines.nth(missing as usize - 1) {
+            Some(newline) => return Ok(offset + newline as u64 + 1),
+            None => {
+                missing -= memchr::memchr_iter(b'\n', chunk).count() as u64;
+                offset += step;
+            }
+        }
+    }
+    Ok(offset)
+}
+
+fn count_lines(bytes: &[u8]) -> u64 {
+    let newlines = memchr::memchr_iter(b'\n', bytes).count() as u64;
+    newlines + u64::from(bytes.last().is_some_and(|&last| last != b'\n'))
+}

@@ -1,0 +1,132 @@
+//! How one process comes to its end: every decision, no side effects.
+//!
+//! The rule behind the table: a run is over only when its owner says that nothing is left.
+
+use std::time::Duration;
+
+use crate::jail::{ExitReport, ProcessEvent};
+
+use super::Background;
+
+/// One process and what it started, from launch to nothing left.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Run {
+    /// The command itself runs.
+    Active,
+    /// The command has exited; what it left behind may finish.
+    Lingering {
+        exit: ExitReport,
+    },
+    /// The command has exited; what it left behind is being stopped.
+    Clearing {
+        exit: ExitReport,
+    },
+    /// Someone or the clock asked for the end.
+    Stopping {
+        why: StopReason,
+        exit: Option<ExitReport>,
+    },
+    Over,
+}
+
+/// What can happen to a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum RunEvent {
+    Process(ProcessEvent),
+    StopAsked(StopReason),
+    LingerOver,
+}
+
+/// What the task has to do about it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum RunEffect {
+    Wait,
+    StartLinger,
+    StopProcess,
+    End(RunEnd),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum RunEnd {
+    Exited {
+        exit: ExitReport,
+        background: Background,
+    },
+    Stopped {
+        why: StopReason,
+        exit: Option<ExitReport>,
+    },
+    Lost {
+        exit: Option<ExitReport>,
+    },
+}
+
+/// Why an operation is ended before its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum StopReason {
+    Cancelled(Option<String>),
+    TimedOut(Duration),
+    ShuttingDown,
+}
+
+impl Run {
+    /// Whether a request to stop would still change anything.
+    pub(super) fn heeds_stop(&self) -> bool {
+        matches!(self, Self::Active | Self::Lingering { .. })
+    }
+
+    pub(super) fn is_lingering(&self) -> bool {
+        matches!(self, Self::Lingering { .. })
+    }
+
+    pub(super) fn on(self, event: RunEvent) -> (Self, RunEffect) {
+        use ProcessEvent::{Exited, Gone, Lost};
+        use RunEvent::{LingerOver, Process, StopAsked};
+
+        match (self, event) {
+            (Self::Active, Process(Exited(exit))) => (Self::Lingering { exit }, RunEffect::StartLinger),
+            (Self::Active, StopAsked(why)) => (Self::Stopping { why, exit: None }, RunEffect::StopProcess),
+            // The owner promises an exit report before `Gone`; without one we do not know how the command ended.
+            (Self::Active, Process(Gone | Lost)) => Self::over(RunEnd::Lost { exit: None }),
+
+            (Self::Lingering { exit }, Process(Gone)) => Self::over(RunEnd::Exited {
+                exit,
+                background: Background::Clear,
+            }),
+            // The command had ended by itself, so its exit stands; only the waiting is cut short.
+            (Self::Lingering { exit }, StopAsked(_) | LingerOver) => {
+                (Self::Clearing { exit }, RunEffect::StopProcess)
+            }
+            (Self::Clearing { exit }, Process(Gone)) => Self::over(RunEnd::Exited {
+                exit,
+                background: Background::Stopped,
+            }),
+            (Self::Lingering { exit } | Self::Clearing { exit }, Process(Lost)) => {
+                Self::over(RunEnd::Lost { exit: Some(exit) })
+            }
+
+            (Self::Stopping { why, .. }, Process(Exited(exit))) => (
+                Self::Stopping {
+                    why,
+                    exit: Some(exit),
+                },
+                RunEffect::Wait,
+            ),
+            (Self::Stopping { why, exit }, Process(Gone)) => Self::over(RunEnd::Stopped { why, exit }),
+            (Self::Stopping { exit, .. }, Process(Lost)) => Self::over(RunEnd::Lost { exit }),
+
+            // Late or repeated; nothing left to decide.
+            (state @ (Self::Lingering { .. } | Self::Clearing { .. } | Self::Over), Process(Exited(_)))
+            | (state @ (Self::Stopping { .. } | Self::Clearing { .. }), StopAsked(_) | LingerOver)
+            | (state @ Self::Active, LingerOver)
+            | (state @ Self::Over, Process(Gone | Lost) | StopAsked(_) | LingerOver) => {
+                (state, RunEffect::Wait)
+            }
+        }
+    }
+
+    fn over(end: RunEnd) -> (Self, RunEffect) {
+        (Self::Over, RunEffect::End(end))
+    }
+}

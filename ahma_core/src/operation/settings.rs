@@ -1,0 +1,46 @@
+//! What bounds an engine.
+
+use std::{num::NonZero, path::PathBuf, time::Duration};
+
+/// Limits and places; fixed for an engine's life.
+#[derive(Debug, Clone)]
+pub struct EngineSettings {
+    /// Where spool files go. Created when the first output outgrows memory; must be out of reach of the commands.
+    pub state_dir: PathBuf,
+    /// How many operations run at once; the others queue.
+    pub max_operations: usize,
+    /// How many operations may queue; beyond that a new one fails at once.
+    pub max_queued: usize,
+    /// How many ended operations are remembered, oldest forgotten first.
+    pub history: usize,
+    /// How many bytes of spool files ended operations may hold together.
+    pub history_bytes: u64,
+    /// How much output of one operation is kept. The rest is read and counted, then dropped.
+    pub quota_bytes: u64,
+    /// How much output text a result carries.
+    pub result_bytes: usize,
+    /// How long processes may outlive the command that started them.
+    pub linger: Duration,
+    /// Between TERM and KILL.
+    pub grace: Duration,
+}
+
+impl EngineSettings {
+    /// The defaults, with spool files under `state_dir`.
+    pub fn new(state_dir: impl Into<PathBuf>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            state_dir: state_dir.into(),
+            // Commands wait for disks and networks more than they compute.
+            max_operations: 4 * cores,
+            // Far over any honest burst, and still only some megabytes of plans.
+            max_queued: 10_000,
+            history: 500,
+            history_bytes: 2 << 30,
+            quota_bytes: 256 << 20,
+            result_bytes: 16 << 10,
+            linger: Duration::from_secs(5),
+            grace: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What can be said about an operation right now.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
+
+use crate::{jail::ExitStatus, observe::Progress};
+
+use super::{OperationId, SeverityCounts, State};
+
+/// One operation at one moment. Made when asked for, never per line of output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    pub id: OperationId,
+    pub tool: String,
+    pub directory: PathBuf,
+    pub state: State,
+    /// How many operations are ahead in the queue, plus one; only while queued.
+    pub queue_position: Option<usize>,
+    pub created_at: SystemTime,
+    /// When it began to run; none while queued, or if it never ran.
+    pub started_at: Option<SystemTime>,
+    /// Time spent running.
+    pub elapsed: Duration,
+    /// Percent (only rising), phase and remaining time, as far as the output tells.
+    pub progress: Progress,
+    /// Which step of a sequence is running.
+    pub step: Option<StepPosition>,
+    /// The newest line that is not empty, without escape sequences, cut to a readable length.
+    pub newest_line: Option<String>,
+    pub output_lines: u64,
+    pub output_bytes: u64,
+    pub finding_counts: SeverityCounts,
+    pub exit: Option<ExitStatus>,
+    /// Why it did not complete; only at the end.
+    pub reason: Option<String>,
+}
+
+/// A place in a sequence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepPosition {
+    /// Counted from one.
+    pub number: usize,
+    pub of: usize,
+    pub label: String,
+}

@@ -1,0 +1,184 @@
+//! Spool files: where output goes that outgrows memory.
+//!
+//! Every engine has its own directory under the state directory and holds a lock in it as long as it lives. A directory
+//! whose lock is free belonged to a server that died, and is removed by the next one that starts. Nothing else in the
+//! state directory is ever touched.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+use super::OperationId;
+
+const RUN_PREFIX: &str = "run-";
+const SPOOL_PREFIX: &str = "op_";
+/// In each run directory: held by the server it belongs to. In the state directory: held while one is made or removed.
+const LOCK_NAME: &str = ".lock";
+
+/// The spool directory of one engine; made when first needed, removed with its last user.
+#[derive(Debug)]
+pub(super) struct Spool {
+    state_dir: PathBuf,
+    run_dir: OnceLock<RunDir>,
+}
+
+#[derive(Debug)]
+struct RunDir {
+    path: PathBuf,
+    /// Holding it open holds the lock.
+    _lock: File,
+}
+
+/// One spool file; deleted when nobody can read it any more.
+#[derive(Debug)]
+pub(super) struct SpoolFile {
+    path: PathBuf,
+    /// Keeps the directory in place.
+    _spool: Arc<Spool>,
+}
+
+impl Spool {
+    /// Removes what dead servers left behind. Does not touch the disk otherwise.
+    pub(super) fn new(state_dir: PathBuf) -> Arc<Self> {
+        if let Err(error) = sweep(&state_dir) {
+            tracing::warn!(path = %state_dir.display(), %error, "cannot remove output of earlier servers");
+        }
+        Arc::new(Self {
+            state_dir,
+            run_dir: OnceLock::new(),
+        })
+    }
+
+    /// Makes the file for one operation, readable and writable by us alone.
+    pub(super) fn create(self: &Arc<Self>, id: &OperationId) -> io::Result<(File, Arc<SpoolFile>)> {
+        let path = self.run_dir()?.join(id.as_str());
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        Ok((
+            file,
+            Arc::new(SpoolFile {
+                path,
+                _spool: Arc::clone(self),
+            }),
+        ))
+    }
+
+    fn run_dir(&self) -> io::Result<&Path> {
+        if let Some(run_dir) = self.run_dir.get() {
+            return Ok(&run_dir.path);
+        }
+        let made = RunDir::create(&self.state_dir)?;
+        // If another operation was faster, its directory is taken and ours is removed by its drop.
+        Ok(&self.run_dir.get_or_init(|| made).path)
+    }
+}
+
+impl RunDir {
+    fn create(state_dir: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(state_dir)?;
+        let _making = lock_state_dir(state_dir)?;
+        let name = format!("{RUN_PREFIX}{}-{:08x}", std::process::id(), rand::random::<u32>());
+        let path = state_dir.join(name);
+        DirBuilder::new().mode(0o700).create(&path)?;
+        let lock = open_lock(&path.join(LOCK_NAME))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { path, _lock: lock })
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        if let Err(error) = remove_run_dir(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove the spool directory");
+        }
+    }
+}
+
+impl SpoolFile {
+    pub(super) fn open(&self) -> io::Result<File> {
+        OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .open(&self.path)
+    }
+
+    #[cfg(test)]
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for SpoolFile {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove a spool file");
+        }
+    }
+}
+
+/// Removes the run directories of servers that are dead.
+fn sweep(state_dir: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(state_dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?,
+    };
+    let _sweeping = lock_state_dir(state_dir)?;
+    for entry in fs::read_dir(state_dir)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        let ours = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
+        if !ours
+            || !entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(RUN_PREFIX.as_bytes())
+        {
+            continue;
+        }
+        let path = entry.path();
+        let lock = open_lock(&path.join(LOCK_NAME))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            remove_run_dir(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what we put into a run directory, then the directory, which fails if anything else is in it.
+fn remove_run_dir(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == LOCK_NAME || name.as_encoded_bytes().starts_with(SPOOL_PREFIX.as_bytes()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_dir(path)
+}
+
+/// Keeps two servers from making and removing run directories at the same time: a directory is not yet locked in the
+/// moment after it is made.
+fn lock_state_dir(state_dir: &Path) -> io::Result<File> {
+    let lock = open_lock(&state_dir.join(LOCK_NAME))?;
+    flock(&lock, FlockOperation::LockExclusive)?;
+    Ok(lock)
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)
+}

@@ -1,0 +1,83 @@
+//! Where an operation stands.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Every state an operation can be in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Queued,
+    Running,
+    Completed,
+    Failed,
+    Cancelled,
+    TimedOut,
+    Interrupted,
+}
+
+/// The states that never change again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndState {
+    /// The command ended by itself with a code that its tool file calls a success.
+    Completed,
+    /// The command ended by itself in any other way, or could not be started.
+    Failed,
+    /// Someone asked for the end.
+    Cancelled,
+    /// It ran longer than its plan allows.
+    TimedOut,
+    /// We lost it: its owner died. Its processes were killed.
+    Interrupted,
+}
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed_out",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// Whether the operation has its Outcome.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Self::Queued | Self::Running)
+    }
+}
+
+impl EndState {
+    pub fn as_str(self) -> &'static str {
+        State::from(self).as_str()
+    }
+}
+
+impl From<EndState> for State {
+    fn from(end: EndState) -> Self {
+        match end {
+            EndState::Completed => Self::Completed,
+            EndState::Failed => Self::Failed,
+            EndState::Cancelled => Self::Cancelled,
+            EndState::TimedOut => Self::TimedOut,
+            EndState::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for EndState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,255 @@
+//! The task of one operation: carries out what [`run`](super::run) decides, and sets the outcome.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use tokio::time::{Sleep, sleep};
+
+use crate::{
+    call::{Command, Work},
+    jail::{Running, Script, Stdio},
+    observe::Source,
+};
+
+use super::{
+    EndState, Operation, Outcome, StepReport,
+    engine::Shared,
+    handle::Cell,
+    log::LogWriter,
+    pipes::Pipes,
+    run::{Run, RunEffect, RunEvent, StopReason},
+    steps,
+    verdict::Verdict,
+};
+
+/// Findings that an outcome carries itself; the rest is read in pages.
+const OUTCOME_FINDINGS: usize = 50;
+
+/// Why an operation ended without ever running.
+#[derive(Debug)]
+pub(super) enum Unrun {
+    Stopped,
+    ShuttingDown,
+    QueueFull { waiting: usize },
+}
+
+/// Runs an operation that has a place, to its outcome.
+pub(super) async fn run(operation: Operation, shared: Arc<Shared>) {
+    let place = Place {
+        operation: &operation,
+        shared: &shared,
+    };
+    let cell = operation.cell();
+    let Some((plan, started)) = cell.begin() else {
+        return;
+    };
+
+    let mut worker = Worker {
+        cell,
+        shared: &shared,
+        timeout: plan.timeout,
+        deadline: Box::pin(sleep(plan.timeout)),
+        log: LogWriter::new(
+            cell.log.clone(),
+            shared.settings.quota_bytes,
+            Arc::clone(&shared.spool),
+        ),
+    };
+    let end = match &plan.work {
+        Work::Command(command) => {
+            let verdict = worker.command(command).await;
+            End {
+                verdict,
+                steps: Vec::new(),
+                success_hint: command.success_hint.clone(),
+            }
+        }
+        Work::Sequence(sequence) => steps::run(&mut worker, sequence).await,
+    };
+    worker.log.close();
+    place.end(outcome(cell, end, started.instant.elapsed()));
+}
+
+/// Ends an operation that has no task.
+pub(super) fn end_unrun(operation: &Operation, why: Unrun) {
+    let cell = operation.cell();
+    let verdict = match why {
+        Unrun::Stopped => match cell.stop_asked().get() {
+            Some(why) => Verdict::stopped(why),
+            None => Verdict::stopped(&StopReason::Cancelled(None)),
+        },
+        Unrun::ShuttingDown => Verdict::stopped(&StopReason::ShuttingDown),
+        Unrun::QueueFull { waiting } => Verdict::without_process(
+            EndState::Failed,
+            format!("the queue is full: {waiting} operations are waiting; try again when some have ended"),
+        ),
+    };
+    cell.skip();
+    cell.end(outcome(
+        cell,
+        End {
+            verdict,
+            steps: Vec::new(),
+            success_hint: None,
+        },
+        Duration::ZERO,
+    ));
+}
+
+/// How the work of an operation ended.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) verdict: Verdict,
+    pub(super) steps: Vec<StepReport>,
+    pub(super) success_hint: Option<String>,
+}
+
+/// Runs the commands of one operation, one after the other, against one clock and into one log.
+#[derive(Debug)]
+pub(super) struct Worker<'a> {
+    pub(super) cell: &'a Cell,
+    pub(super) log: LogWriter,
+    shared: &'a Shared,
+    timeout: Duration,
+    /// Not registered with the timer before it is first waited for.
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl Worker<'_> {
+    /// Runs one command until nothing of it is left.
+    pub(super) async fn command(&mut self, command: &Command) -> Verdict {
+        if let Some(why) = self.cell.stop_asked().get() {
+            return Verdict::stopped(why);
+        }
+        let script = Script {
+            program: command.program.clone(),
+            directory: self.cell.directory.clone(),
+            environment: command.environment.clone(),
+            stdio: Stdio::Merged,
+        };
+        // Never dropped half-way: a command that is just starting is stopped after it has started.
+        let Running { output, mut process } = match self.shared.launcher.launch(script).await {
+            Ok(running) => running,
+            Err(error) => return Verdict::not_launched(&error),
+        };
+        let mut pipes = match Pipes::new(output) {
+            Ok(pipes) => pipes,
+            Err(error) => {
+                return Verdict::without_process(
+                    EndState::Failed,
+                    format!("its output cannot be read: {error}"),
+                );
+            }
+        };
+
+        let mut run = Run::Active;
+        let linger = sleep(Duration::ZERO);
+        tokio::pin!(linger);
+        let end = loop {
+            let event = tokio::select! {
+                // The end first, so that the common case registers no timer; output last, so that it starves nothing.
+                biased;
+                event = process.next_event() => RunEvent::Process(event),
+                why = self.stop(), if run.heeds_stop() => RunEvent::StopAsked(why),
+                () = linger.as_mut(), if run.is_lingering() => RunEvent::LingerOver,
+                read = pipes.read(), if pipes.are_open() => {
+                    if let Some((source, bytes)) = read {
+                        self.take_in(source, bytes);
+                    }
+                    continue;
+                }
+            };
+            let (next, effect) = run.on(event);
+            run = next;
+            match effect {
+                RunEffect::Wait => {}
+                RunEffect::StartLinger => {
+                    linger.set(sleep(self.shared.settings.linger));
+                }
+                RunEffect::StopProcess => process.stop(self.shared.settings.grace),
+                RunEffect::End(end) => break end,
+            }
+        };
+        // Nobody is left who could write, so what the pipe holds now is all there will ever be.
+        while let Some((source, bytes)) = pipes.read_now() {
+            self.take_in(source, bytes);
+        }
+        Verdict::of(end, &command.success_codes)
+    }
+
+    /// Waits until someone or the clock asks for the end.
+    pub(super) async fn stop(&mut self) -> StopReason {
+        tokio::select! {
+            biased;
+            why = self.cell.stop_asked().wait() => why.clone(),
+            () = self.deadline.as_mut() => StopReason::TimedOut(self.timeout),
+        }
+    }
+
+    fn take_in(&mut self, _source: Source, bytes: &[u8]) {
+        self.log.append(bytes);
+        self.cell.changed();
+    }
+}
+
+/// The right to run. However the task ends, its operation gets an outcome and the place goes to the next.
+#[derive(Debug)]
+struct Place<'a> {
+    operation: &'a Operation,
+    shared: &'a Arc<Shared>,
+}
+
+impl Place<'_> {
+    fn end(self, outcome: Outcome) {
+        self.operation.cell().end(outcome);
+        self.shared.release(self.operation);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let cell = self.operation.cell();
+        let reason = "its task ended early, which is a mistake in the server or its sudden end";
+        let verdict = Verdict::without_process(EndState::Interrupted, reason.to_owned());
+        cell.end(outcome(
+            cell,
+            End {
+                verdict,
+                steps: Vec::new(),
+                success_hint: None,
+            },
+            Duration::ZERO,
+        ));
+        // Without a panic it is the runtime that ends, and there is nothing left to run on.
+        if std::thread::panicking() {
+            self.shared.release(self.operation);
+        }
+    }
+}
+
+fn outcome(cell: &Cell, end: End, duration: Duration) -> Outcome {
+    let End {
+        verdict,
+        steps,
+        success_hint,
+    } = end;
+    let sight = cell.sight();
+    Outcome {
+        id: cell.id.clone(),
+        tool: cell.tool.clone(),
+        directory: cell.directory.clone(),
+        success_hint: success_hint.filter(|_| verdict.state == EndState::Completed),
+        state: verdict.state,
+        exit: verdict.exit,
+        reason: verdict.reason,
+        duration,
+        cpu: verdict.cpu,
+        peak_memory_bytes: verdict.peak_memory_bytes,
+        output: cell.log.excerpt(),
+        lost: cell.log.loss(),
+        findings: sight.page(0, OUTCOME_FINDINGS).findings,
+        finding_counts: sight.counts,
+        steps,
+        background: verdict.background,
+    }
+}
