@@ -68,7 +68,10 @@ impl Audience {
     pub(super) fn wants(&self, uri: &str) -> bool {
         let members = self.lock();
         let subscribed = |sink: &SubscriptionSink| {
-            sink.accepted().resource_subscriptions.as_ref().is_some_and(|uris| uris.iter().any(|known| known == uri))
+            sink.accepted()
+                .resource_subscriptions
+                .as_ref()
+                .is_some_and(|uris| uris.iter().any(|known| known == uri))
         };
         members.uris.contains(uri) || members.sinks.values().any(subscribed)
     }
@@ -81,14 +84,19 @@ impl Audience {
                 Change::ToolList => true,
                 Change::Resource(uri) => members.uris.contains(uri),
             });
-            let sinks: Vec<_> = members.sinks.iter().map(|(number, sink)| (*number, sink.clone())).collect();
+            let sinks: Vec<_> = members
+                .sinks
+                .iter()
+                .map(|(number, sink)| (*number, sink.clone()))
+                .collect();
             (peer, sinks)
         };
         if let Some(peer) = peer {
             let told = match change {
                 Change::ToolList => peer.notify_tool_list_changed().await,
                 Change::Resource(uri) => {
-                    peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await
+                    peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri))
+                        .await
                 }
             };
             if let Err(error) = told {

@@ -41,7 +41,9 @@ pub(super) async fn read(directory: &Path) -> Directory {
 
 /// Whether a file of that name is a tool file; hidden ones are what editors leave while they write.
 pub(super) fn is_tool_file(path: &Path) -> bool {
-    let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let hidden = path
+        .file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
     path.extension() == Some(OsStr::new("json")) && !hidden
 }
 
@@ -62,13 +64,21 @@ fn read_one(path: &Path) -> Option<SourceFile> {
             return Ok(None);
         }
         if metadata.len() > LARGEST_FILE_BYTES {
-            return Err(io::Error::other(format!("it is larger than {LARGEST_FILE_BYTES} bytes")));
+            return Err(io::Error::other(format!(
+                "it is larger than {LARGEST_FILE_BYTES} bytes"
+            )));
         }
         fs::read_to_string(path).map(Some)
     });
     match text {
-        Ok(text) => Some(SourceFile { name, text: Ok(text?) }),
+        Ok(text) => Some(SourceFile {
+            name,
+            text: Ok(text?),
+        }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => Some(SourceFile { name, text: Err(format!("the file cannot be read: {error}")) }),
+        Err(error) => Some(SourceFile {
+            name,
+            text: Err(format!("the file cannot be read: {error}")),
+        }),
     }
 }

@@ -56,7 +56,12 @@ impl DirectoryWatch {
                 }
             }
         })?;
-        Ok(Self { watcher, directory, armed: Vec::new(), touched })
+        Ok(Self {
+            watcher,
+            directory,
+            armed: Vec::new(),
+            touched,
+        })
     }
 
     /// Makes the watches fit what exists now. Call it before reading the directory: then no change is missed.
@@ -82,7 +87,10 @@ impl DirectoryWatch {
     pub(super) async fn changed(&self) {
         self.touched.notified().await;
         let deadline = Instant::now() + LONGEST_BURST;
-        while timeout_at(deadline, timeout(QUIET, self.touched.notified())).await.is_ok_and(|quiet| quiet.is_ok()) {}
+        while timeout_at(deadline, timeout(QUIET, self.touched.notified()))
+            .await
+            .is_ok_and(|quiet| quiet.is_ok())
+        {}
     }
 
     /// The directory, if it is there, and its nearest ancestor that is.
@@ -103,8 +111,15 @@ impl DirectoryWatch {
 impl Armed {
     async fn at(path: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
-        let metadata = tokio::fs::metadata(path).await.ok().filter(std::fs::Metadata::is_dir)?;
-        Some(Self { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
+        let metadata = tokio::fs::metadata(path)
+            .await
+            .ok()
+            .filter(std::fs::Metadata::is_dir)?;
+        Some(Self {
+            path: path.to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
     }
 }
 
@@ -112,7 +127,11 @@ impl Armed {
 fn concerns(event: &Event, directory: &Path) -> bool {
     let changes = match event.kind {
         EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
-        EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => true,
+        EventKind::Any
+        | EventKind::Create(_)
+        | EventKind::Modify(_)
+        | EventKind::Remove(_)
+        | EventKind::Other => true,
     };
     let here = |path: &PathBuf| {
         directory.starts_with(path) || (path.parent() == Some(directory) && super::load::is_tool_file(path))

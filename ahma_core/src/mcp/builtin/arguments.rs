@@ -14,7 +14,11 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn new(given: Map<String, Value>) -> Self {
-        Self { given, known: Vec::new(), problems: Vec::new() }
+        Self {
+            given,
+            known: Vec::new(),
+            problems: Vec::new(),
+        }
     }
 
     pub(super) fn text(&mut self, name: &'static str) -> Option<String> {
@@ -37,9 +41,10 @@ impl Arguments {
     pub(super) fn texts(&mut self, name: &'static str) -> Option<Vec<String>> {
         self.take(name, "an array of strings", |value| match value {
             Value::String(text) => Some(vec![text]),
-            Value::Array(items) => {
-                items.into_iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
-            }
+            Value::Array(items) => items
+                .into_iter()
+                .map(|item| item.as_str().map(str::to_owned))
+                .collect::<Option<Vec<_>>>(),
             _ => None,
         })
     }
@@ -50,13 +55,18 @@ impl Arguments {
         } else {
             format!("an integer from {} to {}", range.start(), range.end())
         };
-        self.take(name, &expected, |value| value.as_u64().filter(|number| range.contains(number)))
+        self.take(name, &expected, |value| {
+            value.as_u64().filter(|number| range.contains(number))
+        })
     }
 
     pub(super) fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
         self.take(name, &format!("one of {}", names.join(", ")), |value| {
-            choices.iter().find(|(name, _)| value == *name).map(|(_, choice)| *choice)
+            choices
+                .iter()
+                .find(|(name, _)| value == *name)
+                .map(|(_, choice)| *choice)
         })
     }
 
@@ -78,16 +88,26 @@ impl Arguments {
                 _ => format!("{name}: is not known; this tool takes {}", self.known.join(", ")),
             });
         }
-        if self.problems.is_empty() { Ok(()) } else { Err(self.problems) }
+        if self.problems.is_empty() {
+            Ok(())
+        } else {
+            Err(self.problems)
+        }
     }
 
-    fn take<T>(&mut self, name: &'static str, expected: &str, read: impl FnOnce(Value) -> Option<T>) -> Option<T> {
+    fn take<T>(
+        &mut self,
+        name: &'static str,
+        expected: &str,
+        read: impl FnOnce(Value) -> Option<T>,
+    ) -> Option<T> {
         self.known.push(name);
         let value = self.given.remove(name).filter(|value| !value.is_null())?;
         let shown = shorten(&value);
         let read = read(value);
         if read.is_none() {
-            self.problems.push(format!("{name}: expected {expected}, found {shown}"));
+            self.problems
+                .push(format!("{name}: expected {expected}, found {shown}"));
         }
         read
     }

@@ -8,8 +8,17 @@ enum Until {
     Any,
 }
 
-fn read(given: Value) -> (Option<Vec<String>>, Option<u64>, Option<Until>, Result<(), Vec<String>>) {
-    let Value::Object(given) = given else { panic!("arguments are an object") };
+fn read(
+    given: Value,
+) -> (
+    Option<Vec<String>>,
+    Option<u64>,
+    Option<Until>,
+    Result<(), Vec<String>>,
+) {
+    let Value::Object(given) = given else {
+        panic!("arguments are an object")
+    };
     let mut arguments = Arguments::new(given);
     let ids = arguments.texts("operation_ids");
     let timeout = arguments.integer("timeout_seconds", 0..=50);
@@ -23,7 +32,10 @@ fn good_arguments_are_read() {
         read(json!({"operation_ids": ["op_1", "op_2"], "timeout_seconds": 50, "until": "any"}));
     assert_eq!(ids, Some(vec!["op_1".to_owned(), "op_2".to_owned()]));
     assert_eq!((timeout, until, verdict), (Some(50), Some(Until::Any), Ok(())));
-    assert_eq!(read(json!({"operation_ids": "op_1", "until": null})).0, Some(vec!["op_1".to_owned()]));
+    assert_eq!(
+        read(json!({"operation_ids": "op_1", "until": null})).0,
+        Some(vec!["op_1".to_owned()])
+    );
     assert_eq!(read(json!({})), (None, None, None, Ok(())));
 }
 
