@@ -1,12 +1,21 @@
-//! Starting confined commands.
+//! The jail: a small helper process that starts every command, already confined.
 //!
-//! The server never forks. It asks the jail, a small single-threaded helper process, for a shell that is already
-//! confined and waiting for its script; see `docs/design` for why. This module is the server's side and the seam that
-//! `operation` builds on: [`Launcher`] starts a [`Script`], [`Running`] is what was started.
+//! The server never forks and never runs anything itself. It talks to the jail over one socket ([`wire`]); the jail
+//! ([`role`]) prepares the wall once ([`cell`]), and for each request makes an owner ([`owner`]) that starts the shell
+//! ([`child`]) and outlives everything the shell starts. [`client`] and [`process`] are the server's side.
+//!
+//! Why a process of its own: copying a large server by fork costs milliseconds, namespaces and Landlock bind only the
+//! calling thread, and a single-threaded helper may run ordinary code between fork and exec.
 
-mod launcher;
+mod cell;
+mod child;
+pub(crate) mod client;
+mod owner;
+mod process;
+mod role;
+pub(crate) mod wire;
 
-pub use launcher::{
-    ExitReport, ExitStatus, LaunchError, Launcher, OutputPipes, ProcessEvent, ProcessHandle, Running, Script,
-    Stdio,
-};
+pub(crate) use cell::SCRIPT_FD;
+pub use client::JailError;
+pub use process::{ExitReport, ExitStatus, ProcessEvent, ProcessHandle};
+pub use role::run_if_asked;

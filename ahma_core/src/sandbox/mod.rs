@@ -1,1 +1,17 @@
 //! The wall: what a command may read, write, run and reach, and how the kernel is told.
+//!
+//! [`Policy`] is data and knows no platform. [`assemble`] computes it from the user's settings, [`environment`] picks what
+//! commands see of the server's environment, `linux` enforces. Nothing here starts a process: `jail` does.
+
+mod assemble;
+mod environment;
+mod policy;
+mod toolchains;
+
+#[cfg(target_os = "linux")]
+pub(crate) mod linux;
+
+pub use assemble::{Host, PolicyError, SandboxSettings, assemble};
+pub use environment::environment;
+pub use policy::{Access, Grant, Network, Policy, Tier};
+pub use toolchains::{Toolchain, Toolchains};

@@ -1,0 +1,133 @@
+//! What the jail prepares once: the view, the rules, the filters, the words of `execve`.
+
+use std::{ffi::CString, io, os::unix::ffi::OsStrExt, path::PathBuf};
+
+use ::landlock::RulesetCreated;
+use seccompiler::BpfProgram;
+
+use super::wire::Configure;
+use crate::sandbox::{
+    Tier,
+    linux::{
+        landlock::{self, Rules},
+        namespaces,
+        privileges::Limits,
+        seccomp::{self, UnixSockets},
+    },
+};
+
+/// The descriptor on which a shell reads its script. One digit, because `dash` takes no more in a redirection.
+pub(crate) const SCRIPT_FD: i32 = 9;
+
+/// A prepared wall and shell. Cloned by fork into every owner.
+#[derive(Debug)]
+pub(super) struct Cell {
+    pub(super) tier: Tier,
+    pub(super) scope: PathBuf,
+    pub(super) shell: CString,
+    pub(super) arguments: Vec<CString>,
+    pub(super) environment: Vec<CString>,
+    pub(super) limits: Limits,
+    pub(super) max_processes: u32,
+    pub(super) filters: Vec<BpfProgram>,
+    rules: Rules,
+    /// Built ahead where nothing in it changes from one operation to the next.
+    ruleset: Option<RulesetCreated>,
+}
+
+impl Cell {
+    /// Builds the wall around the calling process as far as the jail itself can stand inside it.
+    pub(super) fn build(configure: &Configure) -> Result<Self, String> {
+        let Configure { policy, tier, .. } = configure;
+        let tier = *tier;
+        let abi = landlock::kernel_abi();
+        if abi < landlock::least_abi(tier) {
+            return Err(format!(
+                "Landlock ABI {} is needed for the {} tier, this kernel has {abi}",
+                landlock::least_abi(tier),
+                tier.name()
+            ));
+        }
+        if tier == Tier::Core {
+            children_are_listed()?;
+        }
+        if tier == Tier::Full {
+            namespaces::enter(policy).map_err(|error| error.to_string())?;
+        }
+        let text = |error: io::Error| error.to_string();
+        let rules = Rules::open(policy, tier).map_err(text)?;
+        let ruleset = match tier {
+            Tier::Core => Some(rules.build().map_err(|error| error.to_string())?),
+            // The full tier adds each operation's own `/proc`.
+            Tier::Full | Tier::Off => None,
+        };
+        let filters = match tier {
+            Tier::Off => Vec::new(),
+            Tier::Full if abi >= 6 => {
+                seccomp::for_commands(&policy.network, tier, UnixSockets::Allowed).map_err(text)?
+            }
+            Tier::Full | Tier::Core => {
+                seccomp::for_commands(&policy.network, tier, UnixSockets::Denied).map_err(text)?
+            }
+        };
+        if tier != Tier::Off {
+            let inherited = seccomp::inherited().map_err(text)?;
+            seccompiler::apply_filter(&inherited).map_err(|error| error.to_string())?;
+        }
+        Ok(Self {
+            tier,
+            scope: policy.scope.clone(),
+            shell: c_string(configure.shell.as_os_str().as_bytes())?,
+            arguments: arguments(configure)?,
+            environment: configure
+                .environment
+                .iter()
+                .map(|(name, value)| c_string(format!("{name}={value}").as_bytes()))
+                .collect::<Result<_, _>>()?,
+            limits: Limits {
+                file_bytes: configure.max_file_bytes,
+                // Outside a user namespace the kernel would count every process of this user.
+                processes: (tier == Tier::Full).then_some(u64::from(configure.max_processes)),
+            },
+            max_processes: configure.max_processes,
+            filters,
+            rules,
+            ruleset,
+        })
+    }
+
+    /// The ruleset for one operation. In the full tier the caller has mounted its `/proc` before.
+    pub(super) fn ruleset(&mut self) -> io::Result<Option<RulesetCreated>> {
+        match (self.tier, &self.ruleset) {
+            (Tier::Off, _) => Ok(None),
+            (_, Some(ready)) => Ok(Some(ready.try_clone()?)),
+            (_, None) => {
+                self.rules
+                    .add(std::path::Path::new("/proc"), crate::sandbox::Access::Read)?;
+                Ok(Some(self.rules.build().map_err(io::Error::other)?))
+            }
+        }
+    }
+}
+
+/// Sweeping in the core tier reads these files; a kernel without them would leave processes behind.
+fn children_are_listed() -> Result<(), String> {
+    let pid = rustix::process::getpid();
+    let path = format!("/proc/self/task/{}/children", pid.as_raw_nonzero());
+    std::fs::read(&path)
+        .map(drop)
+        .map_err(|error| format!("cannot read {path}, which the core tier needs: {error}"))
+}
+
+fn arguments(configure: &Configure) -> Result<Vec<CString>, String> {
+    let name = configure.shell.file_name().unwrap_or(configure.shell.as_os_str());
+    let source = format!(". /dev/fd/{SCRIPT_FD}");
+    [name.as_bytes(), b"-c", source.as_bytes(), name.as_bytes()]
+        .into_iter()
+        .map(c_string)
+        .collect()
+}
+
+fn c_string(bytes: &[u8]) -> Result<CString, String> {
+    CString::new(bytes).map_err(|_| format!("{} holds a NUL byte", String::from_utf8_lossy(bytes)))
+}

@@ -1,0 +1,364 @@
+//! The owner of one operation: a process that nothing it started can outlive, signal or escape.
+//!
+//! In the full tier it is the first process of a pid namespace, elsewhere a session leader and child subreaper; either
+//! way every orphan below it becomes its child, so `wait` failing with `ECHILD` means that nothing is left. It stays
+//! outside the Landlock domain of its shell. It speaks to the server over one socket: it reports the shell's end and
+//! the end of everything, and it takes the order to stop. The socket closing is an order to stop as well.
+
+use std::{
+    fs, io,
+    os::fd::{AsFd, FromRawFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    fs::{Mode, OFlags},
+    process::{DumpableBehavior, Pid, Signal},
+};
+
+use super::{
+    cell::Cell,
+    child::{self, Streams},
+    wire::{self, Exited, Order, Report, Start},
+};
+use crate::sandbox::{Tier, linux::namespaces};
+
+/// How long processes may clean up when the server is gone and nobody can say otherwise.
+const ORPHANED_GRACE: Duration = Duration::from_secs(2);
+
+/// How often the sweep looks again for processes that were born while it killed.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How often the processes of an operation are counted where no kernel limit does it.
+const COUNT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Becomes the owner of one new shell. Never returns.
+pub(super) fn own(mut cell: Cell, start: Start, control: OwnedFd, pipes: Vec<OwnedFd>) -> ! {
+    match Owner::start(&mut cell, start, &control, pipes) {
+        Ok(owner) => owner.run(Some(control)),
+        Err(error) => {
+            let failed = Report {
+                failed: Some(error.to_string()),
+                gone: true,
+                ..Report::default()
+            };
+            wire::send(&control, &failed, &[]).ok();
+        }
+    }
+    child::exit_now(0)
+}
+
+struct Owner {
+    shell: Pid,
+    reach: Reach,
+    child_ended: OwnedFd,
+    phase: Phase,
+    max_processes: u32,
+}
+
+/// How signals get to everything below the owner.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// As the first process of a pid namespace: everything in it.
+    Namespace,
+    /// By walking the tree of children.
+    Tree,
+}
+
+#[derive(Clone, Copy)]
+enum Phase {
+    Running,
+    /// TERM was sent.
+    Stopping {
+        kill_at: Instant,
+    },
+    /// KILL was sent and is repeated until nothing is left.
+    Killing,
+}
+
+impl Owner {
+    fn start(cell: &mut Cell, start: Start, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result<Self> {
+        rustix::process::setsid()?;
+        let child_ended = block_signals()?;
+        let reach = if cell.tier == Tier::Full {
+            namespaces::mount_own_proc()?;
+            limit_namespace(cell.max_processes);
+            Reach::Namespace
+        } else {
+            rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+            Reach::Tree
+        };
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        let ruleset = cell.ruleset()?;
+        let streams = streams(start, control, pipes)?;
+        // SAFETY: this process has one thread, so its copy may run any code.
+        let shell = match unsafe { libc::fork() } {
+            -1 => return Err(io::Error::last_os_error()),
+            0 => child::become_shell(cell, ruleset, streams),
+            pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork gave no process"))?,
+        };
+        // The pipes close here, so that their end is the end of the shell and its children.
+        drop(streams);
+        Ok(Self {
+            shell,
+            reach,
+            child_ended,
+            phase: Phase::Running,
+            max_processes: cell.max_processes,
+        })
+    }
+
+    fn run(mut self, mut control: Option<OwnedFd>) {
+        loop {
+            let report = self.reap();
+            if (report.exited.is_some() || report.gone)
+                && let Some(control) = &control
+            {
+                wire::send(control, &report, &[]).ok();
+            }
+            if report.gone {
+                return;
+            }
+            self.wait(control.as_ref());
+            if let Some(socket) = &control {
+                match next_order(socket) {
+                    Ok(Some(Order::Stop { grace_ms })) => self.stop(Duration::from_millis(grace_ms)),
+                    Ok(None) => {
+                        self.stop(ORPHANED_GRACE);
+                        control = None;
+                    }
+                    Err(_) => {}
+                }
+            }
+            self.advance();
+        }
+    }
+
+    /// Collects every child that has ended.
+    fn reap(&self) -> Report {
+        let mut report = Report::default();
+        loop {
+            let mut status = 0;
+            // SAFETY: a zeroed rusage is a valid one; its fields are plain numbers.
+            let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+            // SAFETY: both pointers are to live variables.
+            let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
+            match pid {
+                0 => return report,
+                -1 => {
+                    report.gone = true;
+                    return report;
+                }
+                pid if pid == self.shell.as_raw_nonzero().get() => {
+                    report.exited = Some(Exited {
+                        wait_status: status,
+                        cpu_us: microseconds(usage.ru_utime) + microseconds(usage.ru_stime),
+                        peak_memory_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0),
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Sleeps until a child ends, the server speaks, or the phase has to move on.
+    fn wait(&self, control: Option<&OwnedFd>) {
+        let patience = match self.phase {
+            Phase::Running if self.reach == Reach::Tree => Some(COUNT_INTERVAL),
+            Phase::Running => None,
+            Phase::Stopping { kill_at } => Some(kill_at.saturating_duration_since(Instant::now())),
+            Phase::Killing => Some(SWEEP_INTERVAL),
+        };
+        let patience = patience.map(|duration| Timespec {
+            tv_sec: duration.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: duration.subsec_nanos().into(),
+        });
+        let mut fds = vec![PollFd::new(&self.child_ended, PollFlags::IN)];
+        fds.extend(control.map(|socket| PollFd::new(socket, PollFlags::IN)));
+        rustix::event::poll(&mut fds, patience.as_ref()).ok();
+        // Empties the signal queue; what ended is found by `reap`.
+        let mut signals = [0_u8; 1024];
+        rustix::io::read(&self.child_ended, &mut signals).ok();
+    }
+
+    fn stop(&mut self, grace: Duration) {
+        if matches!(self.phase, Phase::Running) {
+            self.signal_all(Signal::TERM);
+            // A stopped process would sleep through TERM.
+            self.signal_all(Signal::CONT);
+            self.phase = Phase::Stopping {
+                kill_at: Instant::now() + grace,
+            };
+        }
+    }
+
+    fn advance(&mut self) {
+        match self.phase {
+            Phase::Running => {
+                if self.reach == Reach::Tree && descendants().len() > self.max_processes as usize {
+                    self.phase = Phase::Killing;
+                    self.signal_all(Signal::KILL);
+                }
+            }
+            Phase::Stopping { kill_at } if Instant::now() < kill_at => {}
+            Phase::Stopping { .. } | Phase::Killing => {
+                self.phase = Phase::Killing;
+                self.signal_all(Signal::KILL);
+            }
+        }
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        match self.reach {
+            // Only the first process of a namespace may say "everything": elsewhere it would mean the whole machine.
+            Reach::Namespace if rustix::process::getpid().is_init() => {
+                // SAFETY: takes two numbers.
+                unsafe { libc::kill(-1, signal.as_raw()) };
+            }
+            Reach::Namespace | Reach::Tree => {
+                for pid in descendants() {
+                    rustix::process::kill_process(pid, signal).ok();
+                }
+            }
+        }
+    }
+}
+
+/// The shell's streams. A pseudo-terminal's other end goes to the server.
+fn streams(start: Start, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result<Streams> {
+    let mut pipes = pipes.into_iter();
+    let mut next = || {
+        pipes
+            .next()
+            .ok_or_else(|| io::Error::other("a descriptor is missing"))
+    };
+    let script = next()?;
+    Ok(match start {
+        Start::Merged => {
+            let stdout = next()?;
+            let stderr = rustix::io::fcntl_dupfd_cloexec(&stdout, 3)?;
+            Streams {
+                script,
+                stdout,
+                stderr,
+                terminal: false,
+            }
+        }
+        Start::Separate => Streams {
+            script,
+            stdout: next()?,
+            stderr: next()?,
+            terminal: false,
+        },
+        Start::Pty => {
+            let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+            let master = rustix::fs::open("/dev/ptmx", flags, Mode::empty())?;
+            rustix::pty::unlockpt(&master)?;
+            let open = rustix::pty::OpenptFlags::RDWR
+                | rustix::pty::OpenptFlags::NOCTTY
+                | rustix::pty::OpenptFlags::CLOEXEC;
+            let stdout = rustix::pty::ioctl_tiocgptpeer(&master, open)?;
+            let stderr = rustix::io::fcntl_dupfd_cloexec(&stdout, 3)?;
+            let report = Report {
+                terminal: true,
+                ..Report::default()
+            };
+            wire::send(control, &report, &[master.as_fd()])?;
+            Streams {
+                script,
+                stdout,
+                stderr,
+                terminal: true,
+            }
+        }
+    })
+}
+
+/// Reads an order if one has come, without waiting. `None` means that the server is gone.
+fn next_order(control: &OwnedFd) -> io::Result<Option<Order>> {
+    let mut fds = [PollFd::new(control, PollFlags::IN)];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    rustix::event::poll(&mut fds, Some(&now))?;
+    if fds[0].revents().is_empty() {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    match wire::receive_short(control) {
+        Ok(order) => Ok(order.map(|(order, _)| order)),
+        Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Blocks every signal and returns a descriptor that tells when a child has ended.
+pub(super) fn block_signals() -> io::Result<OwnedFd> {
+    // SAFETY: the sets are filled before they are used, and live until the calls return.
+    let fd = unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+        let mut child: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut child);
+        libc::sigaddset(&raw mut child, libc::SIGCHLD);
+        libc::signalfd(-1, &raw const child, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Every process below this one. The list is old as soon as it is made; callers repeat until nothing is left.
+pub(super) fn descendants() -> Vec<Pid> {
+    let mut found = children_of(rustix::process::getpid());
+    let mut next = 0;
+    while next < found.len() {
+        found.extend(children_of(found[next]));
+        next += 1;
+    }
+    found
+}
+
+/// The children of a process, of all its threads.
+pub(super) fn children_of(pid: Pid) -> Vec<Pid> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else {
+        return Vec::new();
+    };
+    threads
+        .filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok())
+        .flat_map(|children| {
+            children
+                .split_ascii_whitespace()
+                .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Bounds a fork bomb also for root, whom RLIMIT_NPROC does not bind. The setting belongs to the pid namespace since
+/// Linux 6.14; before that it is the whole machine's and must not be touched.
+fn limit_namespace(max_processes: u32) {
+    let release = rustix::system::uname();
+    let mut numbers = release
+        .release()
+        .to_bytes()
+        .split(|byte| !byte.is_ascii_digit())
+        .map(|digits| {
+            std::str::from_utf8(digits)
+                .ok()
+                .and_then(|digits| digits.parse::<u32>().ok())
+                .unwrap_or(0)
+        });
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version >= (6, 14) {
+        fs::write("/proc/sys/kernel/pid_max", max_processes.max(301).to_string()).ok();
+    }
+}
+
+fn microseconds(time: libc::timeval) -> u64 {
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_usec).unwrap_or(0)
+}

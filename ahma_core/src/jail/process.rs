@@ -1,0 +1,136 @@
+//! The server's hold on one operation's owner.
+
+use std::{collections::VecDeque, io, os::fd::OwnedFd, time::Duration};
+
+use tokio::io::{Interest, unix::AsyncFd};
+
+use super::wire::{self, Exited, Order, Report};
+
+/// Holds on to a command. Dropping it stops the command with everything it started.
+#[derive(Debug)]
+pub struct ProcessHandle {
+    control: AsyncFd<OwnedFd>,
+    waiting: VecDeque<ProcessEvent>,
+    ended: bool,
+}
+
+/// What a command's owner reports, in this order: at most one `Exited`, then exactly one `Gone` or `Lost`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ProcessEvent {
+    /// The command itself has ended; what it left in the background may still run.
+    Exited(ExitReport),
+    /// Nothing of the command is left.
+    Gone,
+    /// The owner died without a report, or could not start the command. Everything it owned was killed.
+    Lost { reason: String },
+}
+
+/// How a command ended and what it used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExitReport {
+    pub status: ExitStatus,
+    pub cpu: Duration,
+    pub peak_memory_bytes: u64,
+}
+
+/// The end of a process, as `wait` tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitStatus {
+    Code(i32),
+    Signal(i32),
+}
+
+impl ProcessHandle {
+    pub(crate) fn new(control: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&control, true)?;
+        // SAFETY: an OwnedFd always gives the same descriptor and keeps it open until it is dropped with the AsyncFd.
+        let control = unsafe { AsyncFd::register_with_interest(control, Interest::READABLE) }?;
+        Ok(Self {
+            control,
+            waiting: VecDeque::new(),
+            ended: false,
+        })
+    }
+
+    /// The next report. After `Gone` or `Lost` it never returns.
+    pub async fn next_event(&mut self) -> ProcessEvent {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return event;
+            }
+            if self.ended {
+                std::future::pending::<()>().await;
+            }
+            let (report, _) = self.receive().await;
+            self.take(report);
+        }
+    }
+
+    /// Asks the owner to end everything: TERM, `grace`, KILL, until nothing is left. Returns at once; `Gone` follows.
+    pub fn stop(&self, grace: Duration) {
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        // An owner that cannot be reached is gone already, and `next_event` says so.
+        wire::send(self.control.get_ref(), &Order::Stop { grace_ms }, &[]).ok();
+    }
+
+    /// Waits for the terminal that the owner opened.
+    pub(crate) async fn terminal(&mut self) -> Result<OwnedFd, String> {
+        loop {
+            let (report, fds) = self.receive().await;
+            let terminal = fds.into_iter().next();
+            let reason = match &report {
+                Ok(report) => report.failed.clone(),
+                Err(reason) => Some(reason.clone()),
+            };
+            self.take(report);
+            match (terminal, reason) {
+                (Some(terminal), _) => return Ok(terminal),
+                (None, Some(reason)) => return Err(reason),
+                (None, None) => {}
+            }
+        }
+    }
+
+    async fn receive(&self) -> (Result<Report, String>, Vec<OwnedFd>) {
+        let received = self
+            .control
+            .async_io(Interest::READABLE, |socket| wire::receive_short::<Report>(socket));
+        match received.await {
+            Ok(Some((report, fds))) => (Ok(report), fds),
+            Ok(None) => (Err("its owner process died".into()), Vec::new()),
+            Err(error) => (Err(format!("its owner process died: {error}")), Vec::new()),
+        }
+    }
+
+    fn take(&mut self, report: Result<Report, String>) {
+        match report {
+            Ok(report) => {
+                if let Some(exited) = report.exited {
+                    self.waiting.push_back(ProcessEvent::Exited(exited.into()));
+                }
+                match (report.failed, report.gone) {
+                    (Some(reason), _) => self.waiting.push_back(ProcessEvent::Lost { reason }),
+                    (None, true) => self.waiting.push_back(ProcessEvent::Gone),
+                    (None, false) => return,
+                }
+            }
+            Err(reason) => self.waiting.push_back(ProcessEvent::Lost { reason }),
+        }
+        self.ended = true;
+    }
+}
+
+impl From<Exited> for ExitReport {
+    fn from(exited: Exited) -> Self {
+        let status = exited.wait_status;
+        Self {
+            status: if libc::WIFSIGNALED(status) {
+                ExitStatus::Signal(libc::WTERMSIG(status))
+            } else {
+                ExitStatus::Code(libc::WEXITSTATUS(status))
+            },
+            cpu: Duration::from_micros(exited.cpu_us),
+            peak_memory_bytes: exited.peak_memory_kib * 1024,
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The jail process: the hidden role of the binary.
+//!
+//! Single-threaded from `main` on, no runtime, no access to anything the policy does not name once the view is entered.
+//! It answers one message with its wall and then does two things: for each request it makes an owner, and it collects
+//! owners that have ended. When the server is gone it waits for the owners, who stop by themselves, and wipes what the
+//! commands left in the private directory.
+
+use std::{
+    collections::HashSet,
+    fs, io,
+    os::fd::{AsFd, OwnedFd},
+    process::ExitCode,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags},
+    fs::{Mode, OFlags},
+    process::{DumpableBehavior, Pid, Signal},
+};
+
+use super::{
+    cell::Cell,
+    owner,
+    wire::{self, Configure, Configured, Start},
+};
+use crate::sandbox::{Tier, linux::landlock};
+
+/// The first argument that makes the binary a jail.
+pub(super) const ROLE: &str = "__jail";
+
+/// Runs the jail if this process was started as one. The first thing `main` does, before any thread exists.
+pub fn run_if_asked() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os();
+    if arguments.nth(1).as_deref() != Some(ROLE.as_ref()) {
+        return None;
+    }
+    Some(match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+fn run() -> io::Result<()> {
+    // The socket came as standard input; nothing that is started here may inherit it.
+    let server = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    rustix::stdio::dup2_stdin(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty())?)?;
+    rustix::process::setsid().ok();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let child_ended = owner::block_signals()?;
+    let Some((configure, _)) = wire::receive::<Configure>(&server)? else {
+        return Ok(());
+    };
+    let private = rustix::fs::open(
+        &configure.policy.private,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+
+    let cell = match Cell::build(&configure) {
+        Ok(cell) => cell,
+        Err(reason) => return wire::send(&server, &Configured::Refused { reason }, &[]),
+    };
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    wire::send(
+        &server,
+        &Configured::Ready {
+            landlock_abi: landlock::kernel_abi(),
+        },
+        &[],
+    )?;
+
+    let mut owners = serve(cell, &server, &child_ended)?;
+    drop(server);
+    while !owners.is_empty() {
+        wait_for(&child_ended, None);
+        reap(&mut owners);
+    }
+    wipe(&private);
+    Ok(())
+}
+
+/// Starts owners until the server is gone; returns those that still live.
+fn serve(cell: Cell, server: &OwnedFd, child_ended: &OwnedFd) -> io::Result<HashSet<Pid>> {
+    let mut owners = HashSet::new();
+    loop {
+        wait_for(child_ended, Some(server));
+        reap(&mut owners);
+        if !is_readable(server)? {
+            continue;
+        }
+        let (start, mut fds) = match wire::receive_short::<Start>(server) {
+            Ok(Some(request)) => request,
+            Ok(None) => return Ok(owners),
+            Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => return Ok(owners),
+            Err(error) => return Err(error),
+        };
+        if fds.len() < 2 {
+            continue;
+        }
+        let control = fds.remove(0);
+        match fork_owner(cell.tier) {
+            Ok(Forked::Owner) => {
+                // Held open here it would keep the server from noticing that the jail is gone.
+                close(server);
+                owner::own(cell, start, control, fds)
+            }
+            Ok(Forked::Jail(pid)) => {
+                owners.insert(pid);
+            }
+            Err(error) => {
+                let failed = wire::Report {
+                    failed: Some(error.to_string()),
+                    gone: true,
+                    ..Default::default()
+                };
+                wire::send(&control, &failed, &[]).ok();
+            }
+        }
+    }
+}
+
+enum Forked {
+    Owner,
+    Jail(Pid),
+}
+
+/// Makes the process that becomes an owner, in the full tier as the first one of a new pid namespace.
+fn fork_owner(tier: Tier) -> io::Result<Forked> {
+    let namespaces = if tier == Tier::Full {
+        libc::CLONE_NEWPID | libc::CLONE_NEWNS
+    } else {
+        0
+    };
+    // SAFETY: without CLONE_VM and with no new stack this is fork with namespaces; the process has one thread, so its
+    // copy may run any code.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, namespaces | libc::SIGCHLD, 0, 0, 0, 0) };
+    match i32::try_from(pid) {
+        Ok(0) => Ok(Forked::Owner),
+        Ok(pid) if pid > 0 => Pid::from_raw(pid)
+            .map(Forked::Jail)
+            .ok_or_else(|| io::Error::other("clone gave no process")),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Collects ended owners. An owner of the core tier that was killed leaves its processes to the jail, which ends them.
+fn reap(owners: &mut HashSet<Pid>) {
+    loop {
+        let mut status = 0;
+        // SAFETY: the pointer is to a live variable.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+        match Pid::from_raw(pid.max(0)) {
+            Some(pid) => {
+                owners.remove(&pid);
+            }
+            None => break,
+        }
+        for stray in owner::children_of(rustix::process::getpid()) {
+            if !owners.contains(&stray) {
+                rustix::process::kill_process(stray, Signal::KILL).ok();
+            }
+        }
+    }
+}
+
+fn wait_for(child_ended: &OwnedFd, server: Option<&OwnedFd>) {
+    let mut fds = vec![PollFd::new(child_ended, PollFlags::IN)];
+    fds.extend(server.map(|server| PollFd::new(server, PollFlags::IN)));
+    rustix::event::poll(&mut fds, None).ok();
+    let mut signals = [0_u8; 1024];
+    rustix::io::read(child_ended, &mut signals).ok();
+}
+
+fn is_readable(socket: &OwnedFd) -> io::Result<bool> {
+    let mut fds = [PollFd::new(socket, PollFlags::IN)];
+    let now = rustix::event::Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    rustix::event::poll(&mut fds, Some(&now))?;
+    Ok(!fds[0].revents().is_empty())
+}
+
+fn close(fd: &OwnedFd) {
+    use std::os::fd::AsRawFd;
+    // SAFETY: only called in a new process that never uses or drops the descriptor's owner again.
+    unsafe { libc::close(fd.as_fd().as_raw_fd()) };
+}
+
+/// Empties the private directory. It is reached by the descriptor opened before the view was entered, below which
+/// nothing is mounted: the scope cannot be met on the way, wherever the view shows it.
+fn wipe(private: &OwnedFd) {
+    use std::os::fd::AsRawFd;
+    let path = format!("/proc/self/fd/{}", private.as_raw_fd());
+    for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+        fs::remove_dir_all(entry.path()).ok();
+    }
+}

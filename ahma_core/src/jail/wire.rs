@@ -1,0 +1,162 @@
+//! The messages between server, jail and owners, and how they travel: JSON over `SOCK_SEQPACKET`, so that one send is
+//! one message and descriptors ride along.
+
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::PathBuf,
+};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::sandbox::{Policy, Tier};
+
+/// The longest message. A policy with some hundred grants is far below it; a socket takes 200 KiB by default.
+const MAX_MESSAGE: usize = 160 * 1024;
+
+/// Descriptors in one message at most: control, script and two output pipes.
+const MAX_DESCRIPTORS: usize = 4;
+
+/// What the server tells a new jail, once.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Configure {
+    pub(crate) policy: Policy,
+    pub(crate) tier: Tier,
+    pub(crate) shell: PathBuf,
+    /// The whole environment of every command.
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) max_processes: u32,
+    pub(crate) max_file_bytes: u64,
+}
+
+/// The jail's answer to [`Configure`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Configured {
+    Ready {
+        landlock_abi: i32,
+    },
+    /// This tier does not work here.
+    Refused {
+        reason: String,
+    },
+}
+
+/// Asks the jail for one confined shell. Descriptors: control socket, script pipe, then the output pipes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Start {
+    Merged,
+    Separate,
+    Pty,
+}
+
+/// What the server tells an owner.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// TERM now, KILL after the grace, until nothing is left.
+    Stop { grace_ms: u64 },
+}
+
+/// What an owner tells the server. The two fields often come in one message.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// The command itself ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) exited: Option<Exited>,
+    /// Nothing is left.
+    #[serde(default)]
+    pub(crate) gone: bool,
+    /// The shell could not be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failed: Option<String>,
+    /// A pseudo-terminal's master rides with this message.
+    #[serde(default)]
+    pub(crate) terminal: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Exited {
+    /// As `wait4` gave it.
+    pub(crate) wait_status: i32,
+    pub(crate) cpu_us: u64,
+    pub(crate) peak_memory_kib: u64,
+}
+
+/// A pair of connected message sockets, closed on exec.
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC;
+    Ok(rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        flags,
+        None,
+    )?)
+}
+
+/// Sends one message with descriptors; `EAGAIN` on a full non-blocking socket.
+pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let body = serde_json::to_vec(message)?;
+    if body.len() > MAX_MESSAGE {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "message to the jail is too long",
+        ));
+    }
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "too many descriptors in a message",
+        ));
+    }
+    rustix::net::sendmsg(
+        socket,
+        &[IoSlice::new(&body)],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )?;
+    Ok(())
+}
+
+/// Receives one message; `None` when the other side is closed.
+pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut body = vec![0; MAX_MESSAGE];
+    receive_into(socket, &mut body)
+}
+
+/// Receives one short message without a large buffer.
+pub(crate) fn receive_short<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    receive_into(socket, &mut [0; 4096])
+}
+
+fn receive_into<T: DeserializeOwned>(
+    socket: impl AsFd,
+    body: &mut [u8],
+) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::io::retry_on_intr(|| {
+        rustix::net::recvmsg(
+            socket.as_fd(),
+            &mut [IoSliceMut::new(body)],
+            &mut ancillary,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+    })?;
+    let mut fds = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let message = serde_json::from_slice(&body[..received.bytes])?;
+    Ok(Some((message, fds)))
+}

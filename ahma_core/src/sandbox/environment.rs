@@ -1,0 +1,70 @@
+//! The environment of commands: an allow-list, quiet defaults, private caches. Secrets in the server's environment never
+//! reach a command unless the user names the variable.
+
+use std::{collections::BTreeMap, path::Path};
+
+/// Variables that pass.
+const ALLOWED: &[&str] = &[
+    "CARGO_HOME",
+    "GOPATH",
+    "GOROOT",
+    "HOME",
+    "JAVA_HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "NVM_DIR",
+    "PATH",
+    "PYENV_ROOT",
+    "PYENV_VERSION",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "SHELL",
+    "TZ",
+    "USER",
+    "VIRTUAL_ENV",
+];
+
+/// A command has nobody to ask, page to or colour for.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("CI", "1"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("PAGER", "cat"),
+    ("TERM", "dumb"),
+];
+
+/// Caches that tools would look for in the home directory, which is closed.
+const PRIVATE_CACHES: &[(&str, &str)] = &[
+    ("GOCACHE", "go-build"),
+    ("GRADLE_USER_HOME", "gradle"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("XDG_CACHE_HOME", "xdg"),
+    ("npm_config_cache", "npm"),
+];
+
+/// Picks the commands' environment out of the server's. `temp` is where commands see their temporary directory.
+pub fn environment(
+    server: impl IntoIterator<Item = (String, String)>,
+    pass: &[String],
+    temp: &Path,
+) -> BTreeMap<String, String> {
+    let mut chosen: BTreeMap<String, String> = DEFAULTS
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    for (name, directory) in PRIVATE_CACHES {
+        let path = temp.join("cache").join(directory);
+        chosen.insert((*name).to_owned(), path.to_string_lossy().into_owned());
+    }
+    for name in ["TMPDIR", "TMP", "TEMP"] {
+        chosen.insert(name.to_owned(), temp.to_string_lossy().into_owned());
+    }
+    for (name, value) in server {
+        if ALLOWED.contains(&name.as_str()) || name.starts_with("LC_") || pass.contains(&name) {
+            chosen.insert(name, value);
+        }
+    }
+    chosen
+}

@@ -1,0 +1,77 @@
+//! Capabilities and resource limits of a command.
+
+use std::io;
+
+use rustix::{
+    process::{Resource, Rlimit},
+    thread::{CapabilitySet, CapabilitySets},
+};
+
+/// What a command may use up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) file_bytes: u64,
+    /// `None` where the kernel would count processes that are not ours.
+    pub(crate) processes: Option<u64>,
+}
+
+/// Many build tools open thousands of files; more than this is a leak.
+const OPEN_FILES: u64 = 65_536;
+
+/// Lowers the limits of the calling process. A limit that is lower already stays.
+pub(crate) fn lower_limits(limits: Limits) -> io::Result<()> {
+    lower(Resource::Core, 0)?;
+    lower(Resource::Fsize, limits.file_bytes)?;
+    lower(Resource::Nofile, OPEN_FILES)?;
+    lower(Resource::Memlock, 8 * 1024 * 1024)?;
+    lower(Resource::Msgqueue, 1024 * 1024)?;
+    if let Some(processes) = limits.processes {
+        lower(Resource::Nproc, processes)?;
+    }
+    Ok(())
+}
+
+fn lower(resource: Resource, value: u64) -> io::Result<()> {
+    let now = rustix::process::getrlimit(resource);
+    let capped = |limit: Option<u64>| Some(limit.map_or(value, |limit| limit.min(value)));
+    let maximum = capped(now.maximum);
+    // A soft limit of open files below the hard one is a courtesy to select(2) users; keep it.
+    let current = now.current.map_or(maximum, |current| Some(current.min(value)));
+    Ok(rustix::process::setrlimit(resource, Rlimit { current, maximum })?)
+}
+
+/// Empties the bounding set, so that no exec brings a capability back, not even for root.
+pub(crate) fn empty_bounding_set() -> io::Result<()> {
+    for number in 0..64_u32 {
+        // SAFETY: PR_CAPBSET_DROP takes a number and no pointer.
+        let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number as libc::c_ulong, 0, 0, 0) };
+        if result == 0 {
+            continue;
+        }
+        match io::Error::last_os_error().raw_os_error() {
+            // Past the last capability that this kernel knows.
+            Some(libc::EINVAL) => return Ok(()),
+            // Without CAP_SETPCAP there is nothing to drop from: an ordinary user holds no capability, and
+            // no_new_privs keeps exec from adding one.
+            Some(libc::EPERM) if holds_no_capability()? => return Ok(()),
+            _ => return Err(io::Error::last_os_error()),
+        }
+    }
+    Ok(())
+}
+
+/// Gives up every capability of the calling process, for good.
+pub(crate) fn drop_capabilities() -> io::Result<()> {
+    rustix::thread::clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
+    };
+    Ok(rustix::thread::set_capabilities(None, sets)?)
+}
+
+fn holds_no_capability() -> io::Result<bool> {
+    Ok(rustix::thread::capabilities(None)?.permitted.is_empty())
+}

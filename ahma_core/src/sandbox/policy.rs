@@ -1,0 +1,95 @@
+//! The policy: what a command may read, write, run and reach, as data.
+//!
+//! It is computed once at start-up from the user's settings and is the same for every tier and platform. Nothing in
+//! here enforces anything, and nothing inside the scope can widen it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything the wall allows. What is not named here is closed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Canonical; read, written and executed freely, but for [`Policy::protected`].
+    pub scope: PathBuf,
+    /// The server's private directory on the host, 0700: temporary files, overlays, the mount point of the view.
+    pub private: PathBuf,
+    /// What is open besides the scope and the temporary directory.
+    pub grants: Vec<Grant>,
+    /// The host's `/tmp` is open, so the private one stands at its own place.
+    pub host_temp: bool,
+    /// Directories that commands may write, while the host's copy stays as it is. Read-only without namespaces.
+    pub overlays: Vec<PathBuf>,
+    /// Files and directories in the scope that programs outside the sandbox would act on later.
+    pub protected: Vec<PathBuf>,
+    pub network: Network,
+}
+
+/// One path and what may be done with it and everything below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    pub path: PathBuf,
+    pub access: Access,
+    /// For the report and for hints: why it is open.
+    pub reason: String,
+}
+
+/// What a [`Grant`] allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    Read,
+    ReadExecute,
+    /// As the scope: everything but device nodes and device ioctls.
+    Write,
+}
+
+/// What a command may reach over the network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    Open,
+    /// Own loopback only; nothing leaves. Needs the full tier.
+    Loopback,
+    Off,
+    /// TCP connections to these ports only.
+    Ports(Vec<u16>),
+}
+
+/// How strongly a policy is enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// Namespaces, mounts, Landlock, seccomp, no capabilities.
+    Full,
+    /// Landlock, seccomp, no capabilities.
+    Core,
+    /// Nothing. Only on the user's explicit word.
+    Off,
+}
+
+impl Tier {
+    /// The name used on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tier::Full => "full",
+            Tier::Core => "core",
+            Tier::Off => "off",
+        }
+    }
+}
+
+impl Policy {
+    /// The commands' temporary directory on the host.
+    pub fn temp(&self) -> PathBuf {
+        self.private.join("tmp")
+    }
+
+    /// Where commands see their temporary directory under `tier`.
+    pub fn visible_temp(&self, tier: Tier) -> PathBuf {
+        match tier {
+            Tier::Full if !self.host_temp => PathBuf::from("/tmp"),
+            Tier::Full | Tier::Core | Tier::Off => self.temp(),
+        }
+    }
+}

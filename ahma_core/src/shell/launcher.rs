@@ -1,0 +1,360 @@
+//! The seam between operations and processes.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use rustix::pipe::PipeFlags;
+use tokio::{io::AsyncWriteExt, net::unix::pipe, sync::Notify};
+
+pub use super::{pool::PoolSettings, script::NulByte};
+use super::{
+    pool::{Pool, WarmShell},
+    script,
+};
+use crate::{
+    call::Program,
+    jail::{
+        JailError, ProcessHandle,
+        client::Jail,
+        wire::{self, Configure, Start},
+    },
+    sandbox::{Policy, Tier, environment},
+};
+
+/// Starts confined commands. Cheap to clone; all clones share one jail and one pool of warm shells.
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    shared: Arc<Shared>,
+}
+
+/// What a launcher needs to know.
+#[derive(Debug, Clone)]
+pub struct LauncherSettings {
+    /// The program that plays the jail's role, usually `/proc/self/exe`. Its `main` must begin with
+    /// [`crate::jail::run_if_asked`].
+    pub helper: PathBuf,
+    pub policy: Policy,
+    pub tier: TierChoice,
+    /// Absolute path of the shell.
+    pub shell: PathBuf,
+    /// The server's environment, of which commands get what [`crate::sandbox::environment`] picks.
+    pub variables: BTreeMap<String, String>,
+    /// Variables that pass on the user's word.
+    pub pass_variables: Vec<String>,
+    pub pool: PoolSettings,
+    /// Processes of one operation at most.
+    pub max_processes: u32,
+    /// The largest file a command may write.
+    pub max_file_bytes: u64,
+}
+
+/// Which tier to stand up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TierChoice {
+    /// The highest that works here.
+    Highest,
+    Only(Tier),
+}
+
+/// One process to start.
+#[derive(Debug, Clone)]
+pub struct Script {
+    pub program: Program,
+    pub directory: PathBuf,
+    /// Set on top of the allow-listed environment.
+    pub environment: BTreeMap<String, String>,
+    pub stdio: Stdio,
+}
+
+/// Where a command's output goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdio {
+    /// Both streams are one pipe, so their order is the kernel's.
+    Merged,
+    /// Two pipes.
+    Separate,
+    /// A pseudo-terminal, for programs that buffer on pipes. Its end reads as `EIO`, not as end of file.
+    Pty,
+}
+
+/// A command that was started.
+#[derive(Debug)]
+pub struct Running {
+    pub output: OutputPipes,
+    pub process: ProcessHandle,
+}
+
+/// The read ends of a command's output; non-blocking, ready for `tokio::io::unix::AsyncFd`.
+#[derive(Debug)]
+pub enum OutputPipes {
+    Merged(OwnedFd),
+    Separate { stdout: OwnedFd, stderr: OwnedFd },
+}
+
+/// Why there is no launcher.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No tier works. One line per attempt.
+    #[error("no sandbox tier works here: {}", attempts.iter().map(|(tier, why)| format!("{}: {why}", tier.name())).collect::<Vec<_>>().join("; "))]
+    NoTier { attempts: Vec<(Tier, String)> },
+    #[error(transparent)]
+    Jail(#[from] JailError),
+}
+
+/// Why a command could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    #[error("the helper process that starts commands cannot be reached")]
+    Jail(#[source] io::Error),
+    #[error("the helper process that starts commands died and could not be restarted")]
+    Restart(#[source] JailError),
+    #[error("the terminal for the command could not be opened: {0}")]
+    Terminal(String),
+    #[error(transparent)]
+    NulByte(#[from] NulByte),
+    #[error("the server is shutting down")]
+    Closed,
+}
+
+#[derive(Debug)]
+struct Shared {
+    helper: PathBuf,
+    configure: Configure,
+    landlock_abi: i32,
+    /// `None` after shutdown.
+    jail: Mutex<Option<Jail>>,
+    pool: Mutex<Pool>,
+    /// Wakes the task that fills the pool.
+    taken: Notify,
+}
+
+impl Launcher {
+    /// Starts the jail in the highest tier that is allowed and works. Blocks for some milliseconds; called before any
+    /// runtime exists.
+    pub fn start(settings: LauncherSettings) -> Result<Self, StartError> {
+        let tiers: &[Tier] = match settings.tier {
+            TierChoice::Highest => &[Tier::Full, Tier::Core],
+            TierChoice::Only(Tier::Full) => &[Tier::Full],
+            TierChoice::Only(Tier::Core) => &[Tier::Core],
+            TierChoice::Only(Tier::Off) => &[Tier::Off],
+        };
+        let mut attempts = Vec::new();
+        for tier in tiers {
+            let configure = configure(&settings, *tier);
+            match Jail::start(&settings.helper, &configure) {
+                Ok(jail) => {
+                    return Ok(Self {
+                        shared: Arc::new(Shared {
+                            helper: settings.helper,
+                            configure,
+                            landlock_abi: jail.landlock_abi,
+                            jail: Mutex::new(Some(jail)),
+                            pool: Mutex::new(Pool::new(settings.pool, Instant::now())),
+                            taken: Notify::new(),
+                        }),
+                    });
+                }
+                Err(JailError::Refused { reason }) => attempts.push((*tier, reason)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(StartError::NoTier { attempts })
+    }
+
+    /// The tier that commands really run in.
+    pub fn tier(&self) -> Tier {
+        self.shared.configure.tier
+    }
+
+    /// The kernel's Landlock interface version.
+    pub fn landlock_abi(&self) -> i32 {
+        self.shared.landlock_abi
+    }
+
+    /// What commands are allowed.
+    pub fn policy(&self) -> &Policy {
+        &self.shared.configure.policy
+    }
+
+    /// Keeps the pool filled; runs until shutdown. Spawn it once on the runtime.
+    pub async fn keep_warm(self) {
+        let idle_check = std::time::Duration::from_secs(5);
+        loop {
+            if self.refill().is_err() {
+                return;
+            }
+            if tokio::time::timeout(idle_check, self.shared.taken.notified())
+                .await
+                .is_err()
+            {
+                lock(&self.shared.pool).tend(Instant::now());
+            }
+        }
+    }
+
+    /// Starts `script`, in a warm shell if one is ready.
+    pub async fn launch(&self, script: Script) -> Result<Running, LaunchError> {
+        let text = script::render(&script.program, &script.directory, &script.environment)?;
+        match script.stdio {
+            Stdio::Merged => {
+                let warm = lock(&self.shared.pool).take(Instant::now());
+                let shell = match warm {
+                    Some(shell) => shell,
+                    None => self.start_merged()?,
+                };
+                send_script(shell.script, text);
+                self.shared.taken.notify_one();
+                let process = ProcessHandle::new(shell.control).map_err(LaunchError::Jail)?;
+                Ok(Running {
+                    output: OutputPipes::Merged(shell.output),
+                    process,
+                })
+            }
+            Stdio::Separate => {
+                let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
+                let (script_in, script_out) = pipe()?;
+                let (stdout, stdout_in) = reading_pipe()?;
+                let (stderr, stderr_in) = reading_pipe()?;
+                let fds = [
+                    theirs.as_fd(),
+                    script_in.as_fd(),
+                    stdout_in.as_fd(),
+                    stderr_in.as_fd(),
+                ];
+                self.request(Start::Separate, &fds)?;
+                send_script(script_out, text);
+                let process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
+                Ok(Running {
+                    output: OutputPipes::Separate { stdout, stderr },
+                    process,
+                })
+            }
+            Stdio::Pty => {
+                let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
+                let (script_in, script_out) = pipe()?;
+                self.request(Start::Pty, &[theirs.as_fd(), script_in.as_fd()])?;
+                drop(theirs);
+                let mut process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
+                let terminal = process.terminal().await.map_err(LaunchError::Terminal)?;
+                rustix::io::ioctl_fionbio(&terminal, true)
+                    .map_err(|error| LaunchError::Jail(error.into()))?;
+                send_script(script_out, text);
+                Ok(Running {
+                    output: OutputPipes::Merged(terminal),
+                    process,
+                })
+            }
+        }
+    }
+
+    /// Ends the pool and the jail. Returns when no process of theirs is left; commands must have ended before.
+    pub async fn shutdown(&self) {
+        lock(&self.shared.pool).clear();
+        let jail = lock(&self.shared.jail).take();
+        self.shared.taken.notify_one();
+        if let Some(jail) = jail {
+            drop(tokio::task::spawn_blocking(move || jail.close()).await);
+        }
+    }
+
+    fn refill(&self) -> Result<(), LaunchError> {
+        loop {
+            if lock(&self.shared.pool).missing() == 0 {
+                return if lock(&self.shared.jail).is_none() {
+                    Err(LaunchError::Closed)
+                } else {
+                    Ok(())
+                };
+            }
+            let shell = self.start_merged()?;
+            lock(&self.shared.pool).add(shell);
+        }
+    }
+
+    fn start_merged(&self) -> Result<WarmShell, LaunchError> {
+        let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
+        let (script_in, script) = pipe()?;
+        let (output, output_in) = reading_pipe()?;
+        self.request(
+            Start::Merged,
+            &[theirs.as_fd(), script_in.as_fd(), output_in.as_fd()],
+        )?;
+        Ok(WarmShell {
+            control,
+            script,
+            output,
+        })
+    }
+
+    /// Sends a request, to a new jail if the old one died. Shells that the old one started live on.
+    fn request(&self, start: Start, fds: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), LaunchError> {
+        let mut jail = lock(&self.shared.jail);
+        let Some(current) = jail.as_mut() else {
+            return Err(LaunchError::Closed);
+        };
+        match current.request(start, fds) {
+            Ok(()) => Ok(()),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+                ) =>
+            {
+                tracing::warn!("the helper process that starts commands died; starting a new one");
+                let new =
+                    Jail::start(&self.shared.helper, &self.shared.configure).map_err(LaunchError::Restart)?;
+                std::mem::replace(current, new).close();
+                current.request(start, fds).map_err(LaunchError::Jail)
+            }
+            Err(error) => Err(LaunchError::Jail(error)),
+        }
+    }
+}
+
+fn configure(settings: &LauncherSettings, tier: Tier) -> Configure {
+    let temp = settings.policy.visible_temp(tier);
+    let environment = environment(settings.variables.clone(), &settings.pass_variables, &temp);
+    Configure {
+        policy: settings.policy.clone(),
+        tier,
+        shell: settings.shell.clone(),
+        environment: environment.into_iter().collect(),
+        max_processes: settings.max_processes,
+        max_file_bytes: settings.max_file_bytes,
+    }
+}
+
+/// Hands the script over. What fits into a pipe goes at once; a longer one is written as the shell reads it.
+fn send_script(script: OwnedFd, text: Vec<u8>) {
+    // A failed write means that the shell is gone, which its owner reports.
+    rustix::io::ioctl_fionbio(&script, true).ok();
+    let written = rustix::io::write(&script, &text).unwrap_or(0);
+    if written == text.len() {
+        return;
+    }
+    if let Ok(mut sender) = pipe::Sender::from_owned_fd(script) {
+        tokio::spawn(async move { sender.write_all(&text[written..]).await });
+    }
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| LaunchError::Jail(error.into()))
+}
+
+/// A pipe whose read end does not block. The write end does: commands expect that.
+fn reading_pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    let (read, write) = pipe()?;
+    rustix::io::ioctl_fionbio(&read, true).map_err(|error| LaunchError::Jail(error.into()))?;
+    Ok((read, write))
+}
+
+/// The data behind these locks is whole between any two statements, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

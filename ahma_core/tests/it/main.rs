@@ -1,0 +1,3 @@
+//! The integration tests of `ahma_core`: real programs, real kernel.
+
+mod processes;
