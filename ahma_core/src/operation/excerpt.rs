@@ -146,7 +146,11 @@ pub(super) fn fitting_prefix(bytes: &[u8], budget: usize) -> usize {
     for chunk in bytes[..bytes.len().min(budget + 4)].utf8_chunks() {
         let valid = chunk.valid();
         if valid.len() > room {
-            return length + valid.floor_char_boundary(room);
+            return length
+                + (0..=room)
+                    .rev()
+                    .find(|&end| valid.is_char_boundary(end))
+                    .unwrap_or(0);
         }
         length += valid.len();
         room -= valid.len();
@@ -177,7 +181,10 @@ fn fitting_suffix(bytes: &[u8], budget: usize) -> usize {
         }
         let valid = chunk.valid();
         if surplus < valid.len() {
-            return start + valid.ceil_char_boundary(surplus);
+            return start
+                + (surplus..valid.len())
+                    .find(|&at| valid.is_char_boundary(at))
+                    .unwrap_or(valid.len());
         }
         surplus -= valid.len();
         start += valid.len();
@@ -207,3 +214,7 @@ fn shown_len(bytes: &[u8]) -> usize {
 fn newlines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
+
+#[cfg(test)]
+#[path = "excerpt_tests.rs"]
+mod tests;

@@ -21,35 +21,39 @@ pub(super) struct Search {
     pub(super) pattern: Regex,
     /// Lines shown before and after each match.
     pub(super) context: usize,
-    /// Counted from one.
+    /// Nothing before this line is shown or counted, but a match just before it still has its context after it, so
+    /// that the pages of a search join without a gap.
     pub(super) from_line: u64,
     pub(super) page_bytes: usize,
 }
 
 /// Reads the kept output to its end, so that the count is exact, and shows the first matches that fit on a page.
 pub(super) fn search(view: &LogView, search: &Search) -> io::Result<OutputPage> {
-    let (offset, mut number) = view.seek_line(search.from_line);
+    let scan_from = search.from_line.saturating_sub(search.context as u64).max(1);
+    let (offset, mut number) = view.seek_line(scan_from);
     let mut lines = Lines::new(view, offset)?;
     let mut page = Page::new(search);
     let mut matches = 0;
-    let mut before: VecDeque<(u64, String)> = VecDeque::with_capacity(search.context);
+    let mut before: VecDeque<(u64, String)> = VecDeque::new();
     let mut after = 0;
     while let Some(line) = lines.next()? {
-        if number < search.from_line {
-            number += 1;
-            continue;
-        }
-        if search.pattern.is_match(line) {
-            matches += 1;
-            for (number, text) in before.drain(..) {
-                page.push(number, '-', &text);
-            }
-            page.push(number, ':', &shown(line));
+        let in_reach = number >= scan_from;
+        let on_page = number >= search.from_line;
+        if in_reach && search.pattern.is_match(line) {
             after = search.context;
-        } else if after > 0 {
+            if on_page {
+                matches += 1;
+                for (number, text) in before.drain(..) {
+                    page.push(number, '-', &text);
+                }
+                page.push(number, ':', &shown(line));
+            }
+        } else if in_reach && after > 0 {
             after -= 1;
-            page.push(number, '-', &shown(line));
-        } else if search.context > 0 && !page.is_full() {
+            if on_page {
+                page.push(number, '-', &shown(line));
+            }
+        } else if on_page && search.context > 0 && !page.is_full() {
             if before.len() == search.context {
                 before.pop_front();
             }
@@ -199,3 +203,7 @@ impl<'view> Lines<'view> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "grep_tests.rs"]
+mod tests;

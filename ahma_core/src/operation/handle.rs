@@ -208,6 +208,9 @@ impl Cell {
             at: SystemTime::now(),
         };
         let mut life = lock(&self.life);
+        if !matches!(*life, Life::Queued(_)) {
+            return None;
+        }
         let Life::Queued(plan) = std::mem::replace(&mut *life, Life::Running(started)) else {
             return None;
         };

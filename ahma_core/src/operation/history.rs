@@ -77,3 +77,7 @@ impl History {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "history_tests.rs"]
+mod tests;

@@ -72,3 +72,7 @@ impl IdSource {
         OperationId(text.into())
     }
 }
+
+#[cfg(test)]
+#[path = "id_tests.rs"]
+mod tests;

@@ -163,7 +163,7 @@ impl OutputLog {
             .rsplit(['\n', '\r'])
             .map(str::trim)
             .find(|line| !line.is_empty())?;
-        Some(line[..line.floor_char_boundary(NEWEST_LINE_BYTES)].to_owned())
+        Some(line[..excerpt::fitting_prefix(line.as_bytes(), NEWEST_LINE_BYTES)].to_owned())
     }
 
     pub(super) fn spooled_bytes(&self) -> u64 {
@@ -389,3 +389,7 @@ fn keep_last(tail: &mut Vec<u8>, bytes: &[u8], max: usize) {
     tail.drain(..surplus.min(tail.len()));
     tail.extend_from_slice(newest);
 }
+
+#[cfg(test)]
+#[path = "log_tests.rs"]
+pub(in crate::operation) mod tests;

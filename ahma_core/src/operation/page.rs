@@ -1,7 +1,7 @@
 //! Reading an output log: its end, a range of it, or the lines that match a pattern. An answer is never larger than a
 //! result, and says where to go on.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use regex::bytes::Regex;
 
@@ -9,6 +9,9 @@ use super::{
     Loss, OutputLog, excerpt, grep,
     log::{LogReader, LogView, Store},
 };
+
+/// More context than this is a range, and no search.
+const MAX_CONTEXT: usize = 100;
 
 /// What is asked of an output log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,9 +71,11 @@ impl OutputLog {
     pub async fn read(&self, query: OutputQuery) -> Result<OutputPage, PageError> {
         let view = self.view();
         let page_bytes = self.page_bytes();
-        if matches!(view.store, Store::Memory(_)) || matches!(query, OutputQuery::Tail { .. }) {
-            return answer(&view, &query, page_bytes);
-        }
+        let spool_file = match &view.store {
+            Store::File(spool_file) if !matches!(query, OutputQuery::Tail { .. }) => Arc::clone(spool_file),
+            Store::File(_) | Store::Memory(_) => return answer(&view, &query, page_bytes),
+        };
+        let _turn = spool_file.turn_to_read().await;
         match tokio::task::spawn_blocking(move || answer(&view, &query, page_bytes)).await {
             Ok(answered) => answered,
             Err(stopped) => Err(PageError::Storage(io::Error::other(stopped))),
@@ -92,7 +97,7 @@ fn answer(view: &LogView, query: &OutputQuery, page_bytes: usize) -> Result<Outp
             let pattern = Regex::new(pattern).map_err(|error| PageError::Pattern(Box::new(error)))?;
             let search = grep::Search {
                 pattern,
-                context: *context,
+                context: (*context).min(MAX_CONTEXT),
                 from_line: (*from_line).max(1),
                 page_bytes,
             };
@@ -102,7 +107,14 @@ fn answer(view: &LogView, query: &OutputQuery, page_bytes: usize) -> Result<Outp
 }
 
 fn tail(view: &LogView, lines: u64, page_bytes: usize) -> OutputPage {
-    let mut shown = &view.tail[excerpt::tail_cut(&view.tail, page_bytes)..];
+    // If there is more before it, the tail may begin inside a line; cutting something off finds the next border.
+    let reaches_back = view.tail.len() as u64 == view.total_bytes;
+    let budget = if reaches_back {
+        page_bytes
+    } else {
+        page_bytes.min(view.tail.len()).saturating_sub(1)
+    };
+    let mut shown = &view.tail[excerpt::tail_cut(&view.tail, budget)..];
     let wanted = usize::try_from(lines).unwrap_or(usize::MAX);
     // The newline that ends the last line begins no other line.
     let body = shown.strip_suffix(b"\n").unwrap_or(shown);
@@ -134,7 +146,8 @@ fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> 
         }
     };
     let available = view.kept_bytes - start;
-    let mut bytes = vec![0; (page_bytes as u64).min(available) as usize];
+    // A character may reach over the end of the page; it must be seen whole to be left to the next.
+    let mut bytes = vec![0; (page_bytes as u64 + 3).min(available) as usize];
     reader.read_exact_at(&mut bytes, start)?;
 
     let mut shown = &bytes[..];
@@ -203,3 +216,7 @@ fn count_lines(bytes: &[u8]) -> u64 {
     let newlines = memchr::memchr_iter(b'\n', bytes).count() as u64;
     newlines + u64::from(bytes.last().is_some_and(|&last| last != b'\n'))
 }
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

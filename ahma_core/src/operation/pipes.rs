@@ -131,3 +131,7 @@ fn read_once(fd: &OwnedFd, buffer: &mut Vec<u8>) -> io::Result<usize> {
 fn is_terminal_end(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::IO)
 }
+
+#[cfg(test)]
+#[path = "pipes_tests.rs"]
+mod tests;

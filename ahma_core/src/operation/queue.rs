@@ -71,3 +71,7 @@ impl Queue {
         self.waiting.len()
     }
 }
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

@@ -130,3 +130,7 @@ impl Run {
         (Self::Over, RunEffect::End(end))
     }
 }
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

@@ -114,3 +114,7 @@ impl SeverityCounts {
         } += 1;
     }
 }
+
+#[cfg(test)]
+#[path = "sight_tests.rs"]
+mod tests;

@@ -13,6 +13,7 @@ use std::{
 };
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::OperationId;
 
@@ -21,11 +22,15 @@ const SPOOL_PREFIX: &str = "op_";
 /// In each run directory: held by the server it belongs to. In the state directory: held while one is made or removed.
 const LOCK_NAME: &str = ".lock";
 
+/// How many readers may scan at once. Each may hold the longest line of its file in memory, and a core of ours.
+const MAX_READERS: usize = 2;
+
 /// The spool directory of one engine; made when first needed, removed with its last user.
 #[derive(Debug)]
 pub(super) struct Spool {
     state_dir: PathBuf,
     run_dir: OnceLock<RunDir>,
+    readers: Semaphore,
 }
 
 #[derive(Debug)]
@@ -39,8 +44,7 @@ struct RunDir {
 #[derive(Debug)]
 pub(super) struct SpoolFile {
     path: PathBuf,
-    /// Keeps the directory in place.
-    _spool: Arc<Spool>,
+    spool: Arc<Spool>,
 }
 
 impl Spool {
@@ -52,6 +56,7 @@ impl Spool {
         Arc::new(Self {
             state_dir,
             run_dir: OnceLock::new(),
+            readers: Semaphore::new(MAX_READERS),
         })
     }
 
@@ -67,7 +72,7 @@ impl Spool {
             file,
             Arc::new(SpoolFile {
                 path,
-                _spool: Arc::clone(self),
+                spool: Arc::clone(self),
             }),
         ))
     }
@@ -104,6 +109,11 @@ impl Drop for RunDir {
 }
 
 impl SpoolFile {
+    /// Waits until another reader may scan. The semaphore is never closed, so there is always an answer.
+    pub(super) async fn turn_to_read(&self) -> Option<SemaphorePermit<'_>> {
+        self.spool.readers.acquire().await.ok()
+    }
+
     pub(super) fn open(&self) -> io::Result<File> {
         OpenOptions::new()
             .read(true)
@@ -145,9 +155,14 @@ fn sweep(state_dir: &Path) -> io::Result<()> {
             continue;
         }
         let path = entry.path();
-        let lock = open_lock(&path.join(LOCK_NAME))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            remove_run_dir(&path)?;
+        // Without a lock it is none of ours, and with a lock that is held its server lives.
+        let Ok(lock) = File::open(path.join(LOCK_NAME)) else {
+            continue;
+        };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+            && let Err(error) = remove_run_dir(&path)
+        {
+            tracing::warn!(path = %path.display(), %error, "cannot remove output of an earlier server");
         }
     }
     Ok(())
@@ -182,3 +197,7 @@ fn open_lock(path: &Path) -> io::Result<File> {
         .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
         .open(path)
 }
+
+#[cfg(test)]
+#[path = "spool_tests.rs"]
+mod tests;

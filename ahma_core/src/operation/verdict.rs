@@ -2,6 +2,8 @@
 
 use std::{error::Error, time::Duration};
 
+use rustix::process::Signal;
+
 use crate::jail::{ExitReport, ExitStatus, LaunchError};
 
 use super::{
@@ -112,9 +114,37 @@ fn failure(status: ExitStatus, success_codes: &[i32]) -> Option<String> {
     match status {
         ExitStatus::Code(code) if success_codes.contains(&code) => None,
         ExitStatus::Code(code) => Some(format!("exit code {code}")),
-        ExitStatus::Signal(signal) => Some(match rustix::process::Signal::from_named_raw(signal) {
-            Some(named) => format!("killed by signal {signal} ({named:?})"),
+        ExitStatus::Signal(signal) => Some(match signal_name(signal) {
+            Some(name) => format!("killed by signal {signal} ({name})"),
             None => format!("killed by signal {signal}"),
         }),
     }
 }
+
+/// The names of signals that end programs in practice.
+fn signal_name(signal: i32) -> Option<&'static str> {
+    const NAMES: [(Signal, &str); 14] = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::XFSZ, "SIGXFSZ"),
+        (Signal::SYS, "SIGSYS"),
+    ];
+    NAMES
+        .iter()
+        .find(|(named, _)| named.as_raw() == signal)
+        .map(|(_, name)| *name)
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

@@ -1,0 +1,95 @@
+use std::{io::Write, process::Command};
+
+use proptest::prelude::*;
+
+use crate::operation::{OutputLog, OutputPage, OutputQuery, PageStart, log::tests::Sample};
+
+/// What the `grep` of this system prints for `output`.
+fn real_grep(output: &[u8], pattern: &str, context: usize) -> String {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(output).unwrap();
+    let mut grep = Command::new("grep");
+    grep.env("LC_ALL", "C.UTF-8")
+        .args(["-n", "-a", "-E", "-e", pattern]);
+    if context > 0 {
+        grep.args(["-C", &context.to_string()]);
+    }
+    let done = grep.arg("--").arg(file.path()).output().unwrap();
+    assert!(done.status.code().is_some_and(|code| code < 2), "{done:?}");
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+fn our_grep(log: &OutputLog, pattern: &str, context: usize, from_line: u64) -> OutputPage {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let query = OutputQuery::Grep {
+        pattern: pattern.into(),
+        context,
+        from_line,
+    };
+    runtime.block_on(log.read(query)).unwrap()
+}
+
+const PATTERNS: [&str; 12] = [
+    "a", "^b", "c$", "^$", "a.*c", "[0-9]+", "(ab|bc)", "x?", "[^a-c]", "é", "a{2,}", "^.{3}$",
+];
+
+fn any_output() -> impl Strategy<Value = Vec<u8>> {
+    let line = prop_oneof![
+        6 => "[abc]{0,8}".prop_map(String::into_bytes),
+        2 => "[abc0-9é ]{0,20}".prop_map(String::into_bytes),
+        1 => prop::collection::vec(any::<u8>(), 0..12),
+        1 => Just(b"a\0b".to_vec()),
+    ];
+    (prop::collection::vec(line, 0..60), any::<bool>()).prop_map(|(lines, ended)| {
+        let mut output = lines.join(&b'\n');
+        if ended {
+            output.push(b'\n');
+        }
+        output
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_same_as_real_grep(output in any_output(), pattern in prop::sample::select(&PATTERNS), context in 0usize..4) {
+        let sample = Sample::of(&output, 64, 1 << 20);
+        let page = our_grep(&sample.log, pattern, context, 1);
+        let expected = real_grep(&output, pattern, context);
+        prop_assert_eq!(&page.text, &expected);
+        prop_assert_eq!(page.matches.unwrap() as usize, real_grep(&output, pattern, 0).lines().count());
+        prop_assert_eq!(page.next, None);
+    }
+}
+
+/// Pages of a search in a spooled file, read one after the other, are what `grep` says of that file.
+#[test]
+fn pages_of_a_search_join_to_real_grep() {
+    let output: Vec<u8> = (0..40_000u32)
+        .flat_map(|number| format!("entry {number} of {}\n", number % 97).into_bytes())
+        .collect();
+    let sample = Sample::of(&output, 64 << 10, 4096);
+    let spooled = sample.spooled().unwrap();
+    assert_eq!(spooled, output);
+    for context in [0, 2] {
+        let expected = real_grep(&spooled, "of 13$", context);
+        let expected: Vec<_> = expected.lines().filter(|line| *line != "--").collect();
+        let mut found = Vec::new();
+        let mut from_line = 1;
+        let mut pages = 0;
+        loop {
+            let page = our_grep(&sample.log, "of 13$", context, from_line);
+            assert!(page.text.len() <= 4096);
+            pages += 1;
+            found.extend(page.text.lines().filter(|line| *line != "--").map(str::to_owned));
+            match page.next {
+                Some(PageStart::Line(line)) => from_line = line,
+                Some(PageStart::Byte(_)) => panic!("a search goes on at a line"),
+                None => break,
+            }
+        }
+        assert!(pages > 2, "the test must cross a page border");
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,144 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::operation::log::tests::Sample;
+
+fn read(log: &OutputLog, query: OutputQuery) -> OutputPage {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(log.read(query)).unwrap()
+}
+
+fn numbered(count: u64) -> Vec<u8> {
+    (1..=count)
+        .flat_map(|number| format!("line {number}\n").into_bytes())
+        .collect()
+}
+
+#[test]
+fn ranges() {
+    for result_bytes in [1024, 1 << 20] {
+        let sample = Sample::of(&numbered(2000), 999, result_bytes);
+        let range = |from, max_lines| {
+            let page = read(
+                &sample.log,
+                OutputQuery::Range {
+                    from: PageStart::Line(from),
+                    max_lines,
+                },
+            );
+            (page.text, page.first_line, page.lines, page.next)
+        };
+        let next = |line| Some(PageStart::Line(line));
+        assert_eq!(range(1, 2), ("line 1\nline 2\n".into(), Some(1), 2, next(3)));
+        assert_eq!(range(0, 1), ("line 1\n".into(), Some(1), 1, next(2)));
+        assert_eq!(range(1500, 1), ("line 1500\n".into(), Some(1500), 1, next(1501)));
+        assert_eq!(range(2000, 5), ("line 2000\n".into(), Some(2000), 1, None));
+        assert_eq!(range(2001, 5), (String::new(), None, 0, None));
+        assert_eq!(range(u64::MAX, u64::MAX), (String::new(), None, 0, None));
+        assert_eq!(range(5, 0), (String::new(), None, 0, next(5)));
+    }
+}
+
+#[test]
+fn tails() {
+    for result_bytes in [1024, 1 << 20] {
+        let sample = Sample::of(&numbered(2000), 999, result_bytes);
+        let tail = |lines| {
+            let page = read(&sample.log, OutputQuery::Tail { lines });
+            (page.text, page.first_line, page.lines)
+        };
+        assert_eq!(tail(2), ("line 1999\nline 2000\n".into(), Some(1999), 2));
+        assert_eq!(tail(0), (String::new(), None, 0));
+        let (text, first_line, lines) = tail(u64::MAX);
+        assert!(text.len() <= result_bytes && text.starts_with(&format!("line {}\n", first_line.unwrap())));
+        assert_eq!(first_line.unwrap() + lines, 2001);
+    }
+    let unfinished = Sample::of(b"one\ntwo", 1, 1024);
+    assert_eq!(read(&unfinished.log, OutputQuery::Tail { lines: 1 }).text, "two");
+}
+
+#[test]
+fn the_tail_shows_the_end_even_past_the_quota() {
+    let mut sample = Sample::new(1024, 5000);
+    sample.writer.append(&numbered(5000));
+    let page = read(&sample.log, OutputQuery::Tail { lines: 2 });
+    assert_eq!(
+        (page.text.as_str(), page.first_line),
+        ("line 4999\nline 5000\n", Some(4999))
+    );
+    assert!(page.lost.is_some());
+}
+
+#[test]
+fn a_page_can_be_read_while_the_log_grows() {
+    let mut sample = Sample::new(1024, u64::MAX);
+    sample.writer.append(&numbered(500));
+    let first = read(
+        &sample.log,
+        OutputQuery::Range {
+            from: PageStart::Line(499),
+            max_lines: 100,
+        },
+    );
+    assert_eq!((first.text.as_str(), first.next), ("line 499\nline 500\n", None));
+    sample.writer.append(b"more\n");
+    let second = read(
+        &sample.log,
+        OutputQuery::Range {
+            from: PageStart::Line(501),
+            max_lines: 100,
+        },
+    );
+    assert_eq!(second.text, "more\n");
+}
+
+#[test]
+fn a_bad_pattern_is_the_callers_mistake() {
+    let sample = Sample::of(b"text", 1, 1024);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let query = OutputQuery::Grep {
+        pattern: "(".into(),
+        context: 0,
+        from_line: 1,
+    };
+    let error = runtime.block_on(sample.log.read(query)).unwrap_err();
+    assert!(matches!(error, PageError::Pattern(_)), "{error:?}");
+}
+
+/// Lines of any bytes, some of them far longer than a page.
+fn any_output() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        6 => "[a-c]{0,30}\n".prop_map(String::into_bytes),
+        2 => "\\PC{0,30}".prop_map(String::into_bytes),
+        2 => prop::collection::vec(any::<u8>(), 0..50),
+        1 => (1..5000usize).prop_map(|length| "é".repeat(length).into_bytes()),
+        1 => (1..2000usize).prop_map(|length| vec![0xFF; length]),
+    ];
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Reading page after page gives back everything, each page within bounds and with the right line number.
+    #[test]
+    fn pages_join_to_the_whole(output in any_output(), chunk in 1usize..3000) {
+        let sample = Sample::of(&output, chunk, 1024);
+        let mut joined = String::new();
+        let mut from = PageStart::Line(1);
+        loop {
+            let page = read(&sample.log, OutputQuery::Range { from, max_lines: 20 });
+            prop_assert!(page.text.len() <= 1024);
+            prop_assert!(page.lines <= 20);
+            if let Some(line) = page.first_line {
+                prop_assert_eq!(line as usize, joined.matches('\n').count() + 1);
+            }
+            joined.push_str(&page.text);
+            match page.next {
+                Some(next) => prop_assert_ne!(next, std::mem::replace(&mut from, next), "no progress"),
+                None => break,
+            }
+        }
+        prop_assert_eq!(joined, String::from_utf8_lossy(&output));
+    }
+}

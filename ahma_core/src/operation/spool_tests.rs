@@ -1,0 +1,79 @@
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+use crate::operation::id::IdSource;
+
+fn entries(path: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn nothing_is_made_before_it_is_needed_and_nothing_is_left() {
+    let temp = tempfile::tempdir().unwrap();
+    let state_dir = temp.path().join("state");
+    let spool = Spool::new(state_dir.clone());
+    assert!(!state_dir.exists());
+
+    let id = IdSource::new().next();
+    let (_, file) = spool.create(&id).unwrap();
+    let run_dir = file.path().parent().unwrap().to_owned();
+    assert_eq!([&state_dir, &run_dir].map(|path| mode(path)), [0o700, 0o700]);
+    assert_eq!(mode(file.path()), 0o600);
+    assert_eq!(entries(&run_dir), [LOCK_NAME, id.as_str()]);
+
+    drop(spool);
+    assert!(
+        file.open().is_ok(),
+        "a file outlives the engine as long as it has a reader"
+    );
+    drop(file);
+    assert_eq!(entries(&state_dir), [LOCK_NAME]);
+}
+
+#[test]
+fn what_dead_servers_left_is_removed_and_nothing_else() {
+    let temp = tempfile::tempdir().unwrap();
+    let state_dir = temp.path().to_owned();
+    let alive = Spool::new(state_dir.clone());
+    let (_, alive_file) = alive.create(&IdSource::new().next()).unwrap();
+
+    let dead = state_dir.join("run-1-00000000");
+    fs::create_dir(&dead).unwrap();
+    fs::write(dead.join(LOCK_NAME), "").unwrap();
+    fs::write(dead.join("op_00000000"), "old output").unwrap();
+    let foreign_dir = state_dir.join("run-notes");
+    fs::create_dir(&foreign_dir).unwrap();
+    fs::write(foreign_dir.join("notes.txt"), "mine").unwrap();
+    fs::create_dir(state_dir.join("other")).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("op_precious"), "keep").unwrap();
+    std::os::unix::fs::symlink(outside.path(), state_dir.join("run-link")).unwrap();
+
+    drop(Spool::new(state_dir.clone()));
+    assert!(!dead.exists());
+    assert!(alive_file.path().exists());
+    assert_eq!(fs::read_to_string(foreign_dir.join("notes.txt")).unwrap(), "mine");
+    assert!(state_dir.join("other").exists());
+    assert!(outside.path().join("op_precious").exists());
+}
+
+#[test]
+fn a_spool_that_cannot_be_made_is_an_error_not_a_panic() {
+    let temp = tempfile::tempdir().unwrap();
+    let blocked = temp.path().join("file");
+    fs::write(&blocked, "").unwrap();
+    assert!(
+        Spool::new(blocked.join("state"))
+            .create(&IdSource::new().next())
+            .is_err()
+    );
+}
