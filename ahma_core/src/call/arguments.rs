@@ -12,7 +12,9 @@ use super::{
     plan::{ArgumentFile, Command, Program},
     planner::PlanSettings,
 };
-use crate::mtdf::{ArgumentProblem, CommandTemplate, Dash, Form, Leaf, Parameter, Slot, ValueType, accept};
+use crate::mtdf::{
+    ArgumentProblem, CommandTemplate, Dash, Form, Leaf, Parameter, Slot, ValueStyle, ValueType, accept,
+};
 
 /// Linux refuses to start a program with a longer argument (32 pages, with the final NUL).
 const MAX_ARGUMENT_BYTES: usize = 32 * 4096 - 1;
@@ -85,7 +87,7 @@ impl Line<'_> {
 
     fn parameter(&mut self, parameter: &Parameter, value: &Value) {
         if let Value::Bool(set) = value {
-            if let (true, Form::Flag(flag)) = (set, &parameter.form) {
+            if let (true, Form::Flag(flag, _)) = (set, &parameter.form) {
                 self.argv.push(flag.clone());
             }
             return;
@@ -95,7 +97,7 @@ impl Line<'_> {
             self.check(parameter, text);
         }
         match &parameter.form {
-            Form::Flag(flag) => texts.into_iter().for_each(|text| self.flag(flag, text)),
+            Form::Flag(flag, style) => texts.into_iter().for_each(|text| self.flag(flag, *style, text)),
             Form::FlagOnce(flag) => self.flag_once(parameter, flag, texts),
             Form::File(flag) => {
                 for text in texts {
@@ -127,14 +129,20 @@ impl Line<'_> {
         }
     }
 
-    /// Two elements, unless the program could take the value for another option.
-    fn flag(&mut self, flag: &str, text: String) {
+    /// By default two elements, unless the program could take the value for another option.
+    fn flag(&mut self, flag: &str, style: ValueStyle, text: String) {
+        let joined = match style {
+            ValueStyle::Auto => text.starts_with('-'),
+            ValueStyle::Separate => false,
+            ValueStyle::Joined => true,
+        };
         let is_long = flag.starts_with("--");
-        let is_short = !is_long && flag.chars().count() == 2;
-        match text.starts_with('-') {
+        // A flag such as `-name` is neither: its program takes the next element, whatever it is. And nothing can be
+        // joined to a short flag without text, or the flag would swallow the next element.
+        let is_short = !is_long && flag.chars().count() == 2 && !text.is_empty();
+        match joined {
             true if is_long => self.argv.push(format!("{flag}={text}")),
             true if is_short => self.argv.push(format!("{flag}{text}")),
-            // Programs with flags such as `-name` take the next element whatever it is.
             _ => self.argv.extend([flag.to_owned(), text]),
         }
     }

@@ -72,6 +72,9 @@ pub(super) struct ToolFile {
     /// The program understands `--` as the end of its options, so arguments may begin with a dash.
     #[serde(default)]
     pub(super) end_of_options: Option<bool>,
+    /// How options pass their values; an option may say otherwise.
+    #[serde(default)]
+    pub(super) value_style: Option<ValueStyle>,
     /// Shown to the caller after a success.
     #[serde(default)]
     pub(super) success_hint: Option<String>,
@@ -142,6 +145,9 @@ pub(super) struct SubcommandFile {
     /// Overrides the parent's `end_of_options`.
     #[serde(default)]
     pub(super) end_of_options: Option<bool>,
+    /// Overrides the parent's `value_style`.
+    #[serde(default)]
+    pub(super) value_style: Option<ValueStyle>,
     /// Shown to the caller after a success.
     #[serde(default)]
     pub(super) success_hint: Option<String>,
@@ -200,6 +206,9 @@ pub(super) struct ParameterFile {
     /// `false` passes an array after one flag; otherwise the flag is repeated for every element.
     #[serde(default)]
     pub(super) repeat: Option<bool>,
+    /// How the option passes its value.
+    #[serde(default)]
+    pub(super) value_style: Option<ValueStyle>,
     /// The value is written to a temporary file, and the path of that file is passed.
     #[serde(default)]
     pub(super) file_arg: Option<bool>,
@@ -253,6 +262,19 @@ pub(super) struct ItemsFile {
 #[serde(rename_all = "lowercase")]
 pub(super) enum FormatFile {
     Path,
+}
+
+/// How an option passes its value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueStyle {
+    /// `--name value`, but `--name=value` when the value begins with a dash.
+    #[default]
+    Auto,
+    /// Always `--name value`, for programs that take the next argument whatever it is.
+    Separate,
+    /// Always `--name=value`, or `-nvalue` for a short flag.
+    Joined,
 }
 
 /// How positional values reach another program untouched.
@@ -359,6 +381,7 @@ impl ToolFile {
             exit_codes: self.exit_codes,
             annotations: self.annotations,
             end_of_options: self.end_of_options,
+            value_style: self.value_style,
             success_hint: self.success_hint,
             stream: self.stream,
             hints: self.hints,

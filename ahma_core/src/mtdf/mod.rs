@@ -30,9 +30,10 @@ pub use check::{Checked, check_file};
 pub(crate) use nearest::nearest;
 pub use problem::{Problem, Severity};
 pub use schema::{schema, schema_text};
-pub use set::{SetReport, Source, check_set, check_together};
+pub use set::{SetReport, Source, check_set, check_together, is_tool_file};
 pub use tool::{
     Action, Annotations, BUILT_IN_TOOLS, CommandTemplate, Dash, Form, Leaf, MAX_TIMEOUT_SECONDS,
     META_PARAMETERS, Parameter, Probe, SHELL_TOOL, SequenceTemplate, Skip, Slot, StepTemplate, ToolDef,
+    ValueStyle,
 };
 pub use value::{Range, Scalar, ValueType};

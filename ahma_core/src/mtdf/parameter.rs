@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     file::{FormatFile, ItemsFile, ParameterFile, PassthroughFile, TypeFile},
     problem::{Mistake, child},
-    tool::{Dash, Form, META_PARAMETERS, Parameter, Slot},
+    tool::{Dash, Form, META_PARAMETERS, Parameter, Slot, ValueStyle},
     value::{Range, Scalar, ValueType},
 };
 
@@ -17,7 +17,8 @@ const MAX_NAME_LENGTH: usize = 64;
 /// Which list a parameter stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    Option,
+    /// With the style of options that do not choose one themselves.
+    Option(ValueStyle),
     Positional,
 }
 
@@ -122,7 +123,7 @@ impl Check<'_> {
                 .push(Mistake::warning(pointer, "has no effect beside a `default`"));
         }
         let form = match self.place {
-            Place::Option => self.option_form(&raw, &value),
+            Place::Option(style) => self.option_form(&raw, &value, style),
             Place::Positional => self.positional_form(&raw, &value),
         };
         Some(Parameter {
@@ -136,7 +137,7 @@ impl Check<'_> {
         })
     }
 
-    fn option_form(&mut self, raw: &ParameterFile, value: &ValueType) -> Form {
+    fn option_form(&mut self, raw: &ParameterFile, value: &ValueType, inherited: ValueStyle) -> Form {
         let flag = flag(&raw.name, raw.alias.as_deref());
         let is_array = matches!(value, ValueType::Array(_));
         if raw.passthrough.is_some() {
@@ -154,10 +155,11 @@ impl Check<'_> {
             }
             return Form::File(raw.file_flag.clone().unwrap_or(flag));
         }
+        let style = raw.value_style.unwrap_or(inherited);
         if raw.repeat == Some(false) {
             Form::FlagOnce(flag)
         } else {
-            Form::Flag(flag)
+            Form::Flag(flag, style)
         }
     }
 
@@ -165,6 +167,7 @@ impl Check<'_> {
         let option_only = [
             ("alias", raw.alias.is_some()),
             ("repeat", raw.repeat.is_some()),
+            ("value_style", raw.value_style.is_some()),
             ("file_arg", raw.file_arg.is_some()),
             ("file_flag", raw.file_flag.is_some()),
         ];

@@ -21,6 +21,11 @@ pub struct Source {
     pub text: String,
 }
 
+/// Whether a file of a tools directory is a tool file. Hidden files are what editors leave behind.
+pub fn is_tool_file(name: &str) -> bool {
+    name.ends_with(".json") && !name.starts_with('.')
+}
+
 /// What a check of several files found.
 #[derive(Debug, Clone, Default)]
 pub struct SetReport {

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
+pub use super::file::ValueStyle;
 use super::value::ValueType;
 use crate::observe::StreamRules;
 
@@ -102,7 +103,7 @@ pub struct Parameter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
     /// The flag before each value, or alone for a boolean that is true.
-    Flag(String),
+    Flag(String, ValueStyle),
     /// The flag once, then all elements of an array.
     FlagOnce(String),
     /// The flag, then the path of a file that holds the value.

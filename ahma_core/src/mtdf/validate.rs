@@ -15,7 +15,7 @@ use super::{
     problem::{Mistake, child},
     tool::{
         Action, Annotations, BUILT_IN_TOOLS, CommandTemplate, Leaf, MAX_TIMEOUT_SECONDS, META_PARAMETERS,
-        Probe, SequenceTemplate, Skip, Slot, StepTemplate, ToolDef,
+        Probe, SequenceTemplate, Skip, Slot, StepTemplate, ToolDef, ValueStyle,
     },
 };
 use crate::observe::{self, StreamRules};
@@ -93,6 +93,7 @@ struct Inherited {
     success_codes: Vec<i32>,
     annotations: Annotations,
     end_of_options: bool,
+    value_style: ValueStyle,
     success_hint: Option<String>,
     stream: Option<Arc<StreamRules>>,
     probes: Vec<Arc<Probe>>,
@@ -227,6 +228,7 @@ impl Validation {
             level.annotations,
         );
         level.end_of_options = raw.end_of_options.unwrap_or(level.end_of_options);
+        level.value_style = raw.value_style.unwrap_or(level.value_style);
         level.success_hint = raw.success_hint.clone().or(level.success_hint);
         level.install_instructions = raw.install_instructions.clone().or(level.install_instructions);
         if let Some(block) = &raw.stream {
@@ -263,11 +265,12 @@ impl Validation {
             );
         }
         let options = child(pointer, "options");
-        level.slots.extend(
-            level
-                .parameters
-                .add(raw.options, &options, Place::Option, &mut self.mistakes),
-        );
+        level.slots.extend(level.parameters.add(
+            raw.options,
+            &options,
+            Place::Option(level.value_style),
+            &mut self.mistakes,
+        ));
         for (index, subcommand) in raw.subcommand.into_iter().enumerate() {
             let pointer = child(&child(pointer, "subcommand"), index);
             self.level(subcommand, &pointer, level.clone());
@@ -276,11 +279,12 @@ impl Validation {
 
     fn command_leaf(&mut self, raw: SubcommandFile, pointer: &str, mut level: Inherited) {
         let (options, positionals) = (child(pointer, "options"), child(pointer, "positional_args"));
-        level.slots.extend(
-            level
-                .parameters
-                .add(raw.options, &options, Place::Option, &mut self.mistakes),
-        );
+        level.slots.extend(level.parameters.add(
+            raw.options,
+            &options,
+            Place::Option(level.value_style),
+            &mut self.mistakes,
+        ));
         level.slots.push(Slot::StreamArguments);
         let parameters = level.parameters.add(
             raw.positional_args,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::SeverityCounts;
+
 /// Which stream bytes came from; merged output counts as stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
@@ -10,10 +12,13 @@ pub enum Source {
 }
 
 /// One thing that a rule saw.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 pub enum StreamEvent {
     Progress(Progress),
     Finding(Finding),
+    /// Findings past the limit: they count, but nothing else of them is kept.
+    FindingsOmitted(SeverityCounts),
 }
 
 /// How far the work is. Percent only rises.
@@ -23,11 +28,37 @@ pub struct Progress {
     pub percent: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
+    /// How many are done, where the tool counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current: Option<u64>,
+    /// How many there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eta_seconds: Option<f64>,
 }
 
-/// How much a finding matters.
+/// One thing that a tool found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    pub severity: Severity,
+    pub id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cve: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwe: Option<String>,
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remediation: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+}
+
+/// How much a finding matters, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -38,22 +69,39 @@ pub enum Severity {
     Critical,
 }
 
-/// One thing that a tool found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
-    pub severity: Severity,
-    pub id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cve: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cwe: Option<String>,
-    pub title: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remediation: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub location: Option<String>,
+impl Severity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+
+    /// Understands our five words, those that common tools use instead, and CVSS scores.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let word = text.trim().to_ascii_lowercase();
+        Some(match word.as_str() {
+            "critical" | "crit" | "fatal" | "blocker" | "emergency" | "alert" => Self::Critical,
+            "high" | "error" | "err" | "severe" | "major" | "important" => Self::High,
+            "medium" | "moderate" | "warning" | "warn" => Self::Medium,
+            "low" | "minor" | "note" | "notice" | "negligible" => Self::Low,
+            "info" | "information" | "informational" | "none" | "hint" | "help" | "debug" => Self::Info,
+            score => Self::from_cvss(score.parse().ok()?)?,
+        })
+    }
+
+    /// The rating that CVSS 3.1 gives to a score.
+    fn from_cvss(score: f64) -> Option<Self> {
+        match score {
+            9.0..=10.0 => Some(Self::Critical),
+            7.0..9.0 => Some(Self::High),
+            4.0..7.0 => Some(Self::Medium),
+            0.1..4.0 => Some(Self::Low),
+            0.0..0.1 => Some(Self::Info),
+            _ => None,
+        }
+    }
 }

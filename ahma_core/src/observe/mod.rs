@@ -1,7 +1,28 @@
 //! From output bytes to progress and findings, by the rules of a tool file.
+//!
+//! ```text
+//! bytes -> frames -> rules -> events
+//!          framing   rules    event, findings
+//! ```
+//!
+//! [`compile`] turns a `stream` block into [`StreamRules`] once, when its file is loaded. An [`Observer`] reads the output of
+//! one run by them. Everything here is a pure function of the bytes and of the time it is given: it must never start
+//! anything, wait, or touch a file. Whatever a tool prints, memory stays bounded and nothing panics.
 
 mod event;
+mod export;
+mod findings;
+mod framing;
+mod observer;
+mod preset;
+mod progress;
+mod replay;
 mod rules;
 
 pub use event::{Finding, Progress, Severity, Source, StreamEvent};
-pub use rules::{RuleProblem, StreamRules, compile};
+pub use export::{junit, sarif};
+pub use findings::{FindingLog, FindingPage, SeverityCounts};
+pub use framing::LineTracker;
+pub use observer::Observer;
+pub use replay::{ReplayedLine, replay};
+pub use rules::{RuleProblem, StdioNeed, StreamRules, compile};

@@ -1,3 +1,6 @@
 //! The integration tests of `ahma_core`: real programs, real kernel.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "a failed test is a panic")]
+
 mod processes;
+mod streams;

@@ -1,0 +1,76 @@
+//! Findings as JUnit XML, for programs that show test reports.
+
+use quick_xml::escape::escape;
+
+use super::super::{Finding, Severity};
+
+/// One suite named after the tool, one case per finding. All but info are failures.
+pub fn junit(findings: &[Finding], tool: &str) -> String {
+    let failures = findings
+        .iter()
+        .filter(|finding| finding.severity > Severity::Info)
+        .count();
+    let counts = format!(
+        "tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\"",
+        findings.len()
+    );
+    let tool = attribute(tool);
+    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    xml.push_str(&format!(
+        "<testsuites name=\"{tool}\" {counts}>\n  <testsuite name=\"{tool}\" {counts}>\n"
+    ));
+    for finding in findings {
+        push_case(&mut xml, finding, &tool);
+    }
+    xml.push_str("  </testsuite>\n</testsuites>\n");
+    xml
+}
+
+fn push_case(xml: &mut String, finding: &Finding, tool: &str) {
+    let class = finding.kind.as_deref().map_or_else(|| tool.to_owned(), attribute);
+    let id = attribute(&finding.id);
+    let element = match finding.severity {
+        Severity::Info => "<system-out>".to_owned(),
+        severity => format!(
+            "<failure type=\"{}\" message=\"{}\">",
+            severity.as_str(),
+            attribute(&finding.title)
+        ),
+    };
+    let end = if finding.severity == Severity::Info {
+        "system-out"
+    } else {
+        "failure"
+    };
+    let body = body(finding);
+    xml.push_str(&format!(
+        "    <testcase classname=\"{class}\" name=\"{id}\">{element}{body}</{end}></testcase>\n"
+    ));
+}
+
+fn body(finding: &Finding) -> String {
+    let lines = [
+        ("", Some(&finding.title)),
+        ("location: ", finding.location.as_ref()),
+        ("severity: ", Some(&finding.severity.as_str().to_owned())),
+        ("cve: ", finding.cve.as_ref()),
+        ("cwe: ", finding.cwe.as_ref()),
+        ("", finding.description.as_ref()),
+        ("remediation: ", finding.remediation.as_ref()),
+    ];
+    let present = lines
+        .into_iter()
+        .filter_map(|(label, text)| Some(format!("{label}{}", text?)));
+    escape(allowed(&present.collect::<Vec<_>>().join("\n"))).into_owned()
+}
+
+/// Escaped for an attribute; line ends would be read as spaces, so they become references.
+fn attribute(text: &str) -> String {
+    escape(allowed(text)).replace('\n', "&#10;").replace('\t', "&#9;")
+}
+
+/// Without the characters that XML 1.0 cannot hold, not even as references.
+fn allowed(text: &str) -> String {
+    let is_allowed = |c: &char| matches!(c, '\t' | '\n' | ' '..='\u{FFFD}' | '\u{10000}'..) && *c != '\u{7f}';
+    text.chars().filter(is_allowed).collect()
+}

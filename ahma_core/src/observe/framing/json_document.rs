@@ -1,0 +1,162 @@
+//! JSON documents in a stream, with whatever stands around them.
+//!
+//! Watches brackets only: a document is handed out the moment its last bracket closes, and whether it is really JSON is for
+//! the parser to say. Text that cannot be JSON is skipped at its first impossible byte.
+
+use std::mem;
+
+use memchr::{memchr2, memchr3};
+
+/// How often text that began like a document and never ended is looked through again at the end of the output.
+const MAX_SECOND_LOOKS: usize = 16;
+
+/// Cuts bytes into JSON documents. Holds at most one document of at most `max_bytes`.
+#[derive(Debug)]
+pub(crate) struct DocumentReader {
+    buffer: Vec<u8>,
+    max_bytes: usize,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    Outside,
+    Inside {
+        depth: usize,
+        is_too_long: bool,
+    },
+    InString {
+        depth: usize,
+        is_too_long: bool,
+    },
+    /// Behind a backslash in a string.
+    Escaped {
+        depth: usize,
+        is_too_long: bool,
+    },
+}
+
+impl DocumentReader {
+    pub(crate) fn new(max_bytes: usize) -> Self {
+        Self {
+            buffer: Vec::new(),
+            max_bytes,
+            state: State::Outside,
+        }
+    }
+
+    /// Eats from `input` up to the end of the next document.
+    pub(crate) fn next_document(&mut self, input: &mut &[u8]) -> Option<String> {
+        while !input.is_empty() {
+            match self.state {
+                State::Outside => {
+                    let start = memchr2(b'{', b'[', input).unwrap_or(input.len());
+                    *input = &input[start..];
+                    if !input.is_empty() {
+                        self.state = State::Inside {
+                            depth: 0,
+                            is_too_long: false,
+                        };
+                    }
+                }
+                State::Inside { depth, is_too_long } => {
+                    if let Some(document) = self.read_structure(input, depth, is_too_long) {
+                        return Some(document);
+                    }
+                }
+                State::InString { depth, is_too_long } => self.read_string(input, depth, is_too_long),
+                State::Escaped { depth, is_too_long } => {
+                    let is_too_long = self.take(input, 1, is_too_long);
+                    self.state = State::InString { depth, is_too_long };
+                }
+            }
+        }
+        None
+    }
+
+    /// The next document that hides in what is left at the end of the output.
+    pub(crate) fn finish(&mut self) -> Option<String> {
+        for _ in 0..MAX_SECOND_LOOKS {
+            let rest = mem::take(&mut self.buffer);
+            self.state = State::Outside;
+            let mut input = rest.get(1..)?;
+            if let Some(document) = self.next_document(&mut input) {
+                // What follows is kept for the next call, behind a byte that stands for the start tried last.
+                self.buffer = [b" ", input].concat();
+                return Some(document);
+            }
+        }
+        None
+    }
+
+    /// Reads outside of strings, up to a quote, the end of the document or a byte that cannot be JSON.
+    fn read_structure(&mut self, input: &mut &[u8], mut depth: usize, is_too_long: bool) -> Option<String> {
+        for (index, byte) in input.iter().enumerate() {
+            match byte {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        let is_too_long = self.take(input, index + 1, is_too_long);
+                        self.state = State::Outside;
+                        let document = mem::take(&mut self.buffer);
+                        return (!is_too_long).then(|| String::from_utf8_lossy(&document).into_owned());
+                    }
+                }
+                b'"' => {
+                    let is_too_long = self.take(input, index + 1, is_too_long);
+                    self.state = State::InString { depth, is_too_long };
+                    return None;
+                }
+                b' ' | b'\t' | b'\r' | b'\n' | b':' | b',' | b'0'..=b'9' | b'+' | b'-' | b'.' => {}
+                // The letters of true, false, null and exponents.
+                b'a' | b'e' | b'E' | b'f' | b'l' | b'n' | b'r' | b's' | b't' | b'u' => {}
+                _ => {
+                    *input = &input[index..];
+                    self.abandon();
+                    return None;
+                }
+            }
+        }
+        let is_too_long = self.take(input, input.len(), is_too_long);
+        self.state = State::Inside { depth, is_too_long };
+        None
+    }
+
+    fn read_string(&mut self, input: &mut &[u8], depth: usize, is_too_long: bool) {
+        let Some(index) = memchr3(b'"', b'\\', b'\n', input) else {
+            let is_too_long = self.take(input, input.len(), is_too_long);
+            self.state = State::InString { depth, is_too_long };
+            return;
+        };
+        let byte = input[index];
+        if byte == b'\n' {
+            *input = &input[index..];
+            self.abandon();
+            return;
+        }
+        let is_too_long = self.take(input, index + 1, is_too_long);
+        self.state = match byte {
+            b'"' => State::Inside { depth, is_too_long },
+            _ => State::Escaped { depth, is_too_long },
+        };
+    }
+
+    /// Moves bytes from the input to the buffer; once a document is too long, only past it.
+    fn take(&mut self, input: &mut &[u8], count: usize, is_too_long: bool) -> bool {
+        let (taken, rest) = input.split_at(count);
+        *input = rest;
+        let is_too_long = is_too_long || self.buffer.len() + count > self.max_bytes;
+        if is_too_long {
+            self.buffer = Vec::new();
+        } else {
+            self.buffer.extend_from_slice(taken);
+        }
+        is_too_long
+    }
+
+    fn abandon(&mut self) {
+        self.buffer.clear();
+        self.state = State::Outside;
+    }
+}

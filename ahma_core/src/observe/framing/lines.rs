@@ -1,0 +1,210 @@
+//! Lines as a person at a terminal would see them one after another.
+//!
+//! A line ends at `\n`, `\r\n`, a bare `\r`, or an escape sequence that erases the line or moves to another one. All other
+//! escape sequences and control characters are dropped, backspaces are obeyed. Blank lines are not frames.
+
+use std::borrow::Cow;
+
+use super::{extend_up_to, whole_characters};
+
+/// A string sequence (window title and the like) longer than this is taken for a stray escape, not for one without an end.
+const MAX_CONTROL_STRING_BYTES: u16 = 4096;
+
+/// Cuts bytes into lines. Holds at most one line of at most `max_bytes`.
+#[derive(Debug)]
+pub(crate) struct LineReader {
+    line: Vec<u8>,
+    max_bytes: usize,
+    /// The line was longer than `max_bytes`; the rest is skipped.
+    is_cut: bool,
+    /// The line was handed out; it is cleared by the next call.
+    is_spent: bool,
+    escape: Escape,
+}
+
+/// Where in an escape sequence the last byte stood (ECMA-48 names).
+#[derive(Debug, Clone, Copy)]
+enum Escape {
+    Outside,
+    Introduced,
+    /// `ESC (` and its like: one more byte.
+    Designating,
+    /// `ESC [`, with its first number.
+    ControlSequence {
+        first: u16,
+        is_first: bool,
+    },
+    /// `ESC ]`, `ESC P` and others, up to BEL or `ESC \`.
+    ControlString {
+        seen_bytes: u16,
+    },
+    /// An ESC inside of one, which may begin its end.
+    ControlStringEnding,
+}
+
+/// What one byte did to the line.
+enum Step {
+    Nothing,
+    LineEnded,
+    /// The byte is not part of the sequence after all; it is looked at again outside of it.
+    Again,
+}
+
+impl LineReader {
+    pub(crate) fn new(max_bytes: usize) -> Self {
+        Self {
+            line: Vec::new(),
+            max_bytes,
+            is_cut: false,
+            is_spent: false,
+            escape: Escape::Outside,
+        }
+    }
+
+    /// Eats from `input` up to the end of the next line that is not blank.
+    pub(crate) fn next_line<'a>(&'a mut self, input: &mut &[u8]) -> Option<Cow<'a, str>> {
+        self.clear_if_spent();
+        while let Some(&byte) = input.first() {
+            if let Escape::Outside = self.escape {
+                let plain = input
+                    .iter()
+                    .position(|&byte| is_control(byte))
+                    .unwrap_or(input.len());
+                if plain > 0 {
+                    self.is_cut |= !extend_up_to(&mut self.line, &input[..plain], self.max_bytes);
+                    *input = &input[plain..];
+                    continue;
+                }
+            }
+            match self.step(byte) {
+                Step::Again => continue,
+                Step::Nothing => *input = &input[1..],
+                Step::LineEnded => {
+                    *input = &input[1..];
+                    self.is_spent = true;
+                    if !is_blank(&self.line) {
+                        return Some(self.text());
+                    }
+                    self.clear_if_spent();
+                }
+            }
+        }
+        None
+    }
+
+    /// The line so far, without its end, unless it is blank.
+    pub(crate) fn unfinished(&self) -> Option<Cow<'_, str>> {
+        (!self.is_spent && !is_blank(&self.line)).then(|| self.text())
+    }
+
+    /// The last line, if the output ended in the middle of it.
+    pub(crate) fn finish(&mut self) -> Option<Cow<'_, str>> {
+        self.clear_if_spent();
+        self.is_spent = true;
+        (!is_blank(&self.line)).then(|| self.text())
+    }
+
+    fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(whole_characters(&self.line))
+    }
+
+    fn clear_if_spent(&mut self) {
+        if self.is_spent {
+            self.line.clear();
+            // One huge line must not hold its memory for the rest of the run.
+            self.line.shrink_to(64 * 1024);
+            self.is_cut = false;
+            self.is_spent = false;
+        }
+    }
+
+    fn step(&mut self, byte: u8) -> Step {
+        match self.escape {
+            Escape::Outside => self.control(byte),
+            // The end of a line ends every sequence, so that a broken one cannot swallow what follows.
+            _ if matches!(byte, b'\n' | b'\r') => self.leave(Step::Again),
+            Escape::Introduced => {
+                self.escape = match byte {
+                    b'[' => Escape::ControlSequence {
+                        first: 0,
+                        is_first: true,
+                    },
+                    b']' | b'P' | b'X' | b'^' | b'_' => Escape::ControlString { seen_bytes: 0 },
+                    b' '..=b'/' => Escape::Designating,
+                    0x1b => Escape::Introduced,
+                    _ => Escape::Outside,
+                };
+                Step::Nothing
+            }
+            Escape::Designating => self.leave(Step::Nothing),
+            Escape::ControlSequence { first, is_first } => match byte {
+                b'0'..=b'9' if is_first => {
+                    let first = first.saturating_mul(10).saturating_add(u16::from(byte - b'0'));
+                    self.continue_with(Escape::ControlSequence { first, is_first })
+                }
+                b' '..=b'?' => self.continue_with(Escape::ControlSequence {
+                    first,
+                    is_first: false,
+                }),
+                b'@'..=b'~' => self.leave(if leaves_the_line(byte, first) {
+                    Step::LineEnded
+                } else {
+                    Step::Nothing
+                }),
+                _ => self.leave(Step::Again),
+            },
+            Escape::ControlString { seen_bytes } => match byte {
+                0x07 => self.leave(Step::Nothing),
+                0x1b => self.continue_with(Escape::ControlStringEnding),
+                _ if seen_bytes == MAX_CONTROL_STRING_BYTES => self.leave(Step::Again),
+                _ => self.continue_with(Escape::ControlString {
+                    seen_bytes: seen_bytes + 1,
+                }),
+            },
+            Escape::ControlStringEnding if byte == b'\\' => self.leave(Step::Nothing),
+            Escape::ControlStringEnding => {
+                self.escape = Escape::Introduced;
+                Step::Again
+            }
+        }
+    }
+
+    fn control(&mut self, byte: u8) -> Step {
+        match byte {
+            b'\n' | b'\r' => return Step::LineEnded,
+            0x1b => self.escape = Escape::Introduced,
+            0x08 if !self.is_cut => while self.line.pop().is_some_and(|popped| popped & 0xC0 == 0x80) {},
+            _ => {}
+        }
+        Step::Nothing
+    }
+
+    fn leave(&mut self, step: Step) -> Step {
+        self.escape = Escape::Outside;
+        step
+    }
+
+    fn continue_with(&mut self, escape: Escape) -> Step {
+        self.escape = escape;
+        Step::Nothing
+    }
+}
+
+/// Whether a control sequence erases the whole line (`2K`) or puts the cursor somewhere else than behind the text.
+/// `K` alone erases behind the cursor; compilers print it inside coloured lines.
+fn leaves_the_line(final_byte: u8, first: u16) -> bool {
+    match final_byte {
+        b'K' => first == 2,
+        b'G' => first <= 1,
+        b'A' | b'B' | b'E' | b'F' | b'H' | b'f' | b'J' => true,
+        _ => false,
+    }
+}
+
+fn is_control(byte: u8) -> bool {
+    (byte < b' ' && byte != b'\t') || byte == 0x7f
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| matches!(byte, b' ' | b'\t'))
+}

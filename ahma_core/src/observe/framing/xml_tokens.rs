@@ -1,0 +1,219 @@
+//! XML markup found in a stream of bytes, long before the document is complete.
+//!
+//! Only finds where tags and text begin and end. Comments, processing instructions and declarations are skipped, so no
+//! entity is ever defined. Malformed markup is left behind at the next `<`.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+use super::{extend_up_to, whole_characters};
+
+/// A piece of a document.
+#[derive(Debug, PartialEq)]
+pub(super) enum Token<'a> {
+    /// What stands between `<` and `>`.
+    Tag(Cow<'a, str>),
+    /// Text with its references still in it.
+    Text(Cow<'a, str>),
+    /// Text to be taken as it is.
+    Cdata(Cow<'a, str>),
+}
+
+/// Cuts bytes into tokens. Holds at most one token of at most `max_bytes`.
+#[derive(Debug)]
+pub(super) struct TokenReader {
+    buffer: Vec<u8>,
+    max_bytes: usize,
+    state: State,
+    /// The token was handed out; it is cleared by the next call.
+    is_spent: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Text,
+    /// Behind `<`, as long as it is open what that begins.
+    Opened,
+    Tag {
+        quote: Option<u8>,
+    },
+    Comment {
+        dashes: u8,
+    },
+    Cdata {
+        brackets: u8,
+    },
+    Instruction {
+        is_after_mark: bool,
+    },
+    Declaration {
+        depth: u32,
+    },
+}
+
+impl TokenReader {
+    pub(super) fn new(max_bytes: usize) -> Self {
+        Self {
+            buffer: Vec::new(),
+            max_bytes,
+            state: State::Text,
+            is_spent: false,
+        }
+    }
+
+    /// Eats from `input` up to the end of the next token.
+    pub(super) fn next_token<'a>(&'a mut self, input: &mut &[u8]) -> Option<Token<'a>> {
+        if self.is_spent {
+            self.restart(self.state);
+        }
+        while let Some((&byte, rest)) = input.split_first() {
+            if let State::Text = self.state {
+                let end = memchr(b'<', input);
+                extend_up_to(
+                    &mut self.buffer,
+                    &input[..end.unwrap_or(input.len())],
+                    self.max_bytes,
+                );
+                let Some(end) = end else {
+                    *input = &[];
+                    return None;
+                };
+                *input = &input[end + 1..];
+                if self.buffer.trim_ascii().is_empty() {
+                    self.restart(State::Opened);
+                    continue;
+                }
+                self.state = State::Opened;
+                self.is_spent = true;
+                return Some(Token::Text(self.text()));
+            }
+            *input = rest;
+            match self.step(byte) {
+                Step::Nothing => {}
+                Step::TagEnded => return Some(Token::Tag(self.hand_out())),
+                Step::CdataEnded => return Some(Token::Cdata(self.hand_out())),
+            }
+        }
+        None
+    }
+
+    fn step(&mut self, byte: u8) -> Step {
+        match self.state {
+            State::Text => {}
+            State::Opened => self.decide(byte),
+            State::Tag { quote } => return self.tag(byte, quote),
+            State::Comment { dashes } => match byte {
+                b'>' if dashes == 2 => self.restart(State::Text),
+                b'-' => {
+                    self.state = State::Comment {
+                        dashes: (dashes + 1).min(2),
+                    }
+                }
+                _ => self.state = State::Comment { dashes: 0 },
+            },
+            State::Cdata { brackets } => {
+                if byte == b'>' && brackets == 2 {
+                    let end = self.buffer.strip_suffix(b"]]").unwrap_or(&self.buffer).len();
+                    self.buffer.truncate(end);
+                    return Step::CdataEnded;
+                }
+                extend_up_to(&mut self.buffer, &[byte], self.max_bytes);
+                self.state = State::Cdata {
+                    brackets: if byte == b']' { (brackets + 1).min(2) } else { 0 },
+                };
+            }
+            State::Instruction { is_after_mark } => match byte {
+                b'>' if is_after_mark => self.restart(State::Text),
+                _ => {
+                    self.state = State::Instruction {
+                        is_after_mark: byte == b'?',
+                    }
+                }
+            },
+            State::Declaration { depth } => self.declaration(byte, depth),
+        }
+        Step::Nothing
+    }
+
+    /// Behind `<`: finds out what kind of markup this is.
+    fn decide(&mut self, byte: u8) {
+        const CDATA: &[u8] = b"![CDATA[";
+        self.buffer.push(byte);
+        match self.buffer.as_slice() {
+            b"!" | b"!-" => {}
+            b"!--" => self.restart(State::Comment { dashes: 0 }),
+            CDATA => self.restart(State::Cdata { brackets: 0 }),
+            start if CDATA.starts_with(start) => {}
+            b"?" => self.restart(State::Instruction { is_after_mark: false }),
+            b"<" => self.buffer.clear(),
+            [b'!', ..] => self.declaration(byte, 0),
+            [b'/' | b'_' | b':' | b'a'..=b'z' | b'A'..=b'Z' | 0x80.., ..] => {
+                self.state = State::Tag { quote: None }
+            }
+            _ => {
+                // A `<` that begins no markup is text.
+                self.buffer.insert(0, b'<');
+                self.state = State::Text;
+            }
+        }
+    }
+
+    fn tag(&mut self, byte: u8, quote: Option<u8>) -> Step {
+        let quote = match (byte, quote) {
+            (b'>', None) => return Step::TagEnded,
+            // Not allowed in a tag, not even quoted: the tag is broken, and a new one begins.
+            (b'<', _) => {
+                self.restart(State::Opened);
+                return Step::Nothing;
+            }
+            (b'"' | b'\'', None) => Some(byte),
+            (_, Some(open)) if open == byte => None,
+            _ => quote,
+        };
+        extend_up_to(&mut self.buffer, &[byte], self.max_bytes);
+        self.state = State::Tag { quote };
+        Step::Nothing
+    }
+
+    fn declaration(&mut self, byte: u8, depth: u32) {
+        match byte {
+            b'>' if depth == 0 => self.restart(State::Text),
+            b'[' => {
+                self.state = State::Declaration {
+                    depth: depth.saturating_add(1),
+                }
+            }
+            b']' => {
+                self.state = State::Declaration {
+                    depth: depth.saturating_sub(1),
+                }
+            }
+            _ => self.state = State::Declaration { depth },
+        }
+    }
+
+    fn hand_out(&mut self) -> Cow<'_, str> {
+        self.is_spent = true;
+        self.state = State::Text;
+        self.text()
+    }
+
+    fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(whole_characters(&self.buffer))
+    }
+
+    fn restart(&mut self, state: State) {
+        self.buffer.clear();
+        self.buffer.shrink_to(64 * 1024);
+        self.state = state;
+        self.is_spent = false;
+    }
+}
+
+/// What one byte of markup did.
+enum Step {
+    Nothing,
+    TagEnded,
+    CdataEnded,
+}

@@ -1,0 +1,266 @@
+//! Reads the output of one run by its tool's rules.
+//!
+//! Time comes in as an argument and matters for one thing: a line that is still unfinished after [`QUIET`] is looked at for
+//! progress, since many tools redraw one line. Findings wait for the end of their line: half a line would give half a
+//! finding, and which half would depend on how busy the machine is.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    SeverityCounts, Source, StreamEvent, StreamRules,
+    framing::{DocumentReader, ElementReader, LineReader},
+    preset,
+    progress::ProgressMeter,
+    rules::{Reading, Sighting},
+};
+use crate::mtdf::stream::Framing;
+
+/// How long an unfinished line must be quiet before it counts.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// The reader of one run. What it returns does not depend on how the bytes were cut into chunks.
+#[derive(Debug)]
+pub struct Observer {
+    rules: Arc<StreamRules>,
+    stdout: StdoutReader,
+    stderr: WatchedLines,
+    notes: Notes,
+}
+
+#[derive(Debug)]
+enum StdoutReader {
+    Lines(WatchedLines),
+    Document(DocumentReader),
+    Elements(ElementReader),
+}
+
+/// Lines, and when the unfinished one last grew.
+#[derive(Debug)]
+struct WatchedLines {
+    reader: LineReader,
+    tail: Tail,
+}
+
+/// What is known of the unfinished line.
+#[derive(Debug, Clone, Copy)]
+enum Tail {
+    /// It changed at this time, and was not looked at since.
+    Changed(Duration),
+    /// It was looked at for progress.
+    Seen,
+    /// It was a whole JSON value, of this many bytes, and everything was taken from it.
+    Taken(usize),
+}
+
+/// What was seen, as events. Bounds the findings.
+#[derive(Debug)]
+struct Notes {
+    meter: ProgressMeter,
+    findings_left: usize,
+    events: Vec<StreamEvent>,
+    omitted: SeverityCounts,
+}
+
+impl Observer {
+    pub fn new(rules: Arc<StreamRules>) -> Self {
+        let limits = rules.limits;
+        let stdout = match rules.reading {
+            Reading::Framed(Framing::Lines | Framing::JsonLines) => {
+                StdoutReader::Lines(WatchedLines::new(limits.frame_bytes))
+            }
+            Reading::Framed(Framing::JsonDocument) | Reading::Sarif => {
+                StdoutReader::Document(DocumentReader::new(limits.document_bytes))
+            }
+            Reading::Framed(Framing::Xml) => {
+                StdoutReader::Elements(ElementReader::new(limits.frame_bytes, rules.elements()))
+            }
+        };
+        Self {
+            stdout,
+            stderr: WatchedLines::new(limits.frame_bytes),
+            notes: Notes {
+                meter: ProgressMeter::new(Arc::clone(&rules.phases)),
+                findings_left: limits.findings,
+                events: Vec::new(),
+                omitted: SeverityCounts::default(),
+            },
+            rules,
+        }
+    }
+
+    /// Takes in bytes as they were read. `now` is the time since the run began.
+    pub fn feed(&mut self, source: Source, bytes: &[u8], now: Duration) -> Vec<StreamEvent> {
+        let mut input = bytes;
+        match (source, &mut self.stdout) {
+            (Source::Stderr, _) => self.stderr.feed(source, input, now, &self.rules, &mut self.notes),
+            (Source::Stdout, StdoutReader::Lines(lines)) => {
+                lines.feed(source, input, now, &self.rules, &mut self.notes);
+            }
+            (Source::Stdout, StdoutReader::Document(reader)) => {
+                while let Some(document) = reader.next_document(&mut input) {
+                    take_document(&document, &self.rules, &mut self.notes);
+                }
+            }
+            (Source::Stdout, StdoutReader::Elements(reader)) => {
+                while let Some((ancestors, element)) = reader.next_element(&mut input) {
+                    self.rules
+                        .look_at_element(ancestors, element, &mut |sighting| self.notes.add(sighting));
+                }
+            }
+        }
+        self.notes.take()
+    }
+
+    /// Looks at unfinished lines that have been quiet for long enough.
+    pub fn tick(&mut self, now: Duration) -> Vec<StreamEvent> {
+        if let StdoutReader::Lines(lines) = &mut self.stdout {
+            lines.tick(Source::Stdout, now, &self.rules, &mut self.notes);
+        }
+        self.stderr
+            .tick(Source::Stderr, now, &self.rules, &mut self.notes);
+        self.notes.take()
+    }
+
+    /// When [`Observer::tick`] has something to do next, if nothing is fed before.
+    pub fn next_tick(&self) -> Option<Duration> {
+        let stdout = match &self.stdout {
+            StdoutReader::Lines(lines) => lines.next_tick(),
+            StdoutReader::Document(_) | StdoutReader::Elements(_) => None,
+        };
+        [stdout, self.stderr.next_tick()].into_iter().flatten().min()
+    }
+
+    /// Takes in what is left when the output has ended.
+    pub fn finish(&mut self) -> Vec<StreamEvent> {
+        match &mut self.stdout {
+            StdoutReader::Lines(lines) => lines.finish(Source::Stdout, &self.rules, &mut self.notes),
+            StdoutReader::Document(reader) => {
+                while let Some(document) = reader.finish() {
+                    take_document(&document, &self.rules, &mut self.notes);
+                }
+            }
+            StdoutReader::Elements(_) => {}
+        }
+        self.stderr.finish(Source::Stderr, &self.rules, &mut self.notes);
+        self.notes.take()
+    }
+}
+
+/// Takes everything from a document. It is complete, so of its progress only the last state matters.
+fn take_document(document: &str, rules: &StreamRules, notes: &mut Notes) {
+    let mut last_progress = None;
+    let mut add = |sighting| match sighting {
+        Sighting::Finding(_) => notes.add(sighting),
+        Sighting::Progress(reading) => last_progress = notes.meter.apply(reading).or(last_progress.take()),
+    };
+    match rules.reading {
+        Reading::Sarif => preset::read_sarif(document, &mut add),
+        Reading::Framed(_) => {
+            rules.look_at_json(Source::Stdout, document, &mut add);
+        }
+    }
+    notes.events.extend(last_progress.map(StreamEvent::Progress));
+}
+
+impl WatchedLines {
+    fn new(max_bytes: usize) -> Self {
+        Self {
+            reader: LineReader::new(max_bytes),
+            tail: Tail::Seen,
+        }
+    }
+
+    fn feed(
+        &mut self,
+        source: Source,
+        mut input: &[u8],
+        now: Duration,
+        rules: &StreamRules,
+        notes: &mut Notes,
+    ) {
+        while let Some(line) = self.reader.next_line(&mut input) {
+            take_line(source, &line, self.tail, rules, notes);
+            self.tail = Tail::Seen;
+        }
+        self.tail = match (self.reader.unfinished(), self.tail) {
+            (None, _) => Tail::Seen,
+            (Some(line), Tail::Taken(length)) if line.trim_end().len() == length => self.tail,
+            (Some(_), _) => Tail::Changed(now),
+        };
+    }
+
+    fn tick(&mut self, source: Source, now: Duration, rules: &StreamRules, notes: &mut Notes) {
+        if self.next_tick().is_none_or(|due| now < due) {
+            return;
+        }
+        let Some(line) = self.reader.unfinished() else {
+            return;
+        };
+        // A JSON value says itself where it ends; a line of text does not.
+        self.tail = if rules.has_json_lines() && rules.look_at_json(source, &line, &mut |s| notes.add(s)) {
+            Tail::Taken(line.trim_end().len())
+        } else {
+            rules.look_at_line(source, &line, &mut |sighting| {
+                notes.add_progress_of_tail(sighting)
+            });
+            Tail::Seen
+        };
+    }
+
+    fn next_tick(&self) -> Option<Duration> {
+        match self.tail {
+            Tail::Changed(at) => Some(at + QUIET),
+            Tail::Seen | Tail::Taken(_) => None,
+        }
+    }
+
+    fn finish(&mut self, source: Source, rules: &StreamRules, notes: &mut Notes) {
+        if let Some(line) = self.reader.finish() {
+            take_line(source, &line, self.tail, rules, notes);
+        }
+        self.tail = Tail::Seen;
+    }
+}
+
+/// Takes everything from a finished line.
+fn take_line(source: Source, line: &str, tail: Tail, rules: &StreamRules, notes: &mut Notes) {
+    if matches!(tail, Tail::Taken(length) if length == line.trim_end().len()) {
+        return;
+    }
+    let mut add = |sighting| notes.add(sighting);
+    if !(rules.has_json_lines() && rules.look_at_json(source, line, &mut add)) {
+        rules.look_at_line(source, line, &mut add);
+    }
+}
+
+impl Notes {
+    fn add(&mut self, sighting: Sighting) {
+        match sighting {
+            Sighting::Progress(reading) => self
+                .events
+                .extend(self.meter.apply(reading).map(StreamEvent::Progress)),
+            Sighting::Finding(finding) if self.findings_left > 0 => {
+                self.findings_left -= 1;
+                self.events.push(StreamEvent::Finding(finding));
+            }
+            Sighting::Finding(finding) => self.omitted.add(finding.severity),
+        }
+    }
+
+    /// An unfinished line is looked at again when it is finished: only what may be said twice is taken from it.
+    fn add_progress_of_tail(&mut self, sighting: Sighting) {
+        if let Sighting::Progress(reading) = sighting
+            && !reading.is_counted
+        {
+            self.add(Sighting::Progress(reading));
+        }
+    }
+
+    fn take(&mut self) -> Vec<StreamEvent> {
+        let omitted = std::mem::take(&mut self.omitted);
+        if omitted.total() > 0 {
+            self.events.push(StreamEvent::FindingsOmitted(omitted));
+        }
+        std::mem::take(&mut self.events)
+    }
+}

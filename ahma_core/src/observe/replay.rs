@@ -1,0 +1,126 @@
+//! Trying rules on a recorded output: what each line of it would give.
+//!
+//! A recording is plain text, or a capture with the time and stream of every piece, where control characters stand escaped:
+//!
+//! ```text
+//! # cmd: curl -# http://localhost/big.bin   [pipes]
+//! +0.22 err| \r
+//! +0.22 err| ########      54.9%
+//! # exit 0 after 1.42s
+//! ```
+
+use std::{sync::Arc, time::Duration};
+
+use serde::Serialize;
+
+use super::{Observer, Source, StdioNeed, StreamEvent, StreamRules};
+
+/// A line of a recording and what it gave.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReplayedLine {
+    /// Counted from 1.
+    pub line_no: usize,
+    /// The text, as it stands in the recording.
+    pub text: String,
+    pub events: Vec<StreamEvent>,
+}
+
+/// One piece of output in a capture.
+struct CapturedPiece<'a> {
+    at: Duration,
+    source: Source,
+    text: &'a str,
+}
+
+/// Runs the rules over a recording. Gives every line of output, also those that say nothing.
+pub fn replay(rules: &Arc<StreamRules>, recording: &str) -> Vec<ReplayedLine> {
+    let is_capture = recording.lines().any(|line| parse_piece(line).is_some())
+        && recording
+            .lines()
+            .all(|line| line.is_empty() || line.starts_with('#') || parse_piece(line).is_some());
+    if is_capture {
+        replay_capture(rules, recording)
+    } else {
+        replay_text(rules, recording)
+    }
+}
+
+fn replay_text(rules: &Arc<StreamRules>, text: &str) -> Vec<ReplayedLine> {
+    let mut observer = Observer::new(Arc::clone(rules));
+    let mut lines = Vec::new();
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let events = observer.feed(Source::Stdout, line.as_bytes(), Duration::ZERO);
+        lines.push(ReplayedLine {
+            line_no: index + 1,
+            text: line.trim_end_matches(['\r', '\n']).to_owned(),
+            events,
+        });
+    }
+    add_to_last(&mut lines, observer.finish());
+    lines
+}
+
+/// Pieces of several runs may follow each other; each run has its own observer.
+fn replay_capture(rules: &Arc<StreamRules>, capture: &str) -> Vec<ReplayedLine> {
+    let is_one_stream = rules.stdio() != StdioNeed::Separate;
+    let mut observer = Observer::new(Arc::clone(rules));
+    let mut lines = Vec::new();
+    for (index, line) in capture.lines().enumerate() {
+        if line.starts_with("# cmd:") {
+            add_to_last(&mut lines, observer.finish());
+            observer = Observer::new(Arc::clone(rules));
+        }
+        let Some(piece) = parse_piece(line) else { continue };
+        add_to_last(&mut lines, observer.tick(piece.at));
+        let source = if is_one_stream {
+            Source::Stdout
+        } else {
+            piece.source
+        };
+        let events = observer.feed(source, piece.unescaped(rules).as_bytes(), piece.at);
+        lines.push(ReplayedLine {
+            line_no: index + 1,
+            text: piece.text.to_owned(),
+            events,
+        });
+    }
+    add_to_last(&mut lines, observer.finish());
+    lines
+}
+
+fn add_to_last(lines: &mut [ReplayedLine], events: Vec<StreamEvent>) {
+    if let Some(last) = lines.last_mut() {
+        last.events.extend(events);
+    }
+}
+
+/// `+0.22 err| text`
+fn parse_piece(line: &str) -> Option<CapturedPiece<'_>> {
+    let (at, rest) = line.strip_prefix('+')?.split_once(' ')?;
+    let (source, text) = rest.split_once('|')?;
+    Some(CapturedPiece {
+        at: Duration::try_from_secs_f64(at.parse().ok()?).ok()?,
+        source: match source {
+            "out" | "tty" => Source::Stdout,
+            "err" => Source::Stderr,
+            _ => return None,
+        },
+        text: text.strip_prefix(' ').unwrap_or(text),
+    })
+}
+
+impl CapturedPiece<'_> {
+    /// Undoes the escapes of a capture. A capture begins a new piece behind every newline and does not escape
+    /// backslashes, so `\n` means one only at the end of a piece, and what looks like an escape inside JSON belongs to it.
+    fn unescaped(&self, rules: &StreamRules) -> String {
+        let (body, end) = match (self.text.strip_suffix("\\r\\n"), self.text.strip_suffix("\\n")) {
+            (Some(body), _) => (body, "\r\n"),
+            (None, Some(body)) => (body, "\n"),
+            (None, None) => (self.text, ""),
+        };
+        if rules.has_json_text() && self.source == Source::Stdout {
+            return format!("{body}{end}");
+        }
+        body.replace("\\r", "\r").replace("\\x1b", "\x1b") + end
+    }
+}

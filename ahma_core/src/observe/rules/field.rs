@@ -1,0 +1,122 @@
+//! What a rule sees of the output, and how it names the parts of it.
+
+use std::borrow::Cow;
+
+use regex::Captures;
+use serde_json::Value;
+
+use super::super::framing::Element;
+
+/// One piece of output in front of a rule that understands it.
+pub(crate) enum Piece<'a> {
+    Text {
+        line: &'a str,
+        captures: Captures<'a>,
+    },
+    Json(&'a Value),
+    Xml {
+        ancestors: &'a [Element],
+        element: &'a Element,
+    },
+}
+
+/// A part of a piece, as a template or a condition names it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Field {
+    /// `{.}`: the line, the JSON value, the text of the element.
+    Whole,
+    /// Number of a group of the regular expression.
+    Group(usize),
+    /// JSON pointer.
+    Pointer(String),
+    Path(XmlPath),
+}
+
+/// `../child/@attribute`: up, down, and to an attribute or, without one, to the text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct XmlPath {
+    ups: usize,
+    downs: Vec<String>,
+    attribute: Option<String>,
+}
+
+impl Piece<'_> {
+    /// The text of a field; none if the piece does not have it.
+    pub(crate) fn get(&self, field: &Field) -> Option<Cow<'_, str>> {
+        match (self, field) {
+            (Self::Text { line, .. }, Field::Whole) => Some(Cow::Borrowed(line)),
+            (Self::Text { captures, .. }, Field::Group(group)) => {
+                captures.get(*group).map(|found| Cow::Borrowed(found.as_str()))
+            }
+            (Self::Json(value), Field::Whole) => json_text(value),
+            (Self::Json(value), Field::Pointer(pointer)) => value.pointer(pointer).and_then(json_text),
+            (Self::Xml { element, .. }, Field::Whole) => Some(Cow::Borrowed(&element.text)),
+            (Self::Xml { ancestors, element }, Field::Path(path)) => {
+                path.find(ancestors, element).map(Cow::Borrowed)
+            }
+            // `compile` gives each rule only fields of its own kind of piece.
+            (Self::Text { .. } | Self::Json(_) | Self::Xml { .. }, _) => None,
+        }
+    }
+}
+
+fn json_text(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        other => Some(Cow::Owned(other.to_string())),
+    }
+}
+
+impl XmlPath {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut path = Self {
+            ups: 0,
+            downs: Vec::new(),
+            attribute: None,
+        };
+        for step in text.split('/') {
+            let is_name =
+                !step.is_empty() && !step.contains(|c: char| c.is_whitespace() || "@<>[]()*".contains(c));
+            match step.strip_prefix('@') {
+                _ if path.attribute.is_some() => return None,
+                Some(name) if !name.is_empty() && !name.contains('@') => {
+                    path.attribute = Some(name.to_owned())
+                }
+                Some(_) => return None,
+                None if step == ".." && path.downs.is_empty() => path.ups += 1,
+                None if is_name && step != ".." => path.downs.push(step.to_owned()),
+                None => return None,
+            }
+        }
+        Some(path)
+    }
+
+    fn find<'a>(&self, ancestors: &'a [Element], element: &'a Element) -> Option<&'a str> {
+        let start = match self.ups {
+            0 => element,
+            ups => ancestors.get(ancestors.len().checked_sub(ups)?)?,
+        };
+        self.find_below(start, &self.downs)
+    }
+
+    /// The first place below `element` that has all of the path.
+    fn find_below<'a>(&self, element: &'a Element, downs: &[String]) -> Option<&'a str> {
+        let Some((name, rest)) = downs.split_first() else {
+            return match &self.attribute {
+                None => Some(&element.text),
+                Some(name) => element
+                    .attributes
+                    .iter()
+                    .find(|(key, _)| key == name)
+                    .map(|(_, value)| value.as_str()),
+            };
+        };
+        let same_name = |child: &&Element| child.name == *name || child.local_name() == name;
+        element
+            .children
+            .iter()
+            .filter(same_name)
+            .find_map(|child| self.find_below(child, rest))
+    }
+}

@@ -1,0 +1,150 @@
+//! Templates: text with references to fields, and the translation of what they give.
+
+use std::collections::BTreeMap;
+
+use super::{
+    super::Severity,
+    field::{Field, Piece},
+};
+
+/// Left at the ends of a template's text when the field beside them is missing.
+const SEPARATORS: [char; 6] = [':', '-', ',', ';', '/', '|'];
+
+/// A template, parsed. References were checked when it was made.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Part {
+    Literal(String),
+    Reference(Field),
+}
+
+/// A template with its translation.
+#[derive(Debug, Clone)]
+pub(crate) struct TextSource {
+    pub(super) template: Template,
+    pub(super) map: BTreeMap<String, String>,
+    pub(super) default: Option<String>,
+}
+
+impl Template {
+    /// Parses a template; `resolve` says which field a reference names, or why there is none.
+    pub(super) fn parse(text: &str, resolve: impl Fn(&str) -> Result<Field, String>) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(brace) = rest.find(['{', '}']) {
+            literal.push_str(&rest[..brace]);
+            let found = &rest[brace..];
+            if found.starts_with("{{") || found.starts_with("}}") {
+                literal.push_str(&found[..1]);
+                rest = &found[2..];
+                continue;
+            }
+            let reference = found
+                .strip_prefix('{')
+                .ok_or("a `}` without its `{` (write `}}` for a brace)")?
+                .split_once('}')
+                .ok_or("a `{` without its `}` (write `{{` for a brace)")?;
+            if !literal.is_empty() {
+                parts.push(Part::Literal(std::mem::take(&mut literal)));
+            }
+            parts.push(Part::Reference(resolve(reference.0)?));
+            rest = reference.1;
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() {
+            parts.push(Part::Literal(literal));
+        }
+        Ok(Self { parts })
+    }
+
+    /// The text, if it holds no reference.
+    pub(super) fn as_literal(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [] => Some(""),
+            [Part::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Fills in the fields. Separators that a missing field leaves at either end are dropped: `file::` becomes `file`.
+    fn render(&self, piece: &Piece<'_>) -> String {
+        let mut text = String::new();
+        let mut is_complete = true;
+        for part in &self.parts {
+            match part {
+                Part::Literal(literal) => text.push_str(literal),
+                Part::Reference(field) => match piece.get(field).as_deref().map(str::trim) {
+                    Some(value) if !value.is_empty() => text.push_str(value),
+                    _ => is_complete = false,
+                },
+            }
+        }
+        let trimmed = match is_complete {
+            true => text.trim(),
+            false => text.trim_matches(|c: char| c.is_whitespace() || SEPARATORS.contains(&c)),
+        };
+        trimmed.to_owned()
+    }
+}
+
+impl TextSource {
+    /// The translated text, at most `max_chars` of it; none when there is nothing to say.
+    pub(crate) fn text(&self, piece: &Piece<'_>, max_chars: usize) -> Option<String> {
+        let text = self.template.render(piece);
+        if text.is_empty() {
+            return self.default.clone();
+        }
+        if self.map.is_empty() {
+            return Some(shorten(text, max_chars));
+        }
+        let translated = self.map.get(&text).or(self.default.as_ref()).cloned();
+        Some(translated.unwrap_or_else(|| shorten(text, max_chars)))
+    }
+
+    /// A number, if the text is one. A percent sign and thousands separators are allowed.
+    pub(crate) fn number(&self, piece: &Piece<'_>) -> Option<f64> {
+        let text = self.text(piece, 64)?;
+        let digits = text.trim_end_matches('%').trim_end().replace([',', '_'], "");
+        digits.parse().ok().filter(|number: &f64| number.is_finite())
+    }
+
+    /// A number of seconds, written as such or as `h:mm:ss` or `mm:ss`.
+    pub(crate) fn seconds(&self, piece: &Piece<'_>) -> Option<f64> {
+        let text = self.text(piece, 64)?;
+        let add = |total: f64, part: &str| {
+            part.trim()
+                .parse::<f64>()
+                .ok()
+                .map(|number| total * 60.0 + number)
+        };
+        let seconds = text.trim_end_matches('s').split(':').try_fold(0.0, add)?;
+        (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
+    }
+
+    /// A severity; the default, or info, if the text is not a word for one.
+    pub(crate) fn severity(&self, piece: &Piece<'_>) -> Severity {
+        let text = self.text(piece, 64);
+        let parse = |text: &String| Severity::parse(text);
+        text.as_ref()
+            .and_then(parse)
+            .or(self.default.as_ref().and_then(parse))
+            .unwrap_or(Severity::Info)
+    }
+}
+
+/// Cuts a text that nobody would read to its end.
+pub(crate) fn shorten(mut text: String, max_chars: usize) -> String {
+    // Bytes are at least as many as characters, so most texts need no counting.
+    if text.len() > max_chars
+        && let Some((end, _)) = text.char_indices().nth(max_chars)
+    {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,117 @@
+//! Finds and reads the files to check.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use ahma_core::mtdf::{Problem, Severity, Source, is_tool_file};
+use anyhow::{Context, Result};
+
+/// Files of one directory: they are checked together.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    /// All tool files of the directory, in the order of their names.
+    pub(crate) sources: Vec<Source>,
+    /// The files whose problems are reported; the others only answer questions about names.
+    pub(crate) asked_for: BTreeSet<String>,
+    /// Files that are no text.
+    pub(crate) unreadable: Vec<Problem>,
+}
+
+/// What to report of a directory.
+#[derive(Default)]
+struct Wanted {
+    whole_directory: bool,
+    files: BTreeSet<PathBuf>,
+}
+
+/// Reads every tool file that `paths` name, with its neighbours.
+pub(crate) fn gather(paths: &[PathBuf]) -> Result<Vec<Group>> {
+    let mut directories: BTreeMap<PathBuf, Wanted> = BTreeMap::new();
+    for path in paths {
+        let metadata = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+        if metadata.is_dir() {
+            directories.entry(path.clone()).or_default().whole_directory = true;
+        } else {
+            let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
+            directories
+                .entry(directory)
+                .or_default()
+                .files
+                .insert(path.clone());
+        }
+    }
+    directories
+        .into_iter()
+        .map(|(directory, wanted)| read_group(&directory, wanted))
+        .collect()
+}
+
+fn read_group(directory: &Path, wanted: Wanted) -> Result<Group> {
+    let mut files = tool_files(directory)?;
+    let mut group = Group::default();
+    let asked_for = if wanted.whole_directory {
+        files.union(&wanted.files).cloned().collect()
+    } else {
+        wanted.files
+    };
+    files.extend(asked_for.iter().cloned());
+    for path in files {
+        let name = path.display().to_string();
+        let is_asked_for = asked_for.contains(&path);
+        match read(&path) {
+            Ok(text) => group.sources.push(Source {
+                name: name.clone(),
+                text,
+            }),
+            Err(message) if is_asked_for => group.unreadable.push(unreadable(&name, message)),
+            Err(_) => {}
+        }
+        if is_asked_for {
+            group.asked_for.insert(name);
+        }
+    }
+    Ok(group)
+}
+
+fn tool_files(directory: &Path) -> Result<BTreeSet<PathBuf>> {
+    let listed = if directory.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        directory
+    };
+    let failed = || format!("cannot list {}", listed.display());
+    let mut files = BTreeSet::new();
+    for entry in fs::read_dir(listed).with_context(failed)? {
+        let entry = entry.with_context(failed)?;
+        let name = entry.file_name();
+        // A link to a file counts as a file, so the type of the entry alone does not decide.
+        if name.to_str().is_some_and(is_tool_file) && entry.path().is_file() {
+            files.insert(directory.join(name));
+        }
+    }
+    Ok(files)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let bytes = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("is not UTF-8 text (byte {at})")
+    })
+}
+
+fn unreadable(name: &str, message: String) -> Problem {
+    Problem {
+        file: name.to_owned(),
+        pointer: String::new(),
+        line: 1,
+        column: 1,
+        length: 1,
+        severity: Severity::Error,
+        message: format!("the file {message}"),
+        hint: None,
+    }
+}
