@@ -4,9 +4,13 @@
 //! no other layer looks at any of it. Nothing here knows how a tool is called or a command is run.
 
 mod args;
+mod confine;
 mod exit;
+mod list_tools;
 mod logging;
+mod places;
 mod run;
+mod sandbox_report;
 mod settings;
 mod signals;
 mod streams;
@@ -14,6 +18,4 @@ mod value;
 
 pub use exit::{Exit, Failure};
 pub use run::main;
-pub use settings::{
-    ExecutionSettings, Format, LogSettings, Mode, NetworkChoice, SandboxSettings, Settings, Tier, Toolchains,
-};
+pub use settings::{ExecutionSettings, Format, LogSettings, Mode, Settings, WallSettings};

@@ -13,13 +13,19 @@ use super::{
     args::{Args, FormatArg, ModeArg, NetworkArg, TierArg},
     exit::{Exit, Failure},
 };
+use crate::{
+    sandbox::{Network, Tier, Toolchain, Toolchains},
+    shell::TierChoice,
+};
 
 /// All decisions of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     pub mode: Mode,
     pub tools_dir: PathBuf,
-    pub sandbox: SandboxSettings,
+    /// Where the spool files of long output go, out of reach of commands; none if the user has no home.
+    pub state_dir: Option<PathBuf>,
+    pub sandbox: WallSettings,
     pub execution: ExecutionSettings,
     pub log: LogSettings,
 }
@@ -42,48 +48,22 @@ pub enum Format {
 
 /// The wall around commands, as asked for; what is enforced is decided by the kernel at start-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SandboxSettings {
-    /// Off only if the user said so in as many words.
-    pub enabled: bool,
+pub struct WallSettings {
     /// Canonical.
     pub scope: PathBuf,
     /// No scope is known yet: nothing may run.
     pub deferred: bool,
-    pub tier: Option<Tier>,
+    pub tier: TierChoice,
     pub allow_read: Vec<PathBuf>,
     pub allow_write: Vec<PathBuf>,
     pub allow_tmp: bool,
     pub pass_env: Vec<String>,
     pub toolchains: Toolchains,
-    pub network: NetworkChoice,
+    pub network: Network,
     pub trust_workspace_config: bool,
     pub deny_sensitive_reads: bool,
     /// What the user should hear about these choices at start-up.
     pub warnings: Vec<String>,
-}
-
-/// A way of confinement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tier {
-    Full,
-    Core,
-}
-
-/// Which toolchains of the home directory are readable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Toolchains {
-    Auto,
-    None,
-    Only(Vec<String>),
-}
-
-/// What commands can reach.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NetworkChoice {
-    Open,
-    Loopback,
-    Off,
-    Ports(Vec<u16>),
 }
 
 /// How commands are run.
@@ -113,6 +93,7 @@ pub(crate) struct Surroundings {
     pub(crate) working_directory: PathBuf,
     pub(crate) home: Option<PathBuf>,
     pub(crate) cache_home: Option<PathBuf>,
+    pub(crate) state_home: Option<PathBuf>,
     pub(crate) no_color: bool,
     pub(crate) cores: usize,
 }
@@ -133,6 +114,7 @@ impl Surroundings {
             working_directory,
             home: path("HOME"),
             cache_home: path("XDG_CACHE_HOME").filter(|directory| directory.is_absolute()),
+            state_home: path("XDG_STATE_HOME").filter(|directory| directory.is_absolute()),
             no_color: path("NO_COLOR").is_some(),
             cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         })
@@ -174,6 +156,7 @@ impl Settings {
         Ok(Self {
             mode,
             tools_dir,
+            state_dir: state_dir(around),
             sandbox,
             execution,
             log,
@@ -187,7 +170,7 @@ const OPERATIONS_PER_CORE: usize = 4;
 /// Below this an answer could not even say what it left out.
 const SMALLEST_RESULT_BYTES: usize = 512;
 
-fn sandbox(args: Args, around: &Surroundings) -> Result<SandboxSettings, Failure> {
+fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
     let mut warnings = Vec::new();
     let scope = scope(
         args.sandbox_scope.as_deref(),
@@ -203,13 +186,12 @@ fn sandbox(args: Args, around: &Surroundings) -> Result<SandboxSettings, Failure
             .map(|path| around.working_directory.join(path))
             .collect()
     };
-    Ok(SandboxSettings {
-        enabled: !args.no_sandbox,
+    Ok(WallSettings {
         scope,
         deferred: args.defer_sandbox,
-        tier: args.sandbox_tier.map(Tier::from),
+        tier: tier(&args)?,
         network,
-        toolchains: toolchains(args.toolchains)?,
+        toolchains: toolchains(&args.toolchains)?,
         pass_env: args
             .pass_env
             .into_iter()
@@ -273,19 +255,19 @@ fn scope(
     Ok(scope)
 }
 
-fn network(args: &Args) -> Result<NetworkChoice, Failure> {
+fn network(args: &Args) -> Result<Network, Failure> {
     let contradiction = |flag: &str| {
         Failure::new(Exit::Usage, format!("--network contradicts {flag}"))
             .with_hint("give only one of the two")
     };
     match (args.network, args.restrict_network, args.allow_connect.as_slice()) {
-        (None | Some(NetworkArg::Ports), false, ports @ [_, ..]) => Ok(NetworkChoice::Ports(ports.to_vec())),
+        (None | Some(NetworkArg::Ports), false, ports @ [_, ..]) => Ok(Network::Ports(ports.to_vec())),
         (_, _, [_, ..]) => Err(contradiction("--allow-connect")),
-        (None | Some(NetworkArg::Off), true, []) => Ok(NetworkChoice::Off),
+        (None | Some(NetworkArg::Off), true, []) => Ok(Network::Off),
         (Some(_), true, []) => Err(contradiction("--restrict-network")),
-        (None | Some(NetworkArg::Open), false, []) => Ok(NetworkChoice::Open),
-        (Some(NetworkArg::Loopback), false, []) => Ok(NetworkChoice::Loopback),
-        (Some(NetworkArg::Off), false, []) => Ok(NetworkChoice::Off),
+        (None | Some(NetworkArg::Open), false, []) => Ok(Network::Open),
+        (Some(NetworkArg::Loopback), false, []) => Ok(Network::Loopback),
+        (Some(NetworkArg::Off), false, []) => Ok(Network::Off),
         (Some(NetworkArg::Ports), false, []) => {
             Err(Failure::new(Exit::Usage, "--network ports names no port")
                 .with_hint("add --allow-connect PORT for each port, or use --network off"))
@@ -293,18 +275,31 @@ fn network(args: &Args) -> Result<NetworkChoice, Failure> {
     }
 }
 
-fn toolchains(names: Vec<String>) -> Result<Toolchains, Failure> {
-    let names: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
-    match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] | ["auto"] => Ok(Toolchains::Auto),
-        ["none"] => Ok(Toolchains::None),
-        several if several.contains(&"auto") || several.contains(&"none") => Err(Failure::new(
-            Exit::Usage,
-            "--toolchains mixes auto or none with names",
-        )
-        .with_hint("give auto, none, or a list such as rust,git")),
-        _ => Ok(Toolchains::Only(names)),
+/// Without a sandbox only if the user said so in as many words.
+fn tier(args: &Args) -> Result<TierChoice, Failure> {
+    match (args.no_sandbox, args.sandbox_tier) {
+        (true, Some(_)) => Err(Failure::new(Exit::Usage, "--no-sandbox contradicts --sandbox-tier")
+            .with_hint("give only one of the two")),
+        (true, None) => Ok(TierChoice::Only(Tier::Off)),
+        (false, Some(TierArg::Full)) => Ok(TierChoice::Only(Tier::Full)),
+        (false, Some(TierArg::Core)) => Ok(TierChoice::Only(Tier::Core)),
+        (false, None) => Ok(TierChoice::Highest),
     }
+}
+
+fn toolchains(names: &[String]) -> Result<Toolchains, Failure> {
+    let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+    match names.as_slice() {
+        [] | ["auto"] => return Ok(Toolchains::Auto),
+        ["none"] => return Ok(Toolchains::None),
+        _ => {}
+    }
+    let known = |name: &str| Toolchain::ALL.iter().copied().find(|toolchain| toolchain.name() == name);
+    names.iter().map(|name| known(name).ok_or(name)).collect::<Result<_, _>>().map(Toolchains::Only).map_err(|name| {
+        let all: Vec<_> = Toolchain::ALL.iter().map(|toolchain| toolchain.name()).collect();
+        Failure::new(Exit::Usage, format!("--toolchains {name} is not known"))
+            .with_hint(format!("give auto, none, or a list of {}", all.join(", ")))
+    })
 }
 
 /// A shell is never looked up through PATH, which may lead into the scope.
@@ -331,6 +326,16 @@ fn default_tools_dir(working_directory: &Path, scope: &Path) -> PathBuf {
 
 const TOOLS_DIR: &str = ".ahma/tools";
 
+fn state_dir(around: &Surroundings) -> Option<PathBuf> {
+    let home = around.home.as_ref().filter(|home| home.is_absolute());
+    let state = if cfg!(target_os = "macos") {
+        home.map(|home| home.join("Library/Application Support"))
+    } else {
+        around.state_home.clone().or_else(|| home.map(|home| home.join(".local/state")))
+    };
+    state.map(|state| state.join("ahma_mcp"))
+}
+
 fn log_directory(around: &Surroundings) -> Option<PathBuf> {
     let home = around.home.as_ref().filter(|home| home.is_absolute());
     let cache = if cfg!(target_os = "macos") {
@@ -349,15 +354,6 @@ impl From<FormatArg> for Format {
         match format {
             FormatArg::Text => Self::Text,
             FormatArg::Json => Self::Json,
-        }
-    }
-}
-
-impl From<TierArg> for Tier {
-    fn from(tier: TierArg) -> Self {
-        match tier {
-            TierArg::Full => Self::Full,
-            TierArg::Core => Self::Core,
         }
     }
 }

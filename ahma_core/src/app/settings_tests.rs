@@ -7,6 +7,7 @@ fn resolve_in(directory: &Path, flags: &[&str]) -> Result<Settings, Failure> {
         working_directory: directory.to_owned(),
         home: Some(directory.join("home")),
         cache_home: None,
+        state_home: None,
         no_color: false,
         cores: 3,
     };
@@ -31,17 +32,21 @@ fn without_flags_everything_has_its_default() {
         Settings {
             mode: Mode::Stdio,
             tools_dir: path.join(".ahma/tools"),
-            sandbox: SandboxSettings {
-                enabled: true,
+            state_dir: Some(path.join("home").join(if cfg!(target_os = "macos") {
+                "Library/Application Support/ahma_mcp"
+            } else {
+                ".local/state/ahma_mcp"
+            })),
+            sandbox: WallSettings {
                 scope: path.clone(),
                 deferred: false,
-                tier: None,
+                tier: TierChoice::Highest,
                 allow_read: Vec::new(),
                 allow_write: Vec::new(),
                 allow_tmp: false,
                 pass_env: Vec::new(),
                 toolchains: Toolchains::Auto,
-                network: NetworkChoice::Open,
+                network: Network::Open,
                 trust_workspace_config: false,
                 deny_sensitive_reads: false,
                 warnings: Vec::new(),
@@ -72,20 +77,20 @@ fn without_flags_everything_has_its_default() {
 fn the_network_flags_agree_or_are_refused() {
     let (_guard, path) = directory();
     for (flags, expected) in [
-        (&["--network", "loopback"][..], Some(NetworkChoice::Loopback)),
-        (&["--restrict-network"], Some(NetworkChoice::Off)),
+        (&["--network", "loopback"][..], Some(Network::Loopback)),
+        (&["--restrict-network"], Some(Network::Off)),
         (
             &["--restrict-network", "--network", "off"],
-            Some(NetworkChoice::Off),
+            Some(Network::Off),
         ),
         (&["--restrict-network", "--network", "open"], None),
         (
             &["--allow-connect", "443,80"],
-            Some(NetworkChoice::Ports(vec![443, 80])),
+            Some(Network::Ports(vec![443, 80])),
         ),
         (
             &["--allow-connect", "443", "--network", "ports"],
-            Some(NetworkChoice::Ports(vec![443])),
+            Some(Network::Ports(vec![443])),
         ),
         (&["--allow-connect", "443", "--network", "open"], None),
         (&["--allow-connect", "443", "--restrict-network"], None),
@@ -106,9 +111,10 @@ fn toolchains_are_auto_none_or_names() {
         ("none", Some(Toolchains::None)),
         (
             "rust,git",
-            Some(Toolchains::Only(vec!["rust".to_owned(), "git".to_owned()])),
+            Some(Toolchains::Only(vec![Toolchain::Rust, Toolchain::Git])),
         ),
         ("none,git", None),
+        ("cobol", None),
     ] {
         let toolchains = resolve_in(&path, &["--toolchains", flag])
             .ok()
@@ -173,4 +179,17 @@ fn a_relative_shell_is_refused() {
     let (_guard, path) = directory();
     assert!(resolve_in(&path, &["--shell", "bash"]).is_err());
     assert!(resolve_in(&path, &["--shell", "/bin/sh"]).is_ok());
+}
+
+#[test]
+fn the_sandbox_is_off_only_by_name() {
+    let (_guard, path) = directory();
+    for (flags, expected) in [
+        (&[][..], Some(TierChoice::Highest)),
+        (&["--sandbox-tier", "core"], Some(TierChoice::Only(Tier::Core))),
+        (&["--no-sandbox"], Some(TierChoice::Only(Tier::Off))),
+        (&["--no-sandbox", "--sandbox-tier", "full"], None),
+    ] {
+        assert_eq!(resolve_in(&path, flags).ok().map(|settings| settings.sandbox.tier), expected, "{flags:?}");
+    }
 }

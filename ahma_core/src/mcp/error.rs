@@ -26,7 +26,7 @@ pub(super) fn malformed(method: &str) -> ErrorData {
 }
 
 pub(super) fn unreadable(what: &str, error: &dyn std::error::Error) -> ErrorData {
-    tracing::error!(error, "{what} could not be read");
+    tracing::error!(%error, "{what} could not be read");
     ErrorData::internal_error(format!("{what} could not be read: {error}"), None)
 }
 

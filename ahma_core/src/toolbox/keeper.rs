@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{
     catalog::{Catalog, CatalogSettings, Tool},
-    jail::Launcher,
     mtdf::Probe,
+    shell::Launcher,
 };
 
 /// What the toolbox depends on.

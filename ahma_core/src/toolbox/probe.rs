@@ -6,8 +6,9 @@ use tokio::{io::AsyncReadExt as _, net::unix::pipe};
 
 use crate::{
     call::Program,
-    jail::{ExitStatus, Launcher, OutputPipes, ProcessEvent, Script, Stdio},
+    jail::{ExitStatus, ProcessEvent},
     mtdf::Probe,
+    shell::{Launcher, OutputPipes, Script, Stdio},
 };
 
 /// A check that takes longer has something wrong with it.
@@ -57,7 +58,7 @@ async fn run(launcher: &Launcher, scope: &Path, probe: &Probe) -> Answer {
         loop {
             match running.process.next_event().await {
                 ProcessEvent::Exited(report) => return Some(report.status),
-                ProcessEvent::Gone | ProcessEvent::Lost => return None,
+                ProcessEvent::Gone | ProcessEvent::Lost { .. } => return None,
             }
         }
     };
