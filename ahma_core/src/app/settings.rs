@@ -51,6 +51,8 @@ pub enum Format {
 pub struct WallSettings {
     /// Canonical.
     pub scope: PathBuf,
+    /// The scope as the user wrote it, where that is another path.
+    pub scope_aliases: Vec<PathBuf>,
     /// No scope is known yet: nothing may run.
     pub deferred: bool,
     pub tier: TierChoice,
@@ -172,6 +174,7 @@ const SMALLEST_RESULT_BYTES: usize = 512;
 
 fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
     let mut warnings = Vec::new();
+    let written = around.working_directory.join(args.sandbox_scope.as_deref().unwrap_or(Path::new("")));
     let scope = scope(
         args.sandbox_scope.as_deref(),
         args.defer_sandbox,
@@ -187,6 +190,7 @@ fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
             .collect()
     };
     Ok(WallSettings {
+        scope_aliases: Some(written).filter(|written| *written != scope).into_iter().collect(),
         scope,
         deferred: args.defer_sandbox,
         tier: tier(&args)?,

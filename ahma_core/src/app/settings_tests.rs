@@ -39,6 +39,7 @@ fn without_flags_everything_has_its_default() {
             })),
             sandbox: WallSettings {
                 scope: path.clone(),
+                scope_aliases: Vec::new(),
                 deferred: false,
                 tier: TierChoice::Highest,
                 allow_read: Vec::new(),

@@ -11,8 +11,9 @@ use serde_json::Value;
 
 use crate::{
     jail::ExitStatus,
+    observe::{Finding, SeverityCounts},
     operation::{
-        Background, LeftOut, Operation, Outcome, SeverityCounts, Snapshot, State, StepReport, StepState,
+        Background, LeftOut, Operation, Outcome, Snapshot, State, StepReport, StepState,
     },
 };
 
@@ -398,7 +399,7 @@ fn counts(counts: SeverityCounts) -> Option<SeverityCounts> {
     (counts.total() > 0).then_some(counts)
 }
 
-fn findings(findings: &[crate::observe::Finding]) -> Vec<Value> {
+fn findings(findings: &[Finding]) -> Vec<Value> {
     findings
         .iter()
         .filter_map(|finding| serde_json::to_value(finding).ok())

@@ -122,7 +122,6 @@ impl ServerHandler for Handler {
             .map(ReadResourceResponse::from)
     }
 
-    #[expect(deprecated, reason = "clients of the older era subscribe this way")]
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
@@ -135,7 +134,6 @@ impl ServerHandler for Handler {
         Ok(())
     }
 
-    #[expect(deprecated, reason = "clients of the older era subscribe this way")]
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::broadcast;
 
-use crate::{call::CommandPlan, jail::Launcher};
+use crate::{call::CommandPlan, shell::Launcher};
 
 use super::{
     EngineSettings, Operation, OperationId, Snapshot,

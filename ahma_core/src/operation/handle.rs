@@ -110,7 +110,7 @@ impl Operation {
             newest_line: cell.log.newest_line(),
             output_lines,
             output_bytes,
-            finding_counts: sight.counts,
+            finding_counts: sight.counts(),
             exit: outcome.and_then(|outcome| outcome.exit),
             reason: outcome.and_then(|outcome| outcome.reason.clone()),
         }
@@ -173,8 +173,8 @@ impl Operation {
             tool: plan.tool.clone(),
             directory: plan.directory.clone(),
             created_at: SystemTime::now(),
+            sight: Mutex::new(Sight::of(&plan)),
             life: Mutex::new(Life::Queued(Box::new(plan))),
-            sight: Mutex::default(),
             stop: SetOnce::new(),
             outcome: SetOnce::new(),
             seen: AtomicBool::new(false),

@@ -11,6 +11,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use crate::observe::LineTracker;
+
 use super::{
     Excerpt, OperationId, excerpt,
     spool::{Spool, SpoolFile},
@@ -157,12 +159,9 @@ impl OutputLog {
 
     /// The newest line that is not empty, cut to a readable length.
     pub(super) fn newest_line(&self) -> Option<String> {
-        let newest = self.newest(NEWEST_BYTES);
-        let text = String::from_utf8_lossy(&newest);
-        let line = text
-            .rsplit(['\n', '\r'])
-            .map(str::trim)
-            .find(|line| !line.is_empty())?;
+        let mut tracker = LineTracker::new();
+        tracker.feed(&self.newest(NEWEST_BYTES));
+        let line = tracker.newest()?;
         Some(line[..excerpt::fitting_prefix(line.as_bytes(), NEWEST_LINE_BYTES)].to_owned())
     }
 

@@ -7,7 +7,7 @@
 //! Decisions are synchronous values that can be tested as tables: `run` (how one process ends), `queue` (who may
 //! run), `history` (who is forgotten), `excerpt` (what a result shows). The async part, `task`, only carries them out.
 //!
-//! This module never speaks a protocol and never starts a process itself; that is `jail`'s work.
+//! This module never speaks a protocol and never starts a process itself; that is the work of `shell` and `jail`.
 
 mod id;
 mod outcome;
@@ -20,6 +20,8 @@ mod history;
 mod queue;
 mod settings;
 
+mod argument_files;
+mod observation;
 mod run;
 mod steps;
 mod task;
@@ -41,6 +43,6 @@ pub use log::{Loss, LossCause, OutputLog};
 pub use outcome::{Background, Outcome, StepReport, StepState};
 pub use page::{OutputPage, OutputQuery, PageError, PageStart};
 pub use settings::EngineSettings;
-pub use sight::{FindingPage, SeverityCounts};
+pub use sight::FindingPage;
 pub use snapshot::{Snapshot, StepPosition};
 pub use state::{EndState, State};

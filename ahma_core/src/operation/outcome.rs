@@ -4,9 +4,12 @@ use std::{path::PathBuf, time::Duration};
 
 use serde::Serialize;
 
-use crate::{jail::ExitStatus, observe::Finding};
+use crate::{
+    jail::ExitStatus,
+    observe::{Finding, SeverityCounts},
+};
 
-use super::{EndState, Excerpt, Loss, OperationId, SeverityCounts};
+use super::{EndState, Excerpt, Loss, OperationId};
 
 /// The one result of an operation. When it exists, nothing of the operation is running any more.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,7 +13,7 @@ use rustix::{
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
-use crate::{jail::OutputPipes, observe::Source};
+use crate::{observe::Source, shell::OutputPipes};
 
 /// The default capacity of a pipe: more is rarely there at once.
 const READ_BYTES: usize = 64 << 10;

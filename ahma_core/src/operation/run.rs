@@ -58,6 +58,7 @@ pub(super) enum RunEnd {
         exit: Option<ExitReport>,
     },
     Lost {
+        reason: String,
         exit: Option<ExitReport>,
     },
 }
@@ -88,7 +89,11 @@ impl Run {
             (Self::Active, Process(Exited(exit))) => (Self::Lingering { exit }, RunEffect::StartLinger),
             (Self::Active, StopAsked(why)) => (Self::Stopping { why, exit: None }, RunEffect::StopProcess),
             // The owner promises an exit report before `Gone`; without one we do not know how the command ended.
-            (Self::Active, Process(Gone | Lost)) => Self::over(RunEnd::Lost { exit: None }),
+            (Self::Active, Process(Gone)) => Self::over(RunEnd::Lost {
+                reason: "its owner process sent no report".to_owned(),
+                exit: None,
+            }),
+            (Self::Active, Process(Lost { reason })) => Self::over(RunEnd::Lost { reason, exit: None }),
 
             (Self::Lingering { exit }, Process(Gone)) => Self::over(RunEnd::Exited {
                 exit,
@@ -102,8 +107,11 @@ impl Run {
                 exit,
                 background: Background::Stopped,
             }),
-            (Self::Lingering { exit } | Self::Clearing { exit }, Process(Lost)) => {
-                Self::over(RunEnd::Lost { exit: Some(exit) })
+            (Self::Lingering { exit } | Self::Clearing { exit }, Process(Lost { reason })) => {
+                Self::over(RunEnd::Lost {
+                    reason,
+                    exit: Some(exit),
+                })
             }
 
             (Self::Stopping { why, .. }, Process(Exited(exit))) => (
@@ -114,13 +122,15 @@ impl Run {
                 RunEffect::Wait,
             ),
             (Self::Stopping { why, exit }, Process(Gone)) => Self::over(RunEnd::Stopped { why, exit }),
-            (Self::Stopping { exit, .. }, Process(Lost)) => Self::over(RunEnd::Lost { exit }),
+            (Self::Stopping { exit, .. }, Process(Lost { reason })) => {
+                Self::over(RunEnd::Lost { reason, exit })
+            }
 
             // Late or repeated; nothing left to decide.
             (state @ (Self::Lingering { .. } | Self::Clearing { .. } | Self::Over), Process(Exited(_)))
             | (state @ (Self::Stopping { .. } | Self::Clearing { .. }), StopAsked(_) | LingerOver)
             | (state @ Self::Active, LingerOver)
-            | (state @ Self::Over, Process(Gone | Lost) | StopAsked(_) | LingerOver) => {
+            | (state @ Self::Over, Process(Gone | Lost { .. }) | StopAsked(_) | LingerOver) => {
                 (state, RunEffect::Wait)
             }
         }

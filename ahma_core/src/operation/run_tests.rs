@@ -17,7 +17,12 @@ fn exited(code: i32) -> RunEvent {
 }
 
 const GONE: RunEvent = RunEvent::Process(ProcessEvent::Gone);
-const LOST: RunEvent = RunEvent::Process(ProcessEvent::Lost);
+
+fn lost() -> RunEvent {
+    RunEvent::Process(ProcessEvent::Lost {
+        reason: "killed".into(),
+    })
+}
 
 fn cancel() -> RunEvent {
     RunEvent::StopAsked(StopReason::Cancelled(None))
@@ -61,6 +66,15 @@ fn every_way_to_end() {
     let timed_out = |exit| RunEnd::Stopped {
         why: StopReason::TimedOut(Duration::from_secs(9)),
         exit,
+    };
+
+    let lost_end = |exit| RunEnd::Lost {
+        reason: "killed".into(),
+        exit,
+    };
+    let unreported = RunEnd::Lost {
+        reason: "its owner process sent no report".into(),
+        exit: None,
     };
 
     let table = [
@@ -112,25 +126,20 @@ fn every_way_to_end() {
             vec![StopProcess, Wait],
             timed_out(None),
         ),
-        ("the owner dies", vec![LOST], vec![], RunEnd::Lost { exit: None }),
+        ("the owner dies", vec![lost()], vec![], lost_end(None)),
         (
             "the owner dies in linger",
-            vec![exited(0), LOST],
+            vec![exited(0), lost()],
             vec![StartLinger],
-            RunEnd::Lost { exit: Some(exit(0)) },
+            lost_end(Some(exit(0))),
         ),
         (
             "the owner dies in stop",
-            vec![cancel(), LOST],
+            vec![cancel(), lost()],
             vec![StopProcess],
-            RunEnd::Lost { exit: None },
+            lost_end(None),
         ),
-        (
-            "gone without a report",
-            vec![GONE],
-            vec![],
-            RunEnd::Lost { exit: None },
-        ),
+        ("gone without a report", vec![GONE], vec![], unreported),
         (
             "a stray timer",
             vec![RunEvent::LingerOver, exited(0), GONE],

@@ -2,19 +2,12 @@
 
 use serde::Serialize;
 
-use crate::observe::{Finding, Progress, Severity, StreamEvent};
+use crate::{
+    call::{Command, CommandPlan, Work},
+    observe::{Finding, FindingLog, Progress, SeverityCounts, StreamEvent},
+};
 
 use super::StepPosition;
-
-/// How many findings of each severity, kept or not.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct SeverityCounts {
-    pub critical: u64,
-    pub high: u64,
-    pub medium: u64,
-    pub low: u64,
-    pub info: u64,
-}
 
 /// A stretch of the findings of an operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,29 +23,40 @@ pub struct FindingPage {
     pub total: u64,
 }
 
-/// Findings kept per operation; a result shows fewer, and past this only the counts go on.
-const MAX_FINDINGS: usize = 1000;
-
 /// Everything seen so far.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Sight {
     pub(super) progress: Progress,
     pub(super) step: Option<StepPosition>,
-    pub(super) counts: SeverityCounts,
-    pub(super) findings: Vec<Finding>,
+    findings: FindingLog,
 }
 
 impl Sight {
+    /// Keeps as many findings as the most generous rules of the plan allow.
+    pub(super) fn of(plan: &CommandPlan) -> Self {
+        let max_findings =
+            |command: &Command| command.stream.as_ref().map_or(0, |rules| rules.max_findings());
+        let max_findings = match &plan.work {
+            Work::Command(command) => max_findings(command),
+            Work::Sequence(sequence) => sequence
+                .steps
+                .iter()
+                .map(|step| max_findings(&step.command))
+                .max()
+                .unwrap_or(0),
+        };
+        Self::new(max_findings)
+    }
+
     pub(super) fn take(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Progress(progress) => self.advance(progress),
-            StreamEvent::Finding(finding) => {
-                self.counts.add(finding.severity);
-                if self.findings.len() < MAX_FINDINGS {
-                    self.findings.push(finding);
-                }
-            }
+            StreamEvent::Finding(_) | StreamEvent::FindingsOmitted(_) => self.findings.record(&event),
         }
+    }
+
+    pub(super) fn counts(&self) -> SeverityCounts {
+        self.findings.counts()
     }
 
     /// A step of a sequence begins.
@@ -64,14 +68,21 @@ impl Sight {
     }
 
     pub(super) fn page(&self, from: usize, max: usize) -> FindingPage {
-        let from = from.min(self.findings.len());
-        let end = from.saturating_add(max).min(self.findings.len());
+        let page = self.findings.page(from, max);
         FindingPage {
-            from,
-            findings: self.findings[from..end].to_vec(),
-            next: (end < self.findings.len()).then_some(end),
-            kept: self.findings.len(),
-            total: self.counts.total(),
+            from: page.from,
+            findings: page.findings.to_vec(),
+            next: page.next,
+            kept: page.kept,
+            total: page.total,
+        }
+    }
+
+    fn new(max_findings: usize) -> Self {
+        Self {
+            progress: Progress::default(),
+            step: None,
+            findings: FindingLog::new(max_findings),
         }
     }
 
@@ -97,22 +108,6 @@ impl Sight {
 /// A step's percent as a share of its sequence, all steps weighing the same.
 fn whole_percent(step: &StepPosition, percent: f64) -> f64 {
     ((step.number - 1) as f64 * 100.0 + percent.clamp(0.0, 100.0)) / step.of as f64
-}
-
-impl SeverityCounts {
-    pub fn total(&self) -> u64 {
-        self.critical + self.high + self.medium + self.low + self.info
-    }
-
-    fn add(&mut self, severity: Severity) {
-        *match severity {
-            Severity::Critical => &mut self.critical,
-            Severity::High => &mut self.high,
-            Severity::Medium => &mut self.medium,
-            Severity::Low => &mut self.low,
-            Severity::Info => &mut self.info,
-        } += 1;
-    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::{jail::ExitStatus, observe::Progress};
+use crate::{
+    jail::ExitStatus,
+    observe::{Progress, SeverityCounts},
+};
 
-use super::{OperationId, SeverityCounts, State};
+use super::{OperationId, State};
 
 /// One operation at one moment. Made when asked for, never per line of output.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,15 +6,17 @@ use tokio::time::{Sleep, sleep};
 
 use crate::{
     call::{Command, Work},
-    jail::{Running, Script, Stdio},
-    observe::Source,
+    observe::{Source, StdioNeed, StreamEvent},
+    shell::{Running, Script, Stdio},
 };
 
 use super::{
     EndState, Operation, Outcome, StepReport,
+    argument_files::ArgumentFiles,
     engine::Shared,
     handle::Cell,
     log::LogWriter,
+    observation::Observation,
     pipes::Pipes,
     run::{Run, RunEffect, RunEvent, StopReason},
     steps,
@@ -120,14 +122,24 @@ impl Worker<'_> {
         if let Some(why) = self.cell.stop_asked().get() {
             return Verdict::stopped(why);
         }
+        let launcher = &self.shared.launcher;
+        let policy = launcher.policy();
+        let (_files, program) =
+            match ArgumentFiles::write(command, &policy.temp(), &policy.visible_temp(launcher.tier())) {
+                Ok(written) => written,
+                Err(error) => {
+                    let reason = format!("could not be started: cannot write its argument file: {error}");
+                    return Verdict::without_process(EndState::Failed, reason);
+                }
+            };
         let script = Script {
-            program: command.program.clone(),
+            program,
             directory: self.cell.directory.clone(),
             environment: command.environment.clone(),
-            stdio: Stdio::Merged,
+            stdio: stdio(command),
         };
         // Never dropped half-way: a command that is just starting is stopped after it has started.
-        let Running { output, mut process } = match self.shared.launcher.launch(script).await {
+        let Running { output, mut process } = match launcher.launch(script).await {
             Ok(running) => running,
             Err(error) => return Verdict::not_launched(&error),
         };
@@ -141,7 +153,9 @@ impl Worker<'_> {
             }
         };
 
+        let mut observation = Observation::new(command.stream.as_ref());
         let mut run = Run::Active;
+        // Set when it is needed; until then it is not waited for.
         let linger = sleep(Duration::ZERO);
         tokio::pin!(linger);
         let end = loop {
@@ -151,9 +165,13 @@ impl Worker<'_> {
                 event = process.next_event() => RunEvent::Process(event),
                 why = self.stop(), if run.heeds_stop() => RunEvent::StopAsked(why),
                 () = linger.as_mut(), if run.is_lingering() => RunEvent::LingerOver,
+                events = observation.quiet() => {
+                    self.note(events);
+                    continue;
+                }
                 read = pipes.read(), if pipes.are_open() => {
                     if let Some((source, bytes)) = read {
-                        self.take_in(source, bytes);
+                        self.take_in(source, bytes, &mut observation);
                     }
                     continue;
                 }
@@ -171,8 +189,9 @@ impl Worker<'_> {
         };
         // Nobody is left who could write, so what the pipe holds now is all there will ever be.
         while let Some((source, bytes)) = pipes.read_now() {
-            self.take_in(source, bytes);
+            self.take_in(source, bytes, &mut observation);
         }
+        self.note(observation.finish());
         Verdict::of(end, &command.success_codes)
     }
 
@@ -185,9 +204,30 @@ impl Worker<'_> {
         }
     }
 
-    fn take_in(&mut self, _source: Source, bytes: &[u8]) {
+    fn take_in(&mut self, source: Source, bytes: &[u8], observation: &mut Observation) {
         self.log.append(bytes);
+        self.note(observation.feed(source, bytes));
         self.cell.changed();
+    }
+
+    fn note(&self, events: Vec<StreamEvent>) {
+        if events.is_empty() {
+            return;
+        }
+        let mut sight = self.cell.sight();
+        for event in events {
+            sight.take(event);
+        }
+        drop(sight);
+        self.cell.changed();
+    }
+}
+
+fn stdio(command: &Command) -> Stdio {
+    match command.stream.as_ref().map(|rules| rules.stdio()) {
+        None | Some(StdioNeed::Merged) => Stdio::Merged,
+        Some(StdioNeed::Separate) => Stdio::Separate,
+        Some(StdioNeed::Pty) => Stdio::Pty,
     }
 }
 
@@ -248,7 +288,7 @@ fn outcome(cell: &Cell, end: End, duration: Duration) -> Outcome {
         output: cell.log.excerpt(),
         lost: cell.log.loss(),
         findings: sight.page(0, OUTCOME_FINDINGS).findings,
-        finding_counts: sight.counts,
+        finding_counts: sight.counts(),
         steps,
         background: verdict.background,
     }

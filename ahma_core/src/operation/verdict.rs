@@ -4,7 +4,10 @@ use std::{error::Error, time::Duration};
 
 use rustix::process::Signal;
 
-use crate::jail::{ExitReport, ExitStatus, LaunchError};
+use crate::{
+    jail::{ExitReport, ExitStatus},
+    shell::LaunchError,
+};
 
 use super::{
     Background, EndState,
@@ -86,9 +89,9 @@ impl Verdict {
                 .with_report(Some(exit))
             }
             RunEnd::Stopped { why, exit } => Self::stopped(&why).with_report(exit),
-            RunEnd::Lost { exit } => {
-                let reason = "the process that watched over the command died, and everything it had started was killed";
-                Self::without_process(EndState::Interrupted, reason.to_owned()).with_report(exit)
+            RunEnd::Lost { reason, exit } => {
+                Self::without_process(EndState::Interrupted, format!("interrupted: {reason}"))
+                    .with_report(exit)
             }
         }
     }

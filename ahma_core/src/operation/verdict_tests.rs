@@ -84,6 +84,6 @@ fn a_failed_start_names_every_cause() {
     let verdict = Verdict::not_launched(&LaunchError::Jail(refused));
     assert_eq!(
         verdict.reason.unwrap(),
-        "could not be started: the jail process could not be reached: Connection refused (os error 111)"
+        "could not be started: the helper process that starts commands cannot be reached: Connection refused (os error 111)"
     );
 }
