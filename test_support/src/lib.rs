@@ -1,10 +1,12 @@
 //! What the tests of several crates share.
 
 mod server;
+mod workspace;
 
 use std::time::{Duration, Instant};
 
-pub use server::{Era, Server, ServerOptions, write_tool};
+pub use server::{Era, Server, ServerOptions};
+pub use workspace::Workspace;
 
 /// How long a test waits for something that must happen. Generous, because the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,7 +6,7 @@
 use std::{
     ffi::{OsStr, OsString},
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, mpsc},
     time::{Duration, Instant},
@@ -15,7 +15,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, wait_for};
+use crate::{PATIENCE, Workspace, wait_for};
 
 /// Which protocol the client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,15 +40,15 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// `program`, to be run in `directory` with little more than PATH in its environment.
-    pub fn new(program: impl Into<PathBuf>, directory: impl Into<PathBuf>) -> Self {
-        let directory = directory.into();
-        let mut environment: Vec<_> = ["PATH", "LD_LIBRARY_PATH"]
-            .into_iter()
+    /// `program`, to be run in the workspace's scope with little more than PATH in its environment.
+    pub fn new(program: impl Into<PathBuf>, workspace: &Workspace) -> Self {
+        let passed = ["PATH", "LD_LIBRARY_PATH"].into_iter();
+        let mut environment: Vec<_> = passed
             .filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
             .collect();
         // Logs and caches of the server must not end up with those of the user who runs the tests.
-        environment.push(("HOME".into(), directory.join(".home").into()));
+        environment.push(("HOME".into(), workspace.home().into()));
+        let directory = workspace.scope();
         Self {
             program: program.into(),
             directory,
@@ -306,12 +306,4 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Writes a tool file under `directory`'s default tools directory.
-#[track_caller]
-pub fn write_tool(directory: &Path, file: &str, tool: &Value) {
-    let tools = directory.join(".ahma/tools");
-    std::fs::create_dir_all(&tools).expect("writable");
-    std::fs::write(tools.join(file), tool.to_string()).expect("writable");
 }

@@ -5,13 +5,11 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{ArgAction, Parser, ValueEnum};
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 
 use super::value;
 
 /// Turn command-line programs into MCP tools that run behind a kernel-enforced sandbox.
-///
-/// Without arguments it serves MCP on stdin and stdout, with the tools of .ahma/tools, confined to the current directory.
 #[derive(Debug, Parser)]
 #[command(name = "ahma_mcp", version, after_help = EXAMPLES, max_term_width = 110)]
 #[command(disable_help_subcommand = true)]
@@ -64,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, env = "AHMA_TOOLCHAINS", value_name = "LIST", value_delimiter = ',', default_value = "auto", help_heading = SANDBOX)]
     pub(crate) toolchains: Vec<String>,
 
-    /// Which network commands can reach. `open` includes the services of this machine's loopback.
+    /// Which network commands can reach; open includes the services of this machine's loopback [default: open].
     #[arg(long, env = "AHMA_NETWORK", value_enum, value_name = "NETWORK", help_heading = SANDBOX)]
     pub(crate) network: Option<NetworkArg>,
 
@@ -121,6 +119,15 @@ pub(crate) struct Args {
     pub(crate) debug: bool,
 }
 
+impl Args {
+    /// Reads the command line and the variables. The error may also be a wish for help.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        // Said once for all flags, below the examples.
+        let command = Self::command().mut_args(|arg| arg.hide_env(true));
+        Self::from_arg_matches(&command.try_get_matches()?)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeArg {
     Stdio,
@@ -155,11 +162,12 @@ const LOGGING: &str = "Logging";
 
 const EXAMPLES: &str = "\
 Examples:
-  ahma_mcp                                     serve MCP on stdin and stdout, confined to the current directory
-  ahma_mcp --sandbox-scope ~/project           confine commands to ~/project
-  ahma_mcp --network off --toolchains rust     no network; of the home directory only the Rust toolchain
-  ahma_mcp --mode list-tools --format text     show the tools, where they come from and what is missing
-  ahma_mcp --sandbox-report                    show what the sandbox enforces on this machine
+  ahma_mcp                                   serve MCP on stdin and stdout, with the tools of
+                                             .ahma/tools, confined to the current directory
+  ahma_mcp --sandbox-scope ~/project         confine commands to ~/project
+  ahma_mcp --network off --toolchains rust   no network; of the home only the Rust toolchain
+  ahma_mcp --mode list-tools --format text   show the tools and what is missing for them
+  ahma_mcp --sandbox-report                  show what the sandbox enforces on this machine
 
 Every flag has a variable: --sync-wait is AHMA_SYNC_WAIT. A flag wins over its variable.
 Exit codes: 0 ok, 1 user error, 2 usage, 3 prerequisite missing, 4 internal error.";

@@ -46,8 +46,11 @@ impl Wall {
 pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
     let asked = &settings.sandbox;
     if asked.deny_sensitive_reads {
-        return Err(Failure::new(Exit::MissingPrerequisite, "--deny-sensitive-reads cannot be enforced here")
-            .with_hint("leave it out, or move the secrets out of the scope"));
+        return Err(Failure::new(
+            Exit::MissingPrerequisite,
+            "--deny-sensitive-reads cannot be enforced here",
+        )
+        .with_hint("leave it out, or move the secrets out of the scope"));
     }
     let private = PrivateDir::create(&std::env::temp_dir())?;
     let variables: BTreeMap<String, String> = std::env::vars_os()
@@ -83,14 +86,20 @@ pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
     })
     .map_err(no_wall)?;
     let note = note(&launcher);
-    Ok(Wall { launcher, note, private })
+    Ok(Wall {
+        launcher,
+        note,
+        private,
+    })
 }
 
 fn shell(settings: &Settings) -> Result<PathBuf, Failure> {
     match &settings.execution.shell {
         Some(shell) if shell.is_file() => Ok(shell.clone()),
-        Some(shell) => Err(Failure::user(format!("--shell {} does not exist", shell.display()))
-            .with_hint("leave it out, or give the absolute path of bash or sh")),
+        Some(shell) => Err(
+            Failure::user(format!("--shell {} does not exist", shell.display()))
+                .with_hint("leave it out, or give the absolute path of bash or sh"),
+        ),
         None => SHELLS
             .iter()
             .map(Path::new)
@@ -133,7 +142,8 @@ fn note(launcher: &Launcher) -> SandboxNote {
                 format!("ports {}", ports.join(", "))
             }
         },
-        warning: (tier == Tier::Off)
-            .then(|| "NO SANDBOX: commands run with all rights of the user who started the server".to_owned()),
+        warning: (tier == Tier::Off).then(|| {
+            "NO SANDBOX: commands run with all rights of the user who started the server".to_owned()
+        }),
     }
 }

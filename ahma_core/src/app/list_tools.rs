@@ -19,9 +19,15 @@ pub(crate) async fn run(toolbox: &ToolboxHandle, format: Format) -> Result<(), F
     };
     // A reader that has seen enough is no error.
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
-    if toolbox.problems.iter().any(|problem| problem.severity == Severity::Error) {
-        return Err(Failure::user("some tool files have mistakes; their tools are missing from the list")
-            .with_hint("ahma_validate shows each mistake in its place"));
+    if toolbox
+        .problems
+        .iter()
+        .any(|problem| problem.severity == Severity::Error)
+    {
+        return Err(
+            Failure::user("some tool files have mistakes; their tools are missing from the list")
+                .with_hint("ahma_validate shows each mistake in its place"),
+        );
     }
     Ok(())
 }
@@ -59,7 +65,10 @@ fn as_text(toolbox: &Toolbox) -> String {
         text.push_str(&entry(tool, missing.get(tool.name.as_str()).copied()));
     }
     if let Some(problem) = &toolbox.directory_problem {
-        text.push_str(&format!("no tool files in {}: {problem}\n", toolbox.directory.display()));
+        text.push_str(&format!(
+            "no tool files in {}: {problem}\n",
+            toolbox.directory.display()
+        ));
     }
     for problem in &toolbox.problems {
         text.push_str(&format!("{problem}\n"));
@@ -71,11 +80,23 @@ fn entry(tool: &Tool, missing: Option<&str>) -> String {
     let source = tool.file.as_deref().unwrap_or("built in");
     let mut entry = format!("{} ({source})\n    {}\n", tool.name, tool.description);
     let required = tool.input_schema.get("required").and_then(Value::as_array);
-    for (name, schema) in tool.input_schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (name, schema) in tool
+        .input_schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         let needed = required.is_some_and(|required| required.iter().any(|value| value == name));
         let kind = schema["type"].as_str().unwrap_or("any");
-        let described = schema["description"].as_str().map(|text| format!(": {text}")).unwrap_or_default();
-        entry.push_str(&format!("    - {name} ({kind}{}){described}\n", if needed { ", required" } else { "" }));
+        let described = schema["description"]
+            .as_str()
+            .map(|text| format!(": {text}"))
+            .unwrap_or_default();
+        entry.push_str(&format!(
+            "    - {name} ({kind}{}){described}\n",
+            if needed { ", required" } else { "" }
+        ));
     }
     if let Some(reason) = missing {
         entry.push_str(&format!("    not available: {reason}\n"));
@@ -87,5 +108,9 @@ fn entry(tool: &Tool, missing: Option<&str>) -> String {
 }
 
 fn reasons(toolbox: &Toolbox) -> HashMap<&str, &str> {
-    toolbox.unavailable.iter().map(|missing| (missing.tool.as_str(), missing.reason.as_str())).collect()
+    toolbox
+        .unavailable
+        .iter()
+        .map(|missing| (missing.tool.as_str(), missing.reason.as_str()))
+        .collect()
 }

@@ -26,8 +26,11 @@ impl PrivateDir {
     /// Makes a directory under `temp` that nobody else can enter, and removes what dead servers left.
     pub(crate) fn create(temp: &Path) -> Result<Self, Failure> {
         let unusable = |error: io::Error| {
-            Failure::user(format!("no private directory can be made under {}: {error}", temp.display()))
-                .with_hint("set TMPDIR to a directory that you can write to")
+            Failure::user(format!(
+                "no private directory can be made under {}: {error}",
+                temp.display()
+            ))
+            .with_hint("set TMPDIR to a directory that you can write to")
         };
         // Canonical, because the sandbox names paths as the kernel sees them.
         let temp = temp.canonicalize().map_err(unusable)?;
@@ -44,7 +47,11 @@ impl PrivateDir {
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         fs::DirBuilder::new().mode(0o700).create(path.join("tmp"))?;
-        Ok(Self { path, lock_path, _lock: lock })
+        Ok(Self {
+            path,
+            lock_path,
+            _lock: lock,
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -66,11 +73,15 @@ fn create_own(directory: &Path) -> io::Result<()> {
         Ok(()) | Err(_) => {}
     }
     let found = fs::symlink_metadata(directory)?;
-    let ours = found.is_dir() && found.uid() == rustix::process::getuid().as_raw() && found.mode() & 0o077 == 0;
+    let ours =
+        found.is_dir() && found.uid() == rustix::process::getuid().as_raw() && found.mode() & 0o077 == 0;
     if ours {
         return Ok(());
     }
-    Err(io::Error::other(format!("{} is not a directory that only we can enter", directory.display())))
+    Err(io::Error::other(format!(
+        "{} is not a directory that only we can enter",
+        directory.display()
+    )))
 }
 
 fn remove_stale(base: &Path) {
@@ -79,7 +90,9 @@ fn remove_stale(base: &Path) {
         if lock_path.extension().is_none_or(|extension| extension != "lock") {
             continue;
         }
-        let Ok(lock) = fs::File::open(&lock_path) else { continue };
+        let Ok(lock) = fs::File::open(&lock_path) else {
+            continue;
+        };
         if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = fs::remove_dir_all(lock_path.with_extension(""));
             let _ = fs::remove_file(&lock_path);
@@ -105,14 +118,20 @@ mod tests {
         let path = another.path().to_owned();
         drop(another);
         assert!(!path.exists());
-        assert_eq!(fs::read_dir(&base).expect("readable").count(), 2, "the living one and its lock");
+        assert_eq!(
+            fs::read_dir(&base).expect("readable").count(),
+            2,
+            "the living one and its lock"
+        );
     }
 
     #[test]
     fn a_directory_that_others_can_enter_is_refused() {
         use std::os::unix::fs::PermissionsExt as _;
         let temp = tempfile::tempdir().expect("a temporary directory");
-        let base = temp.path().join(format!("ahma_mcp-{}", rustix::process::getuid().as_raw()));
+        let base = temp
+            .path()
+            .join(format!("ahma_mcp-{}", rustix::process::getuid().as_raw()));
         fs::create_dir(&base).expect("writable");
         fs::set_permissions(&base, fs::Permissions::from_mode(0o755)).expect("ours");
         assert!(PrivateDir::create(temp.path()).is_err());

@@ -2,15 +2,13 @@
 
 use std::{io::Write as _, process::ExitCode, time::Duration};
 
-use clap::Parser as _;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     args::Args,
     confine::{Wall, confine},
     exit::{Exit, Failure},
-    list_tools, logging,
-    sandbox_report,
+    list_tools, logging, sandbox_report,
     settings::{Mode, Settings, Surroundings},
     signals,
     streams::{Input, Output},
@@ -25,11 +23,16 @@ use crate::{
 
 /// The whole program, apart from the role it plays for itself.
 pub fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match Args::read() {
         Ok(args) => args,
         Err(error) => {
             let _ = error.print();
-            return if error.use_stderr() { Exit::Usage } else { Exit::Success }.into();
+            return if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Success
+            }
+            .into();
         }
     };
     match start(args) {
@@ -58,12 +61,15 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
     let shutdown = CancellationToken::new();
-    signals::watch(shutdown.clone()).map_err(|error| Failure::internal("signals cannot be listened to", &error))?;
+    signals::watch(shutdown.clone())
+        .map_err(|error| Failure::internal("signals cannot be listened to", &error))?;
     let done = match settings.mode {
         Mode::Stdio => serve_stdio(&settings, &wall, shutdown).await,
         Mode::Http => Err(Failure::user("--mode http is not part of this build")
             .with_hint("serve over stdio, which is the default")),
-        Mode::ListTools(format) => list_tools::run(&open_toolbox(&settings, &wall, &shutdown, Follow::Never), format).await,
+        Mode::ListTools(format) => {
+            list_tools::run(&open_toolbox(&settings, &wall, &shutdown, Follow::Never), format).await
+        }
         Mode::SandboxReport(format) => sandbox_report::run(&wall.launcher, format),
     };
     wall.take_down().await;
@@ -75,7 +81,14 @@ async fn serve_stdio(settings: &Settings, wall: &Wall, shutdown: CancellationTok
     let toolbox = open_toolbox(settings, wall, &shutdown, Follow::Changes);
     let engine = Engine::new(wall.launcher.clone(), engine_settings(settings, wall));
     let streams = (Input::open(), Output::open());
-    let served = mcp::serve(streams, server_settings(settings, wall), engine.clone(), toolbox, shutdown).await;
+    let served = mcp::serve(
+        streams,
+        server_settings(settings, wall),
+        engine.clone(),
+        toolbox,
+        shutdown,
+    )
+    .await;
     engine.shutdown().await;
     warmer.abort();
     served.map_err(|error| Failure::internal("the client could not be served", &error))
@@ -88,11 +101,18 @@ enum Follow {
     Never,
 }
 
-fn open_toolbox(settings: &Settings, wall: &Wall, shutdown: &CancellationToken, follow: Follow) -> ToolboxHandle {
+fn open_toolbox(
+    settings: &Settings,
+    wall: &Wall,
+    shutdown: &CancellationToken,
+    follow: Follow,
+) -> ToolboxHandle {
     let toolbox = ToolboxSettings {
         directory: settings.tools_dir.clone(),
         scope: settings.sandbox.scope.clone(),
-        catalog: CatalogSettings { force_sync: settings.execution.force_sync },
+        catalog: CatalogSettings {
+            force_sync: settings.execution.force_sync,
+        },
         probes: !settings.sandbox.deferred,
         reload: follow == Follow::Changes,
     };
@@ -102,7 +122,10 @@ fn open_toolbox(settings: &Settings, wall: &Wall, shutdown: &CancellationToken, 
 fn engine_settings(settings: &Settings, wall: &Wall) -> EngineSettings {
     // Commands must not reach what others printed, so a home that they can write to is no place for it.
     let reachable = |directory: &std::path::PathBuf| directory.starts_with(&settings.sandbox.scope);
-    let state_dir = settings.state_dir.clone().filter(|directory| !reachable(directory));
+    let state_dir = settings
+        .state_dir
+        .clone()
+        .filter(|directory| !reachable(directory));
     EngineSettings {
         max_operations: settings.execution.max_operations.get(),
         result_bytes: settings.execution.max_result_bytes,

@@ -16,11 +16,22 @@ pub(crate) fn run(launcher: &Launcher, format: Format) -> Result<(), Failure> {
         }
         Format::Text => {
             let mut text = String::new();
-            let _ = writeln!(text, "tier: {} (Landlock ABI {})", tier.name(), launcher.landlock_abi());
+            let _ = writeln!(
+                text,
+                "tier: {} (Landlock ABI {})",
+                tier.name(),
+                launcher.landlock_abi()
+            );
             let _ = writeln!(text, "scope: {}", policy.scope.display());
             let _ = writeln!(text, "network: {:?}", policy.network);
             for grant in &policy.grants {
-                let _ = writeln!(text, "{:?}: {} ({})", grant.access, grant.path.display(), grant.reason);
+                let _ = writeln!(
+                    text,
+                    "{:?}: {} ({})",
+                    grant.access,
+                    grant.path.display(),
+                    grant.reason
+                );
             }
             for path in &policy.protected {
                 let _ = writeln!(text, "protected: {}", path.display());

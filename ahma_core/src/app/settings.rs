@@ -174,7 +174,9 @@ const SMALLEST_RESULT_BYTES: usize = 512;
 
 fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
     let mut warnings = Vec::new();
-    let written = around.working_directory.join(args.sandbox_scope.as_deref().unwrap_or(Path::new("")));
+    let written = around
+        .working_directory
+        .join(args.sandbox_scope.as_deref().unwrap_or(Path::new("")));
     let scope = scope(
         args.sandbox_scope.as_deref(),
         args.defer_sandbox,
@@ -190,7 +192,10 @@ fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
             .collect()
     };
     Ok(WallSettings {
-        scope_aliases: Some(written).filter(|written| *written != scope).into_iter().collect(),
+        scope_aliases: Some(written)
+            .filter(|written| *written != scope)
+            .into_iter()
+            .collect(),
         scope,
         deferred: args.defer_sandbox,
         tier: tier(&args)?,
@@ -282,8 +287,10 @@ fn network(args: &Args) -> Result<Network, Failure> {
 /// Without a sandbox only if the user said so in as many words.
 fn tier(args: &Args) -> Result<TierChoice, Failure> {
     match (args.no_sandbox, args.sandbox_tier) {
-        (true, Some(_)) => Err(Failure::new(Exit::Usage, "--no-sandbox contradicts --sandbox-tier")
-            .with_hint("give only one of the two")),
+        (true, Some(_)) => Err(
+            Failure::new(Exit::Usage, "--no-sandbox contradicts --sandbox-tier")
+                .with_hint("give only one of the two"),
+        ),
         (true, None) => Ok(TierChoice::Only(Tier::Off)),
         (false, Some(TierArg::Full)) => Ok(TierChoice::Only(Tier::Full)),
         (false, Some(TierArg::Core)) => Ok(TierChoice::Only(Tier::Core)),
@@ -292,18 +299,32 @@ fn tier(args: &Args) -> Result<TierChoice, Failure> {
 }
 
 fn toolchains(names: &[String]) -> Result<Toolchains, Failure> {
-    let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+    let names: Vec<&str> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !name.is_empty())
+        .collect();
     match names.as_slice() {
         [] | ["auto"] => return Ok(Toolchains::Auto),
         ["none"] => return Ok(Toolchains::None),
         _ => {}
     }
-    let known = |name: &str| Toolchain::ALL.iter().copied().find(|toolchain| toolchain.name() == name);
-    names.iter().map(|name| known(name).ok_or(name)).collect::<Result<_, _>>().map(Toolchains::Only).map_err(|name| {
-        let all: Vec<_> = Toolchain::ALL.iter().map(|toolchain| toolchain.name()).collect();
-        Failure::new(Exit::Usage, format!("--toolchains {name} is not known"))
-            .with_hint(format!("give auto, none, or a list of {}", all.join(", ")))
-    })
+    let known = |name: &str| {
+        Toolchain::ALL
+            .iter()
+            .copied()
+            .find(|toolchain| toolchain.name() == name)
+    };
+    names
+        .iter()
+        .map(|name| known(name).ok_or(name))
+        .collect::<Result<_, _>>()
+        .map(Toolchains::Only)
+        .map_err(|name| {
+            let all: Vec<_> = Toolchain::ALL.iter().map(|toolchain| toolchain.name()).collect();
+            Failure::new(Exit::Usage, format!("--toolchains {name} is not known"))
+                .with_hint(format!("give auto, none, or a list of {}", all.join(", ")))
+        })
 }
 
 /// A shell is never looked up through PATH, which may lead into the scope.
@@ -335,7 +356,10 @@ fn state_dir(around: &Surroundings) -> Option<PathBuf> {
     let state = if cfg!(target_os = "macos") {
         home.map(|home| home.join("Library/Application Support"))
     } else {
-        around.state_home.clone().or_else(|| home.map(|home| home.join(".local/state")))
+        around
+            .state_home
+            .clone()
+            .or_else(|| home.map(|home| home.join(".local/state")))
     };
     state.map(|state| state.join("ahma_mcp"))
 }

@@ -80,10 +80,7 @@ fn the_network_flags_agree_or_are_refused() {
     for (flags, expected) in [
         (&["--network", "loopback"][..], Some(Network::Loopback)),
         (&["--restrict-network"], Some(Network::Off)),
-        (
-            &["--restrict-network", "--network", "off"],
-            Some(Network::Off),
-        ),
+        (&["--restrict-network", "--network", "off"], Some(Network::Off)),
         (&["--restrict-network", "--network", "open"], None),
         (
             &["--allow-connect", "443,80"],
@@ -191,6 +188,12 @@ fn the_sandbox_is_off_only_by_name() {
         (&["--no-sandbox"], Some(TierChoice::Only(Tier::Off))),
         (&["--no-sandbox", "--sandbox-tier", "full"], None),
     ] {
-        assert_eq!(resolve_in(&path, flags).ok().map(|settings| settings.sandbox.tier), expected, "{flags:?}");
+        assert_eq!(
+            resolve_in(&path, flags)
+                .ok()
+                .map(|settings| settings.sandbox.tier),
+            expected,
+            "{flags:?}"
+        );
     }
 }

@@ -12,9 +12,7 @@ use serde_json::Value;
 use crate::{
     jail::ExitStatus,
     observe::{Finding, SeverityCounts},
-    operation::{
-        Background, LeftOut, Operation, Outcome, Snapshot, State, StepReport, StepState,
-    },
+    operation::{Background, LeftOut, Operation, Outcome, Snapshot, State, StepReport, StepState},
 };
 
 /// One operation.

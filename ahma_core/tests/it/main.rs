@@ -1,6 +1,15 @@
 //! The integration tests of `ahma_core`: real programs, real kernel.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "a failed test is a panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a failed test is a panic"
+)]
 
+mod calls;
+mod command_line;
 mod processes;
+mod reload;
+mod session;
 mod streams;
