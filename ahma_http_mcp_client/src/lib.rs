@@ -1,1 +1,41 @@
-//! placeholder
+//! Client of remote MCP servers: Streamable HTTP in both protocol eras, legacy HTTP+SSE, programs on stdio, OAuth.
+//!
+//! - [`config`]: what an `mcp.json` says about servers.
+//! - [`RemoteServers`]: connects to all of them in the background, publishes their states and tools, takes calls.
+//! - [`login`] and [`logout`]: the interactive part of OAuth; tokens live in a [`TokenFile`].
+//! - [`HttpMcpTransport`]: the bare transport, for those who bring their own rmcp service.
+//! - [`inspect`]: connect once, list the tools, leave.
+//!
+//! Nothing here writes to stdout, and no secret is ever formatted.
+
+pub mod config;
+mod inspect;
+mod oauth;
+mod remote;
+mod session;
+mod settings;
+mod tls;
+mod transport;
+
+pub use inspect::{Inspection, inspect};
+pub use oauth::{Browser, LoginError, LoginOptions, TokenFile, TokenFileError, login, logout};
+pub use remote::{CallError, RemoteServers, ServerState, Snapshot};
+pub use session::{Attempt, ConnectError, ConnectReport, Step};
+pub use settings::{ClientSettings, LoginMode};
+pub use transport::{HttpMcpError, HttpMcpTransport, RetryPolicy};
+
+/// An error and its causes on one line.
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Some layers print their source themselves.
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -9,7 +9,7 @@ use std::{
     process::ExitCode,
 };
 
-use ahma_core::mtdf::{self, Problem, Severity};
+use ahma_core::mtdf::{self, Severity};
 use clap::Parser;
 
 use crate::{
@@ -54,13 +54,11 @@ fn check(groups: &[Group]) -> Report<'_> {
     for group in groups {
         report.files += group.asked_for.len();
         report.sources.extend(&group.sources);
-        let problems: Vec<Problem> = mtdf::check_set(&group.sources).problems;
-        let unreadable = group.unreadable.iter().cloned();
-        report.problems.extend(
-            unreadable
-                .chain(problems)
-                .filter(|problem| group.asked_for.contains(&problem.file)),
-        );
+        let mut problems = mtdf::check_set(&group.sources).problems;
+        problems.extend(group.unreadable.iter().cloned());
+        problems.retain(|problem| group.asked_for.contains(&problem.file));
+        problems.sort_by(|left, right| left.file.cmp(&right.file));
+        report.problems.extend(problems);
     }
     report
 }

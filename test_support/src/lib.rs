@@ -1,5 +1,7 @@
 //! What the tests of several crates share.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test is a panic")]
+
 mod server;
 mod workspace;
 

@@ -32,7 +32,9 @@ const SHELLS: [&str; 4] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", 
 pub(crate) struct Wall {
     pub(crate) launcher: Launcher,
     pub(crate) note: SandboxNote,
-    pub(crate) private: PrivateDir,
+    /// For what outlives an operation; out of reach of commands.
+    pub(crate) state_dir: PathBuf,
+    private: PrivateDir,
 }
 
 impl Wall {
@@ -53,6 +55,7 @@ pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
         .with_hint("leave it out, or move the secrets out of the scope"));
     }
     let private = PrivateDir::create(&std::env::temp_dir())?;
+    let state_dir = state_dir(settings, &private);
     let variables: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
@@ -83,14 +86,29 @@ pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
         pool: PoolSettings::default(),
         max_processes: MAX_PROCESSES,
         max_file_bytes: MAX_FILE_BYTES,
+        quarantine: state_dir.join("quarantine"),
     })
     .map_err(no_wall)?;
     let note = note(&launcher);
     Ok(Wall {
         launcher,
         note,
+        state_dir,
         private,
     })
+}
+
+/// Commands must not reach what others printed, so a home that is open to them is no place for it.
+fn state_dir(settings: &Settings, private: &PrivateDir) -> PathBuf {
+    let open = std::iter::once(&settings.sandbox.scope)
+        .chain(&settings.sandbox.allow_read)
+        .chain(&settings.sandbox.allow_write);
+    let is_closed = |directory: &PathBuf| !open.clone().any(|path| directory.starts_with(path));
+    settings
+        .state_dir
+        .clone()
+        .filter(is_closed)
+        .unwrap_or_else(|| private.base().join("state"))
 }
 
 fn shell(settings: &Settings) -> Result<PathBuf, Failure> {

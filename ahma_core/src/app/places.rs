@@ -57,6 +57,11 @@ impl PrivateDir {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Where the directories of all runs of this user are; nobody else can enter it.
+    pub(crate) fn base(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
 }
 
 impl Drop for PrivateDir {
@@ -108,7 +113,7 @@ mod tests {
     fn a_dead_servers_directory_is_removed_and_a_living_ones_is_not() {
         let temp = tempfile::tempdir().expect("a temporary directory");
         let living = PrivateDir::create(temp.path()).expect("writable");
-        let base = living.path().parent().expect("it has a parent").to_owned();
+        let base = living.base().to_owned();
         fs::create_dir(base.join("1-dead")).expect("writable");
         fs::write(base.join("1-dead.lock"), "").expect("writable");
 

@@ -120,16 +120,10 @@ fn open_toolbox(
 }
 
 fn engine_settings(settings: &Settings, wall: &Wall) -> EngineSettings {
-    // Commands must not reach what others printed, so a home that they can write to is no place for it.
-    let reachable = |directory: &std::path::PathBuf| directory.starts_with(&settings.sandbox.scope);
-    let state_dir = settings
-        .state_dir
-        .clone()
-        .filter(|directory| !reachable(directory));
     EngineSettings {
         max_operations: settings.execution.max_operations.get(),
         result_bytes: settings.execution.max_result_bytes,
-        ..EngineSettings::new(state_dir.unwrap_or_else(|| wall.private.path().join("spool")))
+        ..EngineSettings::new(wall.state_dir.join("spool"))
     }
 }
 

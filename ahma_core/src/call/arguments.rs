@@ -182,17 +182,26 @@ impl Line<'_> {
         self.argv.iter().any(|element| element == END_OF_OPTIONS)
     }
 
-    fn stream_arguments(&mut self) {}
+    fn stream_arguments(&mut self) {
+        if let Some(rules) = &self.template.stream {
+            self.argv.extend_from_slice(rules.append_args());
+        }
+    }
 
     fn finish(self) -> Result<Command, Vec<ArgumentProblem>> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
         let template = self.template;
+        let mut environment = template.environment.clone();
+        if let Some(rules) = &template.stream {
+            // The rules read what the program prints under these variables, so they have the last word.
+            environment.extend(rules.env().clone());
+        }
         Ok(Command {
             program: Program::Argv(self.argv),
             files: self.files,
-            environment: template.environment.clone(),
+            environment,
             success_codes: template.success_codes.clone(),
             stream: template.stream.clone(),
             success_hint: template.success_hint.clone(),

@@ -61,6 +61,7 @@ fn shell(settings: CatalogSettings) -> Tool {
     let leaf = Leaf {
         name: SHELL_TOOL.into(),
         pointer: String::new(),
+        name_pointer: String::new(),
         description: SHELL_DESCRIPTION.into(),
         action: Action::Script,
         synchronous: None,

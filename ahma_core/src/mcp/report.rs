@@ -75,6 +75,12 @@ pub(super) struct OperationReport {
     pub(super) cpu_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) peak_memory_bytes: Option<u64>,
+    /// What the sandbox did about protected files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) notices: Vec<String>,
+    /// A guess that the sandbox was why the command failed, and how to allow what it wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sandbox_hint: Option<String>,
     /// Advice about what to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hint: Option<String>,
@@ -193,6 +199,8 @@ impl OperationReport {
             background_stopped: outcome.background == Background::Stopped,
             cpu_seconds: outcome.cpu.map(seconds),
             peak_memory_bytes: outcome.peak_memory_bytes,
+            notices: outcome.notices.clone(),
+            sandbox_hint: outcome.sandbox_hint.clone(),
             hint: outcome.success_hint.clone(),
         }
     }
@@ -223,6 +231,8 @@ impl OperationReport {
             background_stopped: false,
             cpu_seconds: None,
             peak_memory_bytes: None,
+            notices: Vec::new(),
+            sandbox_hint: None,
             hint: None,
         }
     }
@@ -292,7 +302,10 @@ impl OperationReport {
         if self.background_stopped {
             text.push_str("\n[processes left in the background were stopped]");
         }
-        if let Some(hint) = &self.hint {
+        for notice in &self.notices {
+            let _ = write!(text, "\nsandbox: {notice}");
+        }
+        for hint in self.sandbox_hint.iter().chain(&self.hint) {
             let _ = write!(text, "\nhint: {hint}");
         }
         text

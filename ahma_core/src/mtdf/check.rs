@@ -1,5 +1,7 @@
 //! Checks the text of one tool file.
 
+use std::collections::HashSet;
+
 use super::{
     file::ToolFile,
     locate::Document,
@@ -57,7 +59,7 @@ pub fn check_file(name: &str, text: &str) -> Checked {
         let (_, more) = validate(name, raw);
         mistakes.extend(
             more.into_iter()
-                .filter(|mistake| !is_echo(&mistake.pointer, &shape.made_up)),
+                .filter(|mistake| !is_echo(&mistake.pointer, &shape.made_up, &shape.robbed)),
         );
     }
     Checked {
@@ -85,11 +87,14 @@ pub(super) fn located(name: &str, text: &str, mistakes: Vec<Mistake>) -> Vec<Pro
     }
 }
 
-/// Whether a mistake of meaning only repeats that a value is made up.
-fn is_echo(pointer: &str, made_up: &std::collections::HashSet<String>) -> bool {
+/// Whether a mistake of meaning only repeats a mistake of shape.
+fn is_echo(pointer: &str, made_up: &HashSet<String>, robbed: &HashSet<String>) -> bool {
     let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
-    // Limits, defaults and choices mean nothing while the type beside them is unknown.
-    made_up.contains(pointer) || made_up.contains(&format!("{parent}/type"))
+    // Limits, defaults and choices mean nothing while the type beside them is unknown. And an object may only lack
+    // what was taken from it; the root has too many members to be excused like that.
+    let without_type = made_up.contains(&format!("{parent}/type"));
+    let incomplete = !pointer.is_empty() && robbed.contains(pointer);
+    made_up.contains(pointer) || without_type || incomplete
 }
 
 /// What serde refuses although it has the right shape, such as a number out of range.

@@ -65,7 +65,7 @@ pub(super) struct ToolFile {
     pub(super) env: BTreeMap<String, String>,
     /// Exit codes that are not failures; 0 never is.
     #[serde(default)]
-    pub(super) exit_codes: Vec<i32>,
+    pub(super) exit_codes: Vec<u8>,
     /// What a client should know before it calls.
     #[serde(default)]
     pub(super) annotations: AnnotationsFile,
@@ -138,7 +138,7 @@ pub(super) struct SubcommandFile {
     pub(super) env: BTreeMap<String, String>,
     /// Exit codes that are not failures; in place of the parent's.
     #[serde(default)]
-    pub(super) exit_codes: Vec<i32>,
+    pub(super) exit_codes: Vec<u8>,
     /// What a client should know before it calls; each field overrides the parent's.
     #[serde(default)]
     pub(super) annotations: AnnotationsFile,
@@ -310,7 +310,7 @@ pub(super) struct AvailabilityParts {
     pub(super) working_directory: Option<String>,
     /// Exit codes that mean the tool is there; only 0 when left out.
     #[serde(default)]
-    pub(super) success_exit_codes: Vec<i32>,
+    pub(super) success_exit_codes: Vec<u8>,
     /// `true` leaves the subcommand out of the check when `command` is left out.
     #[serde(default)]
     pub(super) skip_subcommand_args: Option<bool>,

@@ -1,6 +1,6 @@
 //! Validation of options and positional arguments.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
@@ -55,7 +55,10 @@ impl Parameters {
             if place == Place::Positional {
                 match &optional {
                     Some(earlier) if parameter.required => {
-                        let message = format!("is required, but comes after `{earlier}`, which is not");
+                        let message = format!(
+                            "`{}` is required, but comes after `{earlier}`, which is not",
+                            parameter.name
+                        );
                         let pointer = child(&check.pointer, "required");
                         check.mistakes.push(Mistake::warning(pointer, message));
                     }
@@ -74,15 +77,12 @@ impl Parameters {
         if META_PARAMETERS.contains(&name) {
             check.error(
                 field,
-                format!("`{name}` is an argument of every tool and cannot be redefined"),
+                format!("cannot be `{name}`, which is an argument of every tool"),
             );
             return;
         }
         match self.taken.get(name) {
-            Some(first) => check.error(
-                field,
-                format!("the argument `{name}` is defined twice; the other one is at `{first}`"),
-            ),
+            Some(first) => check.error(field, format!("`{name}` is taken already, at `{first}`")),
             None => {
                 self.taken.insert(name.to_owned(), check.pointer.clone());
             }
@@ -98,9 +98,9 @@ struct Check<'m> {
 }
 
 impl Check<'_> {
-    fn error(&mut self, field: &str, message: impl Into<String>) {
-        self.mistakes
-            .push(Mistake::error(child(&self.pointer, field), message));
+    /// `message` goes on after the name of the field.
+    fn error(&mut self, field: &str, message: impl fmt::Display) {
+        self.error_in("", field, message);
     }
 
     fn parameter(&mut self, raw: ParameterFile) -> Option<Parameter> {
@@ -119,8 +119,10 @@ impl Check<'_> {
         let required = raw.required.unwrap_or(false);
         if required && raw.default.is_some() {
             let pointer = child(&self.pointer, "required");
-            self.mistakes
-                .push(Mistake::warning(pointer, "has no effect beside a `default`"));
+            self.mistakes.push(Mistake::warning(
+                pointer,
+                "`required` has no effect beside a `default`",
+            ));
         }
         let form = match self.place {
             Place::Option(style) => self.option_form(&raw, &value, style),
@@ -179,7 +181,7 @@ impl Check<'_> {
         if *value == ValueType::Boolean {
             self.error(
                 "type",
-                "a positional argument cannot be a boolean: it has no flag to leave out",
+                "cannot be boolean: a positional argument has no flag to leave out",
             );
         }
         Form::Positional(match raw.passthrough {
@@ -226,7 +228,7 @@ impl Check<'_> {
     fn scalar(&mut self, raw: &ItemsFile, prefix: &str) -> Option<Scalar> {
         let is_number = matches!(raw.kind, TypeFile::Integer | TypeFile::Number);
         if is_number && raw.format.is_some() {
-            self.error_in(prefix, "format", "`path` is for strings only");
+            self.error_in(prefix, "format", "is for strings only");
         }
         if !is_number {
             for (field, limit) in [("minimum", raw.minimum), ("maximum", raw.maximum)] {
@@ -240,7 +242,7 @@ impl Check<'_> {
                 self.error_in(
                     prefix,
                     "type",
-                    "elements can be of type string, integer or number",
+                    "must be string, integer or number for the elements of an array",
                 );
                 None
             }
@@ -296,11 +298,7 @@ impl Check<'_> {
                 self.error_in(prefix, &format!("enum/{index}"), objection);
             }
             if choices[..index].contains(choice) {
-                self.error_in(
-                    prefix,
-                    &format!("enum/{index}"),
-                    format!("{choice} is listed twice"),
-                );
+                self.error_in(prefix, &format!("enum/{index}"), "is a repetition");
             }
         }
         choices.clone()
@@ -320,12 +318,16 @@ impl Check<'_> {
         }
     }
 
-    /// `field` may be a path below the parameter.
-    fn error_in(&mut self, prefix: &str, field: &str, message: impl Into<String>) {
-        self.mistakes.push(Mistake::error(
-            format!("{}/{prefix}{field}", self.pointer),
-            message,
-        ));
+    /// As `error`, below the member `prefix`; `field` may be a path, too.
+    fn error_in(&mut self, prefix: &str, field: &str, message: impl fmt::Display) {
+        let pointer = format!("{}/{prefix}{field}", self.pointer);
+        let (name, element) = field
+            .split_once('/')
+            .map_or((field, String::new()), |(name, index)| {
+                (name, format!(" element {index}"))
+            });
+        self.mistakes
+            .push(Mistake::error(pointer, format!("`{name}`{element} {message}")));
     }
 }
 

@@ -94,7 +94,7 @@ fn together(tools: &[Option<ToolDef>]) -> BTreeMap<usize, Vec<Mistake>> {
                 .map(|(_, other, _)| other.file.as_str());
             let others = others.collect::<Vec<_>>().join("`, `");
             let mistake = Mistake::error(
-                name_pointer(leaf),
+                &leaf.name_pointer,
                 format!("the tool `{name}` is also defined in `{others}`"),
             );
             mistakes
@@ -229,15 +229,6 @@ impl<'a> Known<'a> {
     }
 }
 
-fn name_pointer(leaf: &Leaf) -> String {
-    if leaf.pointer.is_empty() {
-        String::new()
-    } else {
-        child(&leaf.pointer, "name")
-    }
-}
-
 fn in_arguments(pointer: &str, problem: &ArgumentProblem) -> Mistake {
-    let message = format!("argument {problem}");
-    Mistake::error(child(pointer, &problem.argument), message)
+    Mistake::error(child(pointer, &problem.argument), problem.to_string())
 }

@@ -20,20 +20,19 @@ pub(super) struct Shape {
     pub(super) mistakes: Vec<Mistake>,
     /// Pointers whose value is made up, because the document's own was missing or of no use.
     pub(super) made_up: HashSet<String>,
+    /// Objects that have lost a member of no use.
+    pub(super) robbed: HashSet<String>,
     /// The document without what is wrong.
     pub(super) repaired: Option<Value>,
 }
 
 pub(super) fn compare(schema: &Value, document: &ast::Value<'_>) -> Shape {
-    let mut walk = Walk {
-        root: schema,
-        mistakes: Vec::new(),
-        made_up: HashSet::new(),
-    };
+    let mut walk = Walk::new(schema);
     let repaired = walk.value(schema, document, "");
     Shape {
         mistakes: walk.mistakes,
         made_up: walk.made_up,
+        robbed: walk.robbed,
         repaired,
     }
 }
@@ -42,9 +41,19 @@ struct Walk<'s> {
     root: &'s Value,
     mistakes: Vec<Mistake>,
     made_up: HashSet<String>,
+    robbed: HashSet<String>,
 }
 
 impl<'s> Walk<'s> {
+    fn new(root: &'s Value) -> Self {
+        Self {
+            root,
+            mistakes: Vec::new(),
+            made_up: HashSet::new(),
+            robbed: HashSet::new(),
+        }
+    }
+
     /// The repaired value, or `None` if nothing of it is of use; then the reason is among the mistakes.
     fn value(&mut self, schema: &'s Value, node: &ast::Value<'_>, pointer: &str) -> Option<Value> {
         let schema = self.resolved(schema);
@@ -104,6 +113,7 @@ impl<'s> Walk<'s> {
             .unwrap_or_default();
         let mut repaired = Map::new();
         let mut seen = BTreeMap::new();
+        let object_pointer = pointer;
         for member in &object.properties {
             let name = member.name.as_str();
             let pointer = child(pointer, name);
@@ -131,7 +141,9 @@ impl<'s> Walk<'s> {
                     let made_up = self.make_up(member_schema, pointer, Some((name, object)));
                     repaired.insert(name.into(), made_up);
                 }
-                None => {}
+                None => {
+                    self.robbed.insert(object_pointer.to_owned());
+                }
             }
         }
         for name in required {
@@ -162,11 +174,7 @@ impl<'s> Walk<'s> {
             if !kinds.is_empty() && !kinds.iter().any(|kind| admits(kind, &found)) {
                 continue;
             }
-            let mut attempt = Walk {
-                root: self.root,
-                mistakes: Vec::new(),
-                made_up: HashSet::new(),
-            };
+            let mut attempt = Walk::new(self.root);
             let value = attempt.value(branch, node, pointer);
             if best
                 .as_ref()
@@ -183,6 +191,7 @@ impl<'s> Walk<'s> {
         };
         self.mistakes.extend(attempt.mistakes);
         self.made_up.extend(attempt.made_up);
+        self.robbed.extend(attempt.robbed);
         value
     }
 

@@ -98,12 +98,11 @@ pub struct WeightedPhase {
 }
 
 /// One rule: which pieces of output it looks at, and what they mean.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// What a match means.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub emit: Option<Emit>,
+    pub emit: Emit,
     /// Looks at one stream only. Default: both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<StreamName>,

@@ -40,6 +40,8 @@ pub struct Leaf {
     pub name: String,
     /// Where in the file it is described, as a JSON pointer.
     pub pointer: String,
+    /// Where in the file its name comes from.
+    pub name_pointer: String,
     pub description: String,
     pub action: Action,
     /// `None` means that neither the file nor a parent says so.

@@ -72,6 +72,8 @@ pub(super) fn validate(file: &str, raw: ToolFile) -> (ToolDef, Vec<Mistake>) {
 struct Validation {
     mistakes: Vec<Mistake>,
     leaves: Vec<Arc<Leaf>>,
+    /// Where the first part of all names comes from.
+    prefix_pointer: String,
     /// Where each leaf's name was first used.
     names: HashMap<String, String>,
 }
@@ -113,16 +115,16 @@ impl Validation {
     fn command(&mut self, command: &str) -> Vec<String> {
         let pointer = child("", "command");
         if command.contains('\0') {
-            self.error(&pointer, "must not contain a NUL character");
+            self.error(&pointer, "`command` must not contain a NUL character");
         }
         match shlex::split(command) {
             Some(words) if words.first().is_some_and(|word| !word.is_empty()) => words,
             Some(_) => {
-                self.error(pointer, "must name a program");
+                self.error(pointer, "`command` must name a program");
                 Vec::new()
             }
             None => {
-                self.error(pointer, "has a quote that is not closed");
+                self.error(pointer, "`command` has a quote that is not closed");
                 Vec::new()
             }
         }
@@ -130,9 +132,11 @@ impl Validation {
 
     fn prefix(&mut self, raw: &ToolFile, command: &[String]) -> String {
         if let Some(name) = &raw.name {
+            self.prefix_pointer = child("", "name");
             self.check_name(name, &child("", "name"));
             return name.clone();
         }
+        self.prefix_pointer = child("", "command");
         let Some(program) = command.first() else {
             return String::new();
         };
@@ -149,8 +153,10 @@ impl Validation {
     }
 
     fn check_name(&mut self, name: &str, pointer: &str) {
-        if let Some(message) = name_objection(name) {
-            self.error(pointer, format!("the name `{name}` {message}"));
+        match name_objection(name) {
+            Some(message) if name.is_empty() => self.error(pointer, format!("the name {message}")),
+            Some(message) => self.error(pointer, format!("the name `{name}` {message}")),
+            None => {}
         }
     }
 
@@ -160,7 +166,7 @@ impl Validation {
         if raw.description.trim().is_empty() {
             self.error(
                 child(pointer, "description"),
-                "must not be empty: the model chooses tools by it",
+                "`description` must not be empty: the model chooses tools by it",
             );
         }
         if raw.input_schema.is_some() {
@@ -172,7 +178,7 @@ impl Validation {
         if raw.step_delay_ms.is_some() && raw.sequence.is_empty() {
             self.warning(
                 child(pointer, "step_delay_ms"),
-                "has no effect without a `sequence`",
+                "`step_delay_ms` has no effect without a `sequence`",
             );
         }
         if !raw.subcommand.is_empty() {
@@ -220,7 +226,9 @@ impl Validation {
         level.timeout = self.timeout(raw, pointer).or(level.timeout);
         level.environment.extend(self.environment(raw, pointer));
         if !raw.exit_codes.is_empty() {
-            level.success_codes = self.success_codes(&raw.exit_codes, &child(pointer, "exit_codes"));
+            level.success_codes = raw.exit_codes.iter().copied().chain([0]).map(i32::from).collect();
+            level.success_codes.sort_unstable();
+            level.success_codes.dedup();
         }
         level.annotations = self.annotations(
             &raw.annotations,
@@ -403,6 +411,7 @@ impl Validation {
         self.leaves.push(Arc::new(Leaf {
             name,
             pointer: pointer.to_owned(),
+            name_pointer,
             description,
             action,
             synchronous: level.synchronous,
@@ -420,7 +429,7 @@ impl Validation {
                 let pointer = child(pointer, "force_synchronous");
                 self.error(
                     pointer,
-                    "says the opposite of `synchronous`, of which it is the older spelling",
+                    "`force_synchronous` is the older spelling of `synchronous`, and says the opposite",
                 );
                 None
             }
@@ -431,7 +440,9 @@ impl Validation {
     fn timeout(&mut self, raw: &SubcommandFile, pointer: &str) -> Option<Duration> {
         let seconds = raw.timeout_seconds?;
         if !(1..=MAX_TIMEOUT_SECONDS).contains(&seconds) {
-            let message = format!("must be between 1 and {MAX_TIMEOUT_SECONDS} (a week), not {seconds}");
+            let message = format!(
+                "`timeout_seconds` must be between 1 and {MAX_TIMEOUT_SECONDS} (a week), not {seconds}"
+            );
             self.error(child(pointer, "timeout_seconds"), message);
             return None;
         }
@@ -448,25 +459,10 @@ impl Validation {
                 );
             }
             if value.contains('\0') {
-                self.error(pointer, "must not contain a NUL character");
+                self.error(pointer, "a variable must not contain a NUL character");
             }
         }
         raw.env.clone()
-    }
-
-    fn success_codes(&mut self, codes: &[i32], pointer: &str) -> Vec<i32> {
-        for (index, code) in codes.iter().enumerate() {
-            if !(0..=255).contains(code) {
-                self.error(
-                    child(pointer, index),
-                    format!("an exit code lies between 0 and 255, not {code}"),
-                );
-            }
-        }
-        let mut codes: Vec<i32> = codes.iter().copied().chain([0]).collect();
-        codes.sort_unstable();
-        codes.dedup();
-        codes
     }
 
     fn annotations(&mut self, raw: &AnnotationsFile, pointer: &str, inherited: Annotations) -> Annotations {
@@ -494,7 +490,10 @@ impl Validation {
             AvailabilityFile::Line(line) => {
                 let argv = shlex::split(line).filter(|words| !words.is_empty());
                 if argv.is_none() {
-                    self.error(pointer, "must be a command line such as `git --version`");
+                    self.error(
+                        pointer,
+                        "`availability_check` must be a command line such as `git --version`",
+                    );
                 }
                 return Some(Probe {
                     argv: argv?,
@@ -508,7 +507,7 @@ impl Validation {
             Some(command) => {
                 let words = shlex::split(command).filter(|words| !words.is_empty());
                 if words.is_none() {
-                    self.error(child(pointer, "command"), "must name a program");
+                    self.error(child(pointer, "command"), "`command` must name a program");
                 }
                 words?
             }
@@ -518,7 +517,7 @@ impl Validation {
         argv.extend(parts.args.iter().cloned());
         let success_codes = match parts.success_exit_codes.as_slice() {
             [] => vec![0],
-            codes => codes.to_vec(),
+            codes => codes.iter().copied().map(i32::from).collect(),
         };
         Some(Probe {
             argv,

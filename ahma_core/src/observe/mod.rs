@@ -26,3 +26,12 @@ pub use framing::LineTracker;
 pub use observer::Observer;
 pub use replay::{ReplayedLine, replay};
 pub use rules::{RuleProblem, StdioNeed, StreamRules, compile};
+
+#[cfg(test)]
+mod findings_tests;
+#[cfg(test)]
+mod observer_tests;
+#[cfg(test)]
+mod progress_tests;
+#[cfg(test)]
+mod replay_tests;

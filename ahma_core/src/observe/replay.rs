@@ -88,6 +88,16 @@ fn replay_capture(rules: &Arc<StreamRules>, capture: &str) -> Vec<ReplayedLine> 
     lines
 }
 
+/// The output in a capture, without its times.
+#[cfg(test)]
+pub(super) fn captured_bytes(rules: &StreamRules, capture: &str) -> Vec<(Source, String)> {
+    capture
+        .lines()
+        .filter_map(parse_piece)
+        .map(|piece| (piece.source, piece.unescaped(rules)))
+        .collect()
+}
+
 fn add_to_last(lines: &mut [ReplayedLine], events: Vec<StreamEvent>) {
     if let Some(last) = lines.last_mut() {
         last.events.extend(events);

@@ -38,6 +38,10 @@ pub struct Outcome {
     /// One entry per step of a sequence, in order; empty for a single command.
     pub steps: Vec<StepReport>,
     pub background: Background,
+    /// What the wall did about protected files, one sentence each.
+    pub notices: Vec<String>,
+    /// A guess, after a failure, that the wall was the reason.
+    pub sandbox_hint: Option<String>,
 }
 
 impl Outcome {

@@ -7,6 +7,7 @@ use tokio::time::{Sleep, sleep};
 use crate::{
     call::{Command, Work},
     observe::{Source, StdioNeed, StreamEvent},
+    sandbox::{self, Incident},
     shell::{Running, Script, Stdio},
 };
 
@@ -48,6 +49,7 @@ pub(super) async fn run(operation: Operation, shared: Arc<Shared>) {
     let mut worker = Worker {
         cell,
         shared: &shared,
+        notices: Vec::new(),
         timeout: plan.timeout,
         deadline: Box::pin(sleep(plan.timeout)),
         log: LogWriter::new(
@@ -68,7 +70,13 @@ pub(super) async fn run(operation: Operation, shared: Arc<Shared>) {
         Work::Sequence(sequence) => steps::run(&mut worker, sequence).await,
     };
     worker.log.close();
-    place.end(outcome(cell, end, started.instant.elapsed()));
+    let mut outcome = outcome(cell, end, started.instant.elapsed());
+    outcome.notices = worker.notices;
+    if outcome.state == EndState::Failed {
+        let launcher = &shared.launcher;
+        outcome.sandbox_hint = sandbox::hint(&outcome.output.text, launcher.policy(), launcher.tier());
+    }
+    place.end(outcome);
 }
 
 /// Ends an operation that has no task.
@@ -111,6 +119,8 @@ pub(super) struct Worker<'a> {
     pub(super) cell: &'a Cell,
     pub(super) log: LogWriter,
     shared: &'a Shared,
+    /// What the tripwire put right.
+    notices: Vec<String>,
     timeout: Duration,
     /// Not registered with the timer before it is first waited for.
     deadline: Pin<Box<Sleep>>,
@@ -139,7 +149,11 @@ impl Worker<'_> {
             stdio: stdio(command),
         };
         // Never dropped half-way: a command that is just starting is stopped after it has started.
-        let Running { output, mut process } = match launcher.launch(script).await {
+        let Running {
+            output,
+            mut process,
+            tripwire,
+        } = match launcher.launch(script).await {
             Ok(running) => running,
             Err(error) => return Verdict::not_launched(&error),
         };
@@ -192,6 +206,8 @@ impl Worker<'_> {
             self.take_in(source, bytes, &mut observation);
         }
         self.note(observation.finish());
+        self.notices
+            .extend(tripwire.check().await.iter().map(Incident::sentence));
         Verdict::of(end, &command.success_codes)
     }
 
@@ -291,5 +307,7 @@ fn outcome(cell: &Cell, end: End, duration: Duration) -> Outcome {
         finding_counts: sight.counts(),
         steps,
         background: verdict.background,
+        notices: Vec::new(),
+        sandbox_hint: None,
     }
 }

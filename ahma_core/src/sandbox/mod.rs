@@ -3,15 +3,27 @@
 //! [`Policy`] is data and knows no platform. [`assemble`] computes it from the user's settings, [`environment`] picks what
 //! commands see of the server's environment, `linux` enforces. Nothing here starts a process: `jail` does.
 
+mod policy;
+
 mod assemble;
 mod environment;
-mod policy;
+mod private;
 mod toolchains;
+
+mod hint;
+mod report;
+mod tripwire;
+
+pub mod macos;
 
 #[cfg(target_os = "linux")]
 pub(crate) mod linux;
 
 pub use assemble::{Host, PolicyError, SandboxSettings, assemble};
 pub use environment::environment;
+pub use hint::hint;
 pub use policy::{Access, Grant, Network, Policy, Tier};
+pub use private::PrivateDir;
+pub use report::{Probe, Promise, SandboxReport};
 pub use toolchains::{Toolchain, Toolchains};
+pub use tripwire::{Armed, Incident, IncidentKind, Tripwire};

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     io,
     os::fd::{AsFd, OwnedFd},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Instant,
 };
@@ -24,7 +24,7 @@ use crate::{
         client::Jail,
         wire::{self, Configure, Start},
     },
-    sandbox::{Policy, Tier, environment},
+    sandbox::{Armed, Policy, Tier, Tripwire, environment},
 };
 
 /// Starts confined commands. Cheap to clone; all clones share one jail and one pool of warm shells.
@@ -52,6 +52,8 @@ pub struct LauncherSettings {
     pub max_processes: u32,
     /// The largest file a command may write.
     pub max_file_bytes: u64,
+    /// Where the tripwire puts what commands planted.
+    pub quarantine: PathBuf,
 }
 
 /// Which tier to stand up.
@@ -88,6 +90,8 @@ pub enum Stdio {
 pub struct Running {
     pub output: OutputPipes,
     pub process: ProcessHandle,
+    /// Asked after the process is gone.
+    pub tripwire: Armed,
 }
 
 /// The read ends of a command's output; non-blocking, ready for `tokio::io::unix::AsyncFd`.
@@ -132,6 +136,7 @@ struct Shared {
     pool: Mutex<Pool>,
     /// Wakes the task that fills the pool.
     taken: Notify,
+    tripwire: Arc<Tripwire>,
 }
 
 impl Launcher {
@@ -157,6 +162,10 @@ impl Launcher {
                             jail: Mutex::new(Some(jail)),
                             pool: Mutex::new(Pool::new(settings.pool, Instant::now())),
                             taken: Notify::new(),
+                            tripwire: Arc::new(Tripwire::new(
+                                unmounted(&settings.policy, *tier),
+                                settings.quarantine,
+                            )),
                         }),
                     });
                 }
@@ -201,6 +210,7 @@ impl Launcher {
     /// Starts `script`, in a warm shell if one is ready.
     pub async fn launch(&self, script: Script) -> Result<Running, LaunchError> {
         let text = script::render(&script.program, &script.directory, &script.environment)?;
+        let tripwire = Arc::clone(&self.shared.tripwire).arm().await;
         match script.stdio {
             Stdio::Merged => {
                 let warm = lock(&self.shared.pool).take(Instant::now());
@@ -214,6 +224,7 @@ impl Launcher {
                 Ok(Running {
                     output: OutputPipes::Merged(shell.output),
                     process,
+                    tripwire,
                 })
             }
             Stdio::Separate => {
@@ -233,6 +244,7 @@ impl Launcher {
                 Ok(Running {
                     output: OutputPipes::Separate { stdout, stderr },
                     process,
+                    tripwire,
                 })
             }
             Stdio::Pty => {
@@ -248,6 +260,7 @@ impl Launcher {
                 Ok(Running {
                     output: OutputPipes::Merged(terminal),
                     process,
+                    tripwire,
                 })
             }
         }
@@ -328,6 +341,25 @@ fn configure(settings: &LauncherSettings, tier: Tier) -> Configure {
         max_processes: settings.max_processes,
         max_file_bytes: settings.max_file_bytes,
     }
+}
+
+/// The protected paths that no mount covers.
+fn unmounted(policy: &Policy, tier: Tier) -> Vec<PathBuf> {
+    match tier {
+        Tier::Full => policy
+            .protected
+            .iter()
+            .filter(|path| !is_itself(path))
+            .cloned()
+            .collect(),
+        Tier::Core => policy.protected.clone(),
+        Tier::Off => Vec::new(),
+    }
+}
+
+/// Whether a path exists and no link is on the way to it.
+fn is_itself(path: &Path) -> bool {
+    path.canonicalize().is_ok_and(|real| real == path)
 }
 
 /// Hands the script over. What fits into a pipe goes at once; a longer one is written as the shell reads it.

@@ -6,8 +6,10 @@
 mod launcher;
 mod pool;
 mod script;
+mod self_test;
 
 pub use launcher::{
     LaunchError, Launcher, LauncherSettings, NulByte, OutputPipes, PoolSettings, Running, Script, StartError,
     Stdio, TierChoice,
 };
+pub use self_test::{SelfTestError, prove};

@@ -9,6 +9,7 @@
 
 mod calls;
 mod command_line;
+mod layers;
 mod processes;
 mod reload;
 mod session;

@@ -57,6 +57,7 @@ impl Bench {
             pool: PoolSettings::default(),
             max_processes: 4096,
             max_file_bytes: 1 << 34,
+            quarantine: private.path().join("quarantine"),
         })
         .unwrap();
         Self {
@@ -144,6 +145,17 @@ async fn scripts_behave_as_with_a_shell_of_their_own() {
                 "{tier:?}: {script}"
             );
         }
+        bench.launcher.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_self_test_proves_every_tier_with_a_wall() {
+    for tier in [Tier::Full, Tier::Core] {
+        let bench = Bench::start(tier);
+        let probes = ahma_core::shell::prove(&bench.launcher).await.unwrap();
+        assert!(probes.len() >= 9, "{probes:?}");
+        assert!(probes.iter().all(|probe| probe.contained), "{probes:?}");
         bench.launcher.shutdown().await;
     }
 }

@@ -94,7 +94,8 @@ impl LineReader {
 
     /// The line so far, without its end, unless it is blank.
     pub(crate) fn unfinished(&self) -> Option<Cow<'_, str>> {
-        (!self.is_spent && !is_blank(&self.line)).then(|| self.text())
+        let is_there = !self.is_spent && !is_blank(&self.line);
+        is_there.then(|| String::from_utf8_lossy(whole_characters(&self.line)))
     }
 
     /// The last line, if the output ended in the middle of it.
@@ -105,7 +106,11 @@ impl LineReader {
     }
 
     fn text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(whole_characters(&self.line))
+        String::from_utf8_lossy(if self.is_cut {
+            whole_characters(&self.line)
+        } else {
+            &self.line
+        })
     }
 
     fn clear_if_spent(&mut self) {

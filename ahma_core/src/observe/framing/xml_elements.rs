@@ -18,6 +18,9 @@ const MAX_PASSING_CHILDREN: usize = 64;
 /// Longer names are cut: they are noise, and the stack of open elements must stay small.
 const MAX_NAME_CHARS: usize = 256;
 
+/// More attributes than any format has.
+const MAX_ATTRIBUTES: usize = 256;
+
 /// What an element weighs besides its text, roughly.
 const ELEMENT_OVERHEAD_BYTES: usize = 128;
 
@@ -63,7 +66,7 @@ impl ElementReader {
             if let Some(element) = self.closed.take() {
                 self.adopt(element);
             }
-            let closing = match self.tokens.next_token(input)? {
+            let tag = match self.tokens.next_token(input)? {
                 Token::Text(text) => {
                     let text = unescape(&text).map_or_else(|_| text.to_string(), |text| text.into_owned());
                     self.add_text(&text);
@@ -76,7 +79,7 @@ impl ElementReader {
                 }
                 Token::Tag(tag) => tag.into_owned(),
             };
-            if self.on_tag(&closing)
+            if self.on_tag(&tag)
                 && self
                     .closed
                     .as_ref()
@@ -125,7 +128,8 @@ impl ElementReader {
             let mut attributes = start.attributes();
             attributes.with_checks(false);
             element.attributes = attributes
-                .map_while(Result::ok)
+                .take(MAX_ATTRIBUTES)
+                .filter_map(Result::ok)
                 .map(|attribute| {
                     let value = unescape(&attribute.value).unwrap_or(attribute.value.as_ref().into());
                     (attribute.key.as_ref().to_owned(), value.into_owned())
@@ -153,15 +157,10 @@ impl ElementReader {
     }
 
     fn add_text(&mut self, text: &str) {
-        let text = text.trim();
         if self.passed_over > 0 || self.held_bytes + text.len() > MAX_HELD_BYTES {
             return;
         }
         if let Some(element) = self.open.last_mut() {
-            if !element.text.is_empty() && !text.is_empty() {
-                element.text.push('\n');
-                self.held_bytes += 1;
-            }
             element.text.push_str(text);
             self.held_bytes += text.len();
         }

@@ -11,7 +11,7 @@ const RULES: &str = r#"[
                  "location": "{@file}:{@line}" } },
   { "emit": "finding", "element": "testcase", "where": { "error": { "exists": true } },
     "finding": { "kind": "test-error", "severity": "high", "id": "{@classname}::{@name}",
-                 "title": "{@name} broke: {error/@message}", "description": "{error}",
+                 "title": "error in {@name}: {error/@message}", "description": "{error}",
                  "location": "{@file}:{@line}" } }
 ]"#;
 

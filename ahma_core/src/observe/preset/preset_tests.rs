@@ -1,1 +1,58 @@
+use std::{sync::Arc, time::Duration};
 
+use serde_json::{Value, json};
+
+use super::junit_rules;
+use crate::observe::{Observer, Source, compile};
+
+fn events_of(preset: &str, text: &str) -> Value {
+    let block = serde_json::from_value(json!({ "preset": preset })).unwrap();
+    let mut observer = Observer::new(Arc::new(compile(&block).unwrap()));
+    let mut events = observer.feed(Source::Stdout, text.as_bytes(), Duration::ZERO);
+    events.extend(observer.finish());
+    serde_json::to_value(events).unwrap()
+}
+
+#[test]
+fn the_junit_rules_are_valid() {
+    assert_eq!(junit_rules().len(), 3);
+}
+
+#[test]
+fn junit_failures_and_errors_are_findings() {
+    let report = r#"<?xml version="1.0"?>
+<testsuites><testsuite name="s" tests="4" file="s.py">
+  <testcase classname="m.C" name="ok" time="0.1"/>
+  <testcase classname="m.C" name="bad" file="m.py" line="7"><failure message="1 &lt; 2" type="E">trace
+second line</failure></testcase>
+  <testcase name="broke"><error message="boom"/><system-out>noise</system-out></testcase>
+  <testcase classname="m.C" name="skip"><skipped/></testcase>
+</testsuite></testsuites>"#;
+    insta::assert_json_snapshot!(events_of("junit", report));
+}
+
+#[test]
+fn sarif_results_know_their_rules() {
+    let log = json!({ "version": "2.1.0", "runs": [
+        { "tool": { "driver": { "name": "t", "rules": [
+            { "id": "by-level", "defaultConfiguration": { "level": "note" }, "help": { "text": "do better" } },
+            { "id": "by-score", "properties": { "security-severity": "9.1", "tags": ["x", "external/cwe/cwe-079"] },
+              "messageStrings": { "m": { "text": "{0} meets {1}" } } } ] },
+            "extensions": [{ "rules": [{ "id": "from-extension", "defaultConfiguration": { "level": "error" } }] }] },
+          "results": [
+            { "ruleId": "by-level", "message": { "text": "a" }, "fixes": [{ "description": { "text": "like this" } }],
+              "locations": [{ "physicalLocation": { "artifactLocation": { "uri": "a.c" }, "region": { "startLine": 3 } } }] },
+            { "ruleIndex": 1, "message": { "id": "m", "arguments": ["fox", "hare"] },
+              "locations": [{ "logicalLocations": [{ "fullyQualifiedName": "n::f" }] }] },
+            { "ruleId": "from-extension", "message": { "markdown": "**b**" } },
+            { "rule": { "id": "CVE-2026-1" }, "level": "none", "message": { "text": "c" } },
+            { "ruleId": "unknown", "message": "not an object" },
+            "not a result",
+            { "ruleId": "passed", "kind": "pass", "message": { "text": "" } },
+            { "ruleId": "suppressed", "suppressions": [{ "kind": "inSource" }], "message": { "text": "" } },
+            { "ruleId": "not suppressed", "suppressions": [{ "kind": "inSource", "status": "rejected" }], "message": { "text": "" } },
+            { "ruleId": "gone", "baselineState": "absent", "message": { "text": "" } } ] },
+        { "tool": { "driver": { "name": "second" } }, "results": [{ "ruleId": "second-run", "message": { "text": "d" } }] },
+        { "results": null }, 7 ] });
+    insta::assert_json_snapshot!(events_of("sarif", &serde_json::to_string_pretty(&log).unwrap()));
+}

@@ -84,7 +84,7 @@ fn is_problem(result: &Value) -> bool {
                 .iter()
                 .any(|one| matches!(text_at(one, "/status"), None | Some("accepted")))
         });
-    !is_harmless && !is_gone && !is_suppressed
+    result.is_object() && !is_harmless && !is_gone && !is_suppressed
 }
 
 fn finding(result: &Value, id: Option<&str>, rule: &RuleInfo) -> Finding {

@@ -50,7 +50,7 @@ impl Piece<'_> {
             }
             (Self::Json(value), Field::Whole) => json_text(value),
             (Self::Json(value), Field::Pointer(pointer)) => value.pointer(pointer).and_then(json_text),
-            (Self::Xml { element, .. }, Field::Whole) => Some(Cow::Borrowed(&element.text)),
+            (Self::Xml { element, .. }, Field::Whole) => Some(Cow::Borrowed(element.text.trim())),
             (Self::Xml { ancestors, element }, Field::Path(path)) => {
                 path.find(ancestors, element).map(Cow::Borrowed)
             }
@@ -104,7 +104,7 @@ impl XmlPath {
     fn find_below<'a>(&self, element: &'a Element, downs: &[String]) -> Option<&'a str> {
         let Some((name, rest)) = downs.split_first() else {
             return match &self.attribute {
-                None => Some(&element.text),
+                None => Some(element.text.trim()),
                 Some(name) => element
                     .attributes
                     .iter()

@@ -4,6 +4,7 @@
 
 mod apply;
 mod compile;
+mod compile_rule;
 mod field;
 mod json_items;
 mod template;

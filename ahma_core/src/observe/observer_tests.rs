@@ -1,0 +1,264 @@
+use std::{sync::Arc, time::Duration};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{FindingLog, Observer, Source, StreamEvent, StreamRules, compile};
+use crate::mtdf::stream::StreamBlock;
+
+const START: Duration = Duration::ZERO;
+
+fn rules(block: Value) -> Arc<StreamRules> {
+    let block: StreamBlock = serde_json::from_value(block).unwrap();
+    Arc::new(compile(&block).unwrap_or_else(|problems| panic!("{problems:#?}")))
+}
+
+/// One rule set per framing, each with progress, findings and a limit on them.
+fn rule_sets() -> Vec<Arc<StreamRules>> {
+    let limits = json!({ "max_findings": 3, "max_frame_bytes": 60, "max_document_bytes": 80 });
+    let stderr =
+        json!({ "emit": "finding", "on": "stderr", "match": "e(?P<x>.*)", "finding": { "id": "{x}" } });
+    let finding = json!({ "id": "{/a}", "severity": "{/b}" });
+    [
+        json!({ "limits": limits, "phases": ["a", "b"], "rules": [
+            { "emit": "progress", "match": "^(?P<n>\\d+)%", "percent": "{n}" },
+            { "emit": "ignore", "match": "2" },
+            { "emit": "progress", "match": "a", "count": true, "phase": "{.}" },
+            stderr ] }),
+        json!({ "limits": limits, "framing": "json-lines", "rules": [
+            { "emit": "finding", "where": { "/a": { "exists": true } }, "finding": finding },
+            { "emit": "finding", "each": "/l/*", "finding": { "id": "{.}" } },
+            { "emit": "progress", "match": "a", "count": true }, stderr ] }),
+        json!({ "limits": limits, "framing": "json-document", "rules": [
+            { "emit": "finding", "each": "/l", "finding": finding },
+            { "emit": "progress", "each": "/l", "count": true },
+            { "emit": "phase", "phase": "{/a}" }, stderr ] }),
+        json!({ "limits": limits, "framing": "xml", "rules": [
+            { "emit": "finding", "element": "a", "where": { "b/@c": { "exists": false } }, "finding": { "id": "{@a}{../@a}{.}" } },
+            { "emit": "progress", "element": "b", "count": true, "phase": "{@c}" }, stderr ] }),
+        json!({ "limits": limits, "preset": "sarif" }),
+        json!({ "limits": limits, "preset": "junit" }),
+    ]
+    .map(rules)
+    .into()
+}
+
+/// All events, with counts of omitted findings put together: those are given once per chunk.
+fn events_of(rules: &Arc<StreamRules>, chunks: &[(Source, &[u8])]) -> (Vec<StreamEvent>, FindingLog) {
+    let mut observer = Observer::new(Arc::clone(rules));
+    let mut events: Vec<_> = chunks
+        .iter()
+        .flat_map(|(source, bytes)| observer.feed(*source, bytes, START))
+        .collect();
+    events.extend(observer.finish());
+    let mut log = FindingLog::new(rules.max_findings());
+    events.iter().for_each(|event| log.record(event));
+    events.retain(|event| !matches!(event, StreamEvent::FindingsOmitted(_)));
+    (events, log)
+}
+
+/// Cuts chunks into pieces of the given sizes, over and over.
+fn cut<'a>(chunks: &[(Source, &'a [u8])], sizes: &[usize]) -> Vec<(Source, &'a [u8])> {
+    let mut sizes = sizes.iter().copied().cycle();
+    let mut pieces = Vec::new();
+    for (source, mut bytes) in chunks.iter().copied() {
+        while !bytes.is_empty() {
+            let (piece, rest) = bytes.split_at(sizes.next().unwrap_or(1).min(bytes.len()));
+            pieces.push((source, piece));
+            bytes = rest;
+        }
+    }
+    pieces
+}
+
+#[track_caller]
+fn assert_same_however_cut(rules: &Arc<StreamRules>, chunks: &[(Source, &[u8])], sizes: &[usize]) {
+    let (whole, whole_log) = events_of(rules, chunks);
+    let (pieces, pieces_log) = events_of(rules, &cut(chunks, sizes));
+    assert_eq!(whole, pieces);
+    assert_eq!(whole_log.counts(), pieces_log.counts());
+}
+
+/// Output that is made of what the framings care about, valid or not.
+fn output() -> impl Strategy<Value = Vec<(bool, Vec<u8>)>> {
+    let piece = prop_oneof![
+        8 => prop::sample::select(vec![
+            "a", "e!", "12%", "\n", "\r", "\r\n", "\x1b[2K", "\x1b[1m", "\x1b]0;t\x07", "\0", "ä", "日", " ", "\x08",
+            "{\"a\":\"x\",\"b\":\"high\"}", "{\"l\":[{\"a\":1},2,\"s\"]}", "{\"a\":", "[", "]", "{", "}", "\"", "\\", ",", "1",
+            "<a a=\"1\">", "</a>", "<b c='d'/>", "<b>", "</b>", "<", ">", "<!--", "-->", "<![CDATA[", "]]>", "&lt;", "&", "<?", "?>",
+            "{\"runs\":[{\"results\":[{\"ruleId\":\"r\"},3]}]}", "<testcase name=\"n\"><failure message=\"m\"/></testcase>",
+        ]).prop_map(|text| text.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..12),
+    ];
+    let chunk = prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat());
+    prop::collection::vec((any::<bool>(), chunk), 0..6)
+}
+
+proptest! {
+    #[test]
+    fn any_cut_of_any_output_gives_the_same_events(output in output(), sizes in prop::collection::vec(1usize..9, 1..5)) {
+        let source = |is_stderr: bool| if is_stderr { Source::Stderr } else { Source::Stdout };
+        let chunks: Vec<_> = output.iter().map(|(is_stderr, bytes)| (source(*is_stderr), bytes.as_slice())).collect();
+        for rules in rule_sets() {
+            assert_same_however_cut(&rules, &chunks, &sizes);
+        }
+    }
+}
+
+#[test]
+fn any_cut_of_the_captures_gives_the_same_events() {
+    let rule_sets: Value =
+        serde_json::from_str(include_str!("../../tests/fixtures/streams/rule_sets.json")).unwrap();
+    let captures = [
+        (
+            "nmap_xml",
+            include_str!("../../tests/fixtures/streams/nmap_progress_oX.txt"),
+        ),
+        (
+            "git_clone",
+            include_str!("../../tests/fixtures/streams/git_clone.txt"),
+        ),
+        (
+            "cargo_json",
+            include_str!("../../tests/fixtures/streams/cargo_build_json.txt"),
+        ),
+        (
+            "semgrep",
+            include_str!("../../tests/fixtures/streams/semgrep_json.txt"),
+        ),
+        (
+            "pytest",
+            include_str!("../../tests/fixtures/streams/pytest_v.txt"),
+        ),
+    ];
+    for (name, capture) in captures {
+        let rules = rules(rule_sets[name]["stream"].clone());
+        let pieces = super::replay::captured_bytes(&rules, capture);
+        let chunks: Vec<_> = pieces
+            .iter()
+            .map(|(source, bytes)| (*source, bytes.as_bytes()))
+            .collect();
+        assert!(!events_of(&rules, &chunks).0.is_empty(), "{name}");
+        for sizes in [&[1][..], &[2], &[3, 1, 7], &[64], &[4096]] {
+            assert_same_however_cut(&rules, &chunks, sizes);
+        }
+    }
+}
+
+fn at(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+#[test]
+fn a_quiet_unfinished_line_counts_after_a_tenth_of_a_second() {
+    let rules = rules(json!({ "rules": [
+        { "emit": "progress", "match": "(?P<p>\\d+)%", "percent": "{p}" },
+        { "emit": "progress", "match": "%", "count": true },
+        { "emit": "finding", "match": "bad (?P<x>.*)", "finding": { "id": "{x}" } } ] }));
+    let mut observer = Observer::new(rules);
+    assert_eq!(observer.next_tick(), None);
+    assert_eq!(observer.feed(Source::Stdout, b"\r 10% bad th", at(5)), []);
+    assert_eq!(observer.next_tick(), Some(at(105)));
+    assert_eq!(observer.tick(at(104)), []);
+    let events = serde_json::to_value(observer.tick(at(105))).unwrap();
+    assert_eq!(
+        events,
+        json!([{ "event": "progress", "percent": 10.0 }]),
+        "not the finding, not the count: the line goes on"
+    );
+    assert_eq!(observer.next_tick(), None);
+    assert_eq!(observer.tick(at(300)), [], "nothing is said twice");
+    let events = serde_json::to_value(observer.feed(Source::Stdout, b"ing\n", at(400))).unwrap();
+    assert_eq!(
+        events,
+        json!([
+            { "event": "progress", "percent": 10.0, "current": 1 },
+            { "event": "finding", "severity": "info", "id": "thing", "title": "thing" },
+        ])
+    );
+    assert_eq!(observer.finish(), []);
+}
+
+#[test]
+fn a_quiet_json_value_counts_whole_and_once() {
+    let rules = rules(
+        json!({ "framing": "json-lines", "rules": [{ "emit": "finding", "finding": { "id": "{/a}" } }] }),
+    );
+    let mut observer = Observer::new(rules);
+    assert_eq!(observer.feed(Source::Stdout, b"{\"a\":", at(0)), []);
+    assert_eq!(observer.tick(at(100)), [], "half a value is nothing");
+    assert_eq!(observer.feed(Source::Stdout, b"1}", at(110)), []);
+    assert_eq!(observer.tick(at(210)).len(), 1);
+    assert_eq!(
+        observer.feed(Source::Stdout, b" \n{\"a\":1}\n", at(220)).len(),
+        1,
+        "only the second one is new"
+    );
+    assert_eq!(observer.finish(), []);
+}
+
+#[test]
+fn findings_arrive_while_the_document_is_still_open() {
+    let rules = rules(json!({ "framing": "xml", "rules": [
+        { "emit": "finding", "element": "port", "where": { "state/@state": "open" },
+          "finding": { "id": "{@id}", "location": "{../../address/@addr}:{@id}" } } ] }));
+    let mut observer = Observer::new(rules);
+    let open = br#"<run><host><address addr="::1"/><ports><port id="1"><state state="closed"/></port><port id="2"><state state="open"/>"#;
+    assert_eq!(observer.feed(Source::Stdout, open, at(0)), []);
+    let events = serde_json::to_value(observer.feed(Source::Stdout, b"</port>", at(1))).unwrap();
+    assert_eq!(
+        events,
+        json!([{ "event": "finding", "severity": "info", "id": "2", "title": "2", "location": "::1:2" }])
+    );
+}
+
+#[test]
+fn plain_lines_between_json_lines_are_text() {
+    let rules = rules(json!({ "framing": "json-lines", "rules": [
+        { "emit": "finding", "where": { "/level": ["error", 3, true] }, "finding": { "id": "{/id}" } },
+        { "emit": "finding", "on": "stdout", "match": "^test (?P<name>\\S+) \\.\\.\\. FAILED$", "finding": { "id": "{name}" } } ] }));
+    let output = b"{\"level\":\"error\",\"id\":1}\ntest a ... FAILED\n{\"level\":3,\"id\":2}\n{broken\n{\"level\":true,\"id\":3}\n{\"level\":\"3 \",\"id\":4}\n";
+    let (events, _) = events_of(
+        &rules,
+        &[(Source::Stdout, output), (Source::Stderr, b"test b ... FAILED\n")],
+    );
+    let ids: Vec<_> = events
+        .iter()
+        .map(|event| serde_json::to_value(event).unwrap()["id"].clone())
+        .collect();
+    assert_eq!(ids, ["1", "a", "2", "3"]);
+}
+
+#[test]
+fn a_document_with_more_findings_than_kept_only_counts_the_rest() {
+    let rules = rules(
+        json!({ "framing": "json-document", "limits": { "max_findings": 10 }, "rules": [
+        { "emit": "finding", "each": "/v/*", "finding": { "id": "{/id}", "severity": "{/s}" } },
+        { "emit": "progress", "each": "/v/*", "count": true } ] }),
+    );
+    let items = (0..1000).map(|number| format!("\"k{number}\":{{\"id\":{number},\"s\":\"high\"}}"));
+    let document = format!("{{\"v\":{{{}}}}}", items.collect::<Vec<_>>().join(","));
+    let mut observer = Observer::new(Arc::clone(&rules));
+    let events = observer.feed(Source::Stdout, document.as_bytes(), START);
+    assert_eq!(
+        events.len(),
+        12,
+        "ten findings, one progress, one count of the rest"
+    );
+    let mut log = FindingLog::new(rules.max_findings());
+    events.iter().for_each(|event| log.record(event));
+    assert_eq!((log.kept().len(), log.counts().high), (10, 1000));
+}
+
+#[test]
+fn a_line_of_100_megabytes_is_cut_and_the_next_one_is_read() {
+    let rules = rules(
+        json!({ "rules": [{ "emit": "finding", "match": "^x*(?P<end>end)?", "finding": { "id": "found {end}" } }] }),
+    );
+    let mut observer = Observer::new(rules);
+    let chunk = vec![b'x'; 1 << 20];
+    assert!((0..100).all(|_| observer.feed(Source::Stdout, &chunk, START).is_empty()));
+    let events = serde_json::to_value(observer.feed(Source::Stdout, b"end\nend\n", START)).unwrap();
+    assert_eq!(events[0]["id"], "found");
+    assert_eq!(events[1]["id"], "found end");
+}

@@ -1,0 +1,329 @@
+//! One rule of a `stream` block: which pieces it looks at, and what it makes of them.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+
+use super::{
+    Action, CompiledRule, Expected, FieldCondition, FindingSource, ItemPath, ProgressSource, Selector,
+    TextSource,
+    compile::ProblemsAt,
+    field::{Field, XmlPath},
+    template::Template,
+};
+use crate::{
+    mtdf::stream::{Condition, Emit, FindingTemplate, Framing, Rule, Scalar, StreamName, TemplateValue},
+    observe::{Severity, Source},
+};
+
+/// What the templates and conditions of a rule refer to.
+#[derive(Clone, Copy)]
+enum Language<'a> {
+    Text(&'a Regex),
+    Json,
+    Xml,
+}
+
+/// Compiles one rule, and the path of the list that it looks at, if it does.
+pub(super) fn compile_rule(
+    rule: &Rule,
+    framing: Framing,
+    problems: &mut ProblemsAt<'_>,
+) -> Option<(CompiledRule, Option<ItemPath>)> {
+    let before = problems.count();
+    check_parts(rule, problems);
+    let (selector, each) = selector(rule, framing, problems)?;
+    let language = match &selector {
+        Selector::Text(regex) => Language::Text(regex),
+        Selector::Json { .. } => Language::Json,
+        Selector::Xml { .. } => Language::Xml,
+    };
+    let action = action(rule, language, problems);
+    let on = rule.on.map(|on| match on {
+        StreamName::Stdout => Source::Stdout,
+        StreamName::Stderr => Source::Stderr,
+    });
+    let is_sound = problems.count() == before;
+    is_sound.then_some((
+        CompiledRule {
+            on,
+            selector,
+            action: action?,
+        },
+        each,
+    ))
+}
+
+/// Finds out which pieces a rule looks at, from the framing and the fields it has.
+fn selector(
+    rule: &Rule,
+    framing: Framing,
+    problems: &mut ProblemsAt<'_>,
+) -> Option<(Selector, Option<ItemPath>)> {
+    let is_text = match framing {
+        Framing::Lines => true,
+        Framing::JsonLines => rule.pattern.is_some(),
+        // Stderr is always lines.
+        Framing::JsonDocument | Framing::Xml => rule.on == Some(StreamName::Stderr),
+    };
+    let is_xml = framing == Framing::Xml && !is_text;
+    let mut forbid = |is_there: bool, field: &str, reason: &str| {
+        if is_there {
+            problems.add(&format!("/{field}"), format!("`{field}` {reason}"));
+        }
+    };
+    if is_text {
+        let reason = "does not go with lines of text; use `match`";
+        forbid(!rule.conditions.is_empty(), "where", reason);
+        forbid(rule.each.is_some(), "each", reason);
+        forbid(rule.element.is_some(), "element", reason);
+    } else {
+        let reason =
+            "looks at lines of text, which this framing has only on stderr: add `\"on\": \"stderr\"`";
+        forbid(rule.pattern.is_some(), "match", reason);
+        forbid(
+            rule.each.is_some() && is_xml,
+            "each",
+            "is for JSON; use `element`",
+        );
+        forbid(
+            rule.element.is_some() && !is_xml,
+            "element",
+            "is for XML; use `where` or `each`",
+        );
+    }
+    let selector = if is_text {
+        Selector::Text(pattern(rule, problems)?)
+    } else if is_xml {
+        let element = rule.element.clone().unwrap_or_default();
+        if element.is_empty() || element.contains(|c: char| c.is_whitespace() || "/@<>".contains(c)) {
+            problems.add("/element", "`element` must be the name of an XML element");
+        }
+        Selector::Xml {
+            element,
+            conditions: conditions(rule, Language::Xml, problems),
+        }
+    } else {
+        Selector::Json {
+            conditions: conditions(rule, Language::Json, problems),
+        }
+    };
+    let each = rule.each.as_ref().and_then(|pointer| {
+        let path = ItemPath::parse(pointer);
+        if path.is_none() {
+            problems.add(
+                "/each",
+                format!("`{pointer}` is not a JSON pointer; it must be empty or begin with `/`"),
+            );
+        }
+        path
+    });
+    Some((selector, each))
+}
+
+fn pattern(rule: &Rule, problems: &mut ProblemsAt<'_>) -> Option<Regex> {
+    let Some(pattern) = &rule.pattern else {
+        problems.add("", "a rule for lines of text needs `match`");
+        return None;
+    };
+    match Regex::new(pattern) {
+        Ok(regex) => Some(regex),
+        Err(error) => {
+            // The crate draws the pattern over several lines; the last one says what is wrong.
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim();
+            problems.add(
+                "/match",
+                format!("bad regular expression: {}", reason.trim_start_matches("error: ")),
+            );
+            None
+        }
+    }
+}
+
+fn conditions(rule: &Rule, language: Language<'_>, problems: &mut ProblemsAt<'_>) -> Vec<FieldCondition> {
+    let mut compiled = Vec::new();
+    for (name, condition) in &rule.conditions {
+        let pointer = format!("/where/{}", name.replace('~', "~0").replace('/', "~1"));
+        let expected = match condition {
+            Condition::Exists(condition) if condition.exists => Expected::Present,
+            Condition::Exists(_) => Expected::Absent,
+            Condition::OneOf(values) => Expected::OneOf(values.iter().map(scalar_text).collect()),
+            Condition::Is(value) => Expected::OneOf(vec![scalar_text(value)]),
+        };
+        if matches!(&expected, Expected::OneOf(values) if values.is_empty()) {
+            problems.add(&pointer, "an empty list never holds");
+        }
+        match field(name, language) {
+            Ok(field) => compiled.push(FieldCondition { field, expected }),
+            Err(message) => problems.add(&pointer, message),
+        }
+    }
+    compiled
+}
+
+fn scalar_text(value: &Scalar) -> String {
+    match value {
+        Scalar::Bool(value) => value.to_string(),
+        Scalar::Number(value) => value.to_string(),
+        Scalar::String(value) => value.clone(),
+    }
+}
+
+/// Which field a reference names in this kind of rule.
+fn field(reference: &str, language: Language<'_>) -> Result<Field, String> {
+    match language {
+        _ if reference == "." => Ok(Field::Whole),
+        Language::Json if reference.starts_with('/') => Ok(Field::Pointer(reference.to_owned())),
+        Language::Json => Err(format!("`{reference}` is not a JSON pointer; begin it with `/`")),
+        Language::Xml => XmlPath::parse(reference).map(Field::Path).ok_or_else(|| {
+            format!("`{reference}` is not a path like `@attribute`, `child/@attribute` or `child`")
+        }),
+        Language::Text(regex) => {
+            let by_name = regex.capture_names().position(|name| name == Some(reference));
+            let by_number = || {
+                reference
+                    .parse()
+                    .ok()
+                    .filter(|number| *number < regex.captures_len())
+            };
+            by_name.or_else(by_number).map(Field::Group).ok_or_else(|| {
+                let names: Vec<_> = regex.capture_names().flatten().collect();
+                match names.is_empty() {
+                    true => format!(
+                        "`{reference}` is no group of `match`, which has none: write `(?P<{reference}>…)`"
+                    ),
+                    false => format!(
+                        "`{reference}` is no group of `match`; it has {}",
+                        names.join(", ")
+                    ),
+                }
+            })
+        }
+    }
+}
+
+/// Checks that a rule has what its `emit` needs, and nothing that it would not look at.
+fn check_parts(rule: &Rule, problems: &mut ProblemsAt<'_>) {
+    let has_numbers = rule.percent.is_some() || rule.current.is_some() || rule.total.is_some() || rule.count;
+    let has_progress = has_numbers || rule.phase.is_some() || rule.eta_seconds.is_some();
+    let mut require = |is_right: bool, message: &str| {
+        if !is_right {
+            problems.add("", message);
+        }
+    };
+    match rule.emit {
+        Emit::Progress => {
+            let needs =
+                "a progress rule needs `percent`, `current`, `total`, `count`, `phase` or `eta_seconds`";
+            require(has_progress, needs);
+            require(
+                rule.finding.is_none(),
+                "a progress rule does not look at `finding`",
+            );
+        }
+        Emit::Phase => {
+            require(rule.phase.is_some(), "a phase rule needs `phase`");
+            require(
+                !has_numbers,
+                "a phase rule has no numbers; use `\"emit\": \"progress\"`",
+            );
+            require(rule.finding.is_none(), "a phase rule does not look at `finding`");
+        }
+        Emit::Finding => {
+            require(rule.finding.is_some(), "a finding rule needs `finding`");
+            require(
+                !has_progress,
+                "a finding rule does not look at progress; add a progress rule beside it",
+            );
+        }
+        Emit::Ignore => {
+            let is_bare = rule.finding.is_none() && !has_progress;
+            require(is_bare, "an ignore rule gives nothing; remove its templates");
+        }
+    }
+}
+
+fn action(rule: &Rule, language: Language<'_>, problems: &mut ProblemsAt<'_>) -> Option<Action> {
+    let mut text = |value: &Option<TemplateValue>, name: &str| {
+        value
+            .as_ref()
+            .and_then(|value| text_source(value, language, name, problems))
+    };
+    Some(match rule.emit {
+        Emit::Ignore => Action::Ignore,
+        Emit::Progress | Emit::Phase => Action::Progress(Box::new(ProgressSource {
+            percent: text(&rule.percent, "/percent"),
+            phase: text(&rule.phase, "/phase"),
+            current: text(&rule.current, "/current"),
+            total: text(&rule.total, "/total"),
+            eta_seconds: text(&rule.eta_seconds, "/eta_seconds"),
+            count: rule.count,
+        })),
+        Emit::Finding => Action::Finding(Box::new(finding(rule.finding.as_ref()?, language, problems))),
+    })
+}
+
+fn finding(
+    template: &FindingTemplate,
+    language: Language<'_>,
+    problems: &mut ProblemsAt<'_>,
+) -> FindingSource {
+    let mut text = |value: &Option<TemplateValue>, name: &str| {
+        let pointer = format!("/finding/{name}");
+        value
+            .as_ref()
+            .and_then(|value| text_source(value, language, &pointer, problems))
+    };
+    let compiled = FindingSource {
+        kind: text(&template.kind, "kind"),
+        severity: text(&template.severity, "severity"),
+        id: text(&template.id, "id"),
+        cve: text(&template.cve, "cve"),
+        cwe: text(&template.cwe, "cwe"),
+        title: text(&template.title, "title"),
+        description: text(&template.description, "description"),
+        remediation: text(&template.remediation, "remediation"),
+        location: text(&template.location, "location"),
+    };
+    if template.id.is_none() && template.title.is_none() {
+        problems.add("/finding", "a finding needs `id` or `title`");
+    }
+    if let Some(severity) = &compiled.severity {
+        let literal = severity.template.as_literal().filter(|_| severity.map.is_empty());
+        let words = severity
+            .map
+            .values()
+            .chain(&severity.default)
+            .map(String::as_str)
+            .chain(literal);
+        for word in words.filter(|word| Severity::parse(word).is_none()) {
+            let message = format!("`{word}` is no severity; use critical, high, medium, low or info");
+            problems.add("/finding/severity", message);
+        }
+    }
+    compiled
+}
+
+fn text_source(
+    value: &TemplateValue,
+    language: Language<'_>,
+    pointer: &str,
+    problems: &mut ProblemsAt<'_>,
+) -> Option<TextSource> {
+    let (text, map, default) = match value {
+        TemplateValue::Text(text) => (text, BTreeMap::new(), None),
+        TemplateValue::Mapped(mapped) => (&mapped.from, mapped.map.clone(), mapped.default.clone()),
+    };
+    match Template::parse(text, |reference| field(reference, language)) {
+        Ok(template) => Some(TextSource {
+            template,
+            map,
+            default,
+        }),
+        Err(message) => {
+            problems.add(pointer, message);
+            None
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What is really enforced, for people and programs.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{Network, Policy, Tier};
+
+/// The state of the wall, taken from the running jail and its self-test, never from what was asked for.
+#[derive(Debug, Clone, Serialize)]
+pub struct SandboxReport {
+    pub tier: Tier,
+    pub landlock_abi: i32,
+    pub policy: Policy,
+    pub promises: Vec<Promise>,
+    pub probes: Vec<Probe>,
+}
+
+/// One thing the wall promises.
+#[derive(Debug, Clone, Serialize)]
+pub struct Promise {
+    pub what: &'static str,
+    pub enforced: bool,
+    pub by: &'static str,
+}
+
+/// One escape that was tried at start-up, inside the real jail, and judged from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Probe {
+    pub what: &'static str,
+    pub contained: bool,
+}
+
+impl SandboxReport {
+    pub fn new(tier: Tier, landlock_abi: i32, policy: &Policy, probes: Vec<Probe>) -> Self {
+        Self {
+            tier,
+            landlock_abi,
+            policy: policy.clone(),
+            promises: promises(tier, landlock_abi, policy),
+            probes,
+        }
+    }
+}
+
+fn promises(tier: Tier, abi: i32, policy: &Policy) -> Vec<Promise> {
+    let full = tier == Tier::Full;
+    let on = tier != Tier::Off;
+    let promise = |what, enforced, by| Promise { what, enforced, by };
+    vec![
+        promise(
+            "nothing outside the scope can be written",
+            on,
+            "Landlock, read-only mounts in the full tier",
+        ),
+        promise(
+            "nothing outside the listed paths can be read",
+            on,
+            "Landlock, own mount view in the full tier",
+        ),
+        promise(
+            "other processes can be neither seen nor signalled",
+            full,
+            "pid namespace",
+        ),
+        promise(
+            "other processes cannot be signalled",
+            full || (on && abi >= 6),
+            "Landlock scope",
+        ),
+        promise(
+            "the server's environment and memory cannot be read",
+            on,
+            "Landlock, no capabilities, not dumpable",
+        ),
+        promise(
+            "unix sockets of the host cannot be reached",
+            on,
+            "mount view, seccomp, Landlock scope",
+        ),
+        promise("no capability, also for root", on, "empty bounding set"),
+        promise("dangerous system calls are refused", on, "seccomp"),
+        promise(
+            "the network is limited as asked",
+            on && policy.network != Network::Open,
+            "network namespace, Landlock, seccomp",
+        ),
+        promise(
+            "files that act later stay as they are",
+            on && !policy.protected.is_empty(),
+            "read-only mounts, tripwire",
+        ),
+        promise(
+            "nothing is left running after a command ends",
+            true,
+            "an owner process for each operation",
+        ),
+    ]
+}
+
+impl fmt::Display for SandboxReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "tier:      {}", self.tier.name())?;
+        writeln!(f, "landlock:  ABI {}", self.landlock_abi)?;
+        writeln!(f, "scope:     {}", self.policy.scope.display())?;
+        writeln!(f, "temp:      {}", self.policy.visible_temp(self.tier).display())?;
+        writeln!(f, "network:   {}", network_text(&self.policy.network))?;
+        writeln!(f, "\npromises:")?;
+        for promise in &self.promises {
+            let mark = if promise.enforced { "yes" } else { "NO " };
+            writeln!(f, "  {mark}  {} ({})", promise.what, promise.by)?;
+        }
+        writeln!(f, "\nescapes tried at start:")?;
+        for probe in &self.probes {
+            let mark = if probe.contained { "contained" } else { "ESCAPED  " };
+            writeln!(f, "  {mark}  {}", probe.what)?;
+        }
+        writeln!(f, "\nopen besides the scope:")?;
+        for grant in &self.policy.grants {
+            writeln!(
+                f,
+                "  {:12} {} ({})",
+                access_text(grant.access),
+                grant.path.display(),
+                grant.reason
+            )?;
+        }
+        let overlay = if self.tier == Tier::Full {
+            "copy-on-write"
+        } else {
+            "read"
+        };
+        for path in &self.policy.overlays {
+            writeln!(f, "  {overlay:12} {} (toolchain cache)", path.display())?;
+        }
+        writeln!(f, "\nprotected in the scope:")?;
+        for path in &self.policy.protected {
+            writeln!(f, "  {}", path.display())?;
+        }
+        Ok(())
+    }
+}
+
+fn access_text(access: super::Access) -> &'static str {
+    match access {
+        super::Access::Read => "read",
+        super::Access::ReadExecute => "read, run",
+        super::Access::Write => "read, write",
+    }
+}
+
+fn network_text(network: &Network) -> String {
+    match network {
+        Network::Open => "open (also reaches services on this machine's loopback)".into(),
+        Network::Loopback => "own loopback only".into(),
+        Network::Off => "off".into(),
+        Network::Ports(ports) => format!("TCP connections to ports {ports:?}"),
+    }
+}

@@ -1,0 +1,6 @@
+//! Who is asking.
+
+mod principal;
+
+pub use principal::AuthSettings;
+pub(crate) use principal::Principal;

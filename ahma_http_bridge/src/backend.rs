@@ -1,0 +1,261 @@
+//! A child that is there when it is needed: started once, greeted, and started again after a crash.
+//!
+//! Whoever needs the child while it starts waits for the same start. A child that keeps dying is started
+//! less and less often, and callers are told to come back later instead of waiting for it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use serde_json::value::RawValue;
+
+use crate::child::{
+    Answer, Audience, CallFailure, Child, ChildFactory, ChildLimits, Ending, Spawn, Verdict,
+};
+use crate::envelope::Envelope;
+
+/// The protocol revision the bridge offers to a child it initialises for itself. It is the newest that
+/// begins with `initialize`: a child greeted this way answers clients of both eras on one pipe.
+pub(crate) const HANDSHAKE_VERSION: &str = "2025-11-25";
+
+/// A child that lived this long was healthy, and its end is not one of a series.
+const HEALTHY_LIFE: Duration = Duration::from_secs(5);
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_secs(10);
+/// A delay up to this is waited out; a longer one is the caller's to wait.
+const PATIENT_DELAY: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Restart {
+    /// At once, since clients without a request in flight expect its notifications.
+    Eager,
+    /// With the next request.
+    OnDemand,
+}
+
+#[derive(Debug)]
+pub(crate) struct BackendParams {
+    pub(crate) factory: Arc<dyn ChildFactory>,
+    pub(crate) spawn: Spawn,
+    pub(crate) restart: Restart,
+    pub(crate) limits: ChildLimits,
+    pub(crate) start_timeout: Duration,
+    /// The whole `initialize` request.
+    pub(crate) initialize: Box<str>,
+    pub(crate) audience: Arc<dyn Audience>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Backend {
+    params: BackendParams,
+    current: Mutex<Current>,
+    /// Held while starting, so that there is one start at a time.
+    attempts: tokio::sync::Mutex<Attempts>,
+}
+
+#[derive(Debug)]
+enum Current {
+    None,
+    Running(Greeted),
+    /// No child may be started any more.
+    Stopped,
+}
+
+/// A child that has answered `initialize`.
+#[derive(Debug, Clone)]
+pub(crate) struct Greeted {
+    pub(crate) child: Arc<Child>,
+    /// The `result` of its `initialize`.
+    pub(crate) greeting: Arc<str>,
+}
+
+#[derive(Debug, Default)]
+struct Attempts {
+    in_a_row: u32,
+    last_start: Option<Instant>,
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum StartError {
+    #[error("the server program cannot be started: {0}")]
+    Spawn(String),
+    #[error("the server process ended during its start")]
+    Died,
+    #[error("the server process did not answer `initialize` in time")]
+    Silent,
+    #[error("the server process refused `initialize`")]
+    Refused(Answer),
+    #[error("the server process keeps failing; the next start is in {0:?}")]
+    Waiting(Duration),
+    #[error("the session is over")]
+    Stopped,
+}
+
+impl Backend {
+    pub(crate) fn new(params: BackendParams) -> Arc<Self> {
+        Arc::new(Self {
+            params,
+            current: Mutex::new(Current::None),
+            attempts: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// The child if it runs.
+    pub(crate) fn running(&self) -> Option<Arc<Child>> {
+        match &*self.current() {
+            Current::Running(greeted) if greeted.child.is_alive() => Some(Arc::clone(&greeted.child)),
+            _ => None,
+        }
+    }
+
+    /// The child, started if need be.
+    pub(crate) async fn child(self: &Arc<Self>) -> Result<Arc<Child>, StartError> {
+        match self.running() {
+            Some(child) => Ok(child),
+            None => Ok(self.greeted().await?.child),
+        }
+    }
+
+    /// The child and what it said to `initialize`.
+    pub(crate) async fn greeted(self: &Arc<Self>) -> Result<Greeted, StartError> {
+        if let Some(greeted) = self.current().alive()? {
+            return Ok(greeted);
+        }
+        // The start is a task of its own: a client that goes away must not leave a half-greeted child.
+        tokio::spawn(Arc::clone(self).start()).await.unwrap_or(Err(StartError::Stopped))
+    }
+
+    /// Stops the child for good and returns when it is gone.
+    pub(crate) async fn stop(&self, failure: CallFailure) {
+        let last = std::mem::replace(&mut *self.current(), Current::Stopped);
+        if let Current::Running(greeted) = last {
+            greeted.child.stop(failure).await;
+        }
+    }
+
+    /// Boxed, since a start may be followed by a restart, which is a start.
+    fn start(self: Arc<Self>) -> BoxFuture<'static, Result<Greeted, StartError>> {
+        Box::pin(self.start_in_turn())
+    }
+
+    async fn start_in_turn(self: Arc<Self>) -> Result<Greeted, StartError> {
+        let mut attempts = self.attempts.lock().await;
+        if let Some(greeted) = self.current().alive()? {
+            return Ok(greeted);
+        }
+        let delay = attempts.delay(Instant::now());
+        if delay > PATIENT_DELAY {
+            return Err(StartError::Waiting(delay));
+        }
+        tokio::time::sleep(delay).await;
+        attempts.begin(Instant::now());
+        let greeted = self.start_once().await.inspect_err(|error| {
+            tracing::warn!(%error, spawn = ?self.params.spawn, "no child");
+        })?;
+        let mut current = self.current();
+        if matches!(*current, Current::Stopped) {
+            // Dropping the only handle stops it.
+            return Err(StartError::Stopped);
+        }
+        *current = Current::Running(greeted.clone());
+        drop(current);
+        if self.params.restart == Restart::Eager {
+            let ended = greeted.child.watch_end();
+            tokio::spawn(restart_after(ended, Arc::downgrade(&self)));
+        }
+        Ok(greeted)
+    }
+
+    async fn start_once(&self) -> Result<Greeted, StartError> {
+        let BackendParams { factory, spawn, limits, start_timeout, initialize, audience, .. } = &self.params;
+        let command = factory.command(spawn);
+        let child = Child::start(&command, *limits, Arc::clone(audience))
+            .map_err(|error| StartError::Spawn(format!("{}: {error}", command.program.display())))?;
+        let greeting = greet(&child, initialize, *start_timeout).await?;
+        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        child.send(initialized).map_err(|_| StartError::Died)?;
+        audience.greeted(&child);
+        tracing::debug!(pid = child.process_id(), ?spawn, "child ready");
+        Ok(Greeted { child, greeting })
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Current {
+    fn alive(&self) -> Result<Option<Greeted>, StartError> {
+        match self {
+            Self::Stopped => Err(StartError::Stopped),
+            Self::Running(greeted) if greeted.child.is_alive() => Ok(Some(greeted.clone())),
+            Self::Running(_) | Self::None => Ok(None),
+        }
+    }
+}
+
+impl Attempts {
+    /// How long the next start has to wait.
+    fn delay(&self, now: Instant) -> Duration {
+        let Some(last_start) = self.last_start else { return Duration::ZERO };
+        let lived = now.saturating_duration_since(last_start);
+        if lived >= HEALTHY_LIFE.max(MAX_DELAY) || self.in_a_row < 2 {
+            return Duration::ZERO;
+        }
+        let doubled = FIRST_DELAY.saturating_mul(1 << (self.in_a_row - 2).min(16)).min(MAX_DELAY);
+        doubled.saturating_sub(lived)
+    }
+
+    fn begin(&mut self, now: Instant) {
+        let healthy = self.last_start.is_none_or(|last| now.saturating_duration_since(last) >= HEALTHY_LIFE);
+        self.in_a_row = if healthy { 1 } else { self.in_a_row + 1 };
+        self.last_start = Some(now);
+    }
+}
+
+/// Sends `initialize` and gives back its result.
+pub(crate) async fn greet(child: &Child, initialize: &str, patience: Duration) -> Result<Arc<str>, StartError> {
+    let envelope =
+        Envelope::parse(initialize.as_bytes()).map_err(|error| StartError::Spawn(error.to_string()))?;
+    let answer = tokio::time::timeout(patience, child.ask(&envelope, 0, patience))
+        .await
+        .map_err(|_| StartError::Silent)?;
+    match answer.verdict {
+        Verdict::Result => result_of(&answer).ok_or(StartError::Refused(answer)),
+        Verdict::RpcError(_) => Err(StartError::Refused(answer)),
+        Verdict::Failed(CallFailure::TimedOut) => Err(StartError::Silent),
+        Verdict::Failed(_) | Verdict::Refused(_) => Err(StartError::Died),
+    }
+}
+
+fn result_of(answer: &Answer) -> Option<Arc<str>> {
+    let envelope = Envelope::parse(&answer.body).ok()?;
+    envelope.raw_params().map(RawValue::get).map(Arc::from)
+}
+
+/// The `initialize` of the bridge itself, for a child that serves clients of every kind. It offers no
+/// client capability, because a question of a shared child could not be put to any one client.
+pub(crate) fn own_initialize() -> Box<str> {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{HANDSHAKE_VERSION}","capabilities":{{}},"clientInfo":{{"name":"ahma_http_bridge","version":"{}"}}}}}}"#,
+        env!("CARGO_PKG_VERSION")
+    )
+    .into()
+}
+
+async fn restart_after(ended: impl Future<Output = Ending>, backend: Weak<Backend>) {
+    if ended.await.asked_for {
+        return;
+    }
+    while let Some(backend) = backend.upgrade() {
+        match backend.greeted().await {
+            Ok(_) | Err(StartError::Stopped) => return,
+            Err(StartError::Waiting(delay)) => tokio::time::sleep(delay).await,
+            Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "backend_tests.rs"]
+mod backend_tests;

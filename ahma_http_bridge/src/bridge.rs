@@ -1,0 +1,209 @@
+//! What all requests share: the settings, the sessions, and the children that belong to no session.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use dashmap::DashMap;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::auth::Principal;
+use crate::backend::{Backend, BackendParams, Restart, StartError, own_initialize};
+use crate::child::{CallFailure, Child, ChildFactory, ChildLimits, Spawn};
+use crate::echo::Echo;
+use crate::session::{
+    EndReason, Greeter, Hub, Isolated, Nursery, OpenError, RootsRule, Service, Session, SessionParams, Sessions,
+    Transport,
+};
+use crate::settings::{BridgeSettings, Isolation};
+
+#[derive(Debug)]
+pub(crate) struct Bridge {
+    pub(crate) settings: BridgeSettings,
+    pub(crate) sessions: Sessions,
+    pub(crate) greeter: Greeter,
+    nursery: Nursery,
+    /// The child of everybody, without isolation.
+    shared: Option<Shared>,
+    /// With isolation: the children of clients that have no session, by the client's name.
+    sessionless: DashMap<Arc<str>, Sessionless>,
+    /// Work that outlives the request it came with.
+    pub(crate) tasks: TaskTracker,
+    pub(crate) shutdown: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Shared {
+    hub: Arc<Hub>,
+    backend: Arc<Backend>,
+}
+
+#[derive(Debug)]
+struct Sessionless {
+    backend: Arc<Backend>,
+    last_use: Mutex<Instant>,
+}
+
+impl Bridge {
+    pub(crate) fn new(
+        settings: BridgeSettings,
+        factory: Arc<dyn ChildFactory>,
+        shutdown: CancellationToken,
+    ) -> Arc<Self> {
+        let limits = ChildLimits {
+            grace: settings.times.stop_grace,
+            echo: settings.debug_echo.then(Echo::to_stderr),
+        };
+        let nursery = Nursery { factory: Arc::clone(&factory), limits, start_timeout: settings.times.start };
+        let shared = (settings.isolation == Isolation::Shared).then(|| {
+            let hub = Arc::new(Hub::default());
+            let backend = own_backend(&nursery, Spawn::Shared, Restart::Eager, &hub);
+            Shared { hub, backend }
+        });
+        Arc::new(Self {
+            sessions: Sessions::new(settings.limits.sessions),
+            greeter: Greeter::new(factory, limits, settings.times.start),
+            nursery,
+            shared,
+            sessionless: DashMap::new(),
+            tasks: TaskTracker::new(),
+            shutdown,
+            settings,
+        })
+    }
+
+    /// Opens a session that is not initialised yet.
+    pub(crate) fn open_session(
+        &self,
+        principal: &Arc<Principal>,
+        transport: Transport,
+    ) -> Result<Arc<Session>, OpenError> {
+        let service = match &self.shared {
+            Some(Shared { hub, backend }) => Service::Shared {
+                backend: Arc::clone(backend),
+                hub: Arc::clone(hub),
+                ended: OnceLock::new(),
+            },
+            None => Service::Isolated(Box::new(Isolated::new(self.nursery.clone(), self.roots_rule(principal)))),
+        };
+        let max_calls = self.settings.limits.calls_per_session;
+        let params = SessionParams { principal: Arc::clone(principal), transport, service, max_calls };
+        let session = self.sessions.open(params)?;
+        tracing::info!(session = session.id(), principal = &**principal.name(), "session opened");
+        Ok(session)
+    }
+
+    /// Ends a session; when this returns its child is gone. It goes on even if the caller does not.
+    pub(crate) async fn end_session(&self, session: Arc<Session>, reason: EndReason) {
+        self.sessions.remove(session.id());
+        let ended = self.tasks.spawn(async move {
+            session.end(reason.clone()).await;
+            tracing::info!(session = session.id(), %reason, "session ended");
+        });
+        // An error is a panic in the task, which has been reported.
+        let _ = ended.await;
+    }
+
+    /// The child for a request without a session.
+    pub(crate) async fn sessionless_child(&self, principal: &Principal) -> Result<Arc<Child>, StartError> {
+        if let Some(Shared { backend, .. }) = &self.shared {
+            return backend.child().await;
+        }
+        let backend = {
+            let entry = self.sessionless.entry(Arc::clone(principal.name())).or_insert_with(|| {
+                let scope = self.roots_rule(principal).default_scope;
+                let hub = Arc::new(Hub::default());
+                let backend = own_backend(&self.nursery, Spawn::Scoped(scope), Restart::OnDemand, &hub);
+                Sessionless { backend, last_use: Mutex::new(Instant::now()) }
+            });
+            *entry.last_use.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            Arc::clone(&entry.backend)
+        };
+        backend.child().await
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Starts the shared child, so that the first client does not wait for it.
+    pub(crate) fn warm_up(&self) {
+        if let Some(Shared { backend, .. }) = &self.shared {
+            let backend = Arc::clone(backend);
+            self.tasks.spawn(async move { drop(backend.child().await) });
+        }
+    }
+
+    /// Ends calls that are silent for too long and sessions that nobody uses, until the bridge stops.
+    pub(crate) async fn sweep(self: Arc<Self>) {
+        let times = self.settings.times;
+        let tick = (times.request.min(times.session_idle) / 4).clamp(Duration::from_millis(20), Duration::from_secs(1));
+        let mut ticks = tokio::time::interval(tick);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while self.shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
+            let now = Instant::now();
+            self.children().iter().for_each(|child| child.cancel_silent(now));
+            for session in self.sessions.take_idle(times.session_idle) {
+                let bridge = Arc::clone(&self);
+                self.tasks.spawn(async move { bridge.end_session(session, EndReason::Idle).await });
+            }
+            self.end_idle_sessionless(times.session_idle);
+        }
+    }
+
+    /// Ends everything; when this returns no child is left.
+    pub(crate) async fn end(&self) {
+        Sessions::end_all(self.sessions.take_all(), EndReason::Shutdown).await;
+        let sessionless: Vec<Arc<Backend>> =
+            self.sessionless.iter().map(|entry| Arc::clone(&entry.backend)).collect();
+        let shared = self.shared.iter().map(|shared| &shared.backend);
+        let stops = sessionless.iter().chain(shared).map(|backend| backend.stop(CallFailure::SessionEnded));
+        futures::future::join_all(stops).await;
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    pub(crate) fn children(&self) -> Vec<Arc<Child>> {
+        let own = self.shared.iter().map(|shared| Arc::clone(&shared.backend));
+        let backends: Vec<Arc<Backend>> =
+            own.chain(self.sessionless.iter().map(|entry| Arc::clone(&entry.backend))).collect();
+        let mut children: Vec<Arc<Child>> = backends.iter().filter_map(|backend| backend.running()).collect();
+        if !self.is_shared() {
+            children.extend(self.sessions.all().iter().filter_map(|session| session.running()));
+        }
+        children
+    }
+
+    fn end_idle_sessionless(&self, idle: Duration) {
+        let is_idle = |entry: &Sessionless| {
+            let busy = entry.backend.running().is_some_and(|child| child.open_calls() > 0);
+            !busy && entry.last_use.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= idle
+        };
+        let idle: Vec<Arc<str>> =
+            self.sessionless.iter().filter(|entry| is_idle(entry)).map(|entry| Arc::clone(entry.key())).collect();
+        for name in idle {
+            if let Some((_, Sessionless { backend, .. })) = self.sessionless.remove(&name) {
+                self.tasks.spawn(async move { backend.stop(CallFailure::SessionEnded).await });
+            }
+        }
+    }
+
+    fn roots_rule(&self, principal: &Principal) -> RootsRule {
+        match principal.scope() {
+            Some(scope) => RootsRule { default_scope: scope.to_owned(), within: Some(scope.to_owned()) },
+            None => RootsRule { default_scope: self.settings.default_scope.clone(), within: None },
+        }
+    }
+}
+
+fn own_backend(nursery: &Nursery, spawn: Spawn, restart: Restart, hub: &Arc<Hub>) -> Arc<Backend> {
+    Backend::new(BackendParams {
+        factory: Arc::clone(&nursery.factory),
+        spawn,
+        restart,
+        limits: nursery.limits,
+        start_timeout: nursery.start_timeout,
+        initialize: own_initialize(),
+        audience: Arc::clone(hub) as Arc<dyn crate::child::Audience>,
+    })
+}

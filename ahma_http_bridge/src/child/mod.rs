@@ -1,0 +1,16 @@
+//! One stdio MCP server as a child process: how it is started, spoken to, listened to and stopped.
+//!
+//! Nothing here knows HTTP or sessions. What the child says on its own account goes to an [`Audience`].
+//! Start reading at [`Child`].
+
+mod command;
+mod handle;
+mod inbox;
+mod outbox;
+mod pending;
+mod process;
+
+pub use command::{ChildCommand, ChildFactory, FixedCommand, Spawn};
+
+pub(crate) use handle::{Audience, Child, ChildLimits, Ending, Heard};
+pub(crate) use pending::{Answer, CallFailure, CallParams, OwnerId, Reply, Verdict};

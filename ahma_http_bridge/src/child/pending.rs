@@ -1,0 +1,292 @@
+//! The requests a child has not answered yet, and what to do when the answer comes, or never does.
+//!
+//! Every request gets a number of ours on the pipe, which is also its progress token and subscription id
+//! there, so that clients who share a child cannot meet. The client's own ids are put back on the way out.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use crate::envelope::{Edit, Envelope, Params, error_message, splice};
+use crate::stream::EventStream;
+
+/// Whose request it is: a session's serial number, or 0 for a client without a session.
+pub(crate) type OwnerId = u64;
+
+/// What the client called its request, and where the answer goes.
+#[derive(Debug)]
+pub(crate) struct CallParams {
+    pub(crate) reply: Reply,
+    pub(crate) owner: OwnerId,
+    /// The longest silence before the call is given up; `None` for a subscription, which may be silent.
+    pub(crate) patience: Option<Duration>,
+    /// The client's place among the calls it may have open, given back when this one is over.
+    #[expect(dead_code, reason = "held for its drop")]
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// The answer and nothing else.
+    Once(oneshot::Sender<Answer>),
+    /// Notifications of the request, then its answer.
+    Events(Arc<EventStream>),
+}
+
+/// The end of a call: a JSON-RPC message in any case.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) body: Bytes,
+    pub(crate) verdict: Verdict,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Result,
+    /// The child answered with this JSON-RPC error code.
+    RpcError(i64),
+    /// The child did not answer.
+    Failed(CallFailure),
+    /// The child was never asked, for a reason that has this HTTP status.
+    Refused(u16),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CallFailure {
+    #[error("the server process ended before it answered")]
+    ChildDied,
+    #[error("the server process did not answer in time")]
+    TimedOut,
+    #[error("the request was cancelled")]
+    Cancelled,
+    #[error("the session ended before the answer")]
+    SessionEnded,
+    #[error("the server process does not read its input")]
+    ChildStuck,
+}
+
+#[derive(Debug)]
+struct Call {
+    params: CallParams,
+    id: Box<str>,
+    token: Option<Box<str>>,
+    last_sign: Instant,
+}
+
+/// A call that was answered, remembered because an operation may report progress after its call returned.
+#[derive(Debug)]
+struct Answered {
+    number: u64,
+    owner: OwnerId,
+    token: Box<str>,
+}
+
+/// Enough for the operations a child keeps in its history.
+const MAX_ANSWERED: usize = 1024;
+
+#[derive(Debug)]
+pub(crate) struct Pending {
+    /// `None` once the child is over: nothing may be registered that nobody would ever answer.
+    calls: Option<HashMap<u64, Call>>,
+    answered: VecDeque<Answered>,
+}
+
+/// Where a notification with one of our numbers in it belongs.
+#[derive(Debug)]
+pub(crate) enum Route {
+    /// It was put into the stream of its open request.
+    Delivered,
+    /// It is for this client, but not for an open stream.
+    Owner(OwnerId, Bytes),
+    /// The number is not one of ours.
+    Unknown,
+}
+
+impl Pending {
+    pub(crate) fn new() -> Self {
+        Self { calls: Some(HashMap::new()), answered: VecDeque::new() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.calls.as_ref().map_or(0, HashMap::len)
+    }
+
+    /// Registers a call. Gives it back as failed when the child is over.
+    pub(crate) fn insert(
+        &mut self,
+        number: u64,
+        id: &RawValue,
+        token: Option<&RawValue>,
+        params: CallParams,
+    ) -> Result<(), CallFailure> {
+        let call = Call {
+            params,
+            id: id.get().into(),
+            token: token.map(|token| token.get().into()),
+            last_sign: Instant::now(),
+        };
+        match &mut self.calls {
+            Some(calls) => {
+                calls.insert(number, call);
+                Ok(())
+            }
+            None => {
+                call.fail(CallFailure::ChildDied);
+                Err(CallFailure::ChildDied)
+            }
+        }
+    }
+
+    /// Delivers the child's answer. `false` if nobody asked, or nobody asks any more.
+    pub(crate) fn answer(
+        &mut self,
+        number: u64,
+        envelope: &Envelope<'_>,
+        id: &RawValue,
+        error_code: Option<i64>,
+    ) -> bool {
+        let Some(call) = self.calls.as_mut().and_then(|calls| calls.remove(&number)) else { return false };
+        let mut edits = vec![Edit { span: envelope.span(id), text: call.id.to_string() }];
+        if call.params.patience.is_none() {
+            edits.extend(subscription_edit(envelope, &call.id));
+        }
+        let verdict = error_code.map_or(Verdict::Result, Verdict::RpcError);
+        let answer = Answer { body: splice(envelope.text(), edits).freeze(), verdict };
+        if let Some(token) = &call.token {
+            if self.answered.len() == MAX_ANSWERED {
+                self.answered.pop_front();
+            }
+            self.answered.push_back(Answered { number, owner: call.params.owner, token: token.clone() });
+        }
+        call.params.reply.finish(answer);
+        true
+    }
+
+    /// Delivers a progress notification whose token is `token`.
+    pub(crate) fn progress(&mut self, envelope: &Envelope<'_>, token: &RawValue) -> Route {
+        let Ok(number) = token.get().parse::<u64>() else { return Route::Unknown };
+        let edited = |client_token: &str| {
+            splice(envelope.text(), vec![Edit { span: envelope.span(token), text: client_token.to_owned() }]).freeze()
+        };
+        if let Some(call) = self.calls.as_mut().and_then(|calls| calls.get_mut(&number)) {
+            let Some(client_token) = &call.token else { return Route::Unknown };
+            call.last_sign = Instant::now();
+            let body = edited(client_token);
+            return match &call.params.reply {
+                Reply::Events(stream) => {
+                    stream.push(body);
+                    Route::Delivered
+                }
+                Reply::Once(_) => Route::Owner(call.params.owner, body),
+            };
+        }
+        match self.answered.iter().rev().find(|answered| answered.number == number) {
+            Some(answered) => Route::Owner(answered.owner, edited(&answered.token)),
+            None => Route::Unknown,
+        }
+    }
+
+    /// Delivers a notification of a `subscriptions/listen` stream.
+    pub(crate) fn subscription(&mut self, envelope: &Envelope<'_>, subscription: &RawValue) -> Route {
+        let number = subscription.get().trim_matches('"').parse::<u64>();
+        let call = number.ok().and_then(|number| self.calls.as_mut()?.get_mut(&number));
+        match call {
+            Some(Call { params: CallParams { reply: Reply::Events(stream), .. }, id, .. }) => {
+                let edit = Edit { span: envelope.span(subscription), text: id.to_string() };
+                stream.push(splice(envelope.text(), vec![edit]).freeze());
+                Route::Delivered
+            }
+            _ => Route::Unknown,
+        }
+    }
+
+    /// The number of an open request, by the name its client gave it.
+    pub(crate) fn number_of(&self, owner: OwnerId, id: &str) -> Option<u64> {
+        let found = |(number, call): (&u64, &Call)| {
+            (call.params.owner == owner && &*call.id == id).then_some(*number)
+        };
+        self.calls.as_ref()?.iter().find_map(found)
+    }
+
+    /// Gives a call up. `false` if it is no longer open.
+    pub(crate) fn give_up(&mut self, number: u64, failure: CallFailure) -> bool {
+        match self.calls.as_mut().and_then(|calls| calls.remove(&number)) {
+            Some(call) => {
+                call.fail(failure);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Gives up every call that `choose` picks, and says which they were.
+    fn give_up_where(&mut self, failure: CallFailure, choose: impl Fn(&Call) -> bool) -> Vec<u64> {
+        let Some(calls) = &mut self.calls else { return Vec::new() };
+        let chosen: Vec<u64> =
+            calls.iter().filter(|(_, call)| choose(call)).map(|(number, _)| *number).collect();
+        for number in &chosen {
+            if let Some(call) = calls.remove(number) {
+                call.fail(failure);
+            }
+        }
+        chosen
+    }
+
+    pub(crate) fn give_up_owner(&mut self, owner: OwnerId) -> Vec<u64> {
+        self.give_up_where(CallFailure::SessionEnded, |call| call.params.owner == owner)
+    }
+
+    pub(crate) fn give_up_silent(&mut self, now: Instant) -> Vec<u64> {
+        self.give_up_where(CallFailure::TimedOut, |call| {
+            call.params.patience.is_some_and(|patience| now.saturating_duration_since(call.last_sign) >= patience)
+        })
+    }
+
+    /// The child is over: every waiter is told, and nobody may wait any more.
+    pub(crate) fn close(&mut self, failure: CallFailure) {
+        for call in self.calls.take().into_iter().flatten().map(|(_, call)| call) {
+            call.fail(failure);
+        }
+    }
+}
+
+impl Call {
+    fn fail(self, failure: CallFailure) {
+        let body = error_message(Some(&self.id), failure.rpc_code(), &failure.to_string());
+        self.params.reply.finish(Answer { body, verdict: Verdict::Failed(failure) });
+    }
+}
+
+impl CallFailure {
+    /// Codes from the range JSON-RPC leaves to implementations.
+    pub(crate) fn rpc_code(self) -> i64 {
+        match self {
+            Self::ChildDied => -32000,
+            Self::TimedOut => -32001,
+            Self::SessionEnded => -32003,
+            Self::ChildStuck => -32004,
+            Self::Cancelled => -32800,
+        }
+    }
+}
+
+impl Reply {
+    fn finish(self, answer: Answer) {
+        match self {
+            // The client may be gone; there is nobody else to tell.
+            Self::Once(tx) => drop(tx.send(answer)),
+            Self::Events(stream) => stream.finish(answer),
+        }
+    }
+}
+
+/// The result of `subscriptions/listen` names the subscription again.
+fn subscription_edit(envelope: &Envelope<'_>, id: &str) -> Option<Edit> {
+    let result: Params<'_> = envelope.params().ok()?;
+    let subscription = result.meta().ok()?.subscription_id?;
+    Some(Edit { span: envelope.span(subscription), text: id.to_owned() })
+}

@@ -1,0 +1,252 @@
+//! The JSON-RPC envelope: what kind of message this is, whose it is, and where in the text its ids stand.
+//!
+//! Everything borrows from the text, and a message is changed by cutting at known offsets, so a body is
+//! never re-serialised: number formats, key order and unknown fields reach the other side as they were sent.
+//! This module never looks into results or tool arguments.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::Deserialize;
+use serde::de::Deserializer;
+use serde_json::value::RawValue;
+
+/// One JSON-RPC message, read but not taken apart.
+#[derive(Debug)]
+pub(crate) struct Envelope<'a> {
+    text: &'a str,
+    pub(crate) kind: Kind<'a>,
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind<'a> {
+    Request { id: &'a RawValue, method: Cow<'a, str> },
+    Notification { method: Cow<'a, str> },
+    Response { id: &'a RawValue, error_code: Option<i64> },
+}
+
+/// The fields of `params` that a bridge may look at.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Params<'a> {
+    #[serde(borrow, default, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) uri: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "taskId")]
+    pub(crate) task_id: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "requestId")]
+    pub(crate) request_id: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "progressToken")]
+    pub(crate) progress_token: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "protocolVersion")]
+    pub(crate) protocol_version: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) capabilities: Option<&'a RawValue>,
+}
+
+/// The fields of `params._meta` that a bridge may look at.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Meta<'a> {
+    #[serde(borrow, default, rename = "progressToken")]
+    pub(crate) progress_token: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
+    pub(crate) protocol_version: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/clientCapabilities")]
+    pub(crate) client_capabilities: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/subscriptionId")]
+    pub(crate) subscription_id: Option<&'a RawValue>,
+}
+
+/// Why a text is not one JSON-RPC message. The display text is meant for the peer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EnvelopeError {
+    #[error("the body is not valid JSON: {0}")]
+    NotJson(String),
+    #[error("the body is not a JSON-RPC 2.0 message: {0}")]
+    NotJsonRpc(String),
+}
+
+impl EnvelopeError {
+    pub(crate) fn code(&self) -> i64 {
+        match self {
+            Self::NotJson(_) => -32700,
+            Self::NotJsonRpc(_) => -32600,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// Keeps an explicit `null` apart from a missing field, which `Option` alone does not.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Whether the text is an array, the form of a JSON-RPC batch.
+pub(crate) fn is_batch(body: &[u8]) -> bool {
+    body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+}
+
+/// The members of a batch, each to be read as an envelope of its own.
+pub(crate) fn batch_members(body: &[u8]) -> Result<Vec<&RawValue>, EnvelopeError> {
+    let members: Vec<&RawValue> =
+        serde_json::from_slice(body).map_err(|error| EnvelopeError::NotJson(error.to_string()))?;
+    if members.is_empty() {
+        return Err(EnvelopeError::NotJsonRpc("the batch is empty".to_owned()));
+    }
+    Ok(members)
+}
+
+impl<'a> Envelope<'a> {
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, EnvelopeError> {
+        let text = std::str::from_utf8(body).map_err(|error| EnvelopeError::NotJson(error.to_string()))?;
+        if !text.trim_ascii_start().starts_with('{') {
+            // Serde would read an array into a struct field by field.
+            serde_json::from_str::<&RawValue>(text).map_err(|error| EnvelopeError::NotJson(error.to_string()))?;
+            return Err(EnvelopeError::NotJsonRpc("it is not an object".to_owned()));
+        }
+        let wire: Wire<'a> = serde_json::from_str(text).map_err(|error| match error.classify() {
+            serde_json::error::Category::Data => EnvelopeError::NotJsonRpc(error.to_string()),
+            _ => EnvelopeError::NotJson(error.to_string()),
+        })?;
+        if wire.jsonrpc.as_deref() != Some("2.0") {
+            return Err(EnvelopeError::NotJsonRpc(r#""jsonrpc" must be "2.0""#.to_owned()));
+        }
+        let kind = match (wire.id, wire.method) {
+            (Some(id), Some(method)) => Kind::Request { id: usable_id(id)?, method },
+            (None, Some(method)) => Kind::Notification { method },
+            (Some(id), None) if wire.result.is_some() || wire.error.is_some() => {
+                Kind::Response { id, error_code: wire.error.map(error_code) }
+            }
+            _ => return Err(EnvelopeError::NotJsonRpc("it has neither a method nor a result".to_owned())),
+        };
+        Ok(Self { text, kind, params: wire.params })
+    }
+
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    pub(crate) fn raw_params(&self) -> Option<&'a RawValue> {
+        self.params
+    }
+
+    /// Reads the known fields of `params`. A key given twice is an error, since two readers could then disagree.
+    pub(crate) fn params(&self) -> Result<Params<'a>, EnvelopeError> {
+        object_fields(self.params)
+    }
+
+    /// The request or notification method, if it is one.
+    pub(crate) fn method(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Request { method, .. } | Kind::Notification { method } => Some(method),
+            Kind::Response { .. } => None,
+        }
+    }
+
+    /// Where a borrowed value stands in this envelope's text.
+    pub(crate) fn span(&self, value: &RawValue) -> Range<usize> {
+        let start = value.get().as_ptr() as usize - self.text.as_ptr() as usize;
+        start..start + value.get().len()
+    }
+}
+
+impl<'a> Params<'a> {
+    pub(crate) fn meta(&self) -> Result<Meta<'a>, EnvelopeError> {
+        object_fields(self.meta)
+    }
+}
+
+fn object_fields<'a, T: Default + Deserialize<'a>>(value: Option<&'a RawValue>) -> Result<T, EnvelopeError> {
+    match value {
+        Some(value) if value.get().starts_with('{') => {
+            serde_json::from_str(value.get()).map_err(|error| EnvelopeError::NotJsonRpc(error.to_string()))
+        }
+        _ => Ok(T::default()),
+    }
+}
+
+/// MCP allows strings and numbers; `null` would make the answer unattributable.
+fn usable_id(id: &RawValue) -> Result<&RawValue, EnvelopeError> {
+    match id.get().as_bytes().first() {
+        Some(b'"' | b'-' | b'0'..=b'9') => Ok(id),
+        _ => Err(EnvelopeError::NotJsonRpc(r#""id" must be a string or a number"#.to_owned())),
+    }
+}
+
+fn error_code(error: &RawValue) -> i64 {
+    #[derive(Deserialize)]
+    struct Error {
+        code: i64,
+    }
+    serde_json::from_str::<Error>(error.get()).map_or(-32603, |error| error.code)
+}
+
+/// The text of a JSON string, or `None` when the value is something else.
+pub(crate) fn string_of(value: &RawValue) -> Option<Cow<'_, str>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// One place of a text and what shall stand there instead.
+#[derive(Debug)]
+pub(crate) struct Edit {
+    pub(crate) span: Range<usize>,
+    pub(crate) text: String,
+}
+
+/// The text with every edit made, on one line: line breaks inside JSON are white space, but would end a
+/// frame on the pipe or in an event stream.
+pub(crate) fn splice(text: &str, mut edits: Vec<Edit>) -> BytesMut {
+    edits.sort_by_key(|edit| edit.span.start);
+    let grown: usize = edits.iter().map(|edit| edit.text.len()).sum();
+    let mut out = BytesMut::with_capacity(text.len() + grown + 1);
+    let mut done = 0;
+    for edit in edits {
+        out.put_slice(text[done..edit.span.start].as_bytes());
+        out.put_slice(edit.text.as_bytes());
+        done = edit.span.end;
+    }
+    out.put_slice(text[done..].as_bytes());
+    let mut from = 0;
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', &out[from..]) {
+        out[from + at] = b' ';
+        from += at + 1;
+    }
+    out
+}
+
+/// A JSON-RPC error answer made by the bridge itself.
+pub(crate) fn error_message(id: Option<&str>, code: i64, message: &str) -> Bytes {
+    let text = serde_json::Value::from(message);
+    Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":{code},"message":{text}}}}}"#,
+        id.unwrap_or("null")
+    ))
+}
+
+/// A JSON-RPC answer made by the bridge itself. `id` and `result` are JSON texts.
+pub(crate) fn result_message(id: &str, result: &str) -> Bytes {
+    Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
+}
+
+#[cfg(test)]
+#[path = "envelope_tests.rs"]
+mod envelope_tests;

@@ -1,0 +1,8 @@
+//! The HTTP side of the protocol that is no route: versions, negotiation, refusals, guards, event streams.
+
+pub(crate) mod guard;
+pub(crate) mod negotiate;
+pub(crate) mod refusal;
+pub(crate) mod sse;
+pub(crate) mod standard_headers;
+pub(crate) mod version;

@@ -1,0 +1,36 @@
+//! DELETE: the client ends its session. The answer comes when its child and all commands are gone.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, response::IntoResponse, response::Response};
+use http::{HeaderMap, StatusCode};
+
+use super::legacy::session_of;
+use crate::auth::Principal;
+use crate::bridge::Bridge;
+use crate::http::negotiate::single;
+use crate::http::refusal::Refusal;
+use crate::http::standard_headers::PROTOCOL_VERSION;
+use crate::http::version;
+use crate::session::EndReason;
+
+pub(crate) async fn delete(
+    State(bridge): State<Arc<Bridge>>,
+    Extension(principal): Extension<Arc<Principal>>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    refuse_modern(&headers)?;
+    let session = session_of(&bridge, &principal, &headers)?
+        .ok_or_else(|| Refusal::bad_request("name the session to end in the Mcp-Session-Id header"))?;
+    bridge.end_session(session, EndReason::Deleted).await;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The modern era knows neither sessions nor a stream outside of a request.
+pub(crate) fn refuse_modern(headers: &HeaderMap) -> Result<(), Refusal> {
+    match single(headers, PROTOCOL_VERSION)? {
+        Some(version) if version::is_modern(version) => Err(Refusal::method_not_allowed("POST")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,43 @@
+//! GET: the session's standing stream, or a broken stream taken up again.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+
+use super::delete::refuse_modern;
+use super::legacy::{SESSION_ID, refuse_ended, session_of};
+use crate::auth::Principal;
+use crate::bridge::Bridge;
+use crate::http::negotiate::{Wanted, single, wanted};
+use crate::http::refusal::Refusal;
+use crate::http::sse::{self, Opening, StreamGuard};
+use crate::http::version;
+use crate::session::Activity;
+
+pub(crate) async fn get(
+    State(bridge): State<Arc<Bridge>>,
+    Extension(principal): Extension<Arc<Principal>>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    refuse_modern(&headers)?;
+    if wanted(&headers)? != Wanted::EventStream {
+        return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, -32000, "GET needs Accept: text/event-stream"));
+    }
+    let session = session_of(&bridge, &principal, &headers)?
+        .ok_or_else(|| Refusal::bad_request(format!("name the session in the {SESSION_ID} header")))?;
+    refuse_ended(&session)?;
+    let last_event_id = single(&headers, "last-event-id")?;
+    let reader = session
+        .outward
+        .resume(last_event_id)
+        .ok_or_else(|| Refusal::not_found("the stream of this Last-Event-ID is not kept any more"))?;
+    let primes = session.version().is_some_and(|version| version >= version::FIRST_WITH_PRIMING);
+    let opening = if primes && last_event_id.is_none() { Opening::Priming } else { Opening::Nothing };
+    Ok(sse::response(reader, opening, bridge.settings.times.keep_alive, session.use_it()))
+}
+
+/// An open stream is a use of the session.
+impl StreamGuard for Activity {}

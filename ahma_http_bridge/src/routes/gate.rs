@@ -1,0 +1,63 @@
+//! What every request has to pass before a route sees it.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+use crate::auth::Principal;
+use crate::http::guard::WebGuard;
+
+#[derive(Debug)]
+pub(crate) struct Gate {
+    pub(crate) guard: WebGuard,
+}
+
+pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
+    let origin = match gate.guard.check(request.version(), request.uri(), request.headers()) {
+        Ok(origin) => origin,
+        Err(refusal) => return refusal.into_response(),
+    };
+    if let Some(origin) = &origin
+        && request.method() == Method::OPTIONS
+    {
+        return preflight(origin);
+    }
+    request.extensions_mut().insert(Arc::new(Principal::anonymous()));
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(origin) = origin {
+        allow_origin(headers, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("mcp-session-id, www-authenticate"));
+    }
+    response
+}
+
+/// The answer to a browser that asks before it lets a page send a request.
+fn preflight(origin: &HeaderValue) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    allow_origin(headers, origin.clone());
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static(
+            "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, \
+             mcp-session-id, x-api-key",
+        ),
+    );
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    response
+}
+
+fn allow_origin(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(VARY, HeaderValue::from_static("origin"));
+}

@@ -1,0 +1,327 @@
+//! POST in the revisions with sessions, 2025-03-26 to 2025-11-25.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::{IntoResponse, Response};
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::future::join_all;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use tokio::sync::oneshot;
+
+use super::post::Posted;
+use crate::auth::Principal;
+use crate::bridge::Bridge;
+use crate::child::{Answer, CallParams, Child, OwnerId, Reply, Verdict};
+use crate::envelope::{Envelope, Kind, batch_members};
+use crate::http::negotiate::{Wanted, single};
+use crate::http::refusal::{Era, Refusal, json_response, status_of};
+use crate::http::sse::{self, Opening};
+use crate::http::standard_headers::PROTOCOL_VERSION;
+use crate::http::version;
+use crate::session::{EndReason, Session, Transport};
+use crate::stream::{EventStream, Keep, Next};
+
+pub(crate) const SESSION_ID: &str = "mcp-session-id";
+
+/// How long the head of an event stream waits for its first event. An answer that comes by then has the
+/// status it deserves and goes out in one piece.
+const HEAD_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The session the headers name, `None` if they name none.
+pub(crate) fn session_of(
+    bridge: &Bridge,
+    principal: &Principal,
+    headers: &HeaderMap,
+) -> Result<Option<Arc<Session>>, Refusal> {
+    let Some(id) = single(headers, SESSION_ID)? else { return Ok(None) };
+    match bridge.sessions.find(id, principal) {
+        Some(session) if session.transport() == Transport::StreamableHttp => Ok(Some(session)),
+        _ => Err(Refusal::not_found("no such session; send initialize to start one")),
+    }
+}
+
+pub(crate) fn refuse_ended(session: &Session) -> Result<(), Refusal> {
+    match session.end_reason() {
+        Some(reason) => Err(crate::session::SessionError::Ended(reason).into()),
+        None => Ok(()),
+    }
+}
+
+pub(crate) async fn handle(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Response, Refusal> {
+    if envelope.method() == Some("initialize") {
+        return initialize(posted, envelope).await;
+    }
+    let Some(session) = session_of(posted.bridge, posted.principal, posted.headers)? else {
+        return without_session(posted, envelope).await;
+    };
+    refuse_ended(&session)?;
+    let _activity = session.use_it();
+    match &envelope.kind {
+        Kind::Notification { .. } => {
+            session.notified(envelope).await;
+            Ok(StatusCode::ACCEPTED.into_response())
+        }
+        Kind::Response { .. } => {
+            session.answered(envelope).await;
+            Ok(StatusCode::ACCEPTED.into_response())
+        }
+        Kind::Request { .. } => request(posted, &session, envelope).await,
+    }
+}
+
+async fn initialize(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Response, Refusal> {
+    if !matches!(envelope.kind, Kind::Request { .. }) {
+        return Err(Refusal::bad_request("`initialize` is a request and needs an id"));
+    }
+    let bridge = posted.bridge;
+    let session = bridge.open_session(posted.principal, Transport::StreamableHttp)?;
+    // A client that goes away during the handshake never learns the id, so nobody could end the session.
+    let unclaimed = Unclaimed { bridge, session: Some(&session) };
+    let body = session.initialize(envelope, &bridge.greeter).await?;
+    unclaimed.claim();
+    let mut response = match posted.wanted {
+        Wanted::Json => json_response(StatusCode::OK, body),
+        Wanted::EventStream => sse::single_response(&body),
+    };
+    if let Ok(id) = HeaderValue::from_str(session.id()) {
+        response.headers_mut().insert(SESSION_ID, id);
+    }
+    Ok(response)
+}
+
+/// A session whose id no client has yet.
+struct Unclaimed<'a> {
+    bridge: &'a Arc<Bridge>,
+    session: Option<&'a Arc<Session>>,
+}
+
+impl Unclaimed<'_> {
+    fn claim(mut self) {
+        self.session = None;
+    }
+}
+
+impl Drop for Unclaimed<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            let (bridge, session) = (Arc::clone(self.bridge), Arc::clone(session));
+            let tasks = bridge.tasks.clone();
+            tasks.spawn(async move { bridge.end_session(session, EndReason::NotInitialized).await });
+        }
+    }
+}
+
+/// Without isolation a client may do without a session too; it then hears answers and nothing else.
+async fn without_session(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Response, Refusal> {
+    if !posted.bridge.is_shared() {
+        return Err(Refusal::bad_request(format!("send the {SESSION_ID} header that initialize was answered with")));
+    }
+    if !matches!(envelope.kind, Kind::Request { .. }) {
+        return Ok(StatusCode::ACCEPTED.into_response());
+    }
+    let child = posted.bridge.sessionless_child(posted.principal).await?;
+    match posted.wanted {
+        Wanted::Json => {
+            let answer = ask(&child, envelope, SESSIONLESS, &posted, None).await;
+            Ok(json_response(status_of(answer.verdict, Era::Legacy), answer.body))
+        }
+        Wanted::EventStream => {
+            let stream = EventStream::for_answers(0, Keep::UntilRead, 1);
+            let params = CallParams {
+                reply: Reply::Events(Arc::clone(&stream)),
+                owner: SESSIONLESS,
+                patience: Some(posted.bridge.settings.times.request),
+                permit: None,
+            };
+            // A failure to send is in the stream.
+            let _ = child.call(envelope, params);
+            Ok(stream_response(&stream, None, Opening::Nothing, posted.bridge).await)
+        }
+    }
+}
+
+const SESSIONLESS: OwnerId = 0;
+
+async fn request(
+    posted: Posted<'_>,
+    session: &Arc<Session>,
+    envelope: &Envelope<'_>,
+) -> Result<Response, Refusal> {
+    if let Some(body) = session.answer_here(envelope) {
+        return Ok(match posted.wanted {
+            Wanted::Json => json_response(StatusCode::OK, body),
+            Wanted::EventStream => sse::single_response(&body),
+        });
+    }
+    match posted.wanted {
+        Wanted::Json => {
+            let answer = answer_for(&posted, session, envelope).await?;
+            Ok(json_response(status_of(answer.verdict, Era::Legacy), answer.body))
+        }
+        Wanted::EventStream => {
+            let stream = session.outward.open_request(1);
+            start_call(&posted, session, envelope, &stream);
+            Ok(stream_response(&stream, Some(session), opening_for(session), posted.bridge).await)
+        }
+    }
+}
+
+/// The answer to a request as one value.
+async fn answer_for(
+    posted: &Posted<'_>,
+    session: &Arc<Session>,
+    envelope: &Envelope<'_>,
+) -> Result<Answer, Refusal> {
+    let permit = session.permit()?;
+    let child = match session.running() {
+        Some(child) => child,
+        None => session.ready(posted.bridge.settings.times.request).await?,
+    };
+    Ok(ask(&child, envelope, session.serial(), posted, Some(permit)).await)
+}
+
+async fn ask(
+    child: &Child,
+    envelope: &Envelope<'_>,
+    owner: OwnerId,
+    posted: &Posted<'_>,
+    permit: Option<tokio::sync::OwnedSemaphorePermit>,
+) -> Answer {
+    let (tx, answer) = oneshot::channel();
+    let patience = Some(posted.bridge.settings.times.request);
+    // A failure to send reaches the receiver.
+    let _ = child.call(envelope, CallParams { reply: Reply::Once(tx), owner, patience, permit });
+    answer.await.unwrap_or_else(|_| Answer::lost())
+}
+
+/// Passes a request on, now if the child is there, else as soon as it is; the stream hears of it in any case.
+/// It may take the client's help to get there, which it is asked for on that same stream.
+pub(crate) fn start_call(
+    posted: &Posted<'_>,
+    session: &Arc<Session>,
+    envelope: &Envelope<'_>,
+    stream: &Arc<EventStream>,
+) {
+    let Kind::Request { id, .. } = &envelope.kind else { return };
+    let permit = match session.permit() {
+        Ok(permit) => permit,
+        Err(error) => return stream.finish(Refusal::from(error).into_answer(id.get())),
+    };
+    let patience = posted.bridge.settings.times.request;
+    let params = CallParams {
+        reply: Reply::Events(Arc::clone(stream)),
+        owner: session.serial(),
+        patience: Some(patience),
+        permit: Some(permit),
+    };
+    if let Some(child) = session.running() {
+        // A failure to send is in the stream.
+        let _ = child.call(envelope, params);
+        return;
+    }
+    let message = Bytes::copy_from_slice(envelope.text().as_bytes());
+    let (session, stream, id) = (Arc::clone(session), Arc::clone(stream), Box::<str>::from(id.get()));
+    posted.bridge.tasks.spawn(async move {
+        let _activity = session.use_it();
+        match (session.ready(patience).await, Envelope::parse(&message)) {
+            (Ok(child), Ok(envelope)) => drop(child.call(&envelope, params)),
+            (Err(error), _) => stream.finish(Refusal::from(error).into_answer(&id)),
+            (_, Err(error)) => stream.finish(Refusal::from(error).into_answer(&id)),
+        }
+    });
+}
+
+fn opening_for(session: &Session) -> Opening {
+    match session.version() {
+        Some(version) if version >= version::FIRST_WITH_PRIMING => Opening::Priming,
+        _ => Opening::Nothing,
+    }
+}
+
+/// Answers with a stream; with a plain response if everything is there already.
+async fn stream_response(
+    stream: &Arc<EventStream>,
+    session: Option<&Arc<Session>>,
+    opening: Opening,
+    bridge: &Bridge,
+) -> Response {
+    let mut reader = stream.read_after(None);
+    let opening = match tokio::time::timeout(HEAD_PATIENCE, reader.next()).await {
+        Ok(Next::Event(event)) => match event.verdict {
+            Some(verdict) if stream.is_exhausted() => {
+                if let Some(session) = session {
+                    session.outward.forget(stream);
+                }
+                return match status_of(verdict, Era::Legacy) {
+                    StatusCode::OK => sse::single_response(&event.body),
+                    status => json_response(status, event.body),
+                };
+            }
+            _ => Opening::Event(event),
+        },
+        Ok(Next::End) => return sse::empty_response(),
+        Ok(Next::Missed(_)) | Err(_) => opening,
+    };
+    let keep_alive = bridge.settings.times.keep_alive;
+    match session {
+        Some(session) => sse::response(reader, opening, keep_alive, session.use_it()),
+        None => sse::response(reader, opening, keep_alive, ()),
+    }
+}
+
+/// Several messages in one body, which only the 2025-03-26 revision has.
+pub(crate) async fn batch(posted: Posted<'_>) -> Result<Response, Refusal> {
+    let session = session_of(posted.bridge, posted.principal, posted.headers)?;
+    let header = single(posted.headers, PROTOCOL_VERSION)?;
+    let has_batches =
+        |session: &Arc<Session>| session.version().or(header) == Some(version::WITH_BATCHES);
+    let Some(session) = session.filter(has_batches) else {
+        return Err(Refusal::bad_request("only sessions of revision 2025-03-26 may send batches"));
+    };
+    refuse_ended(&session)?;
+    let _activity = session.use_it();
+    let members = batch_members(posted.body)?;
+    let envelopes = members
+        .iter()
+        .map(|member| Envelope::parse(member.get().as_bytes()))
+        .collect::<Result<Vec<_>, _>>()?;
+    if envelopes.iter().any(|envelope| envelope.method() == Some("initialize")) {
+        return Err(Refusal::bad_request("`initialize` must not be in a batch"));
+    }
+    for envelope in &envelopes {
+        match envelope.kind {
+            Kind::Notification { .. } => session.notified(envelope).await,
+            Kind::Response { .. } => session.answered(envelope).await,
+            Kind::Request { .. } => {}
+        }
+    }
+    let requests: Vec<_> =
+        envelopes.iter().filter(|envelope| matches!(envelope.kind, Kind::Request { .. })).collect();
+    if requests.is_empty() {
+        return Ok(StatusCode::ACCEPTED.into_response());
+    }
+    if posted.wanted == Wanted::EventStream {
+        let stream = session.outward.open_request(requests.len());
+        requests.iter().for_each(|envelope| start_call(&posted, &session, envelope, &stream));
+        return Ok(stream_response(&stream, Some(&session), opening_for(&session), posted.bridge).await);
+    }
+    let answers = join_all(requests.iter().map(|envelope| batch_answer(&posted, &session, envelope))).await;
+    let mut body = BytesMut::from(&b"["[..]);
+    for (place, answer) in answers.iter().enumerate() {
+        if place > 0 {
+            body.put_u8(b',');
+        }
+        body.put_slice(&answer.body);
+    }
+    body.put_u8(b']');
+    Ok(json_response(StatusCode::OK, body.freeze()))
+}
+
+async fn batch_answer(posted: &Posted<'_>, session: &Arc<Session>, envelope: &Envelope<'_>) -> Answer {
+    let Kind::Request { id, .. } = &envelope.kind else { return Answer::lost() };
+    if let Some(body) = session.answer_here(envelope) {
+        return Answer { body, verdict: Verdict::Result };
+    }
+    answer_for(posted, session, envelope).await.unwrap_or_else(|refusal| refusal.into_answer(id.get()))
+}

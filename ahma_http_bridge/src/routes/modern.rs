@@ -1,0 +1,101 @@
+//! POST in the revision without sessions, 2026-07-28: each request stands alone, and closing its response
+//! stream cancels it.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use tokio::sync::oneshot;
+
+use super::post::Posted;
+use crate::child::{Answer, CallParams, Child, Reply};
+use crate::envelope::{Envelope, Kind, Meta, Params};
+use crate::http::negotiate::Wanted;
+use crate::http::refusal::{Era, Refusal, json_response, status_of};
+use crate::http::sse::{self, Opening, StreamGuard};
+use crate::http::standard_headers;
+use crate::stream::{EventStream, Keep, Next};
+
+/// A client without a session owns nothing that could be found by name.
+const NOBODY: u64 = 0;
+
+pub(crate) async fn handle(
+    posted: Posted<'_>,
+    envelope: &Envelope<'_>,
+    params: &Params<'_>,
+    meta: &Meta<'_>,
+) -> Result<Response, Refusal> {
+    standard_headers::check(posted.headers, envelope, params, meta)?;
+    let Kind::Request { method, .. } = &envelope.kind else {
+        // There is nothing a lone notification could refer to: cancelling is done by closing the stream.
+        return Ok(StatusCode::ACCEPTED.into_response());
+    };
+    let listens = method == "subscriptions/listen";
+    let child = posted.bridge.sessionless_child(posted.principal).await?;
+    let patience = (!listens).then_some(posted.bridge.settings.times.request);
+    match posted.wanted {
+        Wanted::Json if listens => {
+            Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, -32000, "subscriptions/listen needs Accept: text/event-stream"))
+        }
+        Wanted::Json => {
+            let (tx, answer) = oneshot::channel();
+            let call = CallParams { reply: Reply::Once(tx), owner: NOBODY, patience, permit: None };
+            let mut guard = CancelOnDrop::new(&child, child.call(envelope, call).ok());
+            let answer = answer.await.unwrap_or_else(|_| Answer::lost());
+            guard.completed();
+            Ok(json_response(status_of(answer.verdict, Era::Modern), answer.body))
+        }
+        Wanted::EventStream => {
+            let stream = EventStream::for_answers(0, Keep::UntilRead, 1);
+            let reply = Reply::Events(Arc::clone(&stream));
+            let call = CallParams { reply, owner: NOBODY, patience, permit: None };
+            let guard = CancelOnDrop::new(&child, child.call(envelope, call).ok());
+            Ok(stream_response(&stream, guard, &posted).await)
+        }
+    }
+}
+
+async fn stream_response(stream: &Arc<EventStream>, mut guard: CancelOnDrop, posted: &Posted<'_>) -> Response {
+    let mut reader = stream.read_after(None);
+    let opening = match reader.next().await {
+        Next::Event(event) => match event.verdict {
+            Some(verdict) => {
+                guard.completed();
+                return match status_of(verdict, Era::Modern) {
+                    StatusCode::OK => sse::single_response(&event.body),
+                    status => json_response(status, event.body),
+                };
+            }
+            None => Opening::Event(event),
+        },
+        Next::End => return sse::empty_response(),
+        Next::Missed(_) => Opening::Nothing,
+    };
+    sse::response(reader, opening, posted.bridge.settings.times.keep_alive, guard)
+}
+
+/// Cancels a call whose client went away before the answer.
+struct CancelOnDrop {
+    child: Arc<Child>,
+    number: Option<u64>,
+}
+
+impl CancelOnDrop {
+    fn new(child: &Arc<Child>, number: Option<u64>) -> Self {
+        Self { child: Arc::clone(child), number }
+    }
+}
+
+impl StreamGuard for CancelOnDrop {
+    fn completed(&mut self) {
+        self.number = None;
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.child.cancel(number, "the client closed the stream");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! POST: reads one message, finds out which era it speaks, and hands it on.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use bytes::Bytes;
+use http::HeaderMap;
+
+use super::{body, legacy, modern};
+use crate::auth::Principal;
+use crate::bridge::Bridge;
+use crate::envelope::{self, Envelope, Kind};
+use crate::http::negotiate::{self, Wanted, single};
+use crate::http::refusal::Refusal;
+use crate::http::standard_headers::PROTOCOL_VERSION;
+use crate::http::version;
+
+/// A request as the eras' handlers want it.
+#[derive(Debug)]
+pub(crate) struct Posted<'a> {
+    pub(crate) bridge: &'a Arc<Bridge>,
+    pub(crate) principal: &'a Arc<Principal>,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) wanted: Wanted,
+    pub(crate) body: &'a Bytes,
+}
+
+pub(crate) async fn post(
+    State(bridge): State<Arc<Bridge>>,
+    Extension(principal): Extension<Arc<Principal>>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let wanted = negotiate::wanted(&parts.headers)?;
+    negotiate::require_json(&parts.headers)?;
+    let body = body::read(body, &bridge.settings).await?;
+    let posted =
+        Posted { bridge: &bridge, principal: &principal, headers: &parts.headers, wanted, body: &body };
+    if envelope::is_batch(&body) {
+        return legacy::batch(posted).await;
+    }
+    let envelope = Envelope::parse(&body)?;
+    dispatch(posted, &envelope).await.map_err(|refusal| match &envelope.kind {
+        Kind::Request { id, .. } => refusal.for_request(id.get()),
+        Kind::Notification { .. } | Kind::Response { .. } => refusal,
+    })
+}
+
+async fn dispatch(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Response, Refusal> {
+    let params = envelope.params()?;
+    let meta = params.meta()?;
+    let header_version = single(posted.headers, PROTOCOL_VERSION)?;
+    // `initialize` exists only in the legacy era, whatever version it names.
+    let is_initialize = envelope.method() == Some("initialize");
+    let is_modern = header_version.is_some_and(version::is_modern)
+        || meta.protocol_version.is_some()
+        || envelope.method() == Some("server/discover");
+    if is_modern && !is_initialize {
+        return modern::handle(posted, envelope, &params, &meta).await;
+    }
+    match header_version {
+        Some(version) if !version::is_legacy(version) && !is_initialize => {
+            Err(Refusal::bad_request(format!("protocol version {version} in {PROTOCOL_VERSION} is not supported")))
+        }
+        _ => legacy::handle(posted, envelope).await,
+    }
+}

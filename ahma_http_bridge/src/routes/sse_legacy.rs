@@ -1,0 +1,89 @@
+//! The HTTP+SSE transport of 2024-11-05: one event stream per session, messages posted beside it.
+//!
+//! The stream is the session: it cannot be resumed, and its end ends the session.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+
+use super::legacy::{refuse_ended, start_call};
+use super::post::Posted;
+use super::body;
+use crate::auth::Principal;
+use crate::bridge::Bridge;
+use crate::envelope::{Envelope, Kind};
+use crate::http::negotiate::{self, Wanted};
+use crate::http::refusal::Refusal;
+use crate::http::sse::{self, Opening, StreamGuard};
+use crate::session::{EndReason, Session, Transport};
+
+/// Where the messages of a stream are posted.
+pub(crate) fn message_path(sse_path: &str) -> String {
+    format!("{}/message", sse_path.trim_end_matches('/'))
+}
+
+pub(crate) async fn open(
+    State(bridge): State<Arc<Bridge>>,
+    Extension(principal): Extension<Arc<Principal>>,
+) -> Result<Response, Refusal> {
+    let session = bridge.open_session(&principal, Transport::HttpSse)?;
+    let endpoint = format!("{}?sessionId={}", message_path(&bridge.settings.sse_path), session.id());
+    let reader = session.outward.standing().read_after(None);
+    let keep_alive = bridge.settings.times.keep_alive;
+    let guard = EndOnDrop { _activity: session.use_it(), session, bridge };
+    Ok(sse::response(reader, Opening::Endpoint(endpoint), keep_alive, guard))
+}
+
+pub(crate) async fn message(
+    State(bridge): State<Arc<Bridge>>,
+    Extension(principal): Extension<Arc<Principal>>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    negotiate::require_json(&parts.headers)?;
+    let query = parts.uri.query().unwrap_or_default();
+    let session = url::form_urlencoded::parse(query.as_bytes())
+        .find_map(|(key, id)| (key == "sessionId").then(|| bridge.sessions.find(&id, &principal)))
+        .flatten()
+        .filter(|session| session.transport() == Transport::HttpSse)
+        .ok_or_else(|| Refusal::not_found("no such session; open the event stream first"))?;
+    refuse_ended(&session)?;
+    let body = body::read(body, &bridge.settings).await?;
+    let envelope = Envelope::parse(&body)?;
+    let wanted = Wanted::EventStream;
+    let posted = Posted { bridge: &bridge, principal: &principal, headers: &parts.headers, wanted, body: &body };
+    match &envelope.kind {
+        Kind::Notification { .. } => session.notified(&envelope).await,
+        Kind::Response { .. } => session.answered(&envelope).await,
+        Kind::Request { id, method } if method == "initialize" => {
+            let answer = session.initialize(&envelope, &bridge.greeter).await;
+            let answer = answer.map_err(|error| Refusal::from(error).for_request(id.get()))?;
+            session.outward.standing().push(answer);
+        }
+        Kind::Request { .. } => match session.answer_here(&envelope) {
+            Some(answer) => session.outward.standing().push(answer),
+            None => start_call(&posted, &session, &envelope, session.outward.standing()),
+        },
+    }
+    Ok(StatusCode::ACCEPTED.into_response())
+}
+
+/// Ends the session with its stream.
+struct EndOnDrop {
+    session: Arc<Session>,
+    bridge: Arc<Bridge>,
+    _activity: crate::session::Activity,
+}
+
+impl StreamGuard for EndOnDrop {}
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        let (bridge, session) = (Arc::clone(&self.bridge), Arc::clone(&self.session));
+        let tasks = bridge.tasks.clone();
+        tasks.spawn(async move { bridge.end_session(session, EndReason::Disconnected).await });
+    }
+}

@@ -1,0 +1,150 @@
+//! Who hears a child that serves many clients.
+//!
+//! The rule: a message goes to the client it belongs to; what concerns all goes to all; what belongs to
+//! somebody we cannot name goes to nobody, unless there is only one client it could be for.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use dashmap::DashMap;
+
+use crate::child::{Audience, CallParams, Child, Heard, OwnerId, Reply};
+use crate::envelope::{Envelope, error_message, result_message, splice, string_of};
+use crate::session::Session;
+
+/// How long a request that nobody waits for may stay open.
+const UNASKED_PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Default)]
+pub(crate) struct Hub {
+    sessions: DashMap<OwnerId, Weak<Session>>,
+    /// Resource uri → the sessions that subscribed to it.
+    subscribers: Mutex<HashMap<Box<str>, HashSet<OwnerId>>>,
+}
+
+/// What the bridge has to do about a client's `resources/unsubscribe`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unsubscribe {
+    /// Somebody else still wants the updates; the child must not hear of it.
+    AnswerHere,
+    PassOn,
+}
+
+impl Hub {
+    pub(crate) fn join(&self, owner: OwnerId, session: Weak<Session>) {
+        self.sessions.insert(owner, session);
+    }
+
+    /// Forgets a session. Gives back the resources nobody is subscribed to any more.
+    pub(crate) fn leave(&self, owner: OwnerId) -> Vec<Box<str>> {
+        self.sessions.remove(&owner);
+        let mut orphaned = Vec::new();
+        self.subscribers().retain(|uri, owners| {
+            let was_last = owners.remove(&owner) && owners.is_empty();
+            if was_last {
+                orphaned.push(uri.clone());
+            }
+            !was_last
+        });
+        orphaned
+    }
+
+    pub(crate) fn subscribe(&self, owner: OwnerId, uri: &str) {
+        self.subscribers().entry(uri.into()).or_default().insert(owner);
+    }
+
+    pub(crate) fn unsubscribe(&self, owner: OwnerId, uri: &str) -> Unsubscribe {
+        let mut subscribers = self.subscribers();
+        let Some(owners) = subscribers.get_mut(uri) else { return Unsubscribe::PassOn };
+        owners.remove(&owner);
+        if owners.is_empty() {
+            subscribers.remove(uri);
+            Unsubscribe::PassOn
+        } else {
+            Unsubscribe::AnswerHere
+        }
+    }
+
+    /// Tells a child about a resource on behalf of the bridge, whose answer nobody needs.
+    pub(crate) fn resubscribe(child: &Child, method: &str, uri: &str) {
+        let uri = serde_json::Value::from(uri);
+        let text = format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{{"uri":{uri}}}}}"#);
+        let (tx, _) = tokio::sync::oneshot::channel();
+        let params = CallParams { reply: Reply::Once(tx), owner: 0, patience: Some(UNASKED_PATIENCE), permit: None };
+        if let Ok(envelope) = Envelope::parse(text.as_bytes()) {
+            let _ = child.call(&envelope, params);
+        }
+    }
+
+    fn subscribers(&self) -> MutexGuard<'_, HashMap<Box<str>, HashSet<OwnerId>>> {
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn session(&self, owner: OwnerId) -> Option<Arc<Session>> {
+        self.sessions.get(&owner).and_then(|session| session.upgrade())
+    }
+
+    fn everybody(&self) -> Vec<Arc<Session>> {
+        self.sessions.iter().filter_map(|session| session.upgrade()).collect()
+    }
+
+    fn hear_notification(&self, method: &str, envelope: &Envelope<'_>) {
+        let message = || splice(envelope.text(), Vec::new()).freeze();
+        match method {
+            "notifications/tools/list_changed"
+            | "notifications/prompts/list_changed"
+            | "notifications/resources/list_changed" => {
+                let message = message();
+                self.everybody().iter().for_each(|session| session.push(message.clone()));
+            }
+            "notifications/resources/updated" => {
+                let uri = envelope.params().ok().and_then(|params| params.uri).and_then(string_of);
+                let owners: Vec<OwnerId> = uri
+                    .and_then(|uri| self.subscribers().get(&*uri).map(|owners| owners.iter().copied().collect()))
+                    .unwrap_or_default();
+                let message = message();
+                owners
+                    .into_iter()
+                    .filter_map(|owner| self.session(owner))
+                    .for_each(|session| session.push(message.clone()));
+            }
+            _ => match self.everybody().as_slice() {
+                [only] => only.push(message()),
+                _ => tracing::debug!(method, "a notification of the shared child belongs to nobody in particular"),
+            },
+        }
+    }
+}
+
+impl Audience for Hub {
+    fn greeted(&self, child: &Child) {
+        let wanted: Vec<Box<str>> = self.subscribers().keys().cloned().collect();
+        wanted.iter().for_each(|uri| Self::resubscribe(child, "resources/subscribe", uri));
+    }
+
+    fn heard(&self, child: &Child, heard: Heard<'_>) {
+        match heard {
+            Heard::For { owner, message } => {
+                if let Some(session) = self.session(owner) {
+                    session.push(message);
+                }
+            }
+            Heard::Notification { method, envelope } => self.hear_notification(method, envelope),
+            Heard::Request { id, method, .. } => {
+                let answer = match method {
+                    "ping" => result_message(id.get(), "{}"),
+                    _ => {
+                        error_message(Some(id.get()), -32601, "several clients share this server; none can be asked")
+                    }
+                };
+                // A child that is gone waits for no answer.
+                let _ = child.send(&String::from_utf8_lossy(&answer));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "hub_tests.rs"]
+mod hub_tests;

@@ -1,0 +1,23 @@
+//! Sessions of the legacy protocol revisions: who may use one, what it waits for, and its event streams.
+//!
+//! [`state`] decides, [`session`] does, [`hub`] and [`isolated`] say who hears a child, [`registry`] keeps
+//! them all. Nothing here knows axum.
+
+mod greeter;
+mod hub;
+mod isolated;
+mod outward;
+mod registry;
+mod roots;
+#[expect(clippy::module_inception, reason = "the session itself, beside its parts")]
+mod session;
+mod state;
+
+pub(crate) use greeter::Greeter;
+pub(crate) use hub::Hub;
+pub(crate) use outward::Outward;
+pub(crate) use registry::{OpenError, Sessions};
+pub(crate) use roots::RootsRule;
+pub(crate) use isolated::{Isolated, Nursery};
+pub(crate) use session::{Activity, Service, Session, SessionError, SessionParams, Transport};
+pub(crate) use state::EndReason;

@@ -1,0 +1,105 @@
+//! The streams of one session: a standing one for whatever concerns the client, and one for each request
+//! that is answered by a stream. Each message goes to exactly one of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use crate::stream::{EventStream, Keep, StreamReader};
+
+/// Streams of answered requests kept for a client that lost its connection just then.
+const MAX_FINISHED: usize = 8;
+
+const STANDING: u64 = 0;
+
+#[derive(Debug)]
+pub(crate) struct Outward {
+    standing: Arc<EventStream>,
+    requests: Mutex<Requests>,
+}
+
+#[derive(Debug)]
+struct Requests {
+    streams: BTreeMap<u64, Arc<EventStream>>,
+    next_id: u64,
+    closed: bool,
+}
+
+impl Outward {
+    pub(crate) fn new() -> Self {
+        Self {
+            standing: EventStream::standing(STANDING),
+            requests: Mutex::new(Requests { streams: BTreeMap::new(), next_id: STANDING + 1, closed: false }),
+        }
+    }
+
+    /// The stream that answers of an HTTP+SSE session go to as well.
+    pub(crate) fn standing(&self) -> &Arc<EventStream> {
+        &self.standing
+    }
+
+    /// Sends what belongs to no request: to the standing stream if somebody reads it, else to the newest
+    /// open request, else to the standing stream for whoever reads it next.
+    pub(crate) fn push(&self, message: Bytes) {
+        if !self.standing.has_reader() {
+            let requests = self.lock();
+            let open = requests.streams.values().rev().find(|stream| !stream.is_closed());
+            if let Some(stream) = open {
+                return stream.push(message);
+            }
+        }
+        self.standing.push(message);
+    }
+
+    /// A stream for a request with this many answers. It also takes what nobody has read so far.
+    pub(crate) fn open_request(&self, answers: usize) -> Arc<EventStream> {
+        let mut requests = self.lock();
+        let stream = EventStream::for_answers(requests.next_id, Keep::ForReplay, answers);
+        requests.next_id += 1;
+        if requests.closed {
+            stream.close();
+        }
+        requests.streams.insert(stream.id(), Arc::clone(&stream));
+        let finished: Vec<u64> =
+            requests.streams.values().filter(|stream| stream.is_exhausted()).map(|stream| stream.id()).collect();
+        for id in finished.iter().rev().skip(MAX_FINISHED) {
+            requests.streams.remove(id);
+        }
+        drop(requests);
+        if !self.standing.has_reader() {
+            self.standing.take_unread().into_iter().for_each(|message| stream.push(message));
+        }
+        stream
+    }
+
+    /// Forgets a request whose answer went out in one piece.
+    pub(crate) fn forget(&self, stream: &EventStream) {
+        self.lock().streams.remove(&stream.id());
+    }
+
+    /// A reader for a client that connects anew, with the id of the last event it saw, if any.
+    /// `None` if the id names no stream of this session.
+    pub(crate) fn resume(&self, last_event_id: Option<&str>) -> Option<StreamReader> {
+        let Some(last_event_id) = last_event_id else { return Some(self.standing.read_after(None)) };
+        let (stream, seq) = last_event_id.split_once('-')?;
+        let (stream, seq) = (stream.parse::<u64>().ok()?, seq.parse::<u64>().ok()?);
+        if stream == STANDING {
+            return Some(self.standing.read_after(Some(seq)));
+        }
+        let stream = self.lock().streams.get(&stream).cloned()?;
+        Some(stream.read_after(Some(seq)))
+    }
+
+    /// Ends every stream. What is in them can still be read.
+    pub(crate) fn close(&self) {
+        self.standing.close();
+        let mut requests = self.lock();
+        requests.closed = true;
+        requests.streams.values().for_each(|stream| stream.close());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,110 @@
+//! All sessions: how many there may be, who may find which, and when one is forgotten.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use dashmap::DashMap;
+use uuid::Uuid;
+
+use super::session::{Session, SessionParams};
+use super::state::EndReason;
+use crate::auth::Principal;
+
+/// Sessions that ended with a refusal are remembered to say so; this many at most.
+const MAX_REFUSED: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    by_id: DashMap<Box<str>, Arc<Session>>,
+    next_serial: AtomicU64,
+    max: usize,
+    /// Held while counting and inserting, so that the cap is exact.
+    opening: Mutex<()>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error("the server has as many sessions as it may have ({0}); try again later")]
+    Full(usize),
+    #[error("this client has as many sessions as it may have ({0}); end one first")]
+    PrincipalFull(usize),
+}
+
+impl Sessions {
+    pub(crate) fn new(max: usize) -> Self {
+        // Serial 0 is nobody's.
+        Self { by_id: DashMap::new(), next_serial: AtomicU64::new(1), max, opening: Mutex::new(()) }
+    }
+
+    pub(crate) fn open(&self, params: SessionParams) -> Result<Arc<Session>, OpenError> {
+        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut live, mut of_principal, mut refused) = (0, 0, Vec::new());
+        for session in &self.by_id {
+            if session.end_reason().is_some() {
+                refused.push((session.serial(), session.key().clone()));
+            } else {
+                live += 1;
+                of_principal += usize::from(session.principal().name() == params.principal.name());
+            }
+        }
+        if live >= self.max {
+            return Err(OpenError::Full(self.max));
+        }
+        if let Some(cap) = params.principal.max_sessions().filter(|cap| of_principal >= *cap) {
+            return Err(OpenError::PrincipalFull(cap));
+        }
+        refused.sort();
+        for (_, id) in refused.iter().rev().skip(MAX_REFUSED) {
+            self.by_id.remove(id);
+        }
+        let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
+        let session = Session::new(Uuid::new_v4().to_string(), serial, params);
+        self.by_id.insert(session.id().into(), Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// The session of this client with this id. Somebody else's is not found.
+    pub(crate) fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+        let session = self.by_id.get(id)?;
+        (session.principal().name() == principal.name()).then(|| Arc::clone(&session))
+    }
+
+    /// Takes a session out, so that nobody finds it from now on.
+    pub(crate) fn remove(&self, id: &str) -> Option<Arc<Session>> {
+        self.by_id.remove(id).map(|(_, session)| session)
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
+        self.by_id.iter().map(|session| Arc::clone(&session)).collect()
+    }
+
+    pub(crate) fn live(&self) -> usize {
+        self.by_id.iter().filter(|session| session.end_reason().is_none()).count()
+    }
+
+    /// Takes out the sessions nobody has used for so long, and those that ended and were not asked for since.
+    pub(crate) fn take_idle(&self, idle: Duration) -> Vec<Arc<Session>> {
+        let stale: Vec<Box<str>> = self
+            .by_id
+            .iter()
+            .filter(|session| {
+                let gone = session.end_reason().is_some_and(|reason| !reason.is_refusal());
+                gone || session.idle_for() >= idle
+            })
+            .map(|session| session.key().clone())
+            .collect();
+        stale.iter().filter_map(|id| self.remove(id)).collect()
+    }
+
+    /// Takes out every session, for the end of the bridge.
+    pub(crate) fn take_all(&self) -> Vec<Arc<Session>> {
+        let ids: Vec<Box<str>> = self.by_id.iter().map(|session| session.key().clone()).collect();
+        ids.iter().filter_map(|id| self.remove(id)).collect()
+    }
+
+    /// Ends all of these side by side.
+    pub(crate) async fn end_all(sessions: Vec<Arc<Session>>, reason: EndReason) {
+        futures::future::join_all(sessions.iter().map(|session| session.end(reason.clone()))).await;
+    }
+}

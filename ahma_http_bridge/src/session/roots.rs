@@ -1,0 +1,96 @@
+//! From a client's answer to `roots/list` to the directory a session is confined to.
+//!
+//! What cannot be a scope is refused with a reason that the client can read; it is never replaced by
+//! something wider.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use url::Url;
+
+use super::state::RootsAnswer;
+
+/// How wide a client's root may be.
+#[derive(Debug, Clone)]
+pub(crate) struct RootsRule {
+    pub(crate) default_scope: PathBuf,
+    /// When set, every scope lies inside this directory.
+    pub(crate) within: Option<PathBuf>,
+}
+
+/// The scope, and the roots that are not part of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Roots {
+    pub(crate) answer: RootsAnswer,
+    pub(crate) ignored: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct ListRootsResult {
+    #[serde(default)]
+    roots: Vec<Root>,
+}
+
+#[derive(Deserialize)]
+struct Root {
+    uri: String,
+}
+
+impl RootsRule {
+    /// Reads the `result` of `roots/list`; `None` stands for an error answer, as of a client that cannot say.
+    pub(crate) async fn judge(&self, result: Option<&RawValue>) -> Roots {
+        let default = || RootsAnswer::Default(self.default_scope.clone());
+        let Some(result) = result else { return Roots { answer: default(), ignored: vec![] } };
+        let roots = match serde_json::from_str::<ListRootsResult>(result.get()) {
+            Ok(list) => list.roots,
+            Err(error) => {
+                let why = format!("the answer to roots/list cannot be read: {error}");
+                return Roots { answer: RootsAnswer::Unusable(why), ignored: vec![] };
+            }
+        };
+        let mut uris = roots.into_iter().map(|root| root.uri);
+        let Some(first) = uris.next() else { return Roots { answer: default(), ignored: vec![] } };
+        let answer = match self.scope_of(&first).await {
+            Ok(scope) => RootsAnswer::Scope(scope),
+            Err(why) => RootsAnswer::Unusable(why),
+        };
+        Roots { answer, ignored: uris.collect() }
+    }
+
+    async fn scope_of(&self, uri: &str) -> Result<PathBuf, String> {
+        let named = local_path(uri)?;
+        let scope = tokio::fs::canonicalize(&named)
+            .await
+            .map_err(|error| format!("root {uri}: {} cannot be used: {error}", named.display()))?;
+        let is_directory = tokio::fs::metadata(&scope).await.is_ok_and(|found| found.is_dir());
+        if !is_directory {
+            return Err(format!("root {uri}: {} is not a directory", scope.display()));
+        }
+        if scope == Path::new("/") || std::env::home_dir().is_some_and(|home| home == scope) {
+            return Err(format!("root {uri}: {} is too wide for a scope; open a project in it", scope.display()));
+        }
+        match &self.within {
+            Some(outer) if !scope.starts_with(outer) => {
+                Err(format!("root {uri}: this client is confined to {}", outer.display()))
+            }
+            _ => Ok(scope),
+        }
+    }
+}
+
+/// The path of a `file:` URI on this machine, percent-decoded.
+fn local_path(uri: &str) -> Result<PathBuf, String> {
+    let url = Url::parse(uri).map_err(|error| format!("root {uri}: not a URI: {error}"))?;
+    if url.scheme() != "file" {
+        return Err(format!("root {uri}: only file:// roots can be a scope"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(format!("root {uri}: a root has no query and no fragment; percent-encode '?' and '#'"));
+    }
+    url.to_file_path().map_err(|()| format!("root {uri}: not a path on this machine"))
+}
+
+#[cfg(test)]
+#[path = "roots_tests.rs"]
+mod roots_tests;

@@ -1,0 +1,83 @@
+use super::*;
+
+fn raw(value: &serde_json::Value) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).unwrap()
+}
+
+async fn judge(within: Option<&Path>, value: serde_json::Value) -> Roots {
+    let rule = RootsRule { default_scope: "/default".into(), within: within.map(Path::to_owned) };
+    rule.judge(Some(&raw(&value))).await
+}
+
+fn roots(uris: &[&str]) -> serde_json::Value {
+    let roots: Vec<_> = uris.iter().map(|uri| serde_json::json!({ "uri": uri })).collect();
+    serde_json::json!({ "roots": roots })
+}
+
+#[tokio::test]
+async fn a_root_is_percent_decoded_and_made_canonical() {
+    let temp = tempfile::tempdir().unwrap();
+    let top = temp.path().canonicalize().unwrap();
+    let odd = top.join("a b#c?ä%");
+    std::fs::create_dir(&odd).unwrap();
+    std::os::unix::fs::symlink(&odd, top.join("link")).unwrap();
+    let encoded = Url::from_file_path(&odd).unwrap();
+    for uri in [encoded.as_str().to_owned(), format!("file://{}/link", top.display()), format!("{encoded}/.")] {
+        let found = judge(None, roots(&[&uri, "file:///second"])).await;
+        assert_eq!(found.answer, RootsAnswer::Scope(odd.clone()), "{uri}");
+        assert_eq!(found.ignored, ["file:///second"]);
+    }
+}
+
+#[tokio::test]
+async fn without_roots_the_default_scope_is_used() {
+    let expected = Roots { answer: RootsAnswer::Default("/default".into()), ignored: vec![] };
+    assert_eq!(judge(None, roots(&[])).await, expected);
+    assert_eq!(judge(None, serde_json::json!({})).await, expected);
+    let rule = RootsRule { default_scope: "/default".into(), within: None };
+    assert_eq!(rule.judge(None).await, expected);
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_scope_is_refused_with_its_reason() {
+    let temp = tempfile::tempdir().unwrap();
+    let file = temp.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let file = format!("file://{}", file.display());
+    let table = [
+        ("file:///no/such/place", "cannot be used"),
+        (file.as_str(), "not a directory"),
+        ("file:///", "too wide"),
+        ("file:///tmp/..", "too wide"),
+        ("file://server/share", "not a path on this machine"),
+        ("https://example.com/", "only file:// roots"),
+        ("vscode-remote://wsl/x", "only file:// roots"),
+        ("file:///tmp?x", "no query"),
+        ("file:///tmp%00x", "cannot be used"),
+        ("/tmp", "not a URI"),
+    ];
+    for (uri, expected) in table {
+        match judge(None, roots(&[uri])).await.answer {
+            RootsAnswer::Unusable(why) => assert!(why.contains(expected), "{uri}: {why}"),
+            other => panic!("{uri}: {other:?}"),
+        }
+    }
+    let odd = judge(None, serde_json::json!({ "roots": 7 })).await;
+    assert!(matches!(odd.answer, RootsAnswer::Unusable(_)));
+}
+
+#[tokio::test]
+async fn a_confined_client_cannot_choose_a_scope_outside() {
+    let temp = tempfile::tempdir().unwrap();
+    let top = temp.path().canonicalize().unwrap();
+    for name in ["mine", "mine-too"] {
+        std::fs::create_dir_all(top.join(name).join("project")).unwrap();
+    }
+    let mine = top.join("mine");
+    let inside = format!("file://{}/project", mine.display());
+    let outside = format!("file://{}/../mine-too", mine.display());
+    let found = judge(Some(&mine), roots(&[&inside])).await.answer;
+    assert_eq!(found, RootsAnswer::Scope(mine.join("project")));
+    let refused = judge(Some(&mine), roots(&[&outside])).await.answer;
+    assert!(matches!(refused, RootsAnswer::Unusable(why) if why.contains("confined")));
+}

@@ -1,0 +1,437 @@
+//! One client's session: what arrives from it and what goes to it.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::hub::{Hub, Unsubscribe};
+use super::isolated::Isolated;
+use super::state::{Effect, EndReason, RootsSupport, SessionEvent, SessionState};
+use super::{Greeter, Outward};
+use crate::auth::Principal;
+use crate::backend::{Backend, StartError};
+use crate::child::{CallFailure, Child, OwnerId};
+use crate::envelope::{Edit, Envelope, Kind, result_message, splice, string_of};
+use crate::http::version;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    StreamableHttp,
+    /// The transport of 2024-11-05: every answer goes to the standing stream, whose end is the session's.
+    HttpSse,
+}
+
+#[derive(Debug)]
+pub(crate) struct SessionParams {
+    pub(crate) principal: Arc<Principal>,
+    pub(crate) transport: Transport,
+    pub(crate) service: Service,
+    /// Requests the client may have open at once.
+    pub(crate) max_calls: usize,
+}
+
+/// Who serves the session.
+#[derive(Debug)]
+pub(crate) enum Service {
+    Shared { backend: Arc<Backend>, hub: Arc<Hub>, ended: OnceLock<EndReason> },
+    Isolated(Box<Isolated>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    me: Weak<Self>,
+    id: Box<str>,
+    serial: OwnerId,
+    params: SessionParams,
+    pub(crate) outward: Outward,
+    version: OnceLock<Box<str>>,
+    /// Requests of the child that the client has not answered.
+    asked: Mutex<HashSet<Box<str>>>,
+    /// One permit for each request the client may have open.
+    calls: Arc<Semaphore>,
+    uses: Uses,
+}
+
+#[derive(Debug)]
+struct Uses {
+    open: AtomicUsize,
+    last: Mutex<Instant>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionError {
+    #[error("{0}")]
+    Ended(EndReason),
+    #[error("the session is initialised already")]
+    InitializedAlready,
+    #[error("{0}")]
+    NotReady(&'static str),
+    #[error("the session has as many open requests as it may have ({0}); wait for one to be answered")]
+    TooManyCalls(usize),
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// The id of the bridge's own question. A child's ids are its own affair; this one is odd enough.
+const ROOTS_ID: &str = r#""ahma-bridge/roots""#;
+
+impl Session {
+    pub(crate) fn new(id: String, serial: OwnerId, params: SessionParams) -> Arc<Self> {
+        let calls = Arc::new(Semaphore::new(params.max_calls));
+        Arc::new_cyclic(|me| {
+            if let Service::Shared { hub, .. } = &params.service {
+                hub.join(serial, me.clone());
+            }
+            Self {
+                me: me.clone(),
+                id: id.into(),
+                serial,
+                params,
+                outward: Outward::new(),
+                version: OnceLock::new(),
+                asked: Mutex::default(),
+                calls,
+                uses: Uses { open: AtomicUsize::new(0), last: Mutex::new(Instant::now()) },
+            }
+        })
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn serial(&self) -> OwnerId {
+        self.serial
+    }
+
+    pub(crate) fn principal(&self) -> &Arc<Principal> {
+        &self.params.principal
+    }
+
+    pub(crate) fn transport(&self) -> Transport {
+        self.params.transport
+    }
+
+    /// The protocol revision agreed on, once it is.
+    pub(crate) fn version(&self) -> Option<&str> {
+        self.version.get().map(|version| &**version)
+    }
+
+    pub(crate) fn isolated(&self) -> Option<&Isolated> {
+        match &self.params.service {
+            Service::Isolated(isolated) => Some(isolated),
+            Service::Shared { .. } => None,
+        }
+    }
+
+    /// Why the session is over, if it is.
+    pub(crate) fn end_reason(&self) -> Option<EndReason> {
+        match &self.params.service {
+            Service::Shared { ended, .. } => ended.get().cloned(),
+            Service::Isolated(isolated) => match isolated.state() {
+                SessionState::Ended { reason } => Some(reason),
+                _ => None,
+            },
+        }
+    }
+
+    /// Answers `initialize`.
+    pub(crate) async fn initialize(
+        &self,
+        envelope: &Envelope<'_>,
+        greeter: &Greeter,
+    ) -> Result<Bytes, SessionError> {
+        let Kind::Request { id, .. } = &envelope.kind else {
+            return Err(SessionError::NotReady("`initialize` must be a request"));
+        };
+        let (greeting, wanted) = match &self.params.service {
+            Service::Shared { backend, .. } => {
+                let params = envelope.params().unwrap_or_default();
+                let wanted = params.protocol_version.and_then(string_of).map(|version| version.into_owned());
+                (backend.greeted().await?.greeting, wanted)
+            }
+            Service::Isolated(isolated) => {
+                isolated.set_initialize(envelope.text());
+                let event = SessionEvent::Initialize(roots_support(envelope));
+                let greeting = match isolated.transition(event, &self.me).first() {
+                    Some(Effect::Greet) => greeter.greeting(envelope).await?,
+                    Some(Effect::StartChild(_)) => self.backend()?.greeted().await?.greeting,
+                    Some(Effect::AskRoots | Effect::StopChild) | None => {
+                        return Err(self.over().unwrap_or(SessionError::InitializedAlready));
+                    }
+                };
+                (greeting, None)
+            }
+        };
+        let (result, version) = with_version(&greeting, wanted.as_deref());
+        let _ = self.version.set(version.into());
+        Ok(result_message(id.get(), &result))
+    }
+
+    /// The child that serves this session's requests; waits for the scope to be known.
+    pub(crate) async fn ready(&self, patience: Duration) -> Result<Arc<Child>, SessionError> {
+        match &self.params.service {
+            Service::Shared { backend, ended, .. } => match ended.get() {
+                Some(reason) => Err(SessionError::Ended(reason.clone())),
+                None => Ok(backend.child().await?),
+            },
+            Service::Isolated(isolated) => {
+                let mut states = isolated.watch();
+                let decided = |state: &SessionState| {
+                    matches!(state, SessionState::Locked { .. } | SessionState::Ended { .. })
+                };
+                let in_time = tokio::time::timeout(patience, states.wait_for(decided)).await.is_ok();
+                if !in_time {
+                    return Err(SessionError::NotReady(waiting_for(&isolated.state())));
+                }
+                if let Some(over) = self.over() {
+                    return Err(over);
+                }
+                Ok(self.backend()?.child().await?)
+            }
+        }
+    }
+
+    /// A place for one more open request.
+    pub(crate) fn permit(&self) -> Result<OwnedSemaphorePermit, SessionError> {
+        Arc::clone(&self.calls).try_acquire_owned().map_err(|_| SessionError::TooManyCalls(self.params.max_calls))
+    }
+
+    /// The child if requests can be passed on right now.
+    pub(crate) fn running(&self) -> Option<Arc<Child>> {
+        self.over().is_none().then(|| self.latest_child()).flatten()
+    }
+
+    fn latest_child(&self) -> Option<Arc<Child>> {
+        match &self.params.service {
+            Service::Shared { backend, .. } => backend.running(),
+            Service::Isolated(isolated) => isolated.backend()?.running(),
+        }
+    }
+
+    /// Takes a notification from the client.
+    pub(crate) async fn notified(&self, envelope: &Envelope<'_>) {
+        match (envelope.method().unwrap_or_default(), self.isolated()) {
+            ("notifications/initialized", Some(isolated)) => {
+                for effect in isolated.transition(SessionEvent::Initialized, &self.me) {
+                    if effect == Effect::AskRoots {
+                        let ask = format!(r#"{{"jsonrpc":"2.0","id":{ROOTS_ID},"method":"roots/list"}}"#);
+                        self.push(Bytes::from(ask));
+                    }
+                }
+            }
+            ("notifications/roots/list_changed", Some(isolated)) => {
+                let effects = isolated.transition(SessionEvent::RootsListChanged, &self.me);
+                self.carry_out(effects).await;
+            }
+            // A shared child was initialised by the bridge, and was promised no roots.
+            ("notifications/initialized" | "notifications/roots/list_changed", None) => {}
+            ("notifications/cancelled", _) => {
+                if let Some(child) = self.running() {
+                    child.cancel_named(self.serial, envelope);
+                }
+            }
+            _ => {
+                if let Some(child) = self.running() {
+                    // A child that is gone has nothing to be told.
+                    let _ = child.send(envelope.text());
+                }
+            }
+        }
+    }
+
+    /// Takes the client's answer to a request of the server.
+    pub(crate) async fn answered(&self, envelope: &Envelope<'_>) {
+        let Kind::Response { id, error_code } = &envelope.kind else { return };
+        if id.get() == ROOTS_ID {
+            let result = envelope.raw_params().filter(|_| error_code.is_none());
+            self.roots_answered(result).await;
+        } else if self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(id.get())
+            && let Some(child) = self.running()
+        {
+            let _ = child.send(envelope.text());
+        }
+    }
+
+    async fn roots_answered(&self, result: Option<&RawValue>) {
+        let Some(isolated) = self.isolated() else { return };
+        if isolated.state() != SessionState::AskingRoots {
+            return;
+        }
+        let answer = isolated.judge(result).await;
+        if let Some(result) = result {
+            isolated.set_roots(result.get());
+        }
+        let effects = isolated.transition(SessionEvent::RootsAnswered(answer), &self.me);
+        self.carry_out(effects).await;
+    }
+
+    async fn carry_out(&self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::StartChild(scope) => {
+                    tracing::info!(session = self.id(), scope = %scope.display(), "scope locked");
+                    if let Ok(backend) = self.backend() {
+                        // Eagerly, so that the first request finds it; that request reports a failure.
+                        tokio::spawn(async move { drop(backend.child().await) });
+                    }
+                }
+                Effect::StopChild => self.stop().await,
+                Effect::Greet | Effect::AskRoots => {}
+            }
+        }
+    }
+
+    /// Puts a request of the child to the client.
+    pub(crate) fn ask_client(&self, id: &RawValue, message: Bytes) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(id.get().into());
+        self.push(message);
+    }
+
+    /// Sends the client something that belongs to none of its requests.
+    pub(crate) fn push(&self, message: Bytes) {
+        self.outward.push(message);
+    }
+
+    /// What the bridge answers itself, because other clients of a shared child are concerned.
+    pub(crate) fn answer_here(&self, envelope: &Envelope<'_>) -> Option<Bytes> {
+        let Service::Shared { hub, .. } = &self.params.service else { return None };
+        let Kind::Request { id, method } = &envelope.kind else { return None };
+        let subscribes = match &**method {
+            "resources/subscribe" => true,
+            "resources/unsubscribe" => false,
+            _ => return None,
+        };
+        let uri = envelope.params().ok()?.uri.and_then(string_of)?;
+        if subscribes {
+            hub.subscribe(self.serial, &uri);
+            return None;
+        }
+        match hub.unsubscribe(self.serial, &uri) {
+            Unsubscribe::AnswerHere => Some(result_message(id.get(), "{}")),
+            Unsubscribe::PassOn => None,
+        }
+    }
+
+    /// Ends the session; when this returns its child and all commands are gone.
+    pub(crate) async fn end(&self, reason: EndReason) {
+        match &self.params.service {
+            Service::Shared { ended, .. } => {
+                if ended.set(reason).is_ok() {
+                    self.stop().await;
+                }
+            }
+            Service::Isolated(isolated) => {
+                let effects = isolated.transition(SessionEvent::Closed(reason), &self.me);
+                self.carry_out(effects).await;
+            }
+        }
+    }
+
+    async fn stop(&self) {
+        match &self.params.service {
+            Service::Shared { backend, hub, .. } => {
+                let orphaned = hub.leave(self.serial);
+                if let Some(child) = backend.running() {
+                    child.cancel_owner(self.serial, "the session ended");
+                    orphaned.iter().for_each(|uri| Hub::resubscribe(&child, "resources/unsubscribe", uri));
+                }
+            }
+            Service::Isolated(isolated) => {
+                if let Some(backend) = isolated.backend() {
+                    backend.stop(CallFailure::SessionEnded).await;
+                }
+            }
+        }
+        self.outward.close();
+    }
+
+    fn backend(&self) -> Result<Arc<Backend>, SessionError> {
+        let backend = self.isolated().and_then(Isolated::backend);
+        backend.ok_or(SessionError::NotReady("the session has no server process"))
+    }
+
+    fn over(&self) -> Option<SessionError> {
+        self.end_reason().map(SessionError::Ended)
+    }
+
+    /// Marks the session as in use while the guard lives.
+    pub(crate) fn use_it(self: &Arc<Self>) -> Activity {
+        self.uses.open.fetch_add(1, Ordering::Relaxed);
+        Activity(Arc::clone(self))
+    }
+
+    /// How long nobody has used the session; zero while somebody does.
+    pub(crate) fn idle_for(&self) -> Duration {
+        if self.uses.open.load(Ordering::Relaxed) > 0 {
+            return Duration::ZERO;
+        }
+        self.uses.last.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
+
+/// A request or an open stream of a session.
+#[derive(Debug)]
+pub(crate) struct Activity(Arc<Session>);
+
+impl Drop for Activity {
+    fn drop(&mut self) {
+        *self.0.uses.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.uses.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn roots_support(initialize: &Envelope<'_>) -> RootsSupport {
+    #[derive(serde::Deserialize)]
+    struct Capabilities<'a> {
+        #[serde(borrow, default)]
+        roots: Option<&'a RawValue>,
+    }
+    let capabilities = initialize.params().ok().and_then(|params| params.capabilities);
+    let offered = capabilities
+        .and_then(|capabilities| serde_json::from_str::<Capabilities<'_>>(capabilities.get()).ok())
+        .and_then(|capabilities| capabilities.roots)
+        .is_some();
+    if offered { RootsSupport::Offered } else { RootsSupport::Missing }
+}
+
+/// The child's greeting with the revision the client can speak, and that revision.
+fn with_version(greeting: &str, wanted: Option<&str>) -> (String, String) {
+    #[derive(serde::Deserialize)]
+    struct Greeting<'a> {
+        #[serde(borrow, rename = "protocolVersion")]
+        version: &'a RawValue,
+    }
+    let Ok(Greeting { version }) = serde_json::from_str::<Greeting<'_>>(greeting) else {
+        return (greeting.to_owned(), version::OLDEST_STREAMABLE.to_owned());
+    };
+    let spoken = string_of(version).unwrap_or_default().into_owned();
+    // A newer child can talk to an older client, which ignores what it does not know.
+    let agreed = match wanted {
+        Some(wanted) if version::is_legacy(wanted) && wanted < spoken.as_str() => wanted,
+        _ => &spoken,
+    };
+    let start = version.get().as_ptr() as usize - greeting.as_ptr() as usize;
+    let edit = Edit { span: start..start + version.get().len(), text: format!("\"{agreed}\"") };
+    (String::from_utf8_lossy(&splice(greeting, vec![edit])).into_owned(), agreed.to_owned())
+}
+
+fn waiting_for(state: &SessionState) -> &'static str {
+    match state {
+        SessionState::Opened => "the session waits for `initialize`",
+        SessionState::Greeted => "the session waits for `notifications/initialized`",
+        SessionState::AskingRoots => {
+            "the client offers roots but has not answered roots/list; open the GET stream to receive the question"
+        }
+        SessionState::Locked { .. } | SessionState::Ended { .. } => "the server process is not ready",
+    }
+}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod session_tests;

@@ -1,0 +1,119 @@
+//! Everything the bridge can be told, decided before it starts.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::auth::AuthSettings;
+
+/// The settings of one bridge. Every field has a default that is safe on the local machine.
+#[derive(Debug, Clone)]
+pub struct BridgeSettings {
+    pub isolation: Isolation,
+    /// The scope of clients that name no root.
+    pub default_scope: PathBuf,
+    /// Where the transport of 2024-11-05 is served; its messages are posted to `…/message` below it.
+    pub sse_path: String,
+    /// Prints every message between bridge and child to standard error.
+    pub debug_echo: bool,
+    pub auth: AuthSettings,
+    /// Host names that clients may address, beside the loopback ones: `name` or `name:port`.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may use the bridge, beside those of this machine: exactly as browsers send them.
+    pub allowed_origins: Vec<String>,
+    /// Serves Prometheus text at `/metrics`.
+    pub metrics: bool,
+    /// Where the audit trail goes; without it, session events go to the log.
+    pub audit_file: Option<PathBuf>,
+    pub times: Times,
+    pub limits: Limits,
+}
+
+/// Who shares a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// One child serves all.
+    Shared,
+    /// Each session has its own, confined to the client's first root.
+    PerSession,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// How long a request may go without an answer or a sign of life.
+    pub request: Duration,
+    /// How long a child may take to answer `initialize`.
+    pub start: Duration,
+    /// How long a child may take to exit, first after the end of its input, again after TERM.
+    pub stop_grace: Duration,
+    /// How long open requests may go on once the bridge is told to stop.
+    pub drain: Duration,
+    /// After how long without requests or open streams a session ends.
+    pub session_idle: Duration,
+    /// How often an idle event stream carries a comment, so that nothing on the way closes it.
+    pub keep_alive: Duration,
+    /// How long a client may take to send the head of a request.
+    pub head: Duration,
+    /// How long a client may take to send the body of a request.
+    pub body: Duration,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub sessions: usize,
+    pub connections: usize,
+    /// Open requests of one session.
+    pub calls_per_session: usize,
+    pub body_bytes: usize,
+    pub head_bytes: usize,
+    /// No new sessions above this much memory, in bytes, of the bridge and its children.
+    pub memory_bytes: Option<u64>,
+    /// No new sessions above this load average per processor.
+    pub load_per_cpu: Option<f64>,
+}
+
+impl BridgeSettings {
+    pub fn new(default_scope: PathBuf) -> Self {
+        Self {
+            isolation: Isolation::Shared,
+            default_scope,
+            sse_path: "/mcp/sse".to_owned(),
+            debug_echo: false,
+            auth: AuthSettings::None,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            metrics: false,
+            audit_file: None,
+            times: Times::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            request: Duration::from_secs(60),
+            start: Duration::from_secs(30),
+            stop_grace: Duration::from_secs(2),
+            drain: Duration::from_secs(10),
+            session_idle: Duration::from_secs(30 * 60),
+            keep_alive: Duration::from_secs(15),
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sessions: 50,
+            connections: 4096,
+            calls_per_session: 256,
+            body_bytes: 4 << 20,
+            head_bytes: 64 << 10,
+            memory_bytes: None,
+            load_per_cpu: None,
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! A bounded, replayable stream of messages for one client.
+//!
+//! The producer never waits: a client that does not read costs at most the bound, then loses the oldest
+//! messages and is told so. There is one reader at a time; a new one takes over where the client says it
+//! stopped. So a resumed stream has neither gaps nor duplicates within the bound.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use crate::child::{Answer, Verdict};
+
+/// What one stream may hold for a client that is slow or away. A single larger message is still kept.
+const MAX_HELD_BYTES: usize = 1 << 20;
+const MAX_HELD_EVENTS: usize = 1024;
+
+/// What happens to a message that has been handed to the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// It stays, within the bound, for a client that resumes.
+    ForReplay,
+    /// It is forgotten.
+    UntilRead,
+}
+
+#[derive(Debug)]
+pub(crate) struct EventStream {
+    id: u64,
+    keep: Keep,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    events: VecDeque<Event>,
+    held_bytes: usize,
+    /// The number the next event gets. Numbers start at 1, so that "after 0" is the beginning.
+    next_seq: u64,
+    /// Everything up to this number has been handed to some connection.
+    read_up_to: u64,
+    /// Answers still to come before the stream ends by itself; `None` for a standing stream.
+    open_answers: Option<usize>,
+    closed: bool,
+    /// Which reader is the current one.
+    reader: u64,
+    reader_attached: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    pub(crate) seq: u64,
+    pub(crate) body: Bytes,
+    /// Set on the answer of a request, `None` on everything before it.
+    pub(crate) verdict: Option<Verdict>,
+}
+
+/// What a reader finds.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Event(Event),
+    /// This many messages were dropped because they were not read in time.
+    Missed(u64),
+    End,
+}
+
+impl EventStream {
+    /// A stream that ends after `answers` answers.
+    pub(crate) fn for_answers(id: u64, keep: Keep, answers: usize) -> Arc<Self> {
+        Arc::new(Self::new(id, keep, Some(answers)))
+    }
+
+    /// A stream that lasts as long as its session.
+    pub(crate) fn standing(id: u64) -> Arc<Self> {
+        Arc::new(Self::new(id, Keep::ForReplay, None))
+    }
+
+    fn new(id: u64, keep: Keep, open_answers: Option<usize>) -> Self {
+        let state = State {
+            events: VecDeque::new(),
+            held_bytes: 0,
+            next_seq: 1,
+            read_up_to: 0,
+            open_answers,
+            closed: false,
+            reader: 0,
+            reader_attached: false,
+        };
+        Self { id, keep, state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn keep(&self) -> Keep {
+        self.keep
+    }
+
+    /// Adds a notification or a request of the server.
+    pub(crate) fn push(&self, body: Bytes) {
+        self.lock().append(body, None);
+        self.changed.notify_waiters();
+    }
+
+    /// Adds an answer. The last one ends the stream.
+    pub(crate) fn finish(&self, answer: Answer) {
+        let mut state = self.lock();
+        // A cancelled request gets no answer: its client has forgotten it.
+        if answer.verdict != Verdict::Failed(crate::child::CallFailure::Cancelled) {
+            state.append(answer.body, Some(answer.verdict));
+        }
+        if let Some(open) = &mut state.open_answers {
+            *open = open.saturating_sub(1);
+            state.closed |= *open == 0;
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    pub(crate) fn has_reader(&self) -> bool {
+        self.lock().reader_attached
+    }
+
+    /// Whether everything was handed out and nothing more will come.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let state = self.lock();
+        state.closed && state.read_up_to + 1 >= state.next_seq
+    }
+
+    /// What no connection has taken yet, removed from here to be sent another way.
+    pub(crate) fn take_unread(&self) -> Vec<Bytes> {
+        let mut state = self.lock();
+        let read_up_to = state.read_up_to;
+        let split = state.events.partition_point(|event| event.seq <= read_up_to);
+        let unread: Vec<Bytes> = state.events.split_off(split).into_iter().map(|event| event.body).collect();
+        state.held_bytes -= unread.iter().map(Bytes::len).sum::<usize>();
+        state.read_up_to = state.next_seq - 1;
+        unread
+    }
+
+    /// Reads on after the event a client saw last, or after what was handed out so far.
+    /// The reader before, if any, finds its stream ended.
+    pub(crate) fn read_after(self: &Arc<Self>, last_seen: Option<u64>) -> StreamReader {
+        let mut state = self.lock();
+        state.reader += 1;
+        state.reader_attached = true;
+        let next_seq = last_seen.unwrap_or(state.read_up_to).min(state.next_seq - 1) + 1;
+        let number = state.reader;
+        drop(state);
+        self.changed.notify_waiters();
+        StreamReader { stream: Arc::clone(self), number, next_seq }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn append(&mut self, body: Bytes, verdict: Option<Verdict>) {
+        if self.closed {
+            return;
+        }
+        self.held_bytes += body.len();
+        self.events.push_back(Event { seq: self.next_seq, body, verdict });
+        self.next_seq += 1;
+        while self.events.len() > 1 && (self.held_bytes > MAX_HELD_BYTES || self.events.len() > MAX_HELD_EVENTS) {
+            if let Some(dropped) = self.events.pop_front() {
+                self.held_bytes -= dropped.body.len();
+            }
+        }
+    }
+}
+
+/// The current connection's place in a stream.
+#[derive(Debug)]
+pub(crate) struct StreamReader {
+    stream: Arc<EventStream>,
+    number: u64,
+    next_seq: u64,
+}
+
+impl StreamReader {
+    pub(crate) fn stream(&self) -> &EventStream {
+        &self.stream
+    }
+
+    /// Waits for the next message. May be dropped and called again.
+    pub(crate) async fn next(&mut self) -> Next {
+        loop {
+            let stream = Arc::clone(&self.stream);
+            let changed = stream.changed.notified();
+            if let Some(next) = self.try_next() {
+                return next;
+            }
+            changed.await;
+        }
+    }
+
+    /// The next message if there is one already.
+    pub(crate) fn try_next(&mut self) -> Option<Next> {
+        let mut state = self.stream.lock();
+        if state.reader != self.number {
+            return Some(Next::End);
+        }
+        let place = state.events.partition_point(|event| event.seq < self.next_seq);
+        let Some(event) = state.events.get(place).cloned() else {
+            return state.closed.then_some(Next::End);
+        };
+        if event.seq > self.next_seq {
+            let missed = event.seq - self.next_seq;
+            self.next_seq = event.seq;
+            return Some(Next::Missed(missed));
+        }
+        self.next_seq += 1;
+        state.read_up_to = state.read_up_to.max(event.seq);
+        if self.stream.keep == Keep::UntilRead {
+            state.events.drain(..=place);
+            state.held_bytes = state.events.iter().map(|event| event.body.len()).sum();
+        }
+        Some(Next::Event(event))
+    }
+}
+
+impl Drop for StreamReader {
+    fn drop(&mut self) {
+        let mut state = self.stream.lock();
+        if state.reader == self.number {
+            state.reader_attached = false;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod stream_tests;

@@ -1,0 +1,119 @@
+use super::*;
+
+fn message(number: usize) -> Bytes {
+    Bytes::from(format!("message {number}"))
+}
+
+fn answer() -> Answer {
+    Answer { body: Bytes::from_static(b"answer"), verdict: Verdict::Result }
+}
+
+/// Everything a reader can have now, as text.
+fn drain(reader: &mut StreamReader) -> Vec<String> {
+    let mut seen = Vec::new();
+    while let Some(next) = reader.try_next() {
+        match next {
+            Next::Event(event) => {
+                seen.push(format!("{} {}", event.seq, String::from_utf8_lossy(&event.body)));
+            }
+            Next::Missed(count) => seen.push(format!("missed {count}")),
+            Next::End => {
+                seen.push("end".to_owned());
+                break;
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_stream_ends_after_its_last_answer() {
+    let stream = EventStream::for_answers(1, Keep::ForReplay, 2);
+    let mut reader = stream.read_after(None);
+    stream.push(message(1));
+    stream.finish(answer());
+    assert_eq!(drain(&mut reader), ["1 message 1", "2 answer"]);
+    stream.finish(answer());
+    assert_eq!(drain(&mut reader), ["3 answer", "end"]);
+    assert!(stream.is_exhausted());
+}
+
+#[test]
+fn a_resumed_stream_has_neither_gap_nor_duplicate() {
+    let stream = EventStream::standing(0);
+    for number in 1..=5 {
+        stream.push(message(number));
+    }
+    let mut first = stream.read_after(None);
+    assert_eq!(drain(&mut first).len(), 5);
+    // The client saw three of the five before its connection broke.
+    let mut second = stream.read_after(Some(3));
+    stream.push(message(6));
+    assert_eq!(drain(&mut second), ["4 message 4", "5 message 5", "6 message 6"]);
+    assert_eq!(drain(&mut first), ["end"], "the older connection is over");
+}
+
+#[test]
+fn a_reader_without_a_place_gets_what_nobody_got() {
+    let stream = EventStream::standing(0);
+    stream.push(message(1));
+    assert_eq!(drain(&mut stream.read_after(None)), ["1 message 1"]);
+    stream.push(message(2));
+    assert_eq!(drain(&mut stream.read_after(None)), ["2 message 2"]);
+}
+
+#[test]
+fn a_client_that_does_not_read_costs_a_bound_and_is_told() {
+    let stream = EventStream::standing(0);
+    let mut reader = stream.read_after(None);
+    for number in 0..MAX_HELD_EVENTS + 10 {
+        stream.push(message(number));
+    }
+    let seen = drain(&mut reader);
+    assert_eq!(seen[0], "missed 10");
+    assert_eq!(seen.len(), MAX_HELD_EVENTS + 1);
+
+    let big = Bytes::from(vec![b'x'; MAX_HELD_BYTES]);
+    stream.push(big.clone());
+    stream.push(big);
+    assert_eq!(stream.lock().events.len(), 1);
+}
+
+#[test]
+fn unread_messages_can_be_sent_another_way() {
+    let stream = EventStream::standing(0);
+    stream.push(message(1));
+    drain(&mut stream.read_after(None));
+    stream.push(message(2));
+    assert_eq!(stream.take_unread(), [message(2)]);
+    assert_eq!(drain(&mut stream.read_after(None)), Vec::<String>::new());
+}
+
+#[test]
+fn a_cancelled_request_ends_its_stream_without_an_answer() {
+    let stream = EventStream::for_answers(1, Keep::UntilRead, 1);
+    let verdict = Verdict::Failed(crate::child::CallFailure::Cancelled);
+    stream.finish(Answer { body: Bytes::new(), verdict });
+    assert_eq!(drain(&mut stream.read_after(None)), ["end"]);
+}
+
+#[tokio::test]
+async fn a_waiting_reader_wakes_for_a_message_and_for_a_successor() {
+    let stream = EventStream::standing(0);
+    let mut reader = stream.read_after(None);
+    let waiting = tokio::spawn(async move { (reader.next().await, reader.next().await) });
+    tokio::task::yield_now().await;
+    stream.push(message(1));
+    while !stream.is_read_up_to(1) {
+        tokio::task::yield_now().await;
+    }
+    let _successor = stream.read_after(None);
+    let (first, second) = waiting.await.unwrap();
+    assert!(matches!(first, Next::Event(_)) && matches!(second, Next::End));
+}
+
+impl EventStream {
+    fn is_read_up_to(&self, seq: u64) -> bool {
+        self.lock().read_up_to >= seq
+    }
+}

@@ -1,0 +1,212 @@
+//! One interactive login: discovery, registration, the browser, the callback, the token.
+//!
+//! rmcp checks PKCE, `state` and `iss`; this module decides who we are, and talks to the user.
+
+use std::time::Duration;
+
+use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession};
+use url::Url;
+
+pub use super::browser::Browser;
+use super::callback::{CallbackListener, PortRule, Visit};
+use super::store::ServerTokens;
+use super::token_file::{TokenFile, TokenFileError};
+use crate::config::{HttpEndpoint, Secret};
+
+const CLIENT_NAME: &str = "ahma_mcp";
+
+#[derive(Debug, Clone)]
+pub struct LoginOptions {
+    pub browser: Browser,
+    /// How long the user has.
+    pub patience: Duration,
+    /// The `WWW-Authenticate` text that asked for the login; it names the metadata and the scope.
+    pub challenge: Option<String>,
+}
+
+impl Default for LoginOptions {
+    fn default() -> Self {
+        Self {
+            browser: Browser::Open,
+            patience: Duration::from_secs(300),
+            challenge: None,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LoginError {
+    #[error("{url} is not https: a login there could be overheard; use the https address")]
+    Insecure { url: Url },
+    #[error(
+        "the callback address http://localhost:{port} cannot be used; free the port, or set `callback_port`"
+    )]
+    CallbackPort { port: u16, source: std::io::Error },
+    #[error("cannot prepare a login at {url}: {}", explain(source))]
+    Prepare { url: Url, source: AuthError },
+    #[error("nobody logged in within {} s; start the login again", patience.as_secs())]
+    TimedOut { patience: Duration },
+    #[error("the login was refused: {reason}")]
+    Refused { reason: String },
+    #[error("the answer of the login page cannot be trusted or used: {}", explain(source))]
+    Callback { source: AuthError },
+    #[error("the callback server failed")]
+    Listener { source: std::io::Error },
+    #[error(transparent)]
+    Tokens(#[from] TokenFileError),
+}
+
+/// Logs in and stores the tokens. `show_link` gets the address the user has to open.
+pub async fn login(
+    endpoint: &HttpEndpoint,
+    tokens: &TokenFile,
+    options: &LoginOptions,
+    show_link: impl FnOnce(&Url),
+) -> Result<(), LoginError> {
+    crate::tls::install();
+    if endpoint.url.scheme() != "https" && !is_loopback(&endpoint.url) {
+        return Err(LoginError::Insecure {
+            url: endpoint.url.clone(),
+        });
+    }
+    let rule = PortRule::of(&endpoint.oauth);
+    let listener = CallbackListener::bind(rule)
+        .await
+        .map_err(|source| LoginError::CallbackPort {
+            port: match rule {
+                PortRule::Exactly(port) => port,
+                PortRule::DefaultOrNext => 8080,
+            },
+            source,
+        })?;
+    let store = ServerTokens::new(tokens.clone(), &endpoint.url);
+    // Asked before the user is sent away: a token that cannot be kept is a wasted login.
+    store.entry().await?;
+    let session = prepare(endpoint, &store, &listener, options)
+        .await
+        .map_err(|source| LoginError::Prepare {
+            url: endpoint.url.clone(),
+            source,
+        })?;
+    let (link, state) = link_and_state(&session).map_err(|source| LoginError::Callback { source })?;
+    show_link(&link);
+    if options.browser == Browser::Open {
+        super::browser::open(&link).await;
+    }
+    let visit = tokio::time::timeout(options.patience, listener.visit(&state))
+        .await
+        .map_err(|_| LoginError::TimedOut {
+            patience: options.patience,
+        })?
+        .map_err(|source| LoginError::Listener { source })?;
+    redeem(session, visit).await
+}
+
+/// Forgets the tokens of a server; says whether there were any.
+pub async fn logout(endpoint: &HttpEndpoint, tokens: &TokenFile) -> Result<bool, TokenFileError> {
+    ServerTokens::new(tokens.clone(), &endpoint.url).forget().await
+}
+
+/// Discovery and the choice of identity: pre-registered, metadata document, dynamic registration.
+async fn prepare(
+    endpoint: &HttpEndpoint,
+    store: &ServerTokens,
+    listener: &CallbackListener,
+    options: &LoginOptions,
+) -> Result<AuthorizationSession, AuthError> {
+    let mut manager = AuthorizationManager::new(endpoint.url.clone()).await?;
+    manager.set_credential_store(store.clone());
+    let resolution = manager
+        .resolve_metadata_from_challenge(options.challenge.as_deref())
+        .await?;
+    let takes_metadata_url = resolution
+        .metadata
+        .additional_fields
+        .get("client_id_metadata_document_supported")
+        .is_some_and(|supported| supported == true);
+    manager.set_metadata(resolution.metadata);
+
+    let oauth = &endpoint.oauth;
+    let scopes = match oauth.scopes.as_slice() {
+        [] => manager.select_initial_scopes(&[]).await,
+        configured => configured.to_vec(),
+    };
+    let redirect_uri = listener.redirect_uri();
+    let mut request = AuthorizationRequest::new(&redirect_uri)
+        .with_scopes(scopes.iter())
+        .with_initial_scope_selection();
+    if let Some(challenge) = &options.challenge {
+        request = request.with_challenge(challenge);
+    }
+    let (client_id, client_secret) = match (&oauth.client_id, &oauth.client_metadata_url) {
+        (Some(client_id), _) => (client_id.clone(), oauth.client_secret.clone()),
+        (None, Some(document)) if takes_metadata_url => (document.clone(), None),
+        (None, _) => {
+            let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+            let registered = manager
+                .register_client(CLIENT_NAME, &redirect_uri, &scopes)
+                .await?;
+            (registered.client_id, registered.client_secret.map(Secret::new))
+        }
+    };
+    request = request.with_preregistered_client(client_id);
+    if let Some(secret) = &client_secret {
+        request = request.with_client_secret(secret.expose());
+    }
+    store.remember_secret(client_secret);
+    AuthorizationSession::new(manager, request)
+        .await
+        .map_err(|(_, error)| error)
+}
+
+async fn redeem(session: AuthorizationSession, visit: Visit) -> Result<(), LoginError> {
+    if let Some(reason) = visit.refusal() {
+        visit.answer(Err(&reason)).await;
+        return Err(LoginError::Refused { reason });
+    }
+    match session.handle_callback_url(visit.url.as_str()).await {
+        Ok(_) => {
+            visit.answer(Ok(())).await;
+            Ok(())
+        }
+        Err(source) => {
+            visit.answer(Err(&explain(&source))).await;
+            Err(LoginError::Callback { source })
+        }
+    }
+}
+
+fn link_and_state(session: &AuthorizationSession) -> Result<(Url, String), AuthError> {
+    let link = Url::parse(session.get_authorization_url())?;
+    let state = link
+        .query_pairs()
+        .find(|(key, _)| key == "state")
+        .map(|(_, value)| value.into_owned());
+    let state = state.ok_or_else(|| AuthError::InternalError("the login link has no state".to_owned()))?;
+    Ok((link, state))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// rmcp's words with the next step, where there is one.
+fn explain(error: &AuthError) -> String {
+    let text = error.to_string();
+    match error {
+        AuthError::RegistrationFailed(_) => format!(
+            "{text}; the server may not register clients by itself: register one and set `client_id` for it"
+        ),
+        AuthError::PkceUnsupported => format!("{text}; this client does not log in without it"),
+        AuthError::AuthorizationServerMismatch { .. }
+        | AuthError::AuthorizationServerMissingIssuer { .. } => {
+            format!("{text}; this may be an attack, no token was asked for")
+        }
+        _ => text,
+    }
+}

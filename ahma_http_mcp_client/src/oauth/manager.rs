@@ -1,0 +1,50 @@
+//! Builds the rmcp manager that attaches and refreshes the tokens of one server.
+
+use rmcp::transport::auth::{AuthError, AuthorizationManager, OAuthClientConfig};
+
+use super::store::ServerTokens;
+use super::token_file::TokenFile;
+use crate::config::{HttpEndpoint, Secret};
+
+/// A manager that knows the stored tokens, if there are any for this client.
+///
+/// With stored tokens this asks the server for its metadata, so it fails when the server cannot be reached.
+pub(crate) async fn manager_for(
+    endpoint: &HttpEndpoint,
+    tokens: &TokenFile,
+) -> Result<AuthorizationManager, AuthError> {
+    crate::tls::install();
+    let mut manager = AuthorizationManager::new(endpoint.url.clone()).await?;
+    if endpoint.has_own_credentials() {
+        return Ok(manager);
+    }
+    let store = ServerTokens::new(tokens.clone(), &endpoint.url);
+    let entry = store
+        .entry()
+        .await
+        .map_err(|error| AuthError::CredentialStoreError(crate::error_chain(&error)))?;
+    manager.set_credential_store(store.clone());
+    let Some(entry) = entry else { return Ok(manager) };
+    let configured = endpoint.oauth.client_id.as_deref();
+    if configured.is_some_and(|client_id| client_id != entry.credentials.client_id) {
+        tracing::info!(url = %endpoint.url, "the configured client_id changed; the stored login no longer counts");
+        store.remember_secret(None);
+        manager.set_credential_store(rmcp::transport::auth::InMemoryCredentialStore::new());
+        return Ok(manager);
+    }
+    if manager.initialize_from_store().await? {
+        // rmcp restores the id only; a confidential client needs its secret to refresh as well.
+        let secret = endpoint
+            .oauth
+            .client_secret
+            .clone()
+            .or_else(|| entry.client_secret.map(Secret::new));
+        if let Some(secret) = secret {
+            let config = OAuthClientConfig::new(entry.credentials.client_id, endpoint.url.as_str())
+                .with_client_secret(secret.expose());
+            manager.configure_client(config)?;
+            store.remember_secret(Some(secret));
+        }
+    }
+    Ok(manager)
+}

@@ -1,0 +1,17 @@
+//! Logging in to remote servers: the token file, the login itself, and the manager that refreshes.
+//!
+//! Tokens live in one file, mode 0600, that several processes share. Nothing here prints a token.
+
+mod browser;
+mod callback;
+mod login;
+mod manager;
+mod store;
+mod token_file;
+#[cfg(test)]
+mod token_file_tests;
+
+pub use login::{Browser, LoginError, LoginOptions, login, logout};
+pub(crate) use manager::manager_for;
+pub(crate) use store::ServerTokens;
+pub use token_file::{TokenFile, TokenFileError};

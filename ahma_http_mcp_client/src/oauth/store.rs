@@ -1,0 +1,124 @@
+//! One server's slot in the token file, as rmcp wants to see it.
+
+use std::sync::{Arc, Mutex};
+
+use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
+use url::Url;
+
+use super::token_file::{TokenEntry, TokenFile, TokenFileError};
+use crate::config::Secret;
+
+#[derive(Clone, Debug)]
+pub(crate) struct ServerTokens {
+    file: TokenFile,
+    /// The server's address: tokens of one server are never sent to another.
+    key: Arc<str>,
+    /// The secret to save beside the next credentials.
+    client_secret: Arc<Mutex<Option<Secret>>>,
+}
+
+impl ServerTokens {
+    pub(crate) fn new(file: TokenFile, url: &Url) -> Self {
+        let mut key = url.clone();
+        key.set_fragment(None);
+        // A password in the address is the user's, and has no place in another file.
+        let _ = key.set_username("");
+        let _ = key.set_password(None);
+        Self {
+            file,
+            key: String::from(key).into(),
+            client_secret: Arc::default(),
+        }
+    }
+
+    pub(crate) async fn entry(&self) -> Result<Option<TokenEntry>, TokenFileError> {
+        self.file.entry(&self.key).await
+    }
+
+    /// Forgets this server; says whether there was anything to forget.
+    pub(crate) async fn forget(&self) -> Result<bool, TokenFileError> {
+        let was_there = self.entry().await?.is_some();
+        self.file
+            .update(&self.key, |slot| slot.take().is_some())
+            .await
+            .map(|()| was_there)
+    }
+
+    pub(crate) fn remember_secret(&self, secret: Option<Secret>) {
+        *self.secret() = secret;
+    }
+
+    /// Something that changes whenever the stored token does, and gives nothing away.
+    pub(crate) async fn fingerprint(&self) -> Option<u64> {
+        use std::hash::{BuildHasher, RandomState};
+        static KEYS: std::sync::LazyLock<RandomState> = std::sync::LazyLock::new(RandomState::new);
+        let entry = self.entry().await.ok()??;
+        entry.credentials.token_response.as_ref()?;
+        let text = serde_json::to_vec(&entry).ok()?;
+        Some(KEYS.hash_one(text))
+    }
+
+    fn secret(&self) -> std::sync::MutexGuard<'_, Option<Secret>> {
+        self.client_secret
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[async_trait::async_trait]
+impl CredentialStore for ServerTokens {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        Ok(self
+            .entry()
+            .await
+            .map_err(store_error)?
+            .map(|entry| entry.credentials))
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        let client_secret = self.secret().as_ref().map(|secret| secret.expose().to_owned());
+        let entry = TokenEntry {
+            credentials,
+            client_secret,
+        };
+        let write = self.file.update(&self.key, move |slot| {
+            *slot = Some(entry);
+            true
+        });
+        write.await.map_err(store_error)
+    }
+
+    async fn clear(&self) -> Result<(), AuthError> {
+        self.forget().await.map(drop).map_err(store_error)
+    }
+
+    /// The tokens are dead; unless another process has just saved new ones, they go.
+    async fn on_refresh_token_rejected(&self, rejected: &StoredCredentials) -> Result<(), AuthError> {
+        let rejected = serde_json::to_value(rejected).map_err(store_error)?;
+        let drop_rejected = self.file.update(&self.key, move |slot| {
+            let stored = slot
+                .as_ref()
+                .and_then(|entry| serde_json::to_value(&entry.credentials).ok());
+            stored == Some(rejected) && slot.take().is_some()
+        });
+        drop_rejected.await.map_err(store_error)
+    }
+
+    async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
+        // One lock for each server: a token endpoint that hangs delays nobody else's refresh.
+        let purpose = format!("refresh-{:016x}", fnv1a(&self.key));
+        let lock = self.file.lock(&purpose).await.map_err(store_error)?;
+        Ok(Some(CredentialRefreshGuard::new(lock)))
+    }
+}
+
+fn store_error(error: impl std::error::Error) -> AuthError {
+    AuthError::CredentialStoreError(crate::error_chain(&error))
+}
+
+/// A hash that every build of this program agrees on.
+fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

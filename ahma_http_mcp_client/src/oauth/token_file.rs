@@ -1,0 +1,233 @@
+//! The file that holds the tokens of all servers, safe to keep in a directory that others may write to.
+//!
+//! The path is in the system's temporary directory by default, so the file may be bait: a symbolic link, a hard
+//! link, or somebody else's file. It is opened without following links, its owner, type and link count are
+//! checked on the open descriptor, and it is replaced by renaming a fresh 0600 file over it.
+//! It must never be read or written through its path alone.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::transport::auth::StoredCredentials;
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// A token file holds a handful of entries of a few KiB; more than this is not one of ours.
+const LARGEST_FILE: u64 = 4 * 1024 * 1024;
+
+/// How long a refresh in another process may take before we say so instead of waiting on.
+const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, thiserror::Error)]
+pub enum TokenFileError {
+    #[error("token file {}: {reason}; remove it, or name another with AHMA_HTTP_CLIENT_TOKEN_PATH", path.display())]
+    Untrusted { path: PathBuf, reason: &'static str },
+    #[error("token file {} is damaged; remove it and log in again", path.display())]
+    Damaged {
+        path: PathBuf,
+        source: serde_json::Error,
+    },
+    #[error("cannot {action} token file {}", path.display())]
+    Io {
+        path: PathBuf,
+        action: &'static str,
+        source: std::io::Error,
+    },
+    #[error("token file {} has been locked by another process for {} s", path.display(), LOCK_PATIENCE.as_secs())]
+    Busy { path: PathBuf },
+}
+
+/// One server's entry.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct TokenEntry {
+    #[serde(flatten)]
+    pub(crate) credentials: StoredCredentials,
+    /// The secret that came with a dynamic registration: without it a refresh would be refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client_secret: Option<String>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Contents {
+    #[serde(default)]
+    servers: BTreeMap<String, TokenEntry>,
+}
+
+/// Where tokens are kept.
+#[derive(Debug, Clone)]
+pub struct TokenFile {
+    path: Arc<Path>,
+}
+
+impl TokenFile {
+    pub const FILE_NAME: &'static str = "mcp_http_token.json";
+
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into().into(),
+        }
+    }
+
+    /// `mcp_http_token.json` in the system's temporary directory.
+    pub fn in_temp_dir() -> Self {
+        Self::at(std::env::temp_dir().join(Self::FILE_NAME))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) async fn entry(&self, server: &str) -> Result<Option<TokenEntry>, TokenFileError> {
+        let server = server.to_owned();
+        self.blocking(move |file| Ok(file.read()?.servers.remove(&server)))
+            .await
+    }
+
+    /// Changes one server's entry and leaves the others as another process may just have written them.
+    ///
+    /// `change` returns whether anything is to be written.
+    pub(crate) async fn update(
+        &self,
+        server: &str,
+        change: impl FnOnce(&mut Option<TokenEntry>) -> bool + Send + 'static,
+    ) -> Result<(), TokenFileError> {
+        let server = server.to_owned();
+        let _writer = self.lock("write").await?;
+        self.blocking(move |file| {
+            let mut contents = file.read()?;
+            let mut entry = contents.servers.remove(&server);
+            if !change(&mut entry) {
+                return Ok(());
+            }
+            contents.servers.extend(entry.map(|entry| (server, entry)));
+            file.replace(&contents)
+        })
+        .await
+    }
+
+    /// An exclusive lock, shared with other processes; dropping the file releases it.
+    ///
+    /// `purpose` names the lock file. Locks are separate files, since the token file itself is replaced.
+    pub(crate) async fn lock(&self, purpose: &str) -> Result<File, TokenFileError> {
+        let mut path = self.path.as_os_str().to_owned();
+        path.push(format!(".{purpose}.lock"));
+        let path = PathBuf::from(path);
+        let file = self
+            .blocking(move |_| open_trusted(&path, OFlags::RDWR | OFlags::CREATE))
+            .await?;
+        let deadline = tokio::time::Instant::now() + LOCK_PATIENCE;
+        // A blocking flock could not be abandoned when the caller is; a lock is held for one request at most.
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(file),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+                Err(error) => return Err(self.io("lock", error)),
+            }
+            if tokio::time::Instant::now() > deadline {
+                return Err(TokenFileError::Busy {
+                    path: self.path.to_path_buf(),
+                });
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, TokenFileError> + Send + 'static,
+    ) -> Result<T, TokenFileError> {
+        let file = self.clone();
+        match tokio::task::spawn_blocking(move || work(&file)).await {
+            Ok(result) => result,
+            Err(error) => Err(self.io("use", std::io::Error::other(error))),
+        }
+    }
+
+    fn read(&self) -> Result<Contents, TokenFileError> {
+        let file = match open_trusted(&self.path, OFlags::RDONLY) {
+            Ok(file) => file,
+            Err(TokenFileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Contents::default());
+            }
+            Err(error) => return Err(error),
+        };
+        let mut text = Vec::new();
+        file.take(LARGEST_FILE)
+            .read_to_end(&mut text)
+            .map_err(|error| self.io("read", error))?;
+        if text.is_empty() {
+            return Ok(Contents::default());
+        }
+        serde_json::from_slice(&text).map_err(|source| TokenFileError::Damaged {
+            path: self.path.to_path_buf(),
+            source,
+        })
+    }
+
+    /// Writes beside the file and renames, so that a reader sees the old text or the new one.
+    fn replace(&self, contents: &Contents) -> Result<(), TokenFileError> {
+        let text = serde_json::to_vec_pretty(contents).map_err(|error| self.io("write", error))?;
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(format!(".{:016x}.new", rand::random::<u64>()));
+        let fresh = PathBuf::from(name);
+        let written = open_trusted(&fresh, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
+            .and_then(|mut file| file.write_all(&text).map_err(|error| self.io("write", error)))
+            .and_then(|()| std::fs::rename(&fresh, &self.path).map_err(|error| self.io("replace", error)));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&fresh);
+        }
+        written
+    }
+
+    fn io(&self, action: &'static str, source: impl Into<std::io::Error>) -> TokenFileError {
+        TokenFileError::Io {
+            path: self.path.to_path_buf(),
+            action,
+            source: source.into(),
+        }
+    }
+}
+
+/// Opens a file that only we can have made, and that nobody else can have written to.
+fn open_trusted(path: &Path, flags: OFlags) -> Result<File, TokenFileError> {
+    let untrusted = |reason| TokenFileError::Untrusted {
+        path: path.to_owned(),
+        reason,
+    };
+    let io = |source: Errno| TokenFileError::Io {
+        path: path.to_owned(),
+        action: "open",
+        source: source.into(),
+    };
+    // NONBLOCK: a FIFO laid in our way must not hang us.
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let descriptor = match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(descriptor) => descriptor,
+        Err(Errno::LOOP) => return Err(untrusted("is a symbolic link")),
+        Err(error) => return Err(io(error)),
+    };
+    let stat = rustix::fs::fstat(&descriptor).map_err(io)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(untrusted("is not a regular file"));
+    }
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(untrusted("belongs to another user"));
+    }
+    if stat.st_nlink != 1 {
+        return Err(untrusted("has a second name (hard link)"));
+    }
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    if mode.intersects(Mode::WGRP | Mode::WOTH) {
+        return Err(untrusted("can be written by others"));
+    }
+    if mode.intersects(Mode::RWXG | Mode::RWXO) {
+        rustix::fs::fchmod(&descriptor, Mode::RUSR | Mode::WUSR).map_err(io)?;
+        tracing::warn!(path = %path.display(), "token file could be read by others; closed it");
+    }
+    Ok(File::from(descriptor))
+}

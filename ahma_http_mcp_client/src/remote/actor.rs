@@ -1,0 +1,333 @@
+//! The life of one server: connect, list its tools, watch it, and start again when it is lost.
+//!
+//! An actor owns its connection; callers borrow the peer from the slot. It ends only on shutdown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::model::{ProtocolVersion, SubscriptionFilter};
+use rmcp::service::{Peer, Subscription};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::handler::MountHandler;
+use super::state::{Board, Live, Nudge, ServerState, Slot};
+use crate::config::{HttpEndpoint, ServerConfig};
+use crate::oauth::{Browser, LoginError, LoginOptions, ServerTokens, login};
+use crate::session::request::list_tools;
+use crate::session::{ConnectError, ConnectReport, Connection, Failure, connect, describe_call};
+use crate::settings::{ClientSettings, LoginMode};
+use crate::transport::link::LinkEvent;
+
+/// How often a server that was given up is tried again without being asked.
+const SLOW_RETRY: Duration = Duration::from_secs(60);
+/// How often we look whether another process has logged in.
+const TOKEN_POLL: Duration = Duration::from_secs(2);
+/// A server that ends every subscription at once is not asked again faster than this.
+const RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
+const LIST_PATIENCE: Duration = Duration::from_secs(60);
+const CLOSE_PATIENCE: Duration = Duration::from_secs(8);
+
+/// Logins take turns: there is one callback address and one user.
+static LOGIN_TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+pub(super) struct Actor {
+    config: ServerConfig,
+    settings: Arc<ClientSettings>,
+    slot: Arc<Slot>,
+    board: Arc<Board>,
+    nudges: mpsc::Receiver<Nudge>,
+    shutdown: CancellationToken,
+    handler: MountHandler,
+    /// Failures in a row.
+    failures: u32,
+}
+
+/// Why a connection or an attempt at one came to its end.
+enum Ended {
+    Shutdown,
+    Lost(String),
+    LoginRequired(String),
+}
+
+impl Actor {
+    pub(super) fn new(
+        config: ServerConfig,
+        settings: Arc<ClientSettings>,
+        slot: Arc<Slot>,
+        board: Arc<Board>,
+        nudges: mpsc::Receiver<Nudge>,
+        shutdown: CancellationToken,
+    ) -> Self {
+        let handler = MountHandler::default();
+        Self {
+            config,
+            settings,
+            slot,
+            board,
+            nudges,
+            shutdown,
+            handler,
+            failures: 0,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut problem = None;
+        loop {
+            self.publish(ServerState::Connecting {
+                problem: problem.take(),
+            });
+            match self.live_once().await {
+                Ended::Shutdown => return,
+                Ended::LoginRequired(challenge) => self.wait_for_login(challenge).await,
+                Ended::Lost(reason) => {
+                    self.wait_before_retry(&reason).await;
+                    problem = Some(reason);
+                }
+            }
+            if self.shutdown.is_cancelled() {
+                return;
+            }
+        }
+    }
+
+    /// One connection, from the first packet to the last.
+    async fn live_once(&mut self) -> Ended {
+        let shutdown = self.shutdown.clone();
+        let connected = tokio::select! {
+            connected = connect(&self.config, &self.settings, &self.handler) => connected,
+            () = shutdown.cancelled() => return Ended::Shutdown,
+        };
+        let connection = match connected {
+            Ok(connection) => connection,
+            Err(ConnectError::LoginRequired { challenge, .. }) => return Ended::LoginRequired(challenge),
+            Err(error) => return Ended::Lost(error.to_string()),
+        };
+        let Connection {
+            service,
+            routes,
+            events,
+            report,
+            ..
+        } = connection;
+        let live = Live {
+            peer: service.peer().clone(),
+            routes,
+        };
+        let stop = service.cancellation_token();
+        let mut closed = tokio::spawn(service.waiting());
+        let ended = tokio::select! {
+            ended = self.watch(live, events, report) => ended,
+            _ = &mut closed => Ended::Lost("the server closed the connection".to_owned()),
+        };
+        self.slot.set_live(None);
+        if !closed.is_finished() {
+            stop.cancel();
+            // A session is deleted and a program stopped here, unless the server hangs.
+            let _ = tokio::time::timeout(CLOSE_PATIENCE, closed).await;
+        }
+        ended
+    }
+
+    /// Keeps the tool list fresh until the connection is lost.
+    async fn watch(
+        &mut self,
+        live: Live,
+        mut events: mpsc::Receiver<LinkEvent>,
+        report: ConnectReport,
+    ) -> Ended {
+        let report = Arc::new(report);
+        let peer = live.peer.clone();
+        // Asked for before the first list: a change in between would be missed otherwise.
+        let mut subscription = subscribe(&peer).await;
+        if let Err(ended) = self.list(&live, &report).await {
+            return ended;
+        }
+        self.failures = 0;
+        loop {
+            let tools_changed = Arc::clone(&self.handler.tools_changed);
+            tokio::select! {
+                () = self.shutdown.cancelled() => return Ended::Shutdown,
+                Some(event) = events.recv() => match event {
+                    LinkEvent::SessionRenewed => {}
+                    LinkEvent::SessionLost => return Ended::Lost("the server forgot the session".to_owned()),
+                    LinkEvent::GaveUp => return Ended::Lost("the server cannot be reached any more".to_owned()),
+                },
+                Some(nudge) = self.nudges.recv() => match nudge {
+                    Nudge::LoginRequired(challenge) => return Ended::LoginRequired(challenge),
+                    Nudge::Retry => continue,
+                },
+                () = tools_changed.notified() => {}
+                change = next_change(&mut subscription) => if change.is_none() {
+                    tokio::time::sleep(RESUBSCRIBE_DELAY).await;
+                    subscription = subscribe(&peer).await;
+                },
+            }
+            if let Err(ended) = self.list(&live, &report).await {
+                return ended;
+            }
+        }
+    }
+
+    /// Asks for the tools and publishes them.
+    async fn list(&mut self, live: &Live, report: &Arc<ConnectReport>) -> Result<(), Ended> {
+        let listing = list_tools(&live.peer, &live.routes, &self.shutdown);
+        let error = match tokio::time::timeout(LIST_PATIENCE, listing).await {
+            Ok(Ok(tools)) => {
+                self.slot.set_live(Some(live.clone()));
+                self.publish(ServerState::Ready {
+                    report: Arc::clone(report),
+                    tools: tools.into(),
+                });
+                return Ok(());
+            }
+            Ok(Err(error)) => error,
+            Err(_) => return Err(Ended::Lost("the server does not list its tools".to_owned())),
+        };
+        if self.shutdown.is_cancelled() {
+            return Err(Ended::Shutdown);
+        }
+        Err(match describe_call(&error) {
+            Some(Failure::LoginRequired(challenge)) => Ended::LoginRequired(challenge),
+            Some(failure) => Ended::Lost(failure.reason().to_owned()),
+            None => Ended::Lost(format!("the server does not list its tools: {error}")),
+        })
+    }
+
+    /// Backoff while retries are left; then the server counts as failed, and a call or a minute brings a new try.
+    async fn wait_before_retry(&mut self, reason: &str) {
+        let delay = self.settings.retry.delay(self.failures);
+        self.failures = self.failures.saturating_add(1);
+        let wait = match delay {
+            Some(delay) => {
+                tracing::info!(server = self.config.name, reason, ?delay, "will connect again");
+                self.publish(ServerState::Connecting {
+                    problem: Some(reason.to_owned()),
+                });
+                delay
+            }
+            None => {
+                tracing::warn!(server = self.config.name, reason, "remote server failed");
+                self.publish(ServerState::Failed {
+                    reason: reason.to_owned(),
+                });
+                SLOW_RETRY
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            Some(_) = self.nudges.recv() => {}
+            () = self.shutdown.cancelled() => {}
+        }
+    }
+
+    /// Returns when there is reason to believe that a login has happened.
+    async fn wait_for_login(&mut self, challenge: String) {
+        let by_hand = format!("run `ahma_mcp login {}`", self.config.name);
+        self.publish(ServerState::LoginRequired {
+            link: None,
+            reason: by_hand.clone(),
+        });
+        let Some(endpoint) = self.config.http.clone() else {
+            return;
+        };
+        let store = ServerTokens::new(self.settings.tokens.clone(), &endpoint.url);
+        let before = store.fingerprint().await;
+        let shutdown = self.shutdown.clone();
+        tokio::select! {
+            () = changed(&store, before) => return,
+            () = shutdown.cancelled() => return,
+            logged_in = self.log_in(&endpoint, challenge), if self.may_log_in(&endpoint) => match logged_in {
+                Ok(()) => return,
+                Err(error) => {
+                    let reason = format!("{}; {by_hand}", crate::error_chain(&error));
+                    tracing::warn!(server = self.config.name, reason, "login failed");
+                    self.publish(ServerState::LoginRequired { link: None, reason });
+                }
+            },
+        }
+        tokio::select! {
+            () = changed(&store, before) => {}
+            () = shutdown.cancelled() => {}
+        }
+    }
+
+    /// With a fixed `Authorization` header, a login would not be used.
+    fn may_log_in(&self, endpoint: &HttpEndpoint) -> bool {
+        self.settings.login != LoginMode::Never && !endpoint.has_own_credentials()
+    }
+
+    async fn log_in(&self, endpoint: &HttpEndpoint, challenge: String) -> Result<(), LoginError> {
+        let _turn = LOGIN_TURN.lock().await;
+        let options = LoginOptions {
+            browser: match self.settings.login {
+                LoginMode::Browser => Browser::Open,
+                LoginMode::Link | LoginMode::Never => Browser::Leave,
+            },
+            challenge: Some(challenge).filter(|challenge| !challenge.is_empty()),
+            ..LoginOptions::default()
+        };
+        let show = |link: &Url| {
+            tracing::info!(server = self.config.name, %link, "log in with a browser");
+            let reason = "open the link to log in".to_owned();
+            self.publish(ServerState::LoginRequired {
+                link: Some(link.clone()),
+                reason,
+            });
+        };
+        login(endpoint, &self.settings.tokens, &options, show).await
+    }
+
+    fn publish(&self, state: ServerState) {
+        self.board.publish(&self.config.name, state);
+    }
+}
+
+/// Resolves once the stored tokens are others than `before`.
+async fn changed(store: &ServerTokens, before: Option<u64>) {
+    loop {
+        tokio::time::sleep(TOKEN_POLL).await;
+        let now = store.fingerprint().await;
+        if now.is_some() && now != before {
+            return;
+        }
+    }
+}
+
+/// Modern servers announce changes on a subscription; legacy ones do so unasked.
+async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
+    let info = peer.peer_info()?;
+    let announces = info
+        .capabilities
+        .tools
+        .as_ref()
+        .is_some_and(|tools| tools.list_changed == Some(true));
+    if info.protocol_version < ProtocolVersion::NO_INITIALIZE || !announces {
+        return None;
+    }
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    match peer.listen(filter).await {
+        Ok(subscription) => Some(subscription),
+        Err(error) => {
+            tracing::debug!(%error, "no subscription to changes");
+            None
+        }
+    }
+}
+
+/// The next announcement; `None` when the subscription ended. Waits for ever without one.
+async fn next_change(subscription: &mut Option<Subscription>) -> Option<()> {
+    let Some(active) = subscription else {
+        return std::future::pending().await;
+    };
+    match active.next().await {
+        Ok(Some(_)) => Some(()),
+        Ok(None) | Err(_) => {
+            *subscription = None;
+            None
+        }
+    }
+}

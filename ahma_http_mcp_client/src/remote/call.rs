@@ -1,0 +1,139 @@
+//! One tool call to one server, and an honest answer when it fails.
+
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResponse, ClientRequest, ErrorData,
+    ProgressNotificationParam, ServerResult,
+};
+use rmcp::service::ServiceError;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::state::{Nudge, ServerState, Slot, Snapshot};
+use crate::session::request::request;
+use crate::session::{Failure, describe_call};
+
+/// How long a call waits for a server that is being connected.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    #[error("there is no remote server `{server}`")]
+    UnknownServer { server: String },
+    /// Nothing was sent.
+    #[error("remote server `{server}` is not available: {reason}")]
+    Unavailable { server: String, reason: String },
+    #[error("remote server `{server}` wants a login: {}", where_to_log_in(server, link.as_ref()))]
+    LoginRequired { server: String, link: Option<Url> },
+    /// The call was sent and its answer is lost; it may have had its effect.
+    #[error(
+        "the connection to remote server `{server}` was lost during the call, which may or may not have run: {reason}"
+    )]
+    Lost { server: String, reason: String },
+    #[error("the call was cancelled")]
+    Cancelled,
+    /// The server's own JSON-RPC error, to be passed on as it is.
+    #[error("remote server answered with an error")]
+    Protocol(ErrorData),
+}
+
+pub(super) async fn call(
+    server: &str,
+    slot: &Slot,
+    states: watch::Receiver<Snapshot>,
+    params: CallToolRequestParams,
+    progress: Option<mpsc::Sender<ProgressNotificationParam>>,
+    cancel: &CancellationToken,
+) -> Result<CallToolResponse, CallError> {
+    let unavailable = |reason: String| CallError::Unavailable {
+        server: server.to_owned(),
+        reason,
+    };
+    tokio::select! {
+        ready = tokio::time::timeout(CONNECT_PATIENCE, until_ready(server, slot, states)) => {
+            ready.map_err(|_| unavailable("it is still being connected".to_owned()))??;
+        }
+        () = cancel.cancelled() => return Err(CallError::Cancelled),
+    }
+    let live = slot
+        .live()
+        .ok_or_else(|| unavailable("the connection was just lost".to_owned()))?;
+    let call = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    match request(&live.peer, &live.routes, call, progress, cancel).await {
+        Ok(ServerResult::CallToolResult(result)) => Ok(CallToolResponse::Complete(result)),
+        Ok(ServerResult::InputRequiredResult(result)) => Ok(CallToolResponse::InputRequired(result)),
+        Ok(ServerResult::CreateTaskResult(result)) => Ok(CallToolResponse::Task(result)),
+        Ok(_) => Err(CallError::Lost {
+            server: server.to_owned(),
+            reason: "its answer is not the result of a tool call".to_owned(),
+        }),
+        Err(error) => Err(failed(server, slot, error)),
+    }
+}
+
+/// Waits until the server is ready, or cannot become so.
+async fn until_ready(
+    server: &str,
+    slot: &Slot,
+    mut states: watch::Receiver<Snapshot>,
+) -> Result<(), CallError> {
+    let mut nudged = false;
+    loop {
+        match states.borrow_and_update().get(server) {
+            Some(ServerState::Ready { .. }) => return Ok(()),
+            Some(ServerState::LoginRequired { link, .. }) => {
+                return Err(CallError::LoginRequired {
+                    server: server.to_owned(),
+                    link: link.clone(),
+                });
+            }
+            Some(ServerState::Failed { reason }) if nudged => {
+                return Err(CallError::Unavailable {
+                    server: server.to_owned(),
+                    reason: reason.clone(),
+                });
+            }
+            Some(ServerState::Failed { .. }) => {
+                slot.nudge(Nudge::Retry);
+                nudged = true;
+            }
+            Some(ServerState::Connecting { .. }) | None => {}
+        }
+        if states.changed().await.is_err() {
+            let reason = "the client is shutting down".to_owned();
+            return Err(CallError::Unavailable {
+                server: server.to_owned(),
+                reason,
+            });
+        }
+    }
+}
+
+fn failed(server: &str, slot: &Slot, error: ServiceError) -> CallError {
+    let server = server.to_owned();
+    if let ServiceError::Cancelled { .. } = error {
+        return CallError::Cancelled;
+    }
+    match (describe_call(&error), error) {
+        (None, ServiceError::McpError(error)) => CallError::Protocol(error),
+        (Some(Failure::Unreachable(reason)), _) => CallError::Unavailable { server, reason },
+        (Some(Failure::LoginRequired(challenge)), _) => {
+            slot.nudge(Nudge::LoginRequired(challenge));
+            CallError::LoginRequired { server, link: None }
+        }
+        (Some(Failure::Other(reason)), _) => CallError::Lost { server, reason },
+        (None, error) => CallError::Lost {
+            server,
+            reason: error.to_string(),
+        },
+    }
+}
+
+fn where_to_log_in(server: &str, link: Option<&Url>) -> String {
+    match link {
+        Some(link) => format!("open {link}"),
+        None => format!("run `ahma_mcp login {server}`"),
+    }
+}

@@ -1,0 +1,346 @@
+//! Finds the transport and the era a server speaks: modern → Streamable HTTP → HTTP+SSE → the program.
+//!
+//! Every step is recorded with its outcome, so that a failure says what was tried. A step is given up for the next
+//! only when the next can help: a login request or a dead host ends the HTTP steps.
+
+use std::fmt;
+use std::time::Duration;
+
+use rmcp::ClientHandler;
+use rmcp::RoleClient;
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{
+    ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, RunningService,
+    serve_client_with_lifecycle,
+};
+use rmcp::transport::Transport;
+use tokio::sync::mpsc;
+
+use super::failure::Failure;
+use super::progress::{ProgressRoutes, Tapped};
+use crate::config::{HttpEndpoint, ServerConfig, StdioCommand, TransportChoice};
+use crate::oauth::{TokenFile, manager_for};
+use crate::settings::ClientSettings;
+use crate::transport::link::{Link, LinkEvent};
+use crate::transport::stdio::{LastWords, StdioTransport};
+use crate::transport::{HttpMcpError, HttpMcpTransport};
+
+/// One way to reach a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Both eras: `server/discover` first, `initialize` if the server does not know it.
+    StreamableHttp,
+    LegacySse,
+    Stdio,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::StreamableHttp => "Streamable HTTP",
+            Self::LegacySse => "HTTP+SSE",
+            Self::Stdio => "stdio",
+        })
+    }
+}
+
+/// A step that was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    pub step: Step,
+    /// The protocol revision that was agreed on, or why there is none.
+    pub outcome: Result<String, String>,
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.outcome {
+            Ok(revision) => write!(f, "{}: speaks {revision}", self.step),
+            Err(reason) => write!(f, "{}: {reason}", self.step),
+        }
+    }
+}
+
+/// How a connection came about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectReport {
+    pub step: Step,
+    pub protocol: String,
+    pub attempts: Vec<Attempt>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    #[error("server `{server}` wants a login; run `ahma_mcp login {server}`")]
+    LoginRequired { server: String, challenge: String },
+    #[error("cannot connect to server `{server}`: {}", list(attempts))]
+    Failed { server: String, attempts: Vec<Attempt> },
+}
+
+pub(crate) struct Connection<H: ClientHandler> {
+    pub(crate) service: RunningService<RoleClient, H>,
+    pub(crate) routes: ProgressRoutes,
+    pub(crate) events: mpsc::Receiver<LinkEvent>,
+    pub(crate) report: ConnectReport,
+    /// Keeps `events` open for transports that have none.
+    _link: std::sync::Arc<Link>,
+}
+
+/// Connects once; retrying is the caller's business.
+pub(crate) async fn connect<H: ClientHandler + Clone>(
+    config: &ServerConfig,
+    settings: &ClientSettings,
+    handler: &H,
+) -> Result<Connection<H>, ConnectError> {
+    let mut attempts = Vec::new();
+    let mut host_is_dead = false;
+    for step in steps(config) {
+        if host_is_dead && step != Step::Stdio {
+            continue;
+        }
+        let (link, events) = Link::new(settings.retry);
+        let routes = ProgressRoutes::default();
+        let start = Start {
+            config,
+            settings,
+            handler,
+            link: &link,
+            routes: &routes,
+        };
+        let taken = tokio::time::timeout(settings.connect_patience, start.take(step));
+        let failure = match taken
+            .await
+            .unwrap_or_else(|_| Err(silence(settings.connect_patience)))
+        {
+            Ok(service) => {
+                link.establish();
+                // rmcp would otherwise answer from its cache when the server is gone.
+                service
+                    .peer()
+                    .set_response_cache_config(ClientCacheConfig::disabled())
+                    .await;
+                let protocol = service
+                    .peer()
+                    .peer_info()
+                    .map(|info| info.protocol_version.to_string());
+                let protocol = protocol.unwrap_or_default();
+                attempts.push(Attempt {
+                    step,
+                    outcome: Ok(protocol.clone()),
+                });
+                tracing::info!(server = config.name, %step, protocol, "connected");
+                let report = ConnectReport {
+                    step,
+                    protocol,
+                    attempts,
+                };
+                return Ok(Connection {
+                    service,
+                    routes,
+                    events,
+                    report,
+                    _link: link,
+                });
+            }
+            Err(failure) => failure,
+        };
+        tracing::info!(server = config.name, %step, reason = failure.reason(), "did not connect");
+        match failure {
+            Failure::LoginRequired(challenge) => {
+                return Err(ConnectError::LoginRequired {
+                    server: config.name.clone(),
+                    challenge,
+                });
+            }
+            Failure::Unreachable(_) => host_is_dead = true,
+            Failure::Other(_) => {}
+        }
+        attempts.push(Attempt {
+            step,
+            outcome: Err(failure.reason().to_owned()),
+        });
+    }
+    Err(ConnectError::Failed {
+        server: config.name.clone(),
+        attempts,
+    })
+}
+
+/// The steps a configuration allows, in order.
+fn steps(config: &ServerConfig) -> Vec<Step> {
+    let (http, program) = (config.http.is_some(), config.stdio.is_some());
+    let all = [
+        (
+            Step::StreamableHttp,
+            http && matches!(config.transport, TransportChoice::Auto | TransportChoice::Http),
+        ),
+        (
+            Step::LegacySse,
+            http && matches!(config.transport, TransportChoice::Auto | TransportChoice::Sse),
+        ),
+        (
+            Step::Stdio,
+            program && matches!(config.transport, TransportChoice::Auto | TransportChoice::Stdio),
+        ),
+    ];
+    all.into_iter()
+        .filter_map(|(step, allowed)| allowed.then_some(step))
+        .collect()
+}
+
+struct Start<'a, H> {
+    config: &'a ServerConfig,
+    settings: &'a ClientSettings,
+    handler: &'a H,
+    link: &'a std::sync::Arc<Link>,
+    routes: &'a ProgressRoutes,
+}
+
+impl<H: ClientHandler + Clone> Start<'_, H> {
+    async fn take(&self, step: Step) -> Result<RunningService<RoleClient, H>, Failure> {
+        match (step, &self.config.http, &self.config.stdio) {
+            (Step::StreamableHttp, Some(endpoint), _) => self.streamable(endpoint).await,
+            (Step::LegacySse, Some(endpoint), _) => self.legacy_sse(endpoint).await,
+            (Step::Stdio, _, Some(command)) => self.program(command).await,
+            _ => Err(Failure::Other("is not configured".to_owned())),
+        }
+    }
+
+    async fn streamable(&self, endpoint: &HttpEndpoint) -> Result<RunningService<RoleClient, H>, Failure> {
+        let open = async || {
+            let manager = self.manager(endpoint, &self.settings.tokens).await?;
+            HttpMcpTransport::streamable_on(endpoint, manager, self.link.clone())
+                .map_err(|error| Failure::of_http(&error))
+        };
+        let started = match self.handshake(open().await?, either_era()).await {
+            Err(error) if only_speaks_legacy(&error) => {
+                self.handshake(open().await?, ClientLifecycleMode::Initialize)
+                    .await
+            }
+            started => started,
+        };
+        started.map_err(|error| Failure::of_start(&error))
+    }
+
+    async fn legacy_sse(&self, endpoint: &HttpEndpoint) -> Result<RunningService<RoleClient, H>, Failure> {
+        let manager = self.manager(endpoint, &self.settings.tokens).await?;
+        let transport = HttpMcpTransport::legacy_sse_on(endpoint, manager, self.link.clone())
+            .await
+            .map_err(|error| Failure::of_http(&error))?;
+        let started = self.handshake(transport, ClientLifecycleMode::Initialize).await;
+        started.map_err(|error| Failure::of_start(&error))
+    }
+
+    async fn program(&self, command: &StdioCommand) -> Result<RunningService<RoleClient, H>, Failure> {
+        let last_words = LastWords::default();
+        let open = || {
+            StdioTransport::spawn(&self.config.name, command, last_words.clone())
+                .map_err(|error| Failure::Other(format!("cannot start `{}`: {error}", command.program)))
+        };
+        let started = match self.handshake(open()?, either_era()).await {
+            Err(error) if only_speaks_legacy(&error) => {
+                self.handshake(open()?, ClientLifecycleMode::Initialize).await
+            }
+            started => started,
+        };
+        started.map_err(|error| {
+            let failure = Failure::of_start(&error);
+            match last_words.get() {
+                Some(line) => Failure::Other(format!("{}; its last words: {line}", failure.reason())),
+                None => failure,
+            }
+        })
+    }
+
+    async fn manager(
+        &self,
+        endpoint: &HttpEndpoint,
+        tokens: &TokenFile,
+    ) -> Result<rmcp::transport::AuthorizationManager, Failure> {
+        manager_for(endpoint, tokens)
+            .await
+            .map_err(|error| Failure::of_http(&HttpMcpError::Auth(error)))
+    }
+
+    async fn handshake<T>(
+        &self,
+        transport: T,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<RunningService<RoleClient, H>, ClientInitializeError>
+    where
+        T: Transport<RoleClient> + 'static,
+    {
+        let transport = Tapped {
+            inner: transport,
+            routes: self.routes.clone(),
+        };
+        serve_client_with_lifecycle(self.handler.clone(), transport, lifecycle).await
+    }
+}
+
+fn either_era() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+/// A server may know `server/discover` and still offer legacy revisions only; rmcp does not fall back then.
+fn only_speaks_legacy(error: &ClientInitializeError) -> bool {
+    matches!(
+        error,
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. }
+            if server_supported.iter().any(|version| *version < ProtocolVersion::NO_INITIALIZE)
+    )
+}
+
+fn silence(patience: Duration) -> Failure {
+    Failure::Other(format!("no answer within {} s", patience.as_secs()))
+}
+
+fn list(attempts: &[Attempt]) -> String {
+    attempts
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_decides_the_steps() {
+        use Step::{LegacySse, Stdio, StreamableHttp};
+        let http = HttpEndpoint::new("https://x.example/mcp".parse().unwrap());
+        let program = StdioCommand {
+            program: "p".to_owned(),
+            args: vec![],
+            env: Default::default(),
+            working_directory: None,
+        };
+        let cases: [(TransportChoice, bool, bool, &[Step]); 6] = [
+            (
+                TransportChoice::Auto,
+                true,
+                true,
+                &[StreamableHttp, LegacySse, Stdio],
+            ),
+            (TransportChoice::Auto, true, false, &[StreamableHttp, LegacySse]),
+            (TransportChoice::Auto, false, true, &[Stdio]),
+            (TransportChoice::Http, true, true, &[StreamableHttp]),
+            (TransportChoice::Sse, true, true, &[LegacySse]),
+            (TransportChoice::Stdio, true, true, &[Stdio]),
+        ];
+        for (transport, has_http, has_program, expected) in cases {
+            let config = ServerConfig {
+                name: "s".to_owned(),
+                transport,
+                http: has_http.then(|| http.clone()),
+                stdio: has_program.then(|| program.clone()),
+            };
+            assert_eq!(steps(&config), expected, "{transport:?}");
+        }
+    }
+}

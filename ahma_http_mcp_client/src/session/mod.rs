@@ -1,0 +1,10 @@
+//! One live connection to a server: how it is established, and how a request travels over it.
+
+pub(crate) mod connect;
+mod failure;
+pub(crate) mod progress;
+pub(crate) mod request;
+
+pub use connect::{Attempt, ConnectError, ConnectReport, Step};
+pub(crate) use connect::{Connection, connect};
+pub(crate) use failure::{Failure, describe_call};

@@ -1,0 +1,37 @@
+//! The choices that hold for all remote servers of one process.
+
+use std::time::Duration;
+
+use crate::oauth::TokenFile;
+use crate::transport::RetryPolicy;
+
+#[derive(Debug, Clone)]
+pub struct ClientSettings {
+    pub tokens: TokenFile,
+    pub retry: RetryPolicy,
+    pub login: LoginMode,
+    /// How long one transport may take to shake hands. rmcp alone waits 10 s for a silent legacy server.
+    pub connect_patience: Duration,
+}
+
+/// What happens when a server asks for a login while we run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoginMode {
+    /// Open the browser, and show the link as well.
+    Browser,
+    /// Only show the link.
+    Link,
+    /// Wait until somebody logs in with `ahma_mcp login`.
+    Never,
+}
+
+impl Default for ClientSettings {
+    fn default() -> Self {
+        Self {
+            tokens: TokenFile::in_temp_dir(),
+            retry: RetryPolicy::default(),
+            login: LoginMode::Browser,
+            connect_patience: Duration::from_secs(30),
+        }
+    }
+}

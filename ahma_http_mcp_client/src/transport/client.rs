@@ -1,0 +1,269 @@
+//! The HTTP client under both HTTP transports: rmcp's, which attaches and refreshes tokens, and on top
+//!
+//! - a request that never reached the server (refused connection) is tried again, with backoff;
+//! - a resumed stream does not repeat the event it was resumed after, whatever the server thinks;
+//! - a session the server has forgotten ends its streams at once instead of after all retries;
+//! - a 401 without a challenge still asks for a login.
+//!
+//! A request that may have reached the server is never sent twice.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use http::{HeaderName, HeaderValue, StatusCode};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
+use rmcp::transport::AuthorizationManager;
+use rmcp::transport::auth::AuthClient;
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::Sse;
+
+use super::HttpMcpError;
+use super::link::{Link, LinkEvent};
+
+/// The largest event or answer line accepted, as rmcp has it.
+const LARGEST_EVENT: usize = 16 * 1024 * 1024;
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+#[derive(Clone, Debug)]
+pub(crate) struct RemoteHttp {
+    inner: AuthClient<reqwest::Client>,
+    link: Arc<Link>,
+}
+
+impl RemoteHttp {
+    pub(super) fn new(manager: AuthorizationManager, link: Arc<Link>) -> Result<Self, HttpMcpError> {
+        let client = http_client().map_err(StreamableHttpError::Client)?;
+        Ok(Self {
+            inner: AuthClient::new(client, manager),
+            link,
+        })
+    }
+
+    /// Whether the request certainly did not arrive, and waiting for the server makes sense.
+    fn may_send_again(&self, error: &HttpMcpError) -> bool {
+        self.link.is_established()
+            && matches!(error, StreamableHttpError::Client(error) if error.is_connect())
+    }
+}
+
+/// Redirects stay on the server's own origin: our headers may be secrets.
+fn http_client() -> reqwest::Result<reqwest::Client> {
+    crate::tls::install();
+    let same_origin = reqwest::redirect::Policy::custom(|attempt| {
+        let first = attempt.previous().first().map(|url| url.origin());
+        if first == Some(attempt.url().origin()) && attempt.previous().len() < 5 {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    });
+    reqwest::Client::builder()
+        .user_agent(concat!("ahma_mcp/", env!("CARGO_PKG_VERSION")))
+        .redirect(same_origin)
+        .connect_timeout(CONNECT_PATIENCE)
+        .tcp_keepalive(Duration::from_secs(30))
+        .build()
+}
+
+impl StreamableHttpClient for RemoteHttp {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, HttpMcpError> {
+        self.post_message_with_max_sse_event_size(
+            uri,
+            message,
+            session_id,
+            auth_header,
+            custom_headers,
+            LARGEST_EVENT,
+        )
+        .await
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: Headers,
+        max_sse_event_size: usize,
+    ) -> Result<StreamableHttpPostResponse, HttpMcpError> {
+        let opens_session = matches!(
+            &message,
+            ClientJsonRpcMessage::Request(request)
+                if matches!(request.request, ClientRequest::InitializeRequest(_))
+        );
+        let mut retry = 0;
+        loop {
+            let sent = self.inner.post_message_with_max_sse_event_size(
+                Arc::clone(&uri),
+                message.clone(),
+                session_id.clone(),
+                auth_header.clone(),
+                custom_headers.clone(),
+                max_sse_event_size,
+            );
+            let error = match sent.await {
+                Ok(response) => {
+                    if opens_session {
+                        self.link.initialized();
+                    }
+                    return Ok(response);
+                }
+                Err(error) => error,
+            };
+            if !self.may_send_again(&error) {
+                return Err(with_challenge(error));
+            }
+            match self.link.retry.delay(retry) {
+                Some(delay) => tokio::time::sleep(delay).await,
+                None => {
+                    self.link.report(LinkEvent::GaveUp);
+                    return Err(error);
+                }
+            }
+            retry += 1;
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        auth_header: Option<String>,
+        custom_headers: Headers,
+    ) -> Result<(), HttpMcpError> {
+        self.inner
+            .delete_session(uri, session_id, auth_header, custom_headers)
+            .await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: Headers,
+    ) -> Result<Events, HttpMcpError> {
+        self.get_stream_with_max_sse_event_size(
+            uri,
+            session_id,
+            last_event_id,
+            auth_header,
+            custom_headers,
+            LARGEST_EVENT,
+        )
+        .await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: Headers,
+        max_sse_event_size: usize,
+    ) -> Result<Events, HttpMcpError> {
+        let in_session = session_id.is_some();
+        let opened = self.inner.get_stream_with_max_sse_event_size(
+            uri,
+            session_id,
+            last_event_id.clone(),
+            auth_header,
+            custom_headers,
+            max_sse_event_size,
+        );
+        match opened.await {
+            Ok(events) => Ok(match last_event_id {
+                Some(last) => after(events, last),
+                None => events,
+            }),
+            Err(error) if in_session && status(&error) == Some(StatusCode::NOT_FOUND) => {
+                self.link.report(LinkEvent::SessionLost);
+                // To rmcp this is the answer that ends the retries; the session cannot come back.
+                Err(StreamableHttpError::ServerDoesNotSupportSse)
+            }
+            Err(error) => Err(with_challenge(error)),
+        }
+    }
+}
+
+/// Drops the event that the stream was resumed after: some servers send it once more.
+fn after(events: Events, last_event_id: String) -> Events {
+    let mut first = true;
+    events
+        .filter(move |event| {
+            let repeated = std::mem::take(&mut first)
+                && matches!(event, Ok(event) if event.id.as_deref() == Some(last_event_id.as_str()));
+            std::future::ready(!repeated)
+        })
+        .boxed()
+}
+
+fn with_challenge(error: HttpMcpError) -> HttpMcpError {
+    match status(&error) {
+        Some(StatusCode::UNAUTHORIZED) => {
+            StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new()))
+        }
+        _ => error,
+    }
+}
+
+/// The HTTP status behind an error, where rmcp kept it.
+fn status(error: &HttpMcpError) -> Option<StatusCode> {
+    match error {
+        StreamableHttpError::Client(error) => error.status(),
+        StreamableHttpError::HttpStatus(error) => StatusCode::from_u16(error.status).ok(),
+        StreamableHttpError::UnexpectedServerResponse(text) => text
+            .strip_prefix("HTTP ")
+            .and_then(|rest| rest.get(..3))
+            .and_then(|code| code.parse().ok()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_resumed_stream_drops_only_the_repeated_event() {
+        let ids = |list: &[&str]| {
+            let events: Vec<_> = list
+                .iter()
+                .map(|id| Ok(Sse::default().id(*id).data("x")))
+                .collect();
+            futures::stream::iter(events).boxed()
+        };
+        let cases: [(&[&str], &[&str]); 3] = [
+            (&["2", "3", "4"], &["3", "4"]),
+            (&["3", "4"], &["3", "4"]),
+            (&["3", "2", "4"], &["3", "2", "4"]),
+        ];
+        for (sent, kept) in cases {
+            let seen: Vec<_> = after(ids(sent), "2".to_owned())
+                .map(|event| event.unwrap().id.unwrap())
+                .collect()
+                .await;
+            assert_eq!(seen, kept);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The program as people run it: on files, with its exit codes and both reports.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should panic"
+)]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+
+fn run(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ahma_validate"))
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap()
+}
+
+fn fixtures() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn every_mistake_of_every_broken_file_is_named() {
+    let output = run(fixtures(), &["broken"]);
+    assert_eq!(output.status.code(), Some(1));
+    insta::assert_snapshot!(text(&output.stdout));
+}
+
+#[test]
+fn every_broken_file_has_a_problem_and_good_ones_beside_them_have_none() {
+    let output = run(fixtures(), &["broken", "--format", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let problems = report["problems"].as_array().unwrap();
+    for entry in fs::read_dir(fixtures().join("broken")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let has_problem = problems
+            .iter()
+            .any(|problem| problem["file"] == format!("broken/{name}"));
+        // The tool of `good_echo.json` has its name taken by another file, which is a problem of both.
+        let is_good = name.starts_with("good_") && name != "good_echo.json";
+        assert_ne!(has_problem, is_good, "{name}");
+    }
+}
+
+#[test]
+fn good_files_pass_and_folders_and_hidden_files_are_ignored() {
+    let output = run(fixtures(), &["good"]);
+    assert_eq!(text(&output.stdout), "2 files checked, no problems\n");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_single_file_is_checked_with_its_neighbours_but_reported_alone() {
+    let output = run(fixtures(), &["good/greet_twice.json"]);
+    assert_eq!(text(&output.stdout), "1 file checked, no problems\n");
+    let output = run(&fixtures().join("broken"), &["good_counter.json"]);
+    assert_eq!(text(&output.stdout), "1 file checked, no problems\n");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn warnings_alone_are_no_failure() {
+    let output = run(fixtures(), &["broken/34_only_warnings.json"]);
+    assert!(text(&output.stdout).ends_with("1 file checked, 0 errors, 4 warnings\n"));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn the_report_for_programs_gives_every_place() {
+    let output = run(
+        fixtures(),
+        &["--format", "json", "broken/11_underscore_in_subcommand.json"],
+    );
+    insta::assert_snapshot!(text(&output.stdout));
+}
+
+#[test]
+fn the_shipped_tool_files_are_flawless() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let output = run(workspace, &[]);
+    assert!(
+        text(&output.stdout).ends_with("files checked, no problems\n"),
+        "{}",
+        text(&output.stdout)
+    );
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_path_that_does_not_exist_is_a_usage_error() {
+    let output = run(fixtures(), &["nowhere"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    let message = text(&output.stderr);
+    assert!(
+        message.starts_with("error: cannot read nowhere: ") && message.contains("\nhint: "),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_unknown_flag_is_a_usage_error() {
+    assert_eq!(run(fixtures(), &["--frobnicate"]).status.code(), Some(2));
+}
+
+#[test]
+fn help_teaches() {
+    insta::assert_snapshot!(text(&run(fixtures(), &["--help"]).stdout));
+}
