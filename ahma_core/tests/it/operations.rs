@@ -103,7 +103,7 @@ async fn a_thousand_at_once_lose_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_run_at_once_than_allowed() {
     let test = TestEngine::with(|settings| settings.max_operations = 3);
-    let counted = "file=$(mktemp running.XXXXXX); sleep 0.05; ls running.* | wc -l; rm $file";
+    let counted = "file=$(mktemp running.XXXXXX); sleep 0.05; set -- running.*; echo $#; rm $file";
     let operations: Vec<_> = (0..12).map(|_| test.start(counted)).collect();
     for operation in operations {
         let outcome = operation.outcome().await;
