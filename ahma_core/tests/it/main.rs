@@ -14,4 +14,5 @@ mod operations;
 mod output;
 mod processes;
 mod sequences;
+mod shipped_tools;
 mod streams;
