@@ -7,12 +7,16 @@
     reason = "a failed test is a panic"
 )]
 
+mod calls;
+mod command_line;
 mod endings;
 mod engine;
 mod layers;
 mod operations;
 mod output;
 mod processes;
+mod reload;
 mod sequences;
+mod session;
 mod shipped_tools;
 mod streams;
