@@ -1,6 +1,14 @@
 //! What the tests of several crates share.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test is a panic")]
+
+mod server;
+mod workspace;
+
 use std::time::{Duration, Instant};
+
+pub use server::{Era, Server, ServerOptions};
+pub use workspace::Workspace;
 
 /// How long a test waits for something that must happen. Generous, because the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(60);

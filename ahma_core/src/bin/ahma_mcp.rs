@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // The same binary is also the helper that starts commands; that role must begin before any thread exists.
     if let Some(code) = ahma_core::jail::run_if_asked() {
         return code;
     }
-    ExitCode::SUCCESS
+    ahma_core::app::main()
 }

@@ -137,6 +137,11 @@ impl Operation {
         self.cell.seen.store(true, Ordering::Relaxed);
     }
 
+    /// Whether a client was given the outcome.
+    pub fn is_seen(&self) -> bool {
+        self.cell.is_seen()
+    }
+
     /// Stops the operation and waits until all its processes are gone. An operation that has ended stays as it ended;
     /// dropping the future does not take the request back.
     pub async fn cancel(&self, reason: Option<String>) -> Arc<Outcome> {

@@ -1,1 +1,65 @@
 //! The tools directory: loading, reloading and availability.
+//!
+//! One task, the keeper, owns everything that changes: what the files said last, and which programs were found. It
+//! publishes a new [`Toolbox`] whenever either changes; everyone else only reads. A file that does not make sense never
+//! takes another one down, and a bad edit leaves the version before it in place.
+
+mod keeper;
+mod load;
+mod probe;
+mod shelf;
+mod watch;
+
+use std::path::PathBuf;
+
+pub use keeper::{ToolboxHandle, ToolboxSettings, open};
+
+use crate::{catalog::Catalog, mtdf::Problem};
+
+/// The tools as they stand at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Toolbox {
+    /// Every enabled tool of every good file.
+    pub catalog: Catalog,
+    /// Those of them that can be called: what they need was found, or is still being looked for.
+    pub offered: Catalog,
+    /// In the order of their names.
+    pub unavailable: Vec<Unavailable>,
+    /// Of all files, in the order of their names.
+    pub problems: Vec<Problem>,
+    /// Files that were edited into something broken; their last good version is in use.
+    pub stale: Vec<String>,
+    pub directory: PathBuf,
+    /// Why the directory as a whole gave no tools.
+    pub directory_problem: Option<String>,
+    /// How many probes have not answered yet.
+    pub probing: usize,
+    /// How often the directory was read; 0 before the first time.
+    pub loads: u64,
+}
+
+/// A tool that cannot work here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    pub tool: String,
+    pub file: Option<String>,
+    pub reason: String,
+    pub install_instructions: Option<String>,
+}
+
+impl Toolbox {
+    /// Whether clients would see another list of tools.
+    pub fn offers_the_same_as(&self, other: &Self) -> bool {
+        self.offered.len() == other.offered.len()
+            && self
+                .offered
+                .tools()
+                .zip(other.offered.tools())
+                .all(|(ours, theirs)| {
+                    ours.name == theirs.name
+                        && ours.description == theirs.description
+                        && ours.annotations == theirs.annotations
+                        && ours.input_schema == theirs.input_schema
+                })
+    }
+}

@@ -7,11 +7,15 @@
     reason = "a failed test is a panic"
 )]
 
+mod calls;
+mod command_line;
 mod endings;
 mod engine;
 mod layers;
 mod operations;
 mod output;
 mod processes;
+mod reload;
 mod sequences;
+mod session;
 mod streams;

@@ -1,0 +1,173 @@
+//! The command line. The only place that knows clap.
+//!
+//! Every flag has a variable (`--sync-wait` is `AHMA_SYNC_WAIT`); a flag wins over its variable, a variable over the
+//! default. The doc comment of a field is its reference text.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
+
+use super::value;
+
+/// Turn command-line programs into MCP tools that run behind a kernel-enforced sandbox.
+#[derive(Debug, Parser)]
+#[command(name = "ahma_mcp", version, after_help = EXAMPLES, max_term_width = 110)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Args {
+    /// What to do: serve MCP on stdin and stdout, serve it over HTTP, or print the tools and end.
+    #[arg(long, env = "AHMA_MODE", value_enum, default_value_t = ModeArg::Stdio, help_heading = SERVING)]
+    pub(crate) mode: ModeArg,
+
+    /// How list-tools and --sandbox-report print [default: json for list-tools, text for the report].
+    #[arg(long, env = "AHMA_FORMAT", value_enum, value_name = "FORMAT", help_heading = SERVING)]
+    pub(crate) format: Option<FormatArg>,
+
+    /// Directory of tool files [default: .ahma/tools here, or else in the scope].
+    #[arg(long, env = "AHMA_TOOLS_DIR", value_name = "DIR", help_heading = SERVING)]
+    pub(crate) tools_dir: Option<PathBuf>,
+
+    /// The one directory that commands may change [default: the current directory].
+    #[arg(long, env = "AHMA_SANDBOX_SCOPE", value_name = "DIR", help_heading = SANDBOX)]
+    pub(crate) sandbox_scope: Option<PathBuf>,
+
+    /// Insist on a way of confinement instead of taking the strongest that works here.
+    #[arg(long, env = "AHMA_SANDBOX_TIER", value_enum, value_name = "TIER", help_heading = SANDBOX)]
+    pub(crate) sandbox_tier: Option<TierArg>,
+
+    /// Run commands without any confinement. For use inside another sandbox only.
+    #[arg(long, env = "AHMA_NO_SANDBOX", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = SANDBOX)]
+    pub(crate) no_sandbox: bool,
+
+    /// Print what the sandbox really enforces on this machine, and end.
+    #[arg(long, env = "AHMA_SANDBOX_REPORT", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = SANDBOX)]
+    pub(crate) sandbox_report: bool,
+
+    /// Let commands read this path too. Repeatable; several are separated by colons.
+    #[arg(long, env = "AHMA_ALLOW_READ", value_name = "PATH", value_delimiter = ':', help_heading = SANDBOX)]
+    pub(crate) allow_read: Vec<PathBuf>,
+
+    /// Let commands write to this path too. Repeatable; several are separated by colons.
+    #[arg(long, env = "AHMA_ALLOW_WRITE", value_name = "PATH", value_delimiter = ':', help_heading = SANDBOX)]
+    pub(crate) allow_write: Vec<PathBuf>,
+
+    /// Give commands the machine's /tmp instead of a private one.
+    #[arg(long, env = "AHMA_ALLOW_TMP", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = SANDBOX)]
+    pub(crate) allow_tmp: bool,
+
+    /// Pass this variable on to commands, which otherwise see a short list only. Repeatable, or separated by commas.
+    #[arg(long, env = "AHMA_PASS_ENV", value_name = "NAME", value_delimiter = ',', help_heading = SANDBOX)]
+    pub(crate) pass_env: Vec<String>,
+
+    /// Which toolchains in the home directory are readable: auto, none, or a list such as rust,git.
+    #[arg(long, env = "AHMA_TOOLCHAINS", value_name = "LIST", value_delimiter = ',', default_value = "auto", help_heading = SANDBOX)]
+    pub(crate) toolchains: Vec<String>,
+
+    /// Which network commands can reach; open includes the services of this machine's loopback [default: open].
+    #[arg(long, env = "AHMA_NETWORK", value_enum, value_name = "NETWORK", help_heading = SANDBOX)]
+    pub(crate) network: Option<NetworkArg>,
+
+    /// No network for commands; the same as --network off.
+    #[arg(long, env = "AHMA_RESTRICT_NETWORK", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = SANDBOX)]
+    pub(crate) restrict_network: bool,
+
+    /// Let commands connect to this TCP port and no other; implies --network ports. Repeatable.
+    #[arg(long, env = "AHMA_ALLOW_CONNECT", value_name = "PORT", value_delimiter = ',', help_heading = SANDBOX)]
+    pub(crate) allow_connect: Vec<u16>,
+
+    /// Let commands change files that act later outside the sandbox, such as git hooks and editor settings.
+    #[arg(long, env = "AHMA_TRUST_WORKSPACE_CONFIG", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = SANDBOX)]
+    pub(crate) trust_workspace_config: bool,
+
+    /// Hide files inside the scope that usually hold secrets, such as .env and private keys.
+    #[arg(long, env = "AHMA_DENY_SENSITIVE_READS", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = SANDBOX)]
+    pub(crate) deny_sensitive_reads: bool,
+
+    /// Start without a scope and refuse to run anything.
+    #[arg(long, env = "AHMA_DEFER_SANDBOX", action = ArgAction::SetTrue, value_parser = value::switch, hide = true)]
+    pub(crate) defer_sandbox: bool,
+
+    /// The shell that runs scripts, by absolute path [default: bash, or else sh].
+    #[arg(long, env = "AHMA_SHELL", value_name = "PATH", help_heading = COMMANDS)]
+    pub(crate) shell: Option<PathBuf>,
+
+    /// Answer every call with its result, whatever the tool or the call asks for.
+    #[arg(long, env = "AHMA_SYNC", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = COMMANDS)]
+    pub(crate) sync: bool,
+
+    /// How long a synchronous call waits before it answers with an operation id; the command goes on.
+    #[arg(long, env = "AHMA_SYNC_WAIT", value_name = "TIME", default_value = "45s", value_parser = value::duration, help_heading = COMMANDS)]
+    pub(crate) sync_wait: Duration,
+
+    /// How long a command may run when neither the call nor the tool says.
+    #[arg(long, env = "AHMA_TIMEOUT", value_name = "TIME", default_value = "600s", value_parser = value::positive_duration, help_heading = COMMANDS)]
+    pub(crate) timeout: Duration,
+
+    /// How many commands run at once; more wait in a queue [default: four for each core].
+    #[arg(long, env = "AHMA_MAX_OPERATIONS", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), help_heading = COMMANDS)]
+    pub(crate) max_operations: Option<u32>,
+
+    /// How much output one answer carries; the rest is read with the `output` tool.
+    #[arg(long, env = "AHMA_MAX_RESULT_BYTES", value_name = "BYTES", default_value = "16K", value_parser = value::byte_count, help_heading = COMMANDS)]
+    pub(crate) max_result_bytes: usize,
+
+    /// Log to stderr, in colour, instead of to a daily file in the cache directory.
+    #[arg(long, env = "AHMA_LOG_TO_STDERR", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = LOGGING)]
+    pub(crate) log_to_stderr: bool,
+
+    /// Log in detail.
+    #[arg(long, env = "AHMA_DEBUG", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = LOGGING)]
+    pub(crate) debug: bool,
+}
+
+impl Args {
+    /// Reads the command line and the variables. The error may also be a wish for help.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        // Said once for all flags, below the examples.
+        let command = Self::command().mut_args(|arg| arg.hide_env(true));
+        Self::from_arg_matches(&command.try_get_matches()?)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArg {
+    Stdio,
+    Http,
+    ListTools,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TierArg {
+    Full,
+    Core,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NetworkArg {
+    Open,
+    Loopback,
+    Off,
+    Ports,
+}
+
+const SERVING: &str = "Serving";
+const SANDBOX: &str = "Sandbox";
+const COMMANDS: &str = "Commands";
+const LOGGING: &str = "Logging";
+
+const EXAMPLES: &str = "\
+Examples:
+  ahma_mcp                                   serve MCP on stdin and stdout, with the tools of
+                                             .ahma/tools, confined to the current directory
+  ahma_mcp --sandbox-scope ~/project         confine commands to ~/project
+  ahma_mcp --network off --toolchains rust   no network; of the home only the Rust toolchain
+  ahma_mcp --mode list-tools --format text   show the tools and what is missing for them
+  ahma_mcp --sandbox-report                  show what the sandbox enforces on this machine
+
+Every flag has a variable: --sync-wait is AHMA_SYNC_WAIT. A flag wins over its variable.
+Exit codes: 0 ok, 1 user error, 2 usage, 3 prerequisite missing, 4 internal error.";

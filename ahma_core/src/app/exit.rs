@@ -1,0 +1,89 @@
+//! How the program ends: few, documented, stable exit codes, and one way to say what went wrong.
+
+use std::{fmt, io::Write as _, process::ExitCode};
+
+/// Whose turn it is after the program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All went well.
+    Success = 0,
+    /// Something given to the program is wrong: a path, a file, a value.
+    UserError = 1,
+    /// The command line could not be understood.
+    Usage = 2,
+    /// The machine lacks something that is needed, such as kernel support for the sandbox.
+    MissingPrerequisite = 3,
+    /// A defect or an unforeseen failure of this program.
+    Internal = 4,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// A reason to end the program: one line that says what happened and, if there is one, what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    exit: Exit,
+    what: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self {
+            exit,
+            what: what.into(),
+            hint: None,
+        }
+    }
+
+    /// For mistakes the user can mend.
+    pub fn user(what: impl Into<String>) -> Self {
+        Self::new(Exit::UserError, what)
+    }
+
+    /// For what should not have happened; the whole chain of causes is part of the line.
+    pub fn internal(what: &str, cause: &dyn std::error::Error) -> Self {
+        Self::new(Exit::Internal, format!("{what}: {}", chain(cause)))
+            .with_hint("run again with --log-to-stderr --debug, and report it if it happens twice")
+    }
+
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Tells the user on stderr, which may be closed, and gives the code to end with.
+    pub(crate) fn report(&self) -> Exit {
+        let mut stderr = std::io::stderr().lock();
+        let _ = writeln!(stderr, "error: {self}");
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(stderr, "hint: {hint}");
+        }
+        self.exit
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// An error and its causes on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

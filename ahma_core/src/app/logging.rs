@@ -1,0 +1,97 @@
+//! The log: a daily file in the user's cache directory, or stderr. Never stdout, which belongs to the protocol.
+
+use std::{io::Write as _, path::Path};
+
+use tracing_appender::{
+    non_blocking::{NonBlocking, WorkerGuard},
+    rolling::{RollingFileAppender, Rotation},
+};
+use tracing_subscriber::{
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
+};
+
+use super::settings::LogSettings;
+
+/// Two weeks of daily files; enough to look back at, too little to fill a disk.
+const KEPT_FILES: usize = 14;
+
+/// Keeps the log being written; the rest is written out when it is dropped.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct LogGuard {
+    _worker: Option<WorkerGuard>,
+}
+
+/// Starts the log. That it cannot be written is no reason not to serve.
+pub(crate) fn start(settings: &LogSettings) -> LogGuard {
+    if settings.to_stderr {
+        let layer = tracing_subscriber::fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_ansi(settings.colour);
+        let _ = tracing_subscriber::registry()
+            .with(levels(settings))
+            .with(layer)
+            .try_init();
+        return LogGuard { _worker: None };
+    }
+    let Some(directory) = &settings.directory else {
+        say("no cache directory is known, so no log is written; --log-to-stderr shows it");
+        return LogGuard { _worker: None };
+    };
+    match daily_file(directory) {
+        Ok((writer, worker)) => {
+            let layer = tracing_subscriber::fmt::layer()
+                .with_writer(writer)
+                .with_ansi(false);
+            let _ = tracing_subscriber::registry()
+                .with(levels(settings))
+                .with(layer)
+                .try_init();
+            LogGuard {
+                _worker: Some(worker),
+            }
+        }
+        Err(error) => {
+            let directory = directory.display();
+            say(&format!(
+                "no log can be written to {directory} ({error}); --log-to-stderr shows it"
+            ));
+            LogGuard { _worker: None }
+        }
+    }
+}
+
+/// Ours in some detail, libraries only when something is wrong.
+fn levels(settings: &LogSettings) -> Targets {
+    if settings.debug {
+        Targets::new()
+            .with_default(LevelFilter::INFO)
+            .with_target("ahma", LevelFilter::DEBUG)
+            .with_target("rmcp", LevelFilter::DEBUG)
+    } else {
+        Targets::new()
+            .with_default(LevelFilter::WARN)
+            .with_target("ahma", LevelFilter::INFO)
+    }
+}
+
+fn daily_file(directory: &Path) -> Result<(NonBlocking, WorkerGuard), Box<dyn std::error::Error>> {
+    let mut builder = std::fs::DirBuilder::new();
+    // Commands and paths in the log are the user's own business.
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(directory)?;
+    let appender = RollingFileAppender::builder()
+        .rotation(Rotation::DAILY)
+        .filename_prefix("ahma_mcp")
+        .filename_suffix("log")
+        .max_log_files(KEPT_FILES)
+        .build(directory)?;
+    Ok(tracing_appender::non_blocking(appender))
+}
+
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "warning: {line}");
+}

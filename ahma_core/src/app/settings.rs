@@ -1,0 +1,391 @@
+//! Everything the user decides, resolved once at start-up and never changed afterwards.
+//!
+//! [`Settings`] is made from the command line (which already holds the `AHMA_…` variables) and the [`Surroundings`].
+//! Paths in it are absolute and the scope is canonical. Nothing else in the program reads flags or variables.
+
+use std::{
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{
+    args::{Args, FormatArg, ModeArg, NetworkArg, TierArg},
+    exit::{Exit, Failure},
+};
+use crate::{
+    sandbox::{Network, Tier, Toolchain, Toolchains},
+    shell::TierChoice,
+};
+
+/// All decisions of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    pub mode: Mode,
+    pub tools_dir: PathBuf,
+    /// Where the spool files of long output go, out of reach of commands; none if the user has no home.
+    pub state_dir: Option<PathBuf>,
+    pub sandbox: WallSettings,
+    pub execution: ExecutionSettings,
+    pub log: LogSettings,
+}
+
+/// What the program does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Stdio,
+    Http,
+    ListTools(Format),
+    SandboxReport(Format),
+}
+
+/// For people or for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+/// The wall around commands, as asked for; what is enforced is decided by the kernel at start-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WallSettings {
+    /// Canonical.
+    pub scope: PathBuf,
+    /// The scope as the user wrote it, where that is another path.
+    pub scope_aliases: Vec<PathBuf>,
+    /// No scope is known yet: nothing may run.
+    pub deferred: bool,
+    pub tier: TierChoice,
+    pub allow_read: Vec<PathBuf>,
+    pub allow_write: Vec<PathBuf>,
+    pub allow_tmp: bool,
+    pub pass_env: Vec<String>,
+    pub toolchains: Toolchains,
+    pub network: Network,
+    pub trust_workspace_config: bool,
+    pub deny_sensitive_reads: bool,
+    /// What the user should hear about these choices at start-up.
+    pub warnings: Vec<String>,
+}
+
+/// How commands are run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutionSettings {
+    pub shell: Option<PathBuf>,
+    pub force_sync: bool,
+    pub sync_wait: Duration,
+    pub timeout: Duration,
+    pub max_operations: NonZeroUsize,
+    pub max_result_bytes: usize,
+}
+
+/// Where the log goes and how much of it there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSettings {
+    pub to_stderr: bool,
+    pub debug: bool,
+    pub colour: bool,
+    /// Where daily files go; none if the user has no cache directory.
+    pub directory: Option<PathBuf>,
+}
+
+/// What the process finds around it, apart from flags.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Surroundings {
+    pub(crate) working_directory: PathBuf,
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) cache_home: Option<PathBuf>,
+    pub(crate) state_home: Option<PathBuf>,
+    pub(crate) no_color: bool,
+    pub(crate) cores: usize,
+}
+
+impl Surroundings {
+    /// Reads them. Called once, from `main`.
+    pub(crate) fn read() -> Result<Self, Failure> {
+        let working_directory = std::env::current_dir().map_err(|error| {
+            Failure::user(format!("the current directory cannot be read: {error}"))
+                .with_hint("start it from a directory that exists")
+        })?;
+        let path = |name| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        Ok(Self {
+            working_directory,
+            home: path("HOME"),
+            cache_home: path("XDG_CACHE_HOME").filter(|directory| directory.is_absolute()),
+            state_home: path("XDG_STATE_HOME").filter(|directory| directory.is_absolute()),
+            no_color: path("NO_COLOR").is_some(),
+            cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+        })
+    }
+}
+
+impl Settings {
+    pub(crate) fn resolve(args: Args, around: &Surroundings) -> Result<Self, Failure> {
+        let log = LogSettings {
+            to_stderr: args.log_to_stderr,
+            debug: args.debug,
+            colour: !around.no_color,
+            directory: log_directory(around),
+        };
+        let mode = match (args.sandbox_report, args.mode) {
+            (true, _) => Mode::SandboxReport(args.format.map_or(Format::Text, Format::from)),
+            (false, ModeArg::ListTools) => Mode::ListTools(args.format.map_or(Format::Json, Format::from)),
+            (false, ModeArg::Stdio) => Mode::Stdio,
+            (false, ModeArg::Http) => Mode::Http,
+        };
+        let execution = ExecutionSettings {
+            shell: args.shell.clone().map(absolute_shell).transpose()?,
+            force_sync: args.sync,
+            sync_wait: args.sync_wait,
+            timeout: args.timeout,
+            max_operations: args
+                .max_operations
+                .and_then(|count| NonZeroUsize::new(count as usize))
+                .or(NonZeroUsize::new(around.cores * OPERATIONS_PER_CORE))
+                .unwrap_or(NonZeroUsize::MIN),
+            max_result_bytes: args.max_result_bytes.max(SMALLEST_RESULT_BYTES),
+        };
+        let tools_dir = args.tools_dir.clone();
+        let sandbox = sandbox(args, around)?;
+        let tools_dir = match tools_dir {
+            Some(directory) => around.working_directory.join(directory),
+            None => default_tools_dir(&around.working_directory, &sandbox.scope),
+        };
+        Ok(Self {
+            mode,
+            tools_dir,
+            state_dir: state_dir(around),
+            sandbox,
+            execution,
+            log,
+        })
+    }
+}
+
+/// Commands mostly wait for disks and networks, so a few for each core keep it busy.
+const OPERATIONS_PER_CORE: usize = 4;
+
+/// Below this an answer could not even say what it left out.
+const SMALLEST_RESULT_BYTES: usize = 512;
+
+fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
+    let mut warnings = Vec::new();
+    let written = around
+        .working_directory
+        .join(args.sandbox_scope.as_deref().unwrap_or(Path::new("")));
+    let scope = scope(
+        args.sandbox_scope.as_deref(),
+        args.defer_sandbox,
+        around,
+        &mut warnings,
+    )?;
+    let network = network(&args)?;
+    let absolute = |paths: Vec<PathBuf>| {
+        paths
+            .into_iter()
+            .filter(|path| !path.as_os_str().is_empty())
+            .map(|path| around.working_directory.join(path))
+            .collect()
+    };
+    Ok(WallSettings {
+        scope_aliases: Some(written)
+            .filter(|written| *written != scope)
+            .into_iter()
+            .collect(),
+        scope,
+        deferred: args.defer_sandbox,
+        tier: tier(&args)?,
+        network,
+        toolchains: toolchains(&args.toolchains)?,
+        pass_env: args
+            .pass_env
+            .into_iter()
+            .filter(|name| !name.is_empty())
+            .collect(),
+        allow_read: absolute(args.allow_read),
+        allow_write: absolute(args.allow_write),
+        allow_tmp: args.allow_tmp,
+        trust_workspace_config: args.trust_workspace_config,
+        deny_sensitive_reads: args.deny_sensitive_reads,
+        warnings,
+    })
+}
+
+/// The directory commands may change. Too wide a one is refused unless the user named it.
+fn scope(
+    named: Option<&Path>,
+    deferred: bool,
+    around: &Surroundings,
+    warnings: &mut Vec<String>,
+) -> Result<PathBuf, Failure> {
+    let directory = around.working_directory.join(named.unwrap_or(Path::new("")));
+    let scope = std::fs::canonicalize(&directory).map_err(|error| {
+        Failure::user(format!(
+            "the sandbox scope {} cannot be used: {error}",
+            directory.display()
+        ))
+        .with_hint("give an existing directory with --sandbox-scope")
+    })?;
+    if !scope.is_dir() {
+        return Err(Failure::user(format!(
+            "the sandbox scope {} is not a directory",
+            scope.display()
+        ))
+        .with_hint("give an existing directory with --sandbox-scope"));
+    }
+    let home = around
+        .home
+        .as_deref()
+        .and_then(|home| std::fs::canonicalize(home).ok());
+    let too_wide = if scope == Path::new("/") {
+        "the whole file system"
+    } else if home.as_deref() == Some(scope.as_path()) {
+        "a whole home directory"
+    } else {
+        return Ok(scope);
+    };
+    if named.is_none() && !deferred {
+        return Err(Failure::user(format!(
+            "the current directory, {}, is {too_wide}",
+            scope.display()
+        ))
+        .with_hint("start it in a project, or name the directory with --sandbox-scope"));
+    }
+    if named.is_some() {
+        warnings.push(format!(
+            "the sandbox scope {} is {too_wide}: commands can change all of it",
+            scope.display()
+        ));
+    }
+    Ok(scope)
+}
+
+fn network(args: &Args) -> Result<Network, Failure> {
+    let contradiction = |flag: &str| {
+        Failure::new(Exit::Usage, format!("--network contradicts {flag}"))
+            .with_hint("give only one of the two")
+    };
+    match (args.network, args.restrict_network, args.allow_connect.as_slice()) {
+        (None | Some(NetworkArg::Ports), false, ports @ [_, ..]) => Ok(Network::Ports(ports.to_vec())),
+        (_, _, [_, ..]) => Err(contradiction("--allow-connect")),
+        (None | Some(NetworkArg::Off), true, []) => Ok(Network::Off),
+        (Some(_), true, []) => Err(contradiction("--restrict-network")),
+        (None | Some(NetworkArg::Open), false, []) => Ok(Network::Open),
+        (Some(NetworkArg::Loopback), false, []) => Ok(Network::Loopback),
+        (Some(NetworkArg::Off), false, []) => Ok(Network::Off),
+        (Some(NetworkArg::Ports), false, []) => {
+            Err(Failure::new(Exit::Usage, "--network ports names no port")
+                .with_hint("add --allow-connect PORT for each port, or use --network off"))
+        }
+    }
+}
+
+/// Without a sandbox only if the user said so in as many words.
+fn tier(args: &Args) -> Result<TierChoice, Failure> {
+    match (args.no_sandbox, args.sandbox_tier) {
+        (true, Some(_)) => Err(
+            Failure::new(Exit::Usage, "--no-sandbox contradicts --sandbox-tier")
+                .with_hint("give only one of the two"),
+        ),
+        (true, None) => Ok(TierChoice::Only(Tier::Off)),
+        (false, Some(TierArg::Full)) => Ok(TierChoice::Only(Tier::Full)),
+        (false, Some(TierArg::Core)) => Ok(TierChoice::Only(Tier::Core)),
+        (false, None) => Ok(TierChoice::Highest),
+    }
+}
+
+fn toolchains(names: &[String]) -> Result<Toolchains, Failure> {
+    let names: Vec<&str> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !name.is_empty())
+        .collect();
+    match names.as_slice() {
+        [] | ["auto"] => return Ok(Toolchains::Auto),
+        ["none"] => return Ok(Toolchains::None),
+        _ => {}
+    }
+    let known = |name: &str| {
+        Toolchain::ALL
+            .iter()
+            .copied()
+            .find(|toolchain| toolchain.name() == name)
+    };
+    names
+        .iter()
+        .map(|name| known(name).ok_or(name))
+        .collect::<Result<_, _>>()
+        .map(Toolchains::Only)
+        .map_err(|name| {
+            let all: Vec<_> = Toolchain::ALL.iter().map(|toolchain| toolchain.name()).collect();
+            Failure::new(Exit::Usage, format!("--toolchains {name} is not known"))
+                .with_hint(format!("give auto, none, or a list of {}", all.join(", ")))
+        })
+}
+
+/// A shell is never looked up through PATH, which may lead into the scope.
+fn absolute_shell(shell: PathBuf) -> Result<PathBuf, Failure> {
+    if shell.is_absolute() {
+        return Ok(shell);
+    }
+    Err(
+        Failure::user(format!("--shell {} is not an absolute path", shell.display()))
+            .with_hint("write it as /bin/sh or /usr/bin/bash"),
+    )
+}
+
+/// Where tool files are expected if the user does not say: beside the user, or else in the directory he works on.
+fn default_tools_dir(working_directory: &Path, scope: &Path) -> PathBuf {
+    let here = working_directory.join(TOOLS_DIR);
+    let in_scope = scope.join(TOOLS_DIR);
+    if !here.is_dir() && in_scope.is_dir() {
+        in_scope
+    } else {
+        here
+    }
+}
+
+const TOOLS_DIR: &str = ".ahma/tools";
+
+fn state_dir(around: &Surroundings) -> Option<PathBuf> {
+    let home = around.home.as_ref().filter(|home| home.is_absolute());
+    let state = if cfg!(target_os = "macos") {
+        home.map(|home| home.join("Library/Application Support"))
+    } else {
+        around
+            .state_home
+            .clone()
+            .or_else(|| home.map(|home| home.join(".local/state")))
+    };
+    state.map(|state| state.join("ahma_mcp"))
+}
+
+fn log_directory(around: &Surroundings) -> Option<PathBuf> {
+    let home = around.home.as_ref().filter(|home| home.is_absolute());
+    let cache = if cfg!(target_os = "macos") {
+        home.map(|home| home.join("Library/Caches"))
+    } else {
+        around
+            .cache_home
+            .clone()
+            .or_else(|| home.map(|home| home.join(".cache")))
+    };
+    cache.map(|cache| cache.join("ahma_mcp"))
+}
+
+impl From<FormatArg> for Format {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Text => Self::Text,
+            FormatArg::Json => Self::Json,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

@@ -1,0 +1,199 @@
+use clap::Parser as _;
+
+use super::*;
+
+fn resolve_in(directory: &Path, flags: &[&str]) -> Result<Settings, Failure> {
+    let around = Surroundings {
+        working_directory: directory.to_owned(),
+        home: Some(directory.join("home")),
+        cache_home: None,
+        state_home: None,
+        no_color: false,
+        cores: 3,
+    };
+    let args =
+        Args::try_parse_from(std::iter::once("ahma_mcp").chain(flags.iter().copied())).expect("valid flags");
+    Settings::resolve(args, &around)
+}
+
+fn directory() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().canonicalize().expect("it exists");
+    std::fs::create_dir(path.join("home")).expect("writable");
+    (directory, path)
+}
+
+#[test]
+fn without_flags_everything_has_its_default() {
+    let (_guard, path) = directory();
+    let settings = resolve_in(&path, &[]).expect("defaults are valid");
+    assert_eq!(
+        settings,
+        Settings {
+            mode: Mode::Stdio,
+            tools_dir: path.join(".ahma/tools"),
+            state_dir: Some(path.join("home").join(if cfg!(target_os = "macos") {
+                "Library/Application Support/ahma_mcp"
+            } else {
+                ".local/state/ahma_mcp"
+            })),
+            sandbox: WallSettings {
+                scope: path.clone(),
+                scope_aliases: Vec::new(),
+                deferred: false,
+                tier: TierChoice::Highest,
+                allow_read: Vec::new(),
+                allow_write: Vec::new(),
+                allow_tmp: false,
+                pass_env: Vec::new(),
+                toolchains: Toolchains::Auto,
+                network: Network::Open,
+                trust_workspace_config: false,
+                deny_sensitive_reads: false,
+                warnings: Vec::new(),
+            },
+            execution: ExecutionSettings {
+                shell: None,
+                force_sync: false,
+                sync_wait: Duration::from_secs(45),
+                timeout: Duration::from_secs(600),
+                max_operations: NonZeroUsize::new(12).expect("not zero"),
+                max_result_bytes: 16 * 1024,
+            },
+            log: LogSettings {
+                to_stderr: false,
+                debug: false,
+                colour: true,
+                directory: Some(path.join("home").join(if cfg!(target_os = "macos") {
+                    "Library/Caches/ahma_mcp"
+                } else {
+                    ".cache/ahma_mcp"
+                })),
+            },
+        }
+    );
+}
+
+#[test]
+fn the_network_flags_agree_or_are_refused() {
+    let (_guard, path) = directory();
+    for (flags, expected) in [
+        (&["--network", "loopback"][..], Some(Network::Loopback)),
+        (&["--restrict-network"], Some(Network::Off)),
+        (&["--restrict-network", "--network", "off"], Some(Network::Off)),
+        (&["--restrict-network", "--network", "open"], None),
+        (
+            &["--allow-connect", "443,80"],
+            Some(Network::Ports(vec![443, 80])),
+        ),
+        (
+            &["--allow-connect", "443", "--network", "ports"],
+            Some(Network::Ports(vec![443])),
+        ),
+        (&["--allow-connect", "443", "--network", "open"], None),
+        (&["--allow-connect", "443", "--restrict-network"], None),
+        (&["--network", "ports"], None),
+    ] {
+        let network = resolve_in(&path, flags)
+            .ok()
+            .map(|settings| settings.sandbox.network);
+        assert_eq!(network, expected, "{flags:?}");
+    }
+}
+
+#[test]
+fn toolchains_are_auto_none_or_names() {
+    let (_guard, path) = directory();
+    for (flag, expected) in [
+        ("auto", Some(Toolchains::Auto)),
+        ("none", Some(Toolchains::None)),
+        (
+            "rust,git",
+            Some(Toolchains::Only(vec![Toolchain::Rust, Toolchain::Git])),
+        ),
+        ("none,git", None),
+        ("cobol", None),
+    ] {
+        let toolchains = resolve_in(&path, &["--toolchains", flag])
+            .ok()
+            .map(|settings| settings.sandbox.toolchains);
+        assert_eq!(toolchains, expected, "{flag}");
+    }
+}
+
+#[test]
+fn too_wide_a_scope_must_be_named() {
+    let (_guard, path) = directory();
+    let home = path.join("home");
+    let around = Surroundings {
+        working_directory: home.clone(),
+        home: Some(home.clone()),
+        cores: 1,
+        ..Default::default()
+    };
+    let args = |flags: &[&str]| {
+        Args::try_parse_from(std::iter::once(&"ahma_mcp").chain(flags)).expect("valid flags")
+    };
+
+    let refused = Settings::resolve(args(&[]), &around).expect_err("a home is too wide");
+    assert!(refused.to_string().contains("whole home directory"), "{refused}");
+    let named = home.to_str().expect("plain text");
+    let settings = Settings::resolve(args(&["--sandbox-scope", named]), &around).expect("named, so allowed");
+    assert_eq!(settings.sandbox.scope, home);
+    assert_eq!(settings.sandbox.warnings.len(), 1);
+}
+
+#[test]
+fn a_scope_that_is_no_directory_is_named_in_the_error() {
+    let (_guard, path) = directory();
+    std::fs::write(path.join("file"), "").expect("writable");
+    for scope in ["missing", "file"] {
+        let failure = resolve_in(&path, &["--sandbox-scope", scope]).expect_err("unusable");
+        assert!(failure.to_string().contains(scope), "{failure}");
+    }
+}
+
+#[test]
+fn tool_files_are_looked_for_here_and_then_in_the_scope() {
+    let (_guard, path) = directory();
+    let scope = path.join("project");
+    std::fs::create_dir_all(scope.join(".ahma/tools")).expect("writable");
+    let flags = ["--sandbox-scope", scope.to_str().expect("plain text")];
+    assert_eq!(
+        resolve_in(&path, &flags).expect("valid").tools_dir,
+        scope.join(".ahma/tools")
+    );
+    std::fs::create_dir_all(path.join(".ahma/tools")).expect("writable");
+    assert_eq!(
+        resolve_in(&path, &flags).expect("valid").tools_dir,
+        path.join(".ahma/tools")
+    );
+    let settings = resolve_in(&path, &["--tools-dir", "elsewhere"]).expect("valid");
+    assert_eq!(settings.tools_dir, path.join("elsewhere"));
+}
+
+#[test]
+fn a_relative_shell_is_refused() {
+    let (_guard, path) = directory();
+    assert!(resolve_in(&path, &["--shell", "bash"]).is_err());
+    assert!(resolve_in(&path, &["--shell", "/bin/sh"]).is_ok());
+}
+
+#[test]
+fn the_sandbox_is_off_only_by_name() {
+    let (_guard, path) = directory();
+    for (flags, expected) in [
+        (&[][..], Some(TierChoice::Highest)),
+        (&["--sandbox-tier", "core"], Some(TierChoice::Only(Tier::Core))),
+        (&["--no-sandbox"], Some(TierChoice::Only(Tier::Off))),
+        (&["--no-sandbox", "--sandbox-tier", "full"], None),
+    ] {
+        assert_eq!(
+            resolve_in(&path, flags)
+                .ok()
+                .map(|settings| settings.sandbox.tier),
+            expected,
+            "{flags:?}"
+        );
+    }
+}

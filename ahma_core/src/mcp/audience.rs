@@ -1,0 +1,124 @@
+//! Who wants to hear that something changed.
+//!
+//! Clients of the older era are told through their connection once they have said `initialized`, and about resources
+//! they subscribed to; those of the newer era open subscriptions, each with its own filter. Both kinds are kept here,
+//! and those that are gone are forgotten when a message to them fails.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use rmcp::{
+    Peer, RoleServer,
+    model::ResourceUpdatedNotificationParam,
+    service::{SubscriptionSendError, SubscriptionSink},
+};
+
+/// Everyone to be told about changes.
+#[derive(Debug, Default)]
+pub(super) struct Audience {
+    members: Mutex<Members>,
+}
+
+#[derive(Debug, Default)]
+struct Members {
+    /// The connection, once its client said `initialized`. stdio has one; all clients behind it share it.
+    peer: Option<Peer<RoleServer>>,
+    /// Resources the peer subscribed to.
+    uris: HashSet<String>,
+    sinks: HashMap<u64, SubscriptionSink>,
+    next_sink: u64,
+}
+
+/// What changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change<'a> {
+    ToolList,
+    Resource(&'a str),
+}
+
+impl Audience {
+    pub(super) fn add_peer(&self, peer: Peer<RoleServer>) {
+        self.lock().peer = Some(peer);
+    }
+
+    pub(super) fn subscribe(&self, uri: String) {
+        self.lock().uris.insert(uri);
+    }
+
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        self.lock().uris.remove(uri);
+    }
+
+    /// Adds a subscription; give the number back to [`Audience::remove_sink`] when it ends.
+    pub(super) fn add_sink(&self, sink: SubscriptionSink) -> u64 {
+        let mut members = self.lock();
+        let number = members.next_sink;
+        members.next_sink += 1;
+        members.sinks.insert(number, sink);
+        number
+    }
+
+    pub(super) fn remove_sink(&self, number: u64) {
+        self.lock().sinks.remove(&number);
+    }
+
+    /// Whether anyone would hear of a change to this resource.
+    pub(super) fn wants(&self, uri: &str) -> bool {
+        let members = self.lock();
+        let subscribed = |sink: &SubscriptionSink| {
+            sink.accepted()
+                .resource_subscriptions
+                .as_ref()
+                .is_some_and(|uris| uris.iter().any(|known| known == uri))
+        };
+        members.uris.contains(uri) || members.sinks.values().any(subscribed)
+    }
+
+    /// Tells everyone who wants to know.
+    pub(super) async fn tell(&self, change: Change<'_>) {
+        let (peer, sinks) = {
+            let members = self.lock();
+            let peer = members.peer.clone().filter(|_| match change {
+                Change::ToolList => true,
+                Change::Resource(uri) => members.uris.contains(uri),
+            });
+            let sinks: Vec<_> = members
+                .sinks
+                .iter()
+                .map(|(number, sink)| (*number, sink.clone()))
+                .collect();
+            (peer, sinks)
+        };
+        if let Some(peer) = peer {
+            let told = match change {
+                Change::ToolList => peer.notify_tool_list_changed().await,
+                Change::Resource(uri) => {
+                    peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri))
+                        .await
+                }
+            };
+            if let Err(error) = told {
+                tracing::debug!(%error, "a client could not be told of a change");
+            }
+        }
+        for (number, sink) in sinks {
+            let told = match change {
+                Change::ToolList => sink.notify_tool_list_changed().await,
+                Change::Resource(uri) => sink.notify_resource_updated(uri).await,
+            };
+            match told {
+                Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)) => {}
+                Err(error) => {
+                    tracing::debug!(%error, "a subscription has ended");
+                    self.remove_sink(number);
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

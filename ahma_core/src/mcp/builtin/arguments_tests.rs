@@ -1,0 +1,70 @@
+use serde_json::json;
+
+use super::*;
+
+#[derive(Debug, PartialEq, Clone, Copy)]
+enum Until {
+    All,
+    Any,
+}
+
+fn read(
+    given: Value,
+) -> (
+    Option<Vec<String>>,
+    Option<u64>,
+    Option<Until>,
+    Result<(), Vec<String>>,
+) {
+    let Value::Object(given) = given else {
+        panic!("arguments are an object")
+    };
+    let mut arguments = Arguments::new(given);
+    let ids = arguments.texts("operation_ids");
+    let timeout = arguments.integer("timeout_seconds", 0..=50);
+    let until = arguments.choice("until", &[("all", Until::All), ("any", Until::Any)]);
+    (ids, timeout, until, arguments.finish())
+}
+
+#[test]
+fn good_arguments_are_read() {
+    let (ids, timeout, until, verdict) =
+        read(json!({"operation_ids": ["op_1", "op_2"], "timeout_seconds": 50, "until": "any"}));
+    assert_eq!(ids, Some(vec!["op_1".to_owned(), "op_2".to_owned()]));
+    assert_eq!((timeout, until, verdict), (Some(50), Some(Until::Any), Ok(())));
+    assert_eq!(
+        read(json!({"operation_ids": "op_1", "until": null})).0,
+        Some(vec!["op_1".to_owned()])
+    );
+    assert_eq!(read(json!({})), (None, None, None, Ok(())));
+}
+
+#[test]
+fn every_mistake_is_named() {
+    let problems = read(json!({
+        "operation_ids": ["op_1", 2],
+        "timeout_seconds": 51,
+        "until": "some",
+        "timout": 3,
+        "x": 1,
+    }))
+    .3
+    .expect_err("nothing is right");
+    assert_eq!(
+        problems,
+        [
+            r#"operation_ids: expected an array of strings, found ["op_1",2]"#,
+            "timeout_seconds: expected an integer from 0 to 50, found 51",
+            r#"until: expected one of all, any, found "some""#,
+            "timout: is not known; did you mean timeout_seconds?",
+            "x: is not known; this tool takes operation_ids, timeout_seconds, until",
+        ]
+    );
+}
+
+#[test]
+fn a_missing_required_argument_is_named_once() {
+    let mut arguments = Arguments::new(Map::new());
+    assert_eq!(arguments.required_text("command"), "");
+    assert_eq!(arguments.finish(), Err(vec!["command: is required".to_owned()]));
+}

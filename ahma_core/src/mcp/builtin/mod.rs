@@ -1,0 +1,108 @@
+//! The tools that come with the server: they look after operations that other tools started.
+//!
+//! `sandboxed_shell` is in the catalogue and runs like any tool; only its output schema is given here.
+
+mod arguments;
+mod cancel;
+mod output;
+mod status;
+mod wait;
+
+use std::sync::{Arc, LazyLock};
+
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{CallToolResult, JsonObject, Tool, ToolAnnotations},
+    service::RequestContext,
+};
+use serde_json::{Value, json};
+
+use super::{Inner, convert, report::OperationReport};
+use crate::{mtdf::nearest, operation::Operation};
+
+pub(super) use status::{StatusReport, report as status_report};
+
+/// One of the tools that are not in the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Builtin {
+    Await,
+    Cancel,
+    Output,
+    Status,
+}
+
+impl Builtin {
+    pub(super) fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "await" => Some(Self::Await),
+            "cancel" => Some(Self::Cancel),
+            "output" => Some(Self::Output),
+            "status" => Some(Self::Status),
+            _ => None,
+        }
+    }
+
+    pub(super) async fn call(
+        self,
+        server: &Arc<Inner>,
+        arguments: JsonObject,
+        ctx: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        match self {
+            Self::Await => wait::call(server, arguments, ctx).await,
+            Self::Cancel => cancel::call(server, arguments, ctx).await,
+            Self::Output => output::call(server, arguments).await,
+            Self::Status => Ok(status::call(server, arguments)),
+        }
+    }
+}
+
+/// As `tools/list` shows them, in the order of their names.
+pub(super) fn tools() -> &'static [Tool] {
+    static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+        vec![
+            wait::definition(),
+            cancel::definition(),
+            output::definition(),
+            status::definition(),
+        ]
+    });
+    &TOOLS
+}
+
+/// What every tool that runs a command answers.
+pub(super) fn operation_schema() -> Arc<JsonObject> {
+    static SCHEMA: LazyLock<Arc<JsonObject>> = LazyLock::new(convert::output_schema::<OperationReport>);
+    SCHEMA.clone()
+}
+
+/// A tool that touches nothing but operations.
+fn tool(name: &'static str, description: &'static str, properties: Value, required: &[&str]) -> Tool {
+    let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    let schema = match schema {
+        Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    };
+    Tool::new(name, description, Arc::new(schema))
+}
+
+fn reads_only(title: &str) -> ToolAnnotations {
+    ToolAnnotations::with_title(title)
+        .read_only(true)
+        .idempotent(true)
+        .open_world(false)
+}
+
+/// The operation of that name, or what to say about it.
+fn find(server: &Inner, id: &str) -> Result<Operation, String> {
+    server.engine.get(id).ok_or_else(|| {
+        let known = server.engine.operations();
+        match nearest(id, known.iter().map(|operation| operation.id().as_str())).first() {
+            Some(near) => format!("no operation is called {id}; did you mean {near}?"),
+            None => format!("no operation is called {id}; status lists those that are known"),
+        }
+    })
+}

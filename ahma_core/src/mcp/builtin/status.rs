@@ -1,0 +1,188 @@
+//! `status`: how operations stand, and what is wrong with the tools or missing for them.
+
+use std::sync::Arc;
+
+use rmcp::model::{CallToolResult, JsonObject, Tool};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Inner, arguments::Arguments, find, reads_only, tool};
+use crate::{
+    mcp::{convert, report::OperationReport},
+    operation::Operation,
+    toolbox::Toolbox,
+};
+
+const NAME: &str = "status";
+
+/// Enough to see what goes on; older ones are asked for by id.
+const MOST_ROWS: usize = 50;
+
+const DESCRIPTION: &str = "Shows in short how operations stand: those that run or wait first, then the newest that ended. \
+    Also shows the sandbox, tools that are not available and how to install them, and tool files with mistakes. \
+    To wait for results use await, not repeated calls of this.";
+
+pub(super) fn definition() -> Tool {
+    let properties = json!({
+        "operation_ids": {
+            "type": "array",
+            "items": { "type": "string" },
+            "description": "Which operations; the most recent ones when left out.",
+        },
+    });
+    tool(NAME, DESCRIPTION, properties, &[])
+        .with_raw_output_schema(convert::output_schema::<StatusReport>())
+        .with_annotations(reads_only("Status"))
+}
+
+/// What `status` answers, and the resource of that name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StatusReport {
+    running: usize,
+    queued: usize,
+    operations: Vec<OperationReport>,
+    /// How many known operations are not shown.
+    #[serde(skip_serializing_if = "is_zero")]
+    operations_left_out: usize,
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    sandbox: Value,
+    tools: ToolsReport,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ToolsReport {
+    directory: String,
+    /// How many can be called, besides the built-in ones.
+    offered: usize,
+    /// Why there are no tool files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory_problem: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unavailable: Vec<UnavailableReport>,
+    /// What is wrong with tool files, as `file:line:column: …`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<String>,
+    /// Files that were edited into something broken; their last good version is in use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    last_good_version_in_use: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct UnavailableReport {
+    tool: String,
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    install_instructions: Option<String>,
+}
+
+pub(super) fn call(server: &Arc<Inner>, arguments: JsonObject) -> CallToolResult {
+    let mut arguments = Arguments::new(arguments);
+    let ids = arguments.texts("operation_ids");
+    let mut chosen = Vec::new();
+    for id in ids.iter().flatten() {
+        match find(server, id) {
+            Ok(operation) => chosen.push(operation),
+            Err(problem) => arguments.problem(format!("operation_ids: {problem}")),
+        }
+    }
+    if let Err(problems) = arguments.finish() {
+        return server.results.invalid_arguments(NAME, &problems);
+    }
+    let report = report(server, ids.map(|_| chosen));
+    server.results.success(report.text(), &report)
+}
+
+/// How the chosen operations stand, or the most recent ones.
+pub(crate) fn report(server: &Inner, chosen: Option<Vec<Operation>>) -> StatusReport {
+    let all = server.engine.operations();
+    let snapshots: Vec<_> = all.iter().map(Operation::snapshot).collect();
+    let in_state = |name: &str| {
+        snapshots
+            .iter()
+            .filter(|snapshot| snapshot.state.as_str() == name)
+            .count()
+    };
+    let (running, queued) = (in_state("running"), in_state("queued"));
+    let (shown, operations_left_out) = match chosen {
+        Some(chosen) => {
+            let rows: Vec<_> = chosen.iter().map(Operation::snapshot).collect();
+            (rows, 0)
+        }
+        None => {
+            let total = snapshots.len();
+            let (ended, mut rows): (Vec<_>, Vec<_>) = snapshots
+                .into_iter()
+                .partition(|snapshot| snapshot.state.is_final());
+            rows.extend(ended.into_iter().rev());
+            rows.truncate(MOST_ROWS);
+            let left_out = total - rows.len();
+            (rows, left_out)
+        }
+    };
+    StatusReport {
+        running,
+        queued,
+        operations: shown.iter().map(OperationReport::row).collect(),
+        operations_left_out,
+        sandbox: convert::sandbox_value(&server.settings.sandbox),
+        tools: ToolsReport::new(&server.toolbox.current()),
+    }
+}
+
+impl StatusReport {
+    fn text(&self) -> String {
+        let mut lines: Vec<String> = self.operations.iter().map(OperationReport::headline).collect();
+        if lines.is_empty() {
+            lines.push("no operations".to_owned());
+        }
+        if self.operations_left_out > 0 {
+            lines.push(format!("and {} older ones", self.operations_left_out));
+        }
+        if let Some(warning) = self.sandbox["warning"].as_str() {
+            lines.push(format!("warning: {warning}"));
+        }
+        if let Some(problem) = &self.tools.directory_problem {
+            lines.push(format!("no tool files in {}: {problem}", self.tools.directory));
+        }
+        for tool in &self.tools.unavailable {
+            let install = tool
+                .install_instructions
+                .as_ref()
+                .map(|how| format!("; to install it: {how}"));
+            lines.push(format!(
+                "{} is not available: {}{}",
+                tool.tool,
+                tool.reason,
+                install.unwrap_or_default()
+            ));
+        }
+        lines.extend(self.tools.problems.iter().cloned());
+        for file in &self.tools.last_good_version_in_use {
+            lines.push(format!("{file}: the last good version stays in use"));
+        }
+        lines.join("\n")
+    }
+}
+
+impl ToolsReport {
+    fn new(toolbox: &Toolbox) -> Self {
+        let unavailable = toolbox.unavailable.iter().map(|unavailable| UnavailableReport {
+            tool: unavailable.tool.clone(),
+            reason: unavailable.reason.clone(),
+            install_instructions: unavailable.install_instructions.clone(),
+        });
+        Self {
+            directory: toolbox.directory.display().to_string(),
+            offered: toolbox.offered.len(),
+            directory_problem: toolbox.directory_problem.clone(),
+            unavailable: unavailable.collect(),
+            problems: toolbox.problems.iter().map(ToString::to_string).collect(),
+            last_good_version_in_use: toolbox.stale.clone(),
+        }
+    }
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}

@@ -1,0 +1,142 @@
+//! A call of a tool: plan, start, and wait or not.
+
+use std::sync::Arc;
+
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{CallToolResult, ProtocolVersion},
+    service::RequestContext,
+};
+
+use super::{
+    Inner, error,
+    progress::{self, Reporter},
+    report::OperationReport,
+};
+use crate::{
+    call::{CallError, ExecutionMode, ToolCall, plan},
+    operation::{Operation, Outcome},
+    toolbox::Toolbox,
+};
+
+/// Runs a tool of the catalogue. Only a tool that does not exist is a protocol error.
+pub(super) async fn run(
+    server: &Arc<Inner>,
+    call: ToolCall,
+    ctx: &RequestContext<RoleServer>,
+) -> Result<CallToolResult, ErrorData> {
+    let toolbox = server.toolbox.settled(std::time::Duration::ZERO).await;
+    let tool = call.tool.clone();
+    if let Some(reason) = why_unavailable(&toolbox, &tool) {
+        return Ok(server.results.refusal(reason));
+    }
+    let plan = match plan(&toolbox.offered, &server.settings.plan, call) {
+        Ok(plan) => plan,
+        Err(CallError::UnknownTool { name, nearest }) => return Err(error::unknown_tool(&name, &nearest)),
+        Err(CallError::Invalid { problems, .. }) => {
+            return Ok(server.results.invalid_arguments(&tool, &problems));
+        }
+        Err(error @ CallError::MissingStep { .. }) => return Ok(server.results.refusal(error.to_string())),
+    };
+    if server.settings.deferred {
+        return Ok(server
+            .results
+            .refusal("nothing can be run yet: the client has not said which directory to work in"));
+    }
+    let mode = plan.mode;
+    let operation = server.engine.start(plan);
+    match mode {
+        ExecutionMode::Synchronous => synchronous(server, &operation, ctx).await,
+        ExecutionMode::Asynchronous => Ok(asynchronous(server, operation, ctx)),
+    }
+}
+
+/// How waiting for a synchronous command came to its end.
+enum Waited {
+    Ended(Arc<Outcome>),
+    TooLong,
+    RequestGone,
+}
+
+async fn synchronous(
+    server: &Arc<Inner>,
+    operation: &Operation,
+    ctx: &RequestContext<RoleServer>,
+) -> Result<CallToolResult, ErrorData> {
+    let waiting = async {
+        tokio::select! {
+            biased;
+            outcome = operation.outcome() => Waited::Ended(outcome),
+            () = ctx.ct.cancelled() => Waited::RequestGone,
+            () = tokio::time::sleep(server.settings.sync_wait) => Waited::TooLong,
+        }
+    };
+    let operations = std::slice::from_ref(operation);
+    match Reporter::while_doing(Reporter::new(ctx), operations, waiting).await {
+        Waited::Ended(outcome) => {
+            operation.mark_seen();
+            Ok(server.results.operation(&OperationReport::ended(&outcome)))
+        }
+        Waited::TooLong => Ok(still_running(server, operation)),
+        // The engine ends everything when the server does; nobody waits for this answer.
+        Waited::RequestGone if server.shutdown.is_cancelled() => Err(error::shutting_down()),
+        Waited::RequestGone => {
+            let outcome = operation
+                .cancel(Some("the client cancelled the request".to_owned()))
+                .await;
+            Ok(server.results.operation(&OperationReport::ended(&outcome)))
+        }
+    }
+}
+
+/// The client would give up soon, so it gets what there is; the command goes on.
+fn still_running(server: &Arc<Inner>, operation: &Operation) -> CallToolResult {
+    let mut report = OperationReport::full(operation);
+    report.hint = Some(format!(
+        "it goes on in the background; await {{\"operation_ids\": [\"{}\"]}} collects its result",
+        operation.id()
+    ));
+    server.results.operation(&report)
+}
+
+fn asynchronous(
+    server: &Arc<Inner>,
+    operation: Operation,
+    ctx: &RequestContext<RoleServer>,
+) -> CallToolResult {
+    let report = OperationReport::started(&operation);
+    let text = format!(
+        "{} started; go on with other work, and collect the result with await {{\"operation_ids\": [\"{}\"]}}",
+        operation.id(),
+        operation.id()
+    );
+    if !is_modern(ctx) {
+        let peer = ctx.peer.clone();
+        let token = ctx.meta.get_progress_token();
+        server.spawn(async move {
+            let outcome = operation.outcome().await;
+            progress::announce_end(&peer, token, &OperationReport::ended(&outcome)).await;
+        });
+    }
+    server.results.success(text, &report)
+}
+
+/// The newer era forbids progress after the answer.
+fn is_modern(ctx: &RequestContext<RoleServer>) -> bool {
+    ctx.protocol_version()
+        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// For a tool that exists and cannot work here: why, and how to change that.
+fn why_unavailable(toolbox: &Toolbox, tool: &str) -> Option<String> {
+    let unavailable = toolbox
+        .unavailable
+        .iter()
+        .find(|unavailable| unavailable.tool == tool)?;
+    let mut reason = format!("`{tool}` is not available: {}", unavailable.reason);
+    if let Some(instructions) = &unavailable.install_instructions {
+        reason.push_str("\nto install it: ");
+        reason.push_str(instructions);
+    }
+    Some(reason)
+}

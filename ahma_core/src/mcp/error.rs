@@ -1,0 +1,35 @@
+//! Protocol errors: for requests that cannot be handed to a tool at all. What a tool itself has to say against a call
+//! is a result (see `convert`), because clients show those to the model and hide these.
+
+use rmcp::ErrorData;
+use serde_json::json;
+
+pub(super) fn unknown_tool(name: &str, nearest: &[String]) -> ErrorData {
+    let message = match nearest {
+        [] => format!("unknown tool `{name}`; tools/list names all of them"),
+        _ => format!("unknown tool `{name}`; did you mean `{}`?", nearest.join("`, `")),
+    };
+    ErrorData::invalid_params(message, Some(json!({ "nearest": nearest })))
+}
+
+pub(super) fn unknown_resource(uri: &str) -> ErrorData {
+    let message = format!("no resource is at {uri}; resources/list and resources/templates/list name them");
+    ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
+}
+
+/// A request of a known kind whose parameters do not have the form that kind has.
+pub(super) fn malformed(method: &str) -> ErrorData {
+    ErrorData::invalid_params(
+        format!("the parameters of {method} do not have the form it asks for"),
+        None,
+    )
+}
+
+pub(super) fn unreadable(what: &str, error: &dyn std::error::Error) -> ErrorData {
+    tracing::error!(%error, "{what} could not be read");
+    ErrorData::internal_error(format!("{what} could not be read: {error}"), None)
+}
+
+pub(super) fn shutting_down() -> ErrorData {
+    ErrorData::internal_error("the server is shutting down", None)
+}

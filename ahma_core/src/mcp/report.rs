@@ -1,0 +1,418 @@
+//! Operations as clients see them: the structured content of results, and the text beside it.
+//!
+//! One shape serves every tool, so a client that can read one answer can read them all. Fields without a value are
+//! left out. The types here are also where the output schemas come from; they know nothing of rmcp.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    jail::ExitStatus,
+    observe::{Finding, SeverityCounts},
+    operation::{Background, LeftOut, Operation, Outcome, Snapshot, State, StepReport, StepState},
+};
+
+/// One operation.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(super) struct OperationReport {
+    /// What `await`, `output` and `cancel` call this operation.
+    pub(super) operation_id: String,
+    pub(super) tool: String,
+    pub(super) status: Status,
+    pub(super) working_directory: String,
+    /// Seconds spent running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) duration_seconds: Option<f64>,
+    /// Its place in the queue; 1 is next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) queue_position: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) phase: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) eta_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) exit_code: Option<i32>,
+    /// The signal that ended the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) signal: Option<i32>,
+    /// Why the operation did not complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+    /// What was printed, shortened in the middle if it is long; `left_out` says by how much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) output: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) newest_line: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) output_lines: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) output_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) left_out: Option<LeftOutReport>,
+    /// Bytes that were printed but could not be kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lost_bytes: Option<u64>,
+    /// What the tool found; the first ones if there are many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    pub(super) findings: Vec<Value>,
+    /// How many findings of each severity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
+    pub(super) finding_counts: Option<SeverityCounts>,
+    /// Of a sequence: what became of each step.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) steps: Vec<StepRow>,
+    /// Processes were still running in the background some seconds after the command had ended, and were stopped.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) background_stopped: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cpu_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) peak_memory_bytes: Option<u64>,
+    /// What the sandbox did about protected files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) notices: Vec<String>,
+    /// A guess that the sandbox was why the command failed, and how to allow what it wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sandbox_hint: Option<String>,
+    /// Advice about what to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) hint: Option<String>,
+}
+
+/// Where an operation stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Status {
+    Started,
+    Queued,
+    Running,
+    Completed,
+    Failed,
+    Cancelled,
+    TimedOut,
+    Interrupted,
+}
+
+/// Output that an answer does not carry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(super) struct LeftOutReport {
+    pub(super) bytes: u64,
+    pub(super) lines: u64,
+    /// The first line left out; `output` takes it as `from_line`.
+    pub(super) from_line: u64,
+}
+
+/// One step of a sequence.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(super) struct StepRow {
+    pub(super) step: String,
+    pub(super) status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) exit_code: Option<i32>,
+    pub(super) duration_seconds: f64,
+    /// Where its output begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first_line: Option<u64>,
+    pub(super) lines: u64,
+}
+
+impl OperationReport {
+    /// The answer to a call that goes on in the background.
+    pub(super) fn started(operation: &Operation) -> Self {
+        let snapshot = operation.snapshot();
+        Self {
+            status: Status::Started,
+            ..Self::bare(&snapshot)
+        }
+    }
+
+    /// One short row.
+    pub(super) fn row(snapshot: &Snapshot) -> Self {
+        let (exit_code, signal) = exit(snapshot.exit);
+        let running = !snapshot.state.is_final();
+        Self {
+            duration_seconds: Some(seconds(snapshot.elapsed)),
+            queue_position: snapshot.queue_position,
+            percent: snapshot.progress.percent.filter(|_| running),
+            phase: phase(snapshot).filter(|_| running),
+            eta_seconds: snapshot.progress.eta_seconds.filter(|_| running),
+            newest_line: snapshot.newest_line.clone(),
+            output_lines: Some(snapshot.output_lines),
+            output_bytes: Some(snapshot.output_bytes),
+            finding_counts: counts(snapshot.finding_counts),
+            reason: snapshot.reason.clone(),
+            exit_code,
+            signal,
+            ..Self::bare(snapshot)
+        }
+    }
+
+    /// Everything about an operation: its outcome, or how it stands with what it printed so far.
+    pub(super) fn full(operation: &Operation) -> Self {
+        match operation.ended() {
+            Some(outcome) => Self::ended(&outcome),
+            None => {
+                let excerpt = operation.output().excerpt();
+                Self {
+                    newest_line: None,
+                    output: Some(excerpt.text),
+                    left_out: excerpt.left_out.map(LeftOutReport::from),
+                    lost_bytes: operation.output().loss().map(|loss| loss.bytes),
+                    findings: findings(&operation.findings(0, SHOWN_FINDINGS).findings),
+                    ..Self::row(&operation.snapshot())
+                }
+            }
+        }
+    }
+
+    pub(super) fn ended(outcome: &Outcome) -> Self {
+        let (exit_code, signal) = exit(outcome.exit);
+        Self {
+            operation_id: outcome.id.to_string(),
+            tool: outcome.tool.clone(),
+            status: State::from(outcome.state).into(),
+            working_directory: outcome.directory.display().to_string(),
+            duration_seconds: Some(seconds(outcome.duration)),
+            queue_position: None,
+            percent: None,
+            phase: None,
+            eta_seconds: None,
+            exit_code,
+            signal,
+            reason: outcome.reason.clone(),
+            output: Some(outcome.output.text.clone()),
+            newest_line: None,
+            output_lines: Some(outcome.output.total_lines),
+            output_bytes: Some(outcome.output.total_bytes),
+            left_out: outcome.output.left_out.clone().map(LeftOutReport::from),
+            lost_bytes: outcome.lost.as_ref().map(|loss| loss.bytes),
+            findings: findings(&outcome.findings),
+            finding_counts: counts(outcome.finding_counts),
+            steps: outcome.steps.iter().map(StepRow::from).collect(),
+            background_stopped: outcome.background == Background::Stopped,
+            cpu_seconds: outcome.cpu.map(seconds),
+            peak_memory_bytes: outcome.peak_memory_bytes,
+            notices: outcome.notices.clone(),
+            sandbox_hint: outcome.sandbox_hint.clone(),
+            hint: outcome.success_hint.clone(),
+        }
+    }
+
+    fn bare(snapshot: &Snapshot) -> Self {
+        Self {
+            operation_id: snapshot.id.to_string(),
+            tool: snapshot.tool.clone(),
+            status: snapshot.state.into(),
+            working_directory: snapshot.directory.display().to_string(),
+            duration_seconds: None,
+            queue_position: None,
+            percent: None,
+            phase: None,
+            eta_seconds: None,
+            exit_code: None,
+            signal: None,
+            reason: None,
+            output: None,
+            newest_line: None,
+            output_lines: None,
+            output_bytes: None,
+            left_out: None,
+            lost_bytes: None,
+            findings: Vec::new(),
+            finding_counts: None,
+            steps: Vec::new(),
+            background_stopped: false,
+            cpu_seconds: None,
+            peak_memory_bytes: None,
+            notices: Vec::new(),
+            sandbox_hint: None,
+            hint: None,
+        }
+    }
+
+    /// Whether a call that ends like this has failed.
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(
+            self.status,
+            Status::Failed | Status::Cancelled | Status::TimedOut | Status::Interrupted
+        )
+    }
+
+    /// Cuts the output so that several reports fit into one answer.
+    pub(super) fn shorten_output(&mut self, max_bytes: usize) {
+        if let Some(output) = &mut self.output
+            && output.len() > max_bytes
+        {
+            let keep = max_bytes / 2;
+            let head = output.floor_char_boundary(keep);
+            let tail = output.ceil_char_boundary(output.len() - keep);
+            *output = format!(
+                "{}\n[... {} bytes left out; to read them: output {{\"operation_id\": \"{}\"}} ...]\n{}",
+                &output[..head],
+                tail - head,
+                self.operation_id,
+                &output[tail..]
+            );
+        }
+    }
+
+    /// One line: `op_x (git_push) failed: exit code 1, after 2.3 s`.
+    pub(super) fn headline(&self) -> String {
+        let mut line = format!("{} ({}) {}", self.operation_id, self.tool, self.status.words());
+        match (&self.reason, self.exit_code, self.signal) {
+            (Some(reason), ..) => _ = write!(line, ": {reason}"),
+            (None, Some(code), _) if code != 0 => _ = write!(line, ": exit code {code}"),
+            (None, _, Some(signal)) => _ = write!(line, ": signal {signal}"),
+            _ => {}
+        }
+        match (self.queue_position, self.percent, &self.phase) {
+            (Some(position), ..) => _ = write!(line, ", number {position} in the queue"),
+            (None, Some(percent), Some(phase)) => _ = write!(line, ", {percent:.0}% ({phase})"),
+            (None, Some(percent), None) => _ = write!(line, ", {percent:.0}%"),
+            (None, None, Some(phase)) => _ = write!(line, " ({phase})"),
+            (None, None, None) => {}
+        }
+        if let Some(duration) = self.duration_seconds.filter(|_| self.status != Status::Queued) {
+            let _ = write!(line, ", after {duration} s");
+        }
+        line
+    }
+
+    /// The text of an answer about this operation alone. A plain success is its output and nothing else.
+    pub(super) fn text(&self) -> String {
+        let output = self.output.as_deref().unwrap_or_default();
+        let mut text = String::with_capacity(output.len() + 128);
+        if self.status != Status::Completed {
+            let _ = writeln!(text, "{}", self.headline());
+        }
+        for step in &self.steps {
+            let _ = writeln!(text, "step {}: {}", step.step, step.status);
+        }
+        text.push_str(output);
+        if output.is_empty() && self.status == Status::Completed {
+            text.push_str("(no output)");
+        }
+        if self.background_stopped {
+            text.push_str("\n[processes left in the background were stopped]");
+        }
+        for notice in &self.notices {
+            let _ = write!(text, "\nsandbox: {notice}");
+        }
+        for hint in self.sandbox_hint.iter().chain(&self.hint) {
+            let _ = write!(text, "\nhint: {hint}");
+        }
+        text
+    }
+}
+
+/// A result shows this many findings of an operation that still runs.
+const SHOWN_FINDINGS: usize = 20;
+
+impl Status {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed out",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl From<State> for Status {
+    fn from(state: State) -> Self {
+        match state {
+            State::Queued => Self::Queued,
+            State::Running => Self::Running,
+            State::Completed => Self::Completed,
+            State::Failed => Self::Failed,
+            State::Cancelled => Self::Cancelled,
+            State::TimedOut => Self::TimedOut,
+            State::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+impl From<LeftOut> for LeftOutReport {
+    fn from(
+        LeftOut {
+            bytes,
+            lines,
+            from_line,
+        }: LeftOut,
+    ) -> Self {
+        Self {
+            bytes,
+            lines,
+            from_line,
+        }
+    }
+}
+
+impl From<&StepReport> for StepRow {
+    fn from(step: &StepReport) -> Self {
+        let status = match &step.state {
+            StepState::Completed => "completed".to_owned(),
+            StepState::Failed => "failed".to_owned(),
+            StepState::Cancelled => "cancelled".to_owned(),
+            StepState::TimedOut => "timed out".to_owned(),
+            StepState::Interrupted => "interrupted".to_owned(),
+            StepState::Skipped(why) => format!("skipped: {why}"),
+            StepState::NotRun => "not run".to_owned(),
+        };
+        Self {
+            step: step.label.clone(),
+            status,
+            exit_code: exit(step.exit).0,
+            duration_seconds: seconds(step.duration),
+            first_line: step.first_line,
+            lines: step.lines,
+        }
+    }
+}
+
+/// To the millisecond; more would be noise.
+fn seconds(duration: std::time::Duration) -> f64 {
+    (duration.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+fn exit(status: Option<ExitStatus>) -> (Option<i32>, Option<i32>) {
+    match status {
+        Some(ExitStatus::Code(code)) => (Some(code), None),
+        Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
+        None => (None, None),
+    }
+}
+
+fn phase(snapshot: &Snapshot) -> Option<String> {
+    let step = snapshot
+        .step
+        .as_ref()
+        .map(|step| format!("step {} of {}: {}", step.number, step.of, step.label));
+    match (step, snapshot.progress.phase.clone()) {
+        (Some(step), Some(phase)) => Some(format!("{step}, {phase}")),
+        (step, phase) => step.or(phase),
+    }
+}
+
+fn counts(counts: SeverityCounts) -> Option<SeverityCounts> {
+    (counts.total() > 0).then_some(counts)
+}
+
+fn findings(findings: &[Finding]) -> Vec<Value> {
+    findings
+        .iter()
+        .filter_map(|finding| serde_json::to_value(finding).ok())
+        .collect()
+}

@@ -1,0 +1,157 @@
+//! Operations and the state of the server as resources, under `ahma://`.
+
+use std::sync::Arc;
+
+use rmcp::{
+    ErrorData,
+    model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate},
+};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    Inner,
+    audience::Change,
+    builtin::{StatusReport, status_report},
+    error,
+    report::OperationReport,
+};
+use crate::operation::{OperationId, OutputQuery, PageStart};
+
+const OPERATIONS: &str = "ahma://operations";
+const STATUS: &str = "ahma://status";
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain";
+
+/// The resources that are always there.
+pub(super) fn list() -> Vec<Resource> {
+    vec![
+        Resource::new(OPERATIONS, "operations")
+            .with_title("Operations")
+            .with_description("Every known operation in short, oldest first.")
+            .with_mime_type(JSON),
+        Resource::new(STATUS, "status")
+            .with_title("Status")
+            .with_description(
+                "The sandbox, running operations, tools that are not available, mistakes in tool files.",
+            )
+            .with_mime_type(JSON),
+    ]
+}
+
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    vec![
+        ResourceTemplate::new("ahma://operations/{id}", "operation")
+            .with_title("Operation")
+            .with_description("How one operation stands or ended, with its output in short.")
+            .with_mime_type(JSON),
+        ResourceTemplate::new("ahma://operations/{id}/output", "operation output")
+            .with_title("Output of an operation")
+            .with_description(
+                "What it printed, from the beginning; the `output` tool reads the rest if it is long.",
+            )
+            .with_mime_type(TEXT),
+    ]
+}
+
+/// What a URI of ours means.
+#[derive(Debug, PartialEq, Eq)]
+enum Address<'a> {
+    Operations,
+    Operation(&'a str),
+    Output(&'a str),
+    Status,
+}
+
+fn parse(uri: &str) -> Option<Address<'_>> {
+    match uri
+        .strip_prefix("ahma://")?
+        .split('/')
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
+        ["operations"] => Some(Address::Operations),
+        ["operations", id] => Some(Address::Operation(id)),
+        ["operations", id, "output"] => Some(Address::Output(id)),
+        ["status"] => Some(Address::Status),
+        _ => None,
+    }
+}
+
+pub(super) async fn read(server: &Inner, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let unknown = || error::unknown_resource(uri);
+    let operation = |id: &str| server.engine.get(id).ok_or_else(unknown);
+    let (text, kind) = match parse(uri).ok_or_else(unknown)? {
+        Address::Operations => {
+            let rows: Vec<_> = server.engine.list().iter().map(OperationReport::row).collect();
+            (pretty(&json!({ "operations": rows })), JSON)
+        }
+        Address::Operation(id) => (pretty(&OperationReport::full(&operation(id)?)), JSON),
+        Address::Output(id) => {
+            let everything = OutputQuery::Range {
+                from: PageStart::Line(1),
+                max_lines: u64::MAX,
+            };
+            let read = operation(id)?.output().read(everything).await;
+            (
+                read.map_err(|error| error::unreadable("the output", &error))?
+                    .text,
+                TEXT,
+            )
+        }
+        Address::Status => {
+            let report: StatusReport = status_report(server, None);
+            (pretty(&report), JSON)
+        }
+    };
+    Ok(ReadResourceResult::new(vec![
+        ResourceContents::text(text, uri).with_mime_type(kind),
+    ]))
+}
+
+/// Whether changes of this resource can be told.
+pub(super) fn exists(uri: &str) -> bool {
+    parse(uri).is_some()
+}
+
+/// Tells those who subscribed that an operation changed.
+pub(super) async fn tell_of(server: &Arc<Inner>, id: &OperationId) {
+    let of_operation = format!("{OPERATIONS}/{id}");
+    let of_output = format!("{OPERATIONS}/{id}/output");
+    for uri in [OPERATIONS, STATUS, &of_operation, &of_output] {
+        if server.audience.wants(uri) {
+            server.audience.tell(Change::Resource(uri)).await;
+        }
+    }
+}
+
+/// Tells those who subscribed that the state of the tools changed.
+pub(super) async fn tell_of_tools(server: &Arc<Inner>) {
+    if server.audience.wants(STATUS) {
+        server.audience.tell(Change::Resource(STATUS)).await;
+    }
+}
+
+fn pretty(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_exactly() {
+        for (uri, expected) in [
+            ("ahma://operations", Some(Address::Operations)),
+            ("ahma://operations/op_1", Some(Address::Operation("op_1"))),
+            ("ahma://operations/op_1/output", Some(Address::Output("op_1"))),
+            ("ahma://status", Some(Address::Status)),
+            ("ahma://operations/op_1/output/more", None),
+            ("ahma://nothing", None),
+            ("file:///etc/passwd", None),
+        ] {
+            assert_eq!(parse(uri), expected, "{uri}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The transport that rmcp talks to.
+
+use std::{io, sync::Arc, time::Duration};
+
+use rmcp::{
+    RoleServer,
+    model::{ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId},
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
+};
+use serde_json::error::Category;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    lines::{Line, LineReader},
+    open_requests::OpenRequests,
+    outbox::Outbox,
+};
+
+/// JSON-RPC over lines.
+#[derive(Debug)]
+pub(crate) struct LineTransport<R, W> {
+    lines: LineReader<R>,
+    outbox: Arc<Outbox<W>>,
+    open: Arc<OpenRequests>,
+    opening: Opening,
+    /// Set at the end of input: until then open requests may still be answered.
+    patience_ends: Option<Instant>,
+    /// Cancelled when the client is gone.
+    client_gone: CancellationToken,
+}
+
+/// rmcp ends the connection when anything but a request comes before the handshake, so such messages stop here.
+#[derive(Debug, PartialEq, Eq)]
+enum Opening {
+    /// No request has opened the session yet.
+    Awaited,
+    /// This one did, unless its answer turns out to be an error.
+    By(RequestId),
+    Done,
+}
+
+/// The longest message taken; anything longer than a tool's arguments can sensibly be.
+const LONGEST_MESSAGE: usize = 16 * 1024 * 1024;
+
+/// How long requests that were read before the end of input may take to be answered, as in `printf … | ahma_mcp`.
+const PATIENCE_AFTER_END: Duration = Duration::from_millis(250);
+
+/// With this much unread output no further request is taken until the client reads.
+const MOST_UNREAD_OUTPUT: usize = 8 * 1024 * 1024;
+
+impl<R, W> LineTransport<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    pub(crate) fn new(input: R, output: W, client_gone: CancellationToken) -> Self {
+        Self {
+            lines: LineReader::new(input, LONGEST_MESSAGE),
+            outbox: Arc::new(Outbox::new(output)),
+            open: Arc::default(),
+            opening: Opening::Awaited,
+            patience_ends: None,
+            client_gone,
+        }
+    }
+
+    /// Reads on until there is a message for rmcp.
+    async fn next_message(&mut self) -> io::Result<Option<RxJsonRpcMessage<RoleServer>>> {
+        loop {
+            if self.outbox.waiting_bytes() > MOST_UNREAD_OUTPUT {
+                self.outbox.flushed().await?;
+            }
+            match self.lines.next().await? {
+                Line::End => return Ok(None),
+                Line::TooLong => {
+                    let message =
+                        format!("the message is longer than {LONGEST_MESSAGE} bytes and was not read");
+                    self.refuse(None, ErrorData::invalid_request(message, None));
+                }
+                Line::Text(line) if line.trim_ascii().is_empty() => {}
+                Line::Text(line) => match parse(&line) {
+                    Ok(message) => {
+                        if let Some(message) = self.admit(message) {
+                            return Ok(Some(message));
+                        }
+                    }
+                    Err(Unfit::PassOver) => {}
+                    Err(Unfit::Refuse(id, error)) => self.refuse(id, error),
+                },
+            }
+        }
+    }
+
+    /// Lets a message through, or deals with it here.
+    fn admit(&mut self, message: RxJsonRpcMessage<RoleServer>) -> Option<RxJsonRpcMessage<RoleServer>> {
+        match &message {
+            JsonRpcMessage::Request(request) => {
+                if !self.open.open(&request.id) {
+                    // Answering under that id would be taken for the answer to the first request.
+                    let message = format!(
+                        "a request with id {} is still open; ids must not be used twice",
+                        request.id
+                    );
+                    self.refuse(None, ErrorData::invalid_request(message, None));
+                    return None;
+                }
+                let opens_session = !matches!(
+                    request.request,
+                    ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_)
+                );
+                if opens_session && self.opening == Opening::Awaited {
+                    self.opening = Opening::By(request.id.clone());
+                }
+            }
+            _ if self.opening == Opening::Awaited => {
+                tracing::debug!("dropped a message that came before the session was opened");
+                return None;
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    // A cancelled request is never answered.
+                    self.open.close(id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        Some(message)
+    }
+
+    /// Answers input that rmcp never sees.
+    fn refuse(&self, id: Option<RequestId>, error: ErrorData) {
+        tracing::warn!(code = error.code.0, "refused a message: {}", error.message);
+        self.write(&TxJsonRpcMessage::<RoleServer>::error(error, id));
+    }
+
+    fn write(&self, message: &TxJsonRpcMessage<RoleServer>) {
+        match serde_json::to_vec(message) {
+            Ok(mut line) => {
+                line.push(b'\n');
+                self.outbox.push(&line);
+            }
+            Err(error) => tracing::error!(%error, "a message could not be written as JSON"),
+        }
+    }
+
+    fn note_answer(&mut self, message: &TxJsonRpcMessage<RoleServer>) {
+        let (id, opened) = match message {
+            JsonRpcMessage::Response(response) => (Some(&response.id), Opening::Done),
+            JsonRpcMessage::Error(error) => (error.id.as_ref(), Opening::Awaited),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => return,
+        };
+        let Some(id) = id else { return };
+        self.open.close(id);
+        if matches!(&self.opening, Opening::By(opener) if opener == id) {
+            self.opening = opened;
+        }
+    }
+}
+
+/// A line that is no message.
+#[derive(Debug)]
+enum Unfit {
+    /// Of a kind that JSON-RPC leaves unanswered.
+    PassOver,
+    Refuse(Option<RequestId>, ErrorData),
+}
+
+fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Unfit> {
+    let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+    let error = match serde_json::from_slice(line) {
+        Ok(message) => return Ok(message),
+        Err(error) => error,
+    };
+    if matches!(error.classify(), Category::Syntax | Category::Eof) {
+        let message = format!("the line is not JSON: {error}");
+        return Err(Unfit::Refuse(
+            None,
+            ErrorData::new(ErrorCode::PARSE_ERROR, message, None),
+        ));
+    }
+    let value: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+    let id = value
+        .get("id")
+        .and_then(|id| serde_json::from_value(id.clone()).ok());
+    let message = if value.is_array() {
+        "batches are not supported; send one message on each line"
+    } else if id.is_none() && value.get("method").is_some_and(serde_json::Value::is_string) {
+        tracing::debug!(%error, "passed over a notification of an unknown form");
+        return Err(Unfit::PassOver);
+    } else {
+        "the line is not a JSON-RPC 2.0 message"
+    };
+    Err(Unfit::Refuse(id, ErrorData::invalid_request(message, None)))
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+impl<R, W> Transport<RoleServer> for LineTransport<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        self.note_answer(&message);
+        self.write(&message);
+        let outbox = self.outbox.clone();
+        async move { outbox.flushed().await }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        if self.patience_ends.is_none() {
+            match self.next_message().await {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => tracing::info!("end of input"),
+                Err(error) => tracing::info!(%error, "the client can no longer be reached"),
+            }
+        }
+        // This future is dropped and made anew whenever rmcp has something to send, so the deadline lives outside it.
+        let deadline = *self
+            .patience_ends
+            .get_or_insert_with(|| Instant::now() + PATIENCE_AFTER_END);
+        let _ = tokio::time::timeout_at(deadline, self.open.all_closed()).await;
+        self.client_gone.cancel();
+        None
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        // What was answered is still delivered, but a client that does not read holds nothing up.
+        let _ = tokio::time::timeout(PATIENCE_AFTER_END, self.outbox.flushed()).await;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "transport_tests.rs"]
+mod tests;

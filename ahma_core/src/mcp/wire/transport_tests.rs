@@ -1,0 +1,136 @@
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
+
+use super::*;
+
+struct Client {
+    output: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    input: Option<WriteHalf<DuplexStream>>,
+}
+
+type ServerSide = LineTransport<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>;
+
+fn connected() -> (Client, ServerSide, CancellationToken) {
+    let (client, server) = tokio::io::duplex(1 << 20);
+    let (read, write) = tokio::io::split(server);
+    let gone = CancellationToken::new();
+    let transport = LineTransport::new(read, write, gone.clone());
+    let (read, write) = tokio::io::split(client);
+    (
+        Client {
+            output: BufReader::new(read).lines(),
+            input: Some(write),
+        },
+        transport,
+        gone,
+    )
+}
+
+impl Client {
+    async fn say(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("still open");
+        input
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .expect("written");
+    }
+
+    async fn hear(&mut self) -> serde_json::Value {
+        let line = self.output.next_line().await.expect("readable").expect("a line");
+        serde_json::from_str(&line).expect("JSON")
+    }
+}
+
+fn id_of(message: &RxJsonRpcMessage<RoleServer>) -> Option<RequestId> {
+    match message {
+        JsonRpcMessage::Request(request) => Some(request.id.clone()),
+        _ => None,
+    }
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}"#;
+
+#[tokio::test]
+async fn what_is_no_message_is_answered_and_the_next_one_is_read() {
+    for (line, code, id) in [
+        ("not json", -32700, None),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping""#, -32700, None),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600, None),
+        (r#"{"id":7,"colour":"red"}"#, -32600, Some(7)),
+        ("42", -32600, None),
+    ] {
+        let (mut client, mut server, _gone) = connected();
+        client.say(line).await;
+        client.say(INITIALIZE).await;
+        let message = server.receive().await.expect("the next message");
+        assert_eq!(id_of(&message), Some(RequestId::Number(1)), "{line}");
+        let answer = client.hear().await;
+        assert_eq!(answer["error"]["code"], code, "{line}");
+        assert_eq!(answer["id"].as_i64(), id, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn only_a_request_opens_the_session() {
+    let (mut client, mut server, _gone) = connected();
+    client
+        .say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+        .await;
+    client.say(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#).await;
+    client.say(INITIALIZE).await;
+    assert_eq!(
+        id_of(&server.receive().await.expect("a message")),
+        Some(RequestId::Number(1))
+    );
+    client
+        .say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+        .await;
+    assert!(matches!(
+        server.receive().await,
+        Some(JsonRpcMessage::Notification(_))
+    ));
+}
+
+#[tokio::test]
+async fn an_id_is_refused_only_while_its_request_is_open() {
+    let (mut client, mut server, _gone) = connected();
+    client.say(INITIALIZE).await;
+    client.say(INITIALIZE).await;
+    client.say(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await;
+    assert_eq!(
+        id_of(&server.receive().await.expect("the first")),
+        Some(RequestId::Number(1))
+    );
+    assert_eq!(
+        id_of(&server.receive().await.expect("the ping")),
+        Some(RequestId::Number(2))
+    );
+    let refusal = client.hear().await;
+    assert_eq!(refusal["error"]["code"], -32600);
+    assert!(refusal.get("id").is_none(), "{refusal}");
+
+    server
+        .send(TxJsonRpcMessage::<RoleServer>::error(
+            ErrorData::internal_error("over", None),
+            Some(RequestId::Number(1)),
+        ))
+        .await
+        .expect("sent");
+    client.say(INITIALIZE).await;
+    assert_eq!(
+        id_of(&server.receive().await.expect("free again")),
+        Some(RequestId::Number(1))
+    );
+}
+
+#[tokio::test]
+async fn the_end_of_input_is_told_even_if_a_request_is_never_answered() {
+    let (mut client, mut server, gone) = connected();
+    client.say(INITIALIZE).await;
+    server.receive().await.expect("the request");
+    client.input = None;
+    drop(client);
+    assert!(server.receive().await.is_none());
+    assert!(gone.is_cancelled());
+}

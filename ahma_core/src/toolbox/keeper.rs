@@ -1,0 +1,268 @@
+//! The task that keeps the toolbox up to date.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Semaphore, watch},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Toolbox, Unavailable,
+    load::{self, Directory},
+    probe::{self, Answer},
+    shelf::{Shelf, Stock},
+    watch::DirectoryWatch,
+};
+use crate::{
+    catalog::{Catalog, CatalogSettings, Tool},
+    mtdf::Probe,
+    shell::Launcher,
+};
+
+/// What the toolbox depends on.
+#[derive(Debug, Clone)]
+pub struct ToolboxSettings {
+    pub directory: PathBuf,
+    /// Where probes run.
+    pub scope: PathBuf,
+    pub catalog: CatalogSettings,
+    /// Whether programs are looked for; if not, every tool counts as available.
+    pub probes: bool,
+    /// Whether changes of the directory are followed.
+    pub reload: bool,
+}
+
+/// Reads the toolbox as it is now, or waits for it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ToolboxHandle {
+    toolbox: watch::Receiver<Arc<Toolbox>>,
+}
+
+impl ToolboxHandle {
+    pub fn current(&self) -> Arc<Toolbox> {
+        self.toolbox.borrow().clone()
+    }
+
+    /// The toolbox once it is loaded, and once all probes have answered unless that takes longer than `patience`.
+    pub async fn settled(&self, patience: Duration) -> Arc<Toolbox> {
+        let mut toolbox = self.toolbox.clone();
+        let _ = toolbox.wait_for(|toolbox| toolbox.loads > 0).await;
+        let _ = tokio::time::timeout(patience, toolbox.wait_for(|toolbox| toolbox.probing == 0)).await;
+        self.current()
+    }
+
+    /// Tells of every new toolbox.
+    pub fn changes(&self) -> watch::Receiver<Arc<Toolbox>> {
+        self.toolbox.clone()
+    }
+}
+
+/// Starts to load the directory and to follow its changes, until `shutdown`.
+pub fn open(settings: ToolboxSettings, launcher: Launcher, shutdown: CancellationToken) -> ToolboxHandle {
+    let (tx, toolbox) = watch::channel(Arc::new(Toolbox {
+        directory: settings.directory.clone(),
+        ..Toolbox::default()
+    }));
+    let keeper = Keeper {
+        settings,
+        launcher,
+        shelf: Shelf::default(),
+        stock: Stock::default(),
+        directory_problem: None,
+        catalog: Catalog::default(),
+        answers: HashMap::new(),
+        probing: JoinSet::new(),
+        asked: HashSet::new(),
+        at_once: Arc::new(Semaphore::new(PROBES_AT_ONCE)),
+        loads: 0,
+        tx,
+    };
+    tokio::spawn(async move {
+        tokio::select! {
+            () = keeper.keep() => {}
+            () = shutdown.cancelled() => {}
+        }
+    });
+    ToolboxHandle { toolbox }
+}
+
+/// Probes wait for disks more than they compute, but a hundred at once would only be in each other's way.
+const PROBES_AT_ONCE: usize = 8;
+
+struct Keeper {
+    settings: ToolboxSettings,
+    launcher: Launcher,
+    shelf: Shelf,
+    stock: Stock,
+    directory_problem: Option<String>,
+    catalog: Catalog,
+    /// What probes have found, each distinct one once.
+    answers: HashMap<Arc<Probe>, Answer>,
+    probing: JoinSet<(Arc<Probe>, Answer)>,
+    /// Probes under way.
+    asked: HashSet<Arc<Probe>>,
+    at_once: Arc<Semaphore>,
+    loads: u64,
+    tx: watch::Sender<Arc<Toolbox>>,
+}
+
+impl Keeper {
+    async fn keep(mut self) {
+        let mut watch = self.settings.reload.then(|| self.watch()).flatten();
+        loop {
+            if let Some(watch) = &mut watch
+                && let Err(error) = watch.arm().await
+            {
+                tracing::warn!(%error, "changes of the tools directory may go unnoticed");
+            }
+            self.load().await;
+            self.publish();
+            self.answer_until_change(watch.as_ref()).await;
+        }
+    }
+
+    /// Takes in what probes find until the directory changes.
+    async fn answer_until_change(&mut self, watch: Option<&DirectoryWatch>) {
+        let changed = async {
+            match watch {
+                Some(watch) => watch.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        // One future for the whole time: a new one would forget a change that is still settling.
+        let mut changed = std::pin::pin!(changed);
+        loop {
+            tokio::select! {
+                () = &mut changed => return,
+                Some(answered) = self.probing.join_next() => {
+                    if let Ok((probe, answer)) = answered {
+                        self.note(probe, answer);
+                    }
+                    self.publish();
+                }
+            }
+        }
+    }
+
+    fn watch(&self) -> Option<DirectoryWatch> {
+        DirectoryWatch::new(self.settings.directory.clone())
+            .inspect_err(|error| tracing::warn!(%error, "changes of the tools directory will go unnoticed"))
+            .ok()
+    }
+
+    async fn load(&mut self) {
+        let directory = self.settings.directory.clone();
+        let found = load::read(&directory).await;
+        self.directory_problem = match &found {
+            Directory::Files(_) => None,
+            Directory::Missing => Some("it does not exist".to_owned()),
+            Directory::Unreadable(reason) => Some(format!("it cannot be read: {reason}")),
+        };
+        let files = match found {
+            Directory::Files(files) => files,
+            Directory::Missing | Directory::Unreadable(_) => Vec::new(),
+        };
+        let mut shelf = std::mem::take(&mut self.shelf);
+        // A thousand files take a while to check; answers to clients must not wait for that.
+        let restocked = tokio::task::spawn_blocking(move || {
+            let stock = shelf.restock(files);
+            (shelf, stock)
+        });
+        match restocked.await {
+            Ok((shelf, stock)) => (self.shelf, self.stock) = (shelf, stock),
+            Err(error) => tracing::error!(%error, "tool files could not be checked"),
+        }
+        self.catalog = Catalog::build(&self.stock.tools, self.settings.catalog);
+        self.loads += 1;
+        self.log(&directory);
+        // What was missing may have been installed since.
+        self.answers.retain(|_, answer| answer.is_ok());
+        self.ask_probes();
+    }
+
+    fn log(&self, directory: &Path) {
+        let directory = directory.display();
+        match &self.directory_problem {
+            Some(problem) => tracing::warn!(%directory, "no tool files: {problem}"),
+            None => {
+                tracing::info!(%directory, files = self.stock.tools.len(), tools = self.catalog.len(), "tool files loaded")
+            }
+        }
+        for problem in &self.stock.problems {
+            tracing::warn!("{problem}");
+        }
+        for file in &self.stock.stale {
+            tracing::warn!(file, "the last good version of the file stays in use");
+        }
+    }
+
+    fn ask_probes(&mut self) {
+        if !self.settings.probes {
+            return;
+        }
+        let wanted = self.catalog.tools().flat_map(|tool| tool.probes.clone());
+        for probe in wanted.collect::<HashSet<_>>() {
+            if self.answers.contains_key(&probe) || !self.asked.insert(probe.clone()) {
+                continue;
+            }
+            let (launcher, scope, at_once) = (
+                self.launcher.clone(),
+                self.settings.scope.clone(),
+                self.at_once.clone(),
+            );
+            self.probing.spawn(async move {
+                let _turn = at_once.acquire().await;
+                let answer = probe::ask(&launcher, &scope, &probe).await;
+                (probe, answer)
+            });
+        }
+    }
+
+    fn note(&mut self, probe: Arc<Probe>, answer: Answer) {
+        if let Err(reason) = &answer {
+            tracing::warn!("a tool is not available: {reason}");
+        }
+        self.asked.remove(&probe);
+        self.answers.insert(probe, answer);
+    }
+
+    fn publish(&self) {
+        let reason = |tool: &Tool| {
+            tool.probes
+                .iter()
+                .find_map(|probe| self.answers.get(probe)?.as_ref().err().cloned())
+        };
+        let unavailable: Vec<Unavailable> = (self.catalog.tools())
+            .filter_map(|tool| {
+                Some(Unavailable {
+                    reason: reason(tool)?,
+                    tool: tool.name.clone(),
+                    file: tool.file.clone(),
+                    install_instructions: tool.install_instructions.clone(),
+                })
+            })
+            .collect();
+        let missing: HashSet<&str> = unavailable.iter().map(|tool| tool.tool.as_str()).collect();
+        let toolbox = Toolbox {
+            offered: self
+                .catalog
+                .filtered(|tool| !missing.contains(tool.name.as_str())),
+            catalog: self.catalog.clone(),
+            problems: self.stock.problems.clone(),
+            stale: self.stock.stale.clone(),
+            directory: self.settings.directory.clone(),
+            directory_problem: self.directory_problem.clone(),
+            probing: self.probing.len(),
+            loads: self.loads,
+            unavailable,
+        };
+        self.tx.send_replace(Arc::new(toolbox));
+    }
+}

@@ -1,0 +1,140 @@
+//! Notices that the tools directory changed.
+//!
+//! The directory may be absent, appear, be replaced or renamed away while we run, so the nearest ancestor that exists
+//! is watched too, and watches are made anew whenever what stands at a watched path is no longer the same directory.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use notify::{
+    Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
+    event::{AccessKind, AccessMode},
+};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout, timeout_at},
+};
+
+/// A burst of changes is over when nothing changed for this long; editors write, rename and touch within it.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// A directory that never comes to rest is looked at this often all the same.
+const LONGEST_BURST: Duration = Duration::from_secs(2);
+
+/// Watches one directory, whether it exists or not.
+#[derive(Debug)]
+pub(super) struct DirectoryWatch {
+    watcher: RecommendedWatcher,
+    directory: PathBuf,
+    armed: Vec<Armed>,
+    touched: Arc<Notify>,
+}
+
+/// A path with a watch on it, and what stood there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Armed {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl DirectoryWatch {
+    pub(super) fn new(directory: PathBuf) -> notify::Result<Self> {
+        let touched = Arc::new(Notify::new());
+        let watcher = notify::recommended_watcher({
+            let touched = touched.clone();
+            let directory = directory.clone();
+            move |event: notify::Result<Event>| match event {
+                Ok(event) if !concerns(&event, &directory) => {}
+                Ok(_) => touched.notify_one(),
+                Err(error) => {
+                    tracing::warn!(%error, "watching the tools directory");
+                    touched.notify_one();
+                }
+            }
+        })?;
+        Ok(Self {
+            watcher,
+            directory,
+            armed: Vec::new(),
+            touched,
+        })
+    }
+
+    /// Makes the watches fit what exists now. Call it before reading the directory: then no change is missed.
+    pub(super) async fn arm(&mut self) -> notify::Result<()> {
+        loop {
+            let wanted = self.existing().await;
+            if wanted == self.armed {
+                return Ok(());
+            }
+            for old in std::mem::take(&mut self.armed) {
+                // It may be gone already, and its watch with it.
+                let _ = self.watcher.unwatch(&old.path);
+            }
+            for armed in &wanted {
+                self.watcher.watch(&armed.path, RecursiveMode::NonRecursive)?;
+            }
+            // Something may have come or gone in between; look again until the picture stands still.
+            self.armed = wanted;
+        }
+    }
+
+    /// Waits for a change, and then until changes have stopped coming.
+    pub(super) async fn changed(&self) {
+        self.touched.notified().await;
+        let deadline = Instant::now() + LONGEST_BURST;
+        while timeout_at(deadline, timeout(QUIET, self.touched.notified()))
+            .await
+            .is_ok_and(|quiet| quiet.is_ok())
+        {}
+    }
+
+    /// The directory, if it is there, and its nearest ancestor that is.
+    async fn existing(&self) -> Vec<Armed> {
+        let mut found = Vec::new();
+        for path in self.directory.ancestors() {
+            if let Some(armed) = Armed::at(path).await {
+                found.push(armed);
+                if path != self.directory {
+                    break;
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Armed {
+    async fn at(path: &Path) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        let metadata = tokio::fs::metadata(path)
+            .await
+            .ok()
+            .filter(std::fs::Metadata::is_dir)?;
+        Some(Self {
+            path: path.to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+}
+
+/// Whether an event can change which tools there are. Our own reading must not count, or it would never end.
+fn concerns(event: &Event, directory: &Path) -> bool {
+    let changes = match event.kind {
+        EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
+        EventKind::Any
+        | EventKind::Create(_)
+        | EventKind::Modify(_)
+        | EventKind::Remove(_)
+        | EventKind::Other => true,
+    };
+    let here = |path: &PathBuf| {
+        directory.starts_with(path) || (path.parent() == Some(directory) && super::load::is_tool_file(path))
+    };
+    event.need_rescan() || (changes && event.paths.iter().any(here))
+}

@@ -1,0 +1,533 @@
+//! Calls and the built-in tools, over raw lines in both eras.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use test_support::{Era, Server, Workspace, wait_for};
+
+use crate::session::{echo, options};
+
+fn shell(server: &mut Server, command: &str, mode: &str) -> Value {
+    server.tool(
+        "sandboxed_shell",
+        json!({"command": command, "execution_mode": mode}),
+    )
+}
+
+fn start(server: &mut Server, command: &str) -> String {
+    let started = shell(server, command, "asynchronous");
+    assert_eq!(started["structuredContent"]["status"], "started");
+    started["structuredContent"]["operation_id"]
+        .as_str()
+        .expect("an id")
+        .to_owned()
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().expect("results carry text")
+}
+
+#[test]
+fn a_synchronous_call_answers_with_its_outcome() {
+    let workspace = Workspace::new();
+    workspace.write_tool("say.json", &echo("say"));
+    for era in Era::BOTH {
+        let mut server = options(&workspace).open(era);
+        let result = server.tool("say", json!({"format": "%s|", "words": ["it's", "a b", "$HOME"]}));
+        assert_eq!(result["structuredContent"]["output"], "it's|a b|$HOME|");
+        assert_eq!(result["structuredContent"]["status"], "completed");
+        assert_eq!(result["structuredContent"]["exit_code"], 0);
+        assert_eq!(
+            result["structuredContent"]["working_directory"],
+            json!(workspace.scope())
+        );
+        assert_eq!(text(&result), "it's|a b|$HOME|");
+        assert_ne!(result["isError"], true);
+        assert!(
+            ["full", "core"].contains(&result["_meta"]["ahma/sandbox"]["tier"].as_str().expect("a tier"))
+        );
+    }
+}
+
+#[test]
+fn a_failed_command_is_a_result_and_not_a_protocol_error() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let result = shell(&mut server, "echo before; echo wrong >&2; exit 7", "synchronous");
+    assert_eq!(result["isError"], true);
+    assert_eq!(result["structuredContent"]["status"], "failed");
+    assert_eq!(result["structuredContent"]["exit_code"], 7);
+    assert_eq!(result["structuredContent"]["output"], "before\nwrong\n");
+    assert!(text(&result).contains("exit code 7"), "{}", text(&result));
+    assert!(result["structuredContent"]["duration_seconds"].is_number());
+}
+
+#[test]
+fn an_unknown_tool_is_a_protocol_error_with_near_names() {
+    let workspace = Workspace::new();
+    workspace.write_tool("say.json", &echo("say_loudly"));
+    for era in Era::BOTH {
+        let mut server = options(&workspace).open(era);
+        for (wrong, right) in [
+            ("say_loudy", "say_loudly"),
+            ("awiat", "await"),
+            ("sandbox_shell", "sandboxed_shell"),
+        ] {
+            let error = server.call("tools/call", json!({"name": wrong}))["error"].clone();
+            assert_eq!(error["code"], -32602);
+            assert!(
+                error["message"].as_str().expect("text").contains(right),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_mistake_in_the_arguments_is_listed() {
+    let workspace = Workspace::new();
+    workspace.write_tool("say.json", &echo("say"));
+    let mut server = options(&workspace).open(Era::Legacy);
+    let result = server.tool(
+        "say",
+        json!({"words": "x", "colour": 1, "timeout_seconds": "long"}),
+    );
+    assert_eq!(result["isError"], true);
+    for name in ["format", "words", "colour", "timeout_seconds"] {
+        assert!(text(&result).contains(name), "{}", text(&result));
+    }
+    let result = server.tool(
+        "await",
+        json!({"until": "some", "timeout_seconds": 500, "operation_ids": ["op_x"], "y": 1}),
+    );
+    assert_eq!(result["isError"], true);
+    for name in ["until", "timeout_seconds", "op_x", "y"] {
+        assert!(text(&result).contains(name), "{}", text(&result));
+    }
+}
+
+#[test]
+fn an_asynchronous_call_answers_at_once_and_await_collects_it() {
+    let workspace = Workspace::new();
+    for era in Era::BOTH {
+        let mut server = options(&workspace).open(era);
+        let gate = workspace.scope().join("gate");
+        let started = shell(
+            &mut server,
+            "until [ -e gate ]; do sleep 0.02; done; echo through",
+            "asynchronous",
+        );
+        let report = &started["structuredContent"];
+        assert_eq!(report["status"], "started");
+        assert_eq!(report["tool"], "sandboxed_shell");
+        let id = report["operation_id"].as_str().expect("an id").to_owned();
+        assert!(text(&started).contains(&id));
+
+        let waited = server.tool("await", json!({"operation_ids": [id], "timeout_seconds": 0}));
+        assert_eq!(waited["structuredContent"]["reason"], "time_is_up");
+        assert_eq!(waited["structuredContent"]["operations"][0]["status"], "running");
+
+        std::fs::write(&gate, "").expect("writable");
+        let waited = server.tool("await", json!({"operation_ids": [id]}));
+        assert_eq!(waited["structuredContent"]["reason"], "all_ended");
+        assert_eq!(
+            waited["structuredContent"]["operations"][0]["output"],
+            "through\n"
+        );
+        assert!(text(&waited).contains("through"));
+        std::fs::remove_file(&gate).expect("it is there");
+    }
+}
+
+#[test]
+fn await_without_ids_collects_each_result_once() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let ids = [start(&mut server, "echo one"), start(&mut server, "exit 3")];
+    let waited = server.tool("await", json!({}));
+    let operations = waited["structuredContent"]["operations"]
+        .as_array()
+        .expect("a list")
+        .clone();
+    let mut found: Vec<_> = operations
+        .iter()
+        .map(|row| row["operation_id"].as_str().expect("an id"))
+        .collect();
+    let mut expected: Vec<_> = ids.iter().map(String::as_str).collect();
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    let waited = server.tool("await", json!({}));
+    assert_eq!(waited["structuredContent"]["reason"], "nothing_to_wait_for");
+}
+
+#[test]
+fn await_any_returns_with_the_first() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Legacy);
+    let slow = start(&mut server, "sleep 600");
+    let quick = start(&mut server, "echo quick");
+    let waited = server.tool("await", json!({"operation_ids": [slow, quick], "until": "any"}));
+    assert_eq!(waited["structuredContent"]["reason"], "one_ended");
+    assert_eq!(
+        waited["structuredContent"]["operations"][0]["operation_id"],
+        quick
+    );
+    assert_eq!(waited["structuredContent"]["operations"][1]["status"], "running");
+}
+
+#[test]
+fn a_synchronous_call_that_takes_too_long_goes_on_in_the_background() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace)
+        .args(["--sync-wait", "300ms"])
+        .open(Era::Legacy);
+    let result = shell(
+        &mut server,
+        "echo early; until [ -e gate ]; do sleep 0.02; done; echo late",
+        "synchronous",
+    );
+    assert_eq!(result["structuredContent"]["status"], "running");
+    assert_eq!(result["structuredContent"]["output"], "early\n");
+    assert_ne!(result["isError"], true);
+    let id = result["structuredContent"]["operation_id"].clone();
+    assert!(text(&result).contains(id.as_str().expect("an id")));
+    std::fs::write(workspace.scope().join("gate"), "").expect("writable");
+    let waited = server.tool("await", json!({"operation_ids": [id]}));
+    assert_eq!(
+        waited["structuredContent"]["operations"][0]["output"],
+        "early\nlate\n"
+    );
+}
+
+#[test]
+fn the_mode_is_chosen_by_flag_then_call_then_tool() {
+    let workspace = Workspace::new();
+    let mut tool = echo("say");
+    tool["synchronous"] = json!(false);
+    workspace.write_tool("say.json", &tool);
+    let status = |server: &mut Server, mode: Option<&str>| {
+        let mut arguments = json!({"format": "x"});
+        if let Some(mode) = mode {
+            arguments["execution_mode"] = json!(mode);
+        }
+        server.tool("say", arguments)["structuredContent"]["status"]
+            .as_str()
+            .expect("a status")
+            .to_owned()
+    };
+    let mut server = options(&workspace).open(Era::Legacy);
+    assert_eq!(status(&mut server, None), "started");
+    assert_eq!(status(&mut server, Some("synchronous")), "completed");
+    assert_eq!(status(&mut server, Some("AsyncResultPush")), "started");
+    let mut server = options(&workspace).args(["--sync"]).open(Era::Legacy);
+    assert_eq!(status(&mut server, Some("asynchronous")), "completed");
+}
+
+#[test]
+fn cancel_answers_when_the_processes_are_gone() {
+    let workspace = Workspace::new();
+    for era in Era::BOTH {
+        let mut server = options(&workspace).open(era);
+        let id = start(
+            &mut server,
+            "echo partial; touch began; trap '' TERM; sleep 600 & sleep 600",
+        );
+        wait_for("the command to begin", || {
+            workspace.scope().join("began").exists().then_some(())
+        });
+        let result = server.tool("cancel", json!({"operation_id": id, "reason": "changed my mind"}));
+        assert_eq!(result["structuredContent"]["status"], "cancelled");
+        assert_eq!(result["structuredContent"]["output"], "partial\n");
+        assert!(text(&result).contains("changed my mind"));
+        assert_ne!(result["isError"], true);
+        let again = server.tool("cancel", json!({"operation_id": id}));
+        assert_eq!(again["structuredContent"]["status"], "cancelled");
+        std::fs::remove_file(workspace.scope().join("began")).expect("it is there");
+    }
+}
+
+#[test]
+fn a_timeout_ends_the_command_and_keeps_what_it_printed() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let arguments =
+        json!({"command": "echo partial; sleep 600", "execution_mode": "synchronous", "timeout_seconds": 1});
+    let result = server.tool("sandboxed_shell", arguments);
+    assert_eq!(result["isError"], true);
+    assert_eq!(result["structuredContent"]["status"], "timed_out");
+    assert_eq!(result["structuredContent"]["output"], "partial\n");
+}
+
+#[test]
+fn cancelling_a_request_stops_its_own_synchronous_command_and_nothing_else() {
+    let workspace = Workspace::new();
+    for era in Era::BOTH {
+        let mut server = options(&workspace).open(era);
+        let other = start(&mut server, "sleep 600");
+        let call = json!({
+            "name": "sandboxed_shell",
+            "arguments": {"command": "touch began; sleep 600", "execution_mode": "synchronous"},
+        });
+        let request = server.request("tools/call", call);
+        wait_for("the command to begin", || {
+            workspace.scope().join("began").exists().then_some(())
+        });
+        let waiting = server.request(
+            "tools/call",
+            json!({"name": "await", "arguments": {"operation_ids": [other]}}),
+        );
+        server.notify("notifications/cancelled", json!({"requestId": request}));
+        server.notify("notifications/cancelled", json!({"requestId": waiting}));
+        let statuses = wait_for_statuses(&mut server, |statuses| statuses.contains(&"cancelled".to_owned()));
+        assert_eq!(
+            statuses.iter().filter(|status| *status == "running").count(),
+            1,
+            "{statuses:?}"
+        );
+        let answered = server.others(Duration::from_millis(50));
+        let about = |id: i64| answered.iter().any(|message| message["id"] == id);
+        assert!(
+            !about(request) && !about(waiting),
+            "cancelled requests are not answered: {answered:?}"
+        );
+        std::fs::remove_file(workspace.scope().join("began")).expect("it is there");
+    }
+}
+
+fn wait_for_statuses(server: &mut Server, done: impl Fn(&[String]) -> bool) -> Vec<String> {
+    wait_for("the operations to stand so", || {
+        let status = server.tool("status", json!({}));
+        let rows = status["structuredContent"]["operations"]
+            .as_array()
+            .expect("rows")
+            .clone();
+        let statuses: Vec<_> = rows
+            .iter()
+            .map(|row| row["status"].as_str().expect("a status").to_owned())
+            .collect();
+        done(&statuses).then_some(statuses)
+    })
+}
+
+#[test]
+fn output_is_read_in_parts_and_searched() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace)
+        .args(["--max-result-bytes", "2K"])
+        .open(Era::Modern);
+    let result = shell(
+        &mut server,
+        "for i in $(seq 5000); do echo line $i; done",
+        "synchronous",
+    );
+    let report = &result["structuredContent"];
+    assert_eq!(report["output_lines"], 5000);
+    let left_out = &report["left_out"];
+    assert!(left_out["lines"].as_u64().expect("a count") > 4000, "{left_out}");
+    let id = report["operation_id"].as_str().expect("an id").to_owned();
+
+    let page = server.tool(
+        "output",
+        json!({"operation_id": id, "from_line": left_out["from_line"], "max_lines": 2}),
+    );
+    let first = left_out["from_line"].as_u64().expect("a line");
+    assert_eq!(
+        page["structuredContent"]["text"],
+        format!("line {first}\nline {}\n", first + 1)
+    );
+    assert_eq!(page["structuredContent"]["next_line"], first + 2);
+    let tail = server.tool("output", json!({"operation_id": id, "tail": 2}));
+    assert_eq!(tail["structuredContent"]["text"], "line 4999\nline 5000\n");
+    let found = server.tool(
+        "output",
+        json!({"operation_id": id, "grep": "e 77$", "context": 1}),
+    );
+    assert_eq!(
+        found["structuredContent"]["text"],
+        "76-line 76\n77:line 77\n78-line 78\n"
+    );
+    assert_eq!(found["structuredContent"]["matches"], 1);
+
+    for (wrong, word) in [
+        (json!({"operation_id": id, "grep": "("}), "regular expression"),
+        (json!({"operation_id": id, "tail": 1, "from_line": 2}), "combined"),
+        (json!({"operation_id": "op_nothing"}), "op_nothing"),
+        (json!({}), "operation_id"),
+    ] {
+        let refused = server.tool("output", wrong);
+        assert_eq!(refused["isError"], true);
+        assert!(text(&refused).contains(word), "{}", text(&refused));
+    }
+}
+
+#[test]
+fn progress_rises_while_a_request_is_open_and_stops_with_its_answer() {
+    let workspace = Workspace::new();
+    for era in Era::BOTH {
+        let mut server = options(&workspace).open(era);
+        let request = server.request(
+            "tools/call",
+            json!({
+                "name": "sandboxed_shell",
+                "arguments": {"command": "for i in 1 2 3 4 5 6; do echo step $i; sleep 0.15; done", "execution_mode": "synchronous"},
+                "_meta": {"progressToken": "tok"},
+            }),
+        );
+        let mut values = Vec::new();
+        let mut messages = String::new();
+        loop {
+            let message = server.expect("progress or the answer", |_| true);
+            if message["id"] == request {
+                break;
+            }
+            assert_eq!(message["method"], "notifications/progress", "{message}");
+            assert_eq!(message["params"]["progressToken"], "tok");
+            values.push(message["params"]["progress"].as_f64().expect("a number"));
+            messages.push_str(message["params"]["message"].as_str().expect("text"));
+        }
+        assert!(values.len() >= 2, "{values:?}");
+        assert!(values.windows(2).all(|pair| pair[0] < pair[1]), "{values:?}");
+        assert!(messages.contains("step "), "{messages}");
+        let late = server.others(Duration::from_millis(300));
+        assert!(late.is_empty(), "after the answer: {late:?}");
+    }
+}
+
+#[test]
+fn the_end_of_an_asynchronous_operation_is_pushed_to_the_older_era_only() {
+    let workspace = Workspace::new();
+    let call = |meta: Value| json!({"name": "sandboxed_shell", "arguments": {"command": "echo pushed"}, "_meta": meta});
+    let mut server = options(&workspace).open(Era::Legacy);
+    let request = server.request("tools/call", call(json!({"progressToken": 77})));
+    let id = server.answer(request)["result"]["structuredContent"]["operation_id"].clone();
+    let pushed = server.notification("notifications/progress");
+    assert_eq!(pushed["params"]["progressToken"], 77);
+    let message = pushed["params"]["message"].as_str().expect("text");
+    assert!(
+        message.contains("pushed") && message.contains("completed"),
+        "{message}"
+    );
+    assert!(message.contains(id.as_str().expect("an id")), "{message}");
+
+    let request = server.request("tools/call", call(json!({})));
+    let id = server.answer(request)["result"]["structuredContent"]["operation_id"].clone();
+    assert_eq!(
+        server.notification("notifications/progress")["params"]["progressToken"],
+        id
+    );
+
+    let mut server = options(&workspace).open(Era::Modern);
+    let request = server.request("tools/call", call(json!({"progressToken": 77})));
+    server.answer(request);
+    server.tool("await", json!({}));
+    let late = server.others(Duration::from_millis(200));
+    assert!(late.is_empty(), "{late:?}");
+}
+
+#[test]
+fn operations_are_resources_and_changes_are_told() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Legacy);
+    let id = start(
+        &mut server,
+        "echo resource; until [ -e gate ]; do sleep 0.02; done",
+    );
+    let uri = format!("ahma://operations/{id}");
+    assert!(server.call("resources/subscribe", json!({"uri": uri}))["result"].is_object());
+    assert_eq!(
+        server.call("resources/subscribe", json!({"uri": "ahma://no"}))["error"]["code"],
+        -32002
+    );
+    let read = |server: &mut Server, uri: &str| {
+        server.call("resources/read", json!({"uri": uri}))["result"]["contents"][0]["text"]
+            .as_str()
+            .expect("text")
+            .to_owned()
+    };
+    assert!(read(&mut server, "ahma://operations").contains(&id));
+    assert!(read(&mut server, "ahma://status").contains("sandbox"));
+    std::fs::write(workspace.scope().join("gate"), "").expect("writable");
+    assert_eq!(
+        server.notification("notifications/resources/updated")["params"]["uri"],
+        uri
+    );
+    server.tool("await", json!({"operation_ids": [id]}));
+    assert_eq!(read(&mut server, &format!("{uri}/output")), "resource\n");
+    assert!(read(&mut server, &uri).contains("completed"));
+    let listed = server.call("resources/list", json!({}));
+    assert_eq!(listed["result"]["resources"].as_array().map(Vec::len), Some(2));
+    let templates = server.call("resources/templates/list", json!({}));
+    assert_eq!(
+        templates["result"]["resourceTemplates"].as_array().map(Vec::len),
+        Some(2)
+    );
+}
+
+#[test]
+fn structured_results_fit_their_output_schemas() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let listed = server.call("tools/list", json!({}))["result"]["tools"].clone();
+    let schema = |name: &str| {
+        let tool = listed
+            .as_array()
+            .expect("a list")
+            .iter()
+            .find(|tool| tool["name"] == name)
+            .expect("listed");
+        assert!(
+            tool["annotations"]["readOnlyHint"].is_boolean(),
+            "{name} is annotated"
+        );
+        jsonschema::draft202012::new(&tool["outputSchema"]).expect("a schema")
+    };
+    let id = start(&mut server, "sleep 600");
+    let calls = [
+        (
+            "sandboxed_shell",
+            json!({"command": "echo x", "execution_mode": "synchronous"}),
+        ),
+        (
+            "sandboxed_shell",
+            json!({"command": "exit 4", "execution_mode": "synchronous"}),
+        ),
+        ("sandboxed_shell", json!({"command": "true"})),
+        ("await", json!({"timeout_seconds": 0})),
+        ("status", json!({})),
+        ("output", json!({"operation_id": id, "tail": 5})),
+        ("output", json!({"operation_id": id, "grep": "x"})),
+        ("cancel", json!({"operation_id": id})),
+    ];
+    for (name, arguments) in calls {
+        let result = server.tool(name, arguments);
+        let schema = schema(name);
+        let problems: Vec<_> = schema
+            .iter_errors(&result["structuredContent"])
+            .map(|error| error.to_string())
+            .collect();
+        assert!(problems.is_empty(), "{name}: {problems:?} in {result}");
+    }
+}
+
+#[test]
+fn running_without_a_sandbox_is_loud() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).env("AHMA_NO_SANDBOX", "1").open(Era::Modern);
+    let result = shell(&mut server, "true", "synchronous");
+    let note = &result["_meta"]["ahma/sandbox"];
+    assert_eq!(note["tier"], "off");
+    assert!(
+        note["warning"]
+            .as_str()
+            .expect("a warning")
+            .contains("NO SANDBOX"),
+        "{note}"
+    );
+    assert!(
+        server.complaints().contains("NO SANDBOX"),
+        "{}",
+        server.complaints()
+    );
+    assert!(text(&server.tool("status", json!({}))).contains("NO SANDBOX"));
+}

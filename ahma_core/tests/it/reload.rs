@@ -1,0 +1,204 @@
+//! The tools directory while the server runs, and what is said about tools that do not work.
+
+use std::{fs, time::Duration};
+
+use serde_json::{Value, json};
+use test_support::{Era, Server, Workspace, wait_for};
+
+use crate::session::{echo, options};
+
+const CHANGED: &str = "notifications/tools/list_changed";
+
+fn wait_for_tools(server: &mut Server, expected: &[&str]) {
+    wait_for(&format!("the tools {expected:?}"), || {
+        let mut names = server.tool_names();
+        names.retain(|name| {
+            !["await", "cancel", "output", "sandboxed_shell", "status"].contains(&name.as_str())
+        });
+        (names == expected).then_some(())
+    });
+}
+
+/// Opens a session that hears of changes, and lists the tools once.
+fn open(workspace: &Workspace, era: Era) -> Server {
+    let mut server = options(workspace).open(era);
+    if era == Era::Modern {
+        server.request(
+            "subscriptions/listen",
+            json!({"notifications": {"toolsListChanged": true}}),
+        );
+        server.notification("notifications/subscriptions/acknowledged");
+    }
+    server.tool_names();
+    server
+}
+
+#[test]
+fn files_come_change_move_and_go() {
+    for era in Era::BOTH {
+        let workspace = Workspace::new();
+        workspace.write_tool("a.json", &echo("alpha"));
+        let mut server = open(&workspace, era);
+        wait_for_tools(&mut server, &["alpha"]);
+
+        workspace.write_tool("b.json", &echo("beta"));
+        server.notification(CHANGED);
+        wait_for_tools(&mut server, &["alpha", "beta"]);
+
+        // As editors do it: a file beside, then a rename.
+        let beside = workspace.tools().join(".b.json.swp");
+        fs::write(&beside, echo("gamma").to_string()).expect("writable");
+        fs::rename(&beside, workspace.tools().join("b.json")).expect("renamed");
+        server.notification(CHANGED);
+        wait_for_tools(&mut server, &["alpha", "gamma"]);
+
+        fs::rename(
+            workspace.tools().join("a.json"),
+            workspace.tools().join("a.json.off"),
+        )
+        .expect("renamed");
+        server.notification(CHANGED);
+        wait_for_tools(&mut server, &["gamma"]);
+
+        fs::remove_file(workspace.tools().join("b.json")).expect("it is there");
+        server.notification(CHANGED);
+        wait_for_tools(&mut server, &[]);
+    }
+}
+
+#[test]
+fn a_burst_of_changes_is_one_reload() {
+    let workspace = Workspace::new();
+    workspace.write_tool("a.json", &echo("alpha"));
+    let mut server = open(&workspace, Era::Legacy);
+    for number in 0..50 {
+        workspace.write_tool(
+            &format!("burst{number:02}.json"),
+            &echo(&format!("burst{number:02}")),
+        );
+    }
+    server.notification(CHANGED);
+    assert_eq!(server.tool_names().len(), 5 + 51);
+    let more = server.others(Duration::from_millis(500));
+    assert!(more.is_empty(), "{more:?}");
+}
+
+#[test]
+fn a_change_that_changes_no_tool_is_not_told() {
+    let workspace = Workspace::new();
+    workspace.write_tool("a.json", &echo("alpha"));
+    let mut server = open(&workspace, Era::Legacy);
+    fs::write(workspace.tools().join("notes.txt"), "not a tool").expect("writable");
+    workspace.write_tool("a.json", &echo("alpha"));
+    let told = server.others(Duration::from_millis(600));
+    assert!(told.is_empty(), "{told:?}");
+}
+
+#[test]
+fn the_directory_may_go_and_come_back() {
+    for era in Era::BOTH {
+        let workspace = Workspace::new();
+        let mut server = open(&workspace, era);
+        wait_for_tools(&mut server, &[]);
+        // It did not exist at all, nor did its parent.
+        workspace.write_tool("a.json", &echo("alpha"));
+        server.notification(CHANGED);
+        wait_for_tools(&mut server, &["alpha"]);
+
+        fs::remove_dir_all(workspace.scope().join(".ahma")).expect("it is there");
+        server.notification(CHANGED);
+        wait_for_tools(&mut server, &[]);
+
+        workspace.write_tool("b.json", &echo("beta"));
+        server.notification(CHANGED);
+        wait_for_tools(&mut server, &["beta"]);
+
+        fs::rename(workspace.tools(), workspace.scope().join("elsewhere")).expect("renamed");
+        server.notification(CHANGED);
+        wait_for_tools(&mut server, &[]);
+        // The old directory is no longer ours.
+        fs::write(
+            workspace.scope().join("elsewhere/c.json"),
+            echo("gamma").to_string(),
+        )
+        .expect("writable");
+        workspace.write_tool("d.json", &echo("delta"));
+        server.notification(CHANGED);
+        wait_for_tools(&mut server, &["delta"]);
+    }
+}
+
+#[test]
+fn a_broken_edit_keeps_the_last_good_version_and_says_so() {
+    let workspace = Workspace::new();
+    workspace.write_tool("a.json", &echo("alpha"));
+    workspace.write_tool("b.json", &echo("beta"));
+    let mut server = open(&workspace, Era::Legacy);
+    fs::write(
+        workspace.tools().join("a.json"),
+        r#"{"name": "alpha", "comand": "echo"}"#,
+    )
+    .expect("writable");
+    let status = wait_for("the mistake to be noticed", || {
+        let status = server.tool("status", json!({}))["structuredContent"]["tools"].clone();
+        status.get("last_good_version_in_use").is_some().then_some(status)
+    });
+    assert_eq!(status["last_good_version_in_use"], json!(["a.json"]));
+    let problems = status["problems"].to_string();
+    assert!(
+        problems.contains("a.json:1:") && problems.contains("comand"),
+        "{problems}"
+    );
+    wait_for_tools(&mut server, &["alpha", "beta"]);
+    assert_eq!(
+        server.tool("alpha", json!({"format": "still here"}))["structuredContent"]["output"],
+        "still here"
+    );
+
+    workspace.write_tool("a.json", &echo("mended"));
+    server.notification(CHANGED);
+    wait_for_tools(&mut server, &["beta", "mended"]);
+    let tools = server.tool("status", json!({}))["structuredContent"]["tools"].clone();
+    assert!(tools.get("problems").is_none(), "{tools}");
+}
+
+fn with_check(name: &str, check: Value) -> Value {
+    let mut tool = echo(name);
+    tool["availability_check"] = check;
+    tool["install_instructions"] = json!("apt install it");
+    tool
+}
+
+#[test]
+fn a_tool_whose_program_is_missing_is_not_offered_and_says_why() {
+    let workspace = Workspace::new();
+    workspace.write_tool("here.json", &with_check("here", json!({"command": "true"})));
+    workspace.write_tool(
+        "gone.json",
+        &with_check("gone", json!({"command": "no-such-program-here"})),
+    );
+    let mut server = options(&workspace).open(Era::Legacy);
+    wait_for_tools(&mut server, &["here"]);
+    let refused = server.tool("gone", json!({"format": "x"}));
+    assert_eq!(refused["isError"], true);
+    let text = refused["content"][0]["text"].as_str().expect("text");
+    assert!(
+        text.contains("not available") && text.contains("apt install it"),
+        "{text}"
+    );
+    let status = server.tool("status", json!({}))["structuredContent"]["tools"]["unavailable"].clone();
+    assert_eq!(status[0]["tool"], "gone");
+}
+
+#[test]
+fn a_slow_check_delays_no_list_and_its_answer_is_told() {
+    let workspace = Workspace::new();
+    let check = json!({"command": "sh", "args": ["-c", "until [ -e gate ]; do sleep 0.02; done; exit 1"]});
+    workspace.write_tool("slow.json", &with_check("slow", check.clone()));
+    workspace.write_tool("same.json", &with_check("same", check));
+    let mut server = open(&workspace, Era::Legacy);
+    wait_for_tools(&mut server, &["same", "slow"]);
+    fs::write(workspace.scope().join("gate"), "").expect("writable");
+    server.notification(CHANGED);
+    wait_for_tools(&mut server, &[]);
+}
