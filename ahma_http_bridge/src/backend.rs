@@ -248,7 +248,7 @@ pub(crate) async fn greet(
 
 fn result_of(answer: &Answer) -> Option<Arc<str>> {
     let envelope = Envelope::parse(&answer.body).ok()?;
-    envelope.raw_params().map(RawValue::get).map(Arc::from)
+    envelope.result().map(RawValue::get).map(Arc::from)
 }
 
 /// The `initialize` of the bridge itself, for a child that serves clients of every kind. It offers no

@@ -17,22 +17,15 @@ use serde_json::value::RawValue;
 pub(crate) struct Envelope<'a> {
     text: &'a str,
     pub(crate) kind: Kind<'a>,
-    params: Option<&'a RawValue>,
+    /// `params`, or the `result` of a response.
+    body: Option<&'a RawValue>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Kind<'a> {
-    Request {
-        id: &'a RawValue,
-        method: Cow<'a, str>,
-    },
-    Notification {
-        method: Cow<'a, str>,
-    },
-    Response {
-        id: &'a RawValue,
-        error_code: Option<i64>,
-    },
+    Request { id: &'a RawValue, method: Cow<'a, str> },
+    Notification { method: Cow<'a, str> },
+    Response { id: &'a RawValue, error_code: Option<i64> },
 }
 
 /// The fields of `params` that a bridge may look at.
@@ -128,8 +121,7 @@ impl<'a> Envelope<'a> {
         let text = std::str::from_utf8(body).map_err(|error| EnvelopeError::NotJson(error.to_string()))?;
         if !text.trim_ascii_start().starts_with('{') {
             // Serde would read an array into a struct field by field.
-            serde_json::from_str::<&RawValue>(text)
-                .map_err(|error| EnvelopeError::NotJson(error.to_string()))?;
+            serde_json::from_str::<&RawValue>(text).map_err(|error| EnvelopeError::NotJson(error.to_string()))?;
             return Err(EnvelopeError::NotJsonRpc("it is not an object".to_owned()));
         }
         let wire: Wire<'a> = serde_json::from_str(text).map_err(|error| match error.classify() {
@@ -140,39 +132,28 @@ impl<'a> Envelope<'a> {
             return Err(EnvelopeError::NotJsonRpc(r#""jsonrpc" must be "2.0""#.to_owned()));
         }
         let kind = match (wire.id, wire.method) {
-            (Some(id), Some(method)) => Kind::Request {
-                id: usable_id(id)?,
-                method,
-            },
+            (Some(id), Some(method)) => Kind::Request { id: usable_id(id)?, method },
             (None, Some(method)) => Kind::Notification { method },
-            (Some(id), None) if wire.result.is_some() || wire.error.is_some() => Kind::Response {
-                id,
-                error_code: wire.error.map(error_code),
-            },
-            _ => {
-                return Err(EnvelopeError::NotJsonRpc(
-                    "it has neither a method nor a result".to_owned(),
-                ));
+            (Some(id), None) if wire.result.is_some() || wire.error.is_some() => {
+                Kind::Response { id, error_code: wire.error.map(error_code) }
             }
+            _ => return Err(EnvelopeError::NotJsonRpc("it has neither a method nor a result".to_owned())),
         };
-        Ok(Self {
-            text,
-            kind,
-            params: wire.params,
-        })
+        Ok(Self { text, kind, body: wire.params.or(wire.result) })
     }
 
     pub(crate) fn text(&self) -> &'a str {
         self.text
     }
 
-    pub(crate) fn raw_params(&self) -> Option<&'a RawValue> {
-        self.params
+    /// The `result` of a response.
+    pub(crate) fn result(&self) -> Option<&'a RawValue> {
+        self.body.filter(|_| matches!(self.kind, Kind::Response { .. }))
     }
 
-    /// Reads the known fields of `params`. A key given twice is an error, since two readers could then disagree.
+    /// Reads the known fields of `params`, or of a `result`, whose `_meta` looks the same. A key given twice is an error, since two readers could then disagree.
     pub(crate) fn params(&self) -> Result<Params<'a>, EnvelopeError> {
-        object_fields(self.params)
+        object_fields(self.body)
     }
 
     /// The request or notification method, if it is one.
@@ -209,9 +190,7 @@ fn object_fields<'a, T: Default + Deserialize<'a>>(value: Option<&'a RawValue>) 
 fn usable_id(id: &RawValue) -> Result<&RawValue, EnvelopeError> {
     match id.get().as_bytes().first() {
         Some(b'"' | b'-' | b'0'..=b'9') => Ok(id),
-        _ => Err(EnvelopeError::NotJsonRpc(
-            r#""id" must be a string or a number"#.to_owned(),
-        )),
+        _ => Err(EnvelopeError::NotJsonRpc(r#""id" must be a string or a number"#.to_owned())),
     }
 }
 

@@ -295,3 +295,7 @@ fn worktree_directories(scope: &Path) -> Vec<(PathBuf, Access)> {
         .extend(["config", "hooks", "info", "HEAD", "shallow"].map(|name| (common.join(name), Access::Read)));
     directories
 }
+
+#[cfg(test)]
+#[path = "assemble_tests.rs"]
+mod tests;

@@ -99,3 +99,7 @@ fn passes(name: &str, value: &str) -> bool {
         || name.starts_with("LC_")
         || (PROXIES.contains(&name) && !value.contains('@'))
 }
+
+#[cfg(test)]
+#[path = "environment_tests.rs"]
+mod tests;

@@ -147,3 +147,7 @@ fn paths<'a>(line: &'a str, scope: &'a Path) -> impl Iterator<Item = PathBuf> + 
             None => None,
         })
 }
+
+#[cfg(test)]
+#[path = "hint_tests.rs"]
+mod tests;

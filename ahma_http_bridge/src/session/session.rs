@@ -265,7 +265,7 @@ impl Session {
             return;
         };
         if id.get() == ROOTS_ID {
-            let result = envelope.raw_params().filter(|_| error_code.is_none());
+            let result = envelope.result().filter(|_| error_code.is_none());
             self.roots_answered(result).await;
         } else if self
             .asked
