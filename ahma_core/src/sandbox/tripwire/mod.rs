@@ -1,54 +1,54 @@
 //! The tripwire: files that programs outside the sandbox act on later must be after a command what they were before it.
 //!
-//! The full tier's read-only mounts cover what existed when the jail started. The tripwire covers the rest: names that
-//! were missing, and in the core tier everything protected. What appeared is moved to a quarantine directory, what
-//! changed is moved there and put back, and the result says so in a sentence. Nothing is deleted. While the command
-//! runs there is a window; closing it needs the full tier.
+//! The full tier's read-only mounts cover what existed when the jail started, until somebody outside replaces it: the
+//! kernel then drops the mount. The tripwire covers the rest: names that were missing or replaced, and in the core tier
+//! everything protected. What appeared is moved to a quarantine directory, what changed is moved there and put back,
+//! and the result says so in a sentence. Nothing is deleted. While the command runs there is a window; closing it needs
+//! the full tier.
+//!
+//! It runs outside the sandbox, so it must never follow a link that a command made: see [`place`].
+
+mod picture;
+mod place;
+mod repository;
 
 use std::{
-    collections::BTreeMap,
+    collections::BTreeSet,
+    ffi::OsString,
     fs, io,
-    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{DirBuilderExt, PermissionsExt},
+    },
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
 
-/// Protected trees are small; a larger one is watched by its names only.
-const MOST_ENTRIES: usize = 512;
-const MOST_BYTES: u64 = 1024 * 1024;
+pub use picture::Depth;
+use picture::{MOST_KEPT, Node, Picture};
+use place::Place;
+
+/// So many nodes are looked at faster than another thread is asked to do it.
+const QUICK: usize = 64;
 
 /// Watches protected paths across the operations of one server.
 #[derive(Debug)]
 pub struct Tripwire {
-    watched: Vec<PathBuf>,
-    /// None of the watched paths existed at the start.
-    only_names: bool,
+    scope: PathBuf,
+    /// `None` where there is no scope; then nothing is watched.
+    root: Option<OwnedFd>,
+    /// Paths below the scope, parents first.
+    watched: Vec<(PathBuf, Depth)>,
+    quick: bool,
     quarantine: PathBuf,
-    /// What is known to be good. Operations overlap, so the picture is taken when the first one starts.
     known: Mutex<Known>,
 }
 
+/// What is known to be good. Operations overlap, so the picture is taken when the first one starts.
 #[derive(Debug, Default)]
 struct Known {
     running: usize,
-    picture: BTreeMap<PathBuf, Node>,
-}
-
-/// One file, directory or link as it was.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Node {
-    File {
-        content: Option<Vec<u8>>,
-        mode: u32,
-        size: u64,
-    },
-    Directory {
-        mode: u32,
-        inode: u64,
-    },
-    Link {
-        target: PathBuf,
-    },
+    picture: Picture,
 }
 
 /// What the tripwire found and did.
@@ -56,7 +56,7 @@ enum Node {
 pub struct Incident {
     pub path: PathBuf,
     pub kind: IncidentKind,
-    /// Where the changed version lies now.
+    /// Where the command's version lies now.
     pub quarantined: Option<PathBuf>,
 }
 
@@ -65,18 +65,37 @@ pub enum IncidentKind {
     Appeared,
     Changed,
     Removed,
+    /// It changed, and what it was is not known.
+    Spoiled,
 }
 
 impl Tripwire {
-    /// `watched` are the protected paths that no mount covers.
-    pub fn new(watched: Vec<PathBuf>, quarantine: PathBuf) -> Self {
-        let only_names = watched.iter().all(|path| fs::symlink_metadata(path).is_err());
-        Self {
-            watched,
-            only_names,
+    /// `watched` are absolute paths in `scope`; others are left out.
+    pub fn new(scope: &Path, watched: Vec<(PathBuf, Depth)>, quarantine: PathBuf) -> Self {
+        let mut relative: Vec<(PathBuf, Depth)> = Vec::new();
+        for (path, depth) in &watched {
+            let Ok(below) = path.strip_prefix(scope) else {
+                continue;
+            };
+            let way = below.ancestors().skip(1).filter(|above| *above != Path::new(""));
+            relative.extend(way.map(|above| (above.to_owned(), Depth::Way)));
+            relative.push((below.to_owned(), *depth));
+        }
+        // By path, the closer watch first; then only that one is kept.
+        relative.sort_by_key(|(path, depth)| (path.clone(), std::cmp::Reverse(*depth as u8)));
+        relative.dedup_by(|later, kept| later.0 == kept.0);
+        let mut tripwire = Self {
+            scope: scope.to_owned(),
+            root: place::open_root(scope).ok(),
+            watched: relative,
+            quick: false,
             quarantine,
             known: Mutex::default(),
-        }
+        };
+        let now = tripwire.picture(&Picture::new());
+        tripwire.quick = now.len() <= QUICK;
+        tripwire.lock().picture = now;
+        tripwire
     }
 
     /// Called before a command starts.
@@ -86,10 +105,8 @@ impl Tripwire {
         Armed { tripwire: Some(self) }
     }
 
-    /// Looking for names that are missing is a handful of `lstat` calls on what the kernel has in its cache, cheaper
-    /// than handing them to another thread. Reading files is not.
     async fn where_it_fits<T: Send + 'static>(&self, look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        if self.lock().picture.is_empty() && self.only_names {
+        if self.quick {
             return Some(look());
         }
         tokio::task::spawn_blocking(look).await.ok()
@@ -98,80 +115,96 @@ impl Tripwire {
     fn note(&self) {
         let mut known = self.lock();
         if known.running == 0 {
-            known.picture = picture(&self.watched);
+            known.picture = self.picture(&known.picture);
         }
         known.running += 1;
+    }
+
+    fn picture(&self, earlier: &Picture) -> Picture {
+        let mut picture = Picture::new();
+        for (path, depth) in &self.watched {
+            let Some(place) = self.place(path) else { continue };
+            if picture.contains_key(path) {
+                continue;
+            }
+            // A directory that a mount covered, and that is another one by now, is covered no more.
+            let depth = match earlier.get(path) {
+                Some(Node::Directory { inode, .. })
+                    if *depth == Depth::Itself
+                        && !path.ends_with(".git")
+                        && place.stamp().is_some_and(|now| now.inode != *inode) =>
+                {
+                    Depth::Tree
+                }
+                Some(Node::Directory {
+                    depth: Depth::Tree, ..
+                }) => Depth::Tree,
+                _ => *depth,
+            };
+            picture::take(&place, path, depth, earlier, &mut picture);
+        }
+        picture
     }
 
     fn check(&self) -> Vec<Incident> {
         let mut known = self.lock();
         known.running = known.running.saturating_sub(1);
-        let now = picture(&self.watched);
-        if now == known.picture {
-            return Vec::new();
-        }
-        let mut incidents = Vec::new();
-        // Parents come before children: quarantining a directory takes all of it along.
-        for (path, node) in &now {
-            let taken = incidents.iter().any(|incident: &Incident| {
-                incident.kind == IncidentKind::Appeared && path.starts_with(&incident.path)
+        let mut round = Round {
+            tripwire: self,
+            incidents: Vec::new(),
+            put_back: Picture::new(),
+        };
+        let new_repository = !known.picture.contains_key(Path::new(".git"))
+            && self
+                .place(Path::new(".git"))
+                .is_some_and(|git| repository::is_harmless(&git));
+        for (path, depth) in &self.watched {
+            let seen = path.ancestors().skip(1).any(|above| {
+                matches!(
+                    known.picture.get(above),
+                    Some(Node::Directory {
+                        depth: Depth::Tree,
+                        ..
+                    })
+                )
             });
-            match known.picture.get(path) {
-                _ if taken => {}
-                Some(before) if before == node => {}
-                Some(before) => {
-                    let quarantined = self.quarantine(path);
-                    restore(path, before).ok();
-                    incidents.push(Incident {
-                        path: path.clone(),
-                        kind: IncidentKind::Changed,
-                        quarantined,
-                    });
-                }
-                None if is_harmless_repository(path) => {}
-                None if path
-                    .ancestors()
-                    .any(|above| above.ends_with(".git") && is_harmless_repository(above)) => {}
-                None => {
-                    let quarantined = self.quarantine(path);
-                    incidents.push(Incident {
-                        path: path.clone(),
-                        kind: IncidentKind::Appeared,
-                        quarantined,
-                    });
-                }
+            if !seen && !(new_repository && path.starts_with(".git")) {
+                round.compare(path, *depth, &known.picture);
             }
         }
-        for (path, before) in &known.picture {
-            if !now.contains_key(path) || fs::symlink_metadata(path).is_err() {
-                restore(path, before).ok();
-                if !now.contains_key(path) {
-                    incidents.push(Incident {
-                        path: path.clone(),
-                        kind: IncidentKind::Removed,
-                        quarantined: None,
-                    });
-                }
-            }
-        }
-        known.picture = picture(&self.watched);
+        let Round {
+            incidents, put_back, ..
+        } = round;
+        known.picture.extend(put_back);
         incidents
     }
 
-    /// Moves a path away, by copy where the quarantine is on another file system.
-    fn quarantine(&self, path: &Path) -> Option<PathBuf> {
-        let name = path.file_name()?.to_string_lossy().into_owned();
-        let place = self
-            .quarantine
-            .join(format!("{:08x}-{name}", rand::random::<u32>()));
-        fs::create_dir_all(&self.quarantine).ok()?;
-        fs::set_permissions(&self.quarantine, fs::Permissions::from_mode(0o700)).ok()?;
-        if fs::rename(path, &place).is_ok() {
-            return Some(place);
+    /// The place of a watched path, unless a link or nothing is on the way to it.
+    fn place(&self, path: &Path) -> Option<Place> {
+        Place::below(self.root.as_ref()?, path).ok()
+    }
+
+    /// Moves what is at a place away: to the quarantine, or where that is on another file system, to a name in the scope
+    /// that means nothing to anyone.
+    fn quarantine(&self, place: &Place, path: &Path) -> Option<PathBuf> {
+        let mut name = OsString::from(format!("{:08x}-", rand::random::<u32>()));
+        name.push(path.file_name()?);
+        let moved = || -> io::Result<PathBuf> {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&self.quarantine)?;
+            fs::set_permissions(&self.quarantine, fs::Permissions::from_mode(0o700))?;
+            place.rename_to(place::open_root(&self.quarantine)?, &name)?;
+            Ok(self.quarantine.join(&name))
+        };
+        if let Ok(there) = moved() {
+            return Some(there);
         }
-        copy(path, &place).ok()?;
-        remove(path).ok()?;
-        Some(place)
+        let mut here = OsString::from("ahma-quarantine-");
+        here.push(&name);
+        place.rename_to(self.root.as_ref()?, &here).ok()?;
+        Some(self.scope.join(here))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
@@ -179,6 +212,159 @@ impl Tripwire {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// One comparison of everything.
+struct Round<'a> {
+    tripwire: &'a Tripwire,
+    incidents: Vec<Incident>,
+    /// Directories that had to be made anew, which have another number now.
+    put_back: Picture,
+}
+
+impl Round<'_> {
+    fn compare(&mut self, path: &Path, depth: Depth, known: &Picture) {
+        let before = known.get(path);
+        let Some(place) = self.tripwire.place(path) else {
+            return;
+        };
+        let now = picture::look(&place, depth, before, MOST_KEPT);
+        match (before, now) {
+            (None, None) => {}
+            (None, Some(now)) if depth == Depth::Way && now.is_directory() => {}
+            (None, Some(_)) => self.quarantine(&place, path, IncidentKind::Appeared),
+            (Some(before), None) => {
+                self.restore(&place, path, before, known);
+                self.report(path, IncidentKind::Removed, None);
+            }
+            (Some(before), Some(now)) if before.is_still(&now) => self.descend(&place, path, before, known),
+            (
+                Some(
+                    before @ Node::Directory {
+                        mode,
+                        depth: Depth::Tree,
+                        ..
+                    },
+                ),
+                Some(Node::Directory { .. }),
+            ) => {
+                place.set_directory_mode(*mode).ok();
+                self.report(path, IncidentKind::Changed, None);
+                self.descend(&place, path, before, known);
+            }
+            (Some(before), Some(_)) => {
+                let kind = match before {
+                    Node::File { content: None, .. } | Node::Other { .. } => IncidentKind::Spoiled,
+                    _ => IncidentKind::Changed,
+                };
+                self.quarantine(&place, path, kind);
+                self.restore(&place, path, before, known);
+            }
+        }
+    }
+
+    fn descend(&mut self, place: &Place, path: &Path, before: &Node, known: &Picture) {
+        let Node::Directory {
+            depth: Depth::Tree,
+            complete,
+            ..
+        } = before
+        else {
+            return;
+        };
+        let mut names: BTreeSet<OsString> = place.names().into_iter().collect();
+        if !complete {
+            names.retain(|name| known.contains_key(&path.join(name)));
+        }
+        names.extend(children(path, known).filter_map(|child| Some(child.file_name()?.to_owned())));
+        for name in names {
+            self.compare(&path.join(name), Depth::Tree, known);
+        }
+    }
+
+    /// Makes again what was at a place that is empty now.
+    fn restore(&mut self, place: &Place, path: &Path, before: &Node, known: &Picture) {
+        match before {
+            Node::File {
+                content: Some(content),
+                stamp,
+                ..
+            } => {
+                place.create_file(content, stamp.mode).ok();
+            }
+            Node::File { content: None, .. } | Node::Other { .. } => {}
+            Node::Link { target } => {
+                place.create_link(target).ok();
+            }
+            Node::Directory {
+                mode, held, depth, ..
+            } => {
+                if held.as_ref().is_some_and(|held| self.bring_back(held, place)) {
+                    return;
+                }
+                place.create_directory().ok();
+                for child in children(path, known) {
+                    if let (Some(place), Some(node)) = (self.tripwire.place(child), known.get(child)) {
+                        self.restore(&place, child, node, known);
+                    }
+                }
+                place.set_directory_mode(*mode).ok();
+                // No mount covers what was made just now.
+                let depth = match depth {
+                    Depth::Itself if !path.ends_with(".git") => Depth::Tree,
+                    depth => *depth,
+                };
+                if let Some(made) = picture::look(place, depth, None, 0) {
+                    self.put_back.insert(path.to_owned(), made);
+                }
+            }
+        }
+    }
+
+    /// Moves a directory that was swapped for another one back to its place, if it is still in the scope.
+    fn bring_back(&self, held: &OwnedFd, place: &Place) -> bool {
+        let Ok(path) = place::whereabouts(held) else {
+            return false;
+        };
+        let Ok(below) = path.strip_prefix(&self.tripwire.scope) else {
+            return false;
+        };
+        let is_it = |found: &Place| {
+            found
+                .hold()
+                .ok()
+                .and_then(|found| rustix::fs::fstat(found).ok())
+                .zip(rustix::fs::fstat(held).ok())
+                .is_some_and(|(found, held)| (found.st_dev, found.st_ino) == (held.st_dev, held.st_ino))
+        };
+        self.tripwire
+            .place(below)
+            .filter(is_it)
+            .is_some_and(|found| found.rename_onto(place).is_ok())
+    }
+
+    fn quarantine(&mut self, place: &Place, path: &Path, kind: IncidentKind) {
+        let kept = self.tripwire.quarantine(place, path);
+        self.report(path, kind, kept);
+    }
+
+    fn report(&mut self, path: &Path, kind: IncidentKind, quarantined: Option<PathBuf>) {
+        self.incidents.push(Incident {
+            path: self.tripwire.scope.join(path),
+            kind,
+            quarantined,
+        });
+    }
+}
+
+/// What the picture has directly below a path.
+fn children<'a>(path: &'a Path, known: &'a Picture) -> impl Iterator<Item = &'a PathBuf> {
+    known
+        .range(path.to_owned()..)
+        .map(|(below, _)| below)
+        .skip(1)
+        .take_while(move |below| below.starts_with(path))
+        .filter(move |below| below.parent() == Some(path))
 }
 
 /// One command that the tripwire waits for.
@@ -221,170 +407,15 @@ impl Incident {
             IncidentKind::Appeared => format!("the command created {path}; it was removed"),
             IncidentKind::Changed => format!("the command changed {path}; it was put back"),
             IncidentKind::Removed => format!("the command removed {path}; it was put back"),
+            IncidentKind::Spoiled => {
+                format!("the command changed {path}; it was moved away, and cannot be put back as it was")
+            }
         };
         format!(
             "Protected file: {what}, because programs outside the sandbox act on it.{kept} \
              Start the server with --trust-workspace-config to allow this."
         )
     }
-}
-
-fn picture(watched: &[PathBuf]) -> BTreeMap<PathBuf, Node> {
-    let mut picture = BTreeMap::new();
-    for path in watched {
-        let mut budget = MOST_BYTES;
-        add(path, &mut picture, &mut budget, !path.ends_with(".git"));
-    }
-    picture
-}
-
-/// `.git` itself is watched as a name; its dangerous parts are listed on their own.
-fn add(path: &Path, picture: &mut BTreeMap<PathBuf, Node>, budget: &mut u64, descend: bool) {
-    let Ok(metadata) = fs::symlink_metadata(path) else {
-        return;
-    };
-    if picture.len() >= MOST_ENTRIES || picture.contains_key(path) {
-        return;
-    }
-    let mode = metadata.mode() & 0o7777;
-    let node = if metadata.is_symlink() {
-        Node::Link {
-            target: fs::read_link(path).unwrap_or_default(),
-        }
-    } else if metadata.is_dir() {
-        Node::Directory {
-            mode,
-            inode: if descend { 0 } else { metadata.ino() },
-        }
-    } else {
-        let content = (metadata.is_file() && metadata.len() <= *budget)
-            .then(|| fs::read(path).ok())
-            .flatten();
-        *budget = budget.saturating_sub(content.as_ref().map_or(0, |content| content.len() as u64));
-        Node::File {
-            content,
-            mode,
-            size: metadata.len(),
-        }
-    };
-    let is_directory = matches!(node, Node::Directory { .. });
-    picture.insert(path.to_owned(), node);
-    if is_directory && descend {
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            add(&entry.path(), picture, budget, true);
-        }
-    }
-}
-
-fn restore(path: &Path, node: &Node) -> io::Result<()> {
-    match node {
-        Node::File {
-            content: Some(content),
-            mode,
-            ..
-        } => {
-            remove(path).ok();
-            fs::write(path, content)?;
-            fs::set_permissions(path, fs::Permissions::from_mode(*mode))
-        }
-        Node::File { content: None, .. } => Ok(()),
-        Node::Directory { mode, .. } => {
-            if !path.is_dir() {
-                remove(path).ok();
-                fs::create_dir(path)?;
-            }
-            fs::set_permissions(path, fs::Permissions::from_mode(*mode))
-        }
-        Node::Link { target } => {
-            remove(path).ok();
-            symlink(target, path)
-        }
-    }
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    if fs::symlink_metadata(path)?.is_dir() {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
-    }
-}
-
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let metadata = fs::symlink_metadata(from)?;
-    if metadata.is_symlink() {
-        symlink(fs::read_link(from)?, to)
-    } else if metadata.is_dir() {
-        fs::create_dir(to)?;
-        fs::read_dir(from)?.try_for_each(|entry| {
-            let entry = entry?;
-            copy(&entry.path(), &to.join(entry.file_name()))
-        })
-    } else {
-        fs::copy(from, to).map(drop)
-    }
-}
-
-/// Whether `path` is a git directory as `git init` or `git clone` makes it: no hook that runs, and a configuration that
-/// makes git run nothing.
-fn is_harmless_repository(path: &Path) -> bool {
-    const HARMLESS_SECTIONS: &[&str] = &["branch", "init", "remote", "user"];
-    const HARMLESS_CORE: &[&str] = &[
-        "autocrlf",
-        "bare",
-        "filemode",
-        "ignorecase",
-        "logallrefupdates",
-        "precomposeunicode",
-        "repositoryformatversion",
-        "symlinks",
-    ];
-    let is_plain_directory = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
-    if !path.ends_with(".git") || !is_plain_directory {
-        return false;
-    }
-    let hooks_sleep = fs::read_dir(path.join("hooks"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .all(|hook| {
-            hook.file_name().to_string_lossy().ends_with(".sample")
-                && hook.file_type().is_ok_and(|kind| kind.is_file())
-        });
-    let Ok(config) = fs::read_to_string(path.join("config")) else {
-        return false;
-    };
-    let mut section = String::new();
-    let config_sleeps = config.lines().map(str::trim).all(|line| {
-        if let Some(header) = line.strip_prefix('[') {
-            section = header
-                .split([' ', ']', '.'])
-                .next()
-                .unwrap_or_default()
-                .to_ascii_lowercase();
-            // Something after the bracket would be a setting on the same line.
-            return line.ends_with(']')
-                && (section == "core" || HARMLESS_SECTIONS.contains(&section.as_str()));
-        }
-        let key = line
-            .split('=')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_ascii_lowercase();
-        let continues = line.ends_with('\\');
-        let is_comment = line.is_empty() || line.starts_with(['#', ';']);
-        !continues
-            && (is_comment
-                || (section == "core" && HARMLESS_CORE.contains(&key.as_str()))
-                || (section == "remote"
-                    && ["url", "fetch", "pushurl"].contains(&key.as_str())
-                    && !line.contains("ext::"))
-                || (section != "core"
-                    && section != "remote"
-                    && HARMLESS_SECTIONS.contains(&section.as_str())))
-    });
-    hooks_sleep && config_sleeps && !path.join("config.worktree").exists()
 }
 
 #[cfg(test)]
