@@ -4,16 +4,22 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
+use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::Principal;
+use crate::audit::{Audit, CallRecord, shown_arguments};
+use crate::auth::{Authenticator, Principal};
 use crate::backend::{Backend, BackendParams, Restart, StartError, own_initialize};
 use crate::child::{CallFailure, Child, ChildFactory, ChildLimits, Spawn};
 use crate::echo::Echo;
+use crate::envelope::{Envelope, Kind, string_of};
+use crate::metrics::{Gauges, Metrics};
+use crate::pressure::Pressure;
+use crate::server::ServeError;
 use crate::session::{
-    EndReason, Greeter, Hub, Isolated, Nursery, OpenError, RootsRule, Service, Session, SessionParams, Sessions,
-    Transport,
+    EndReason, Greeter, Hub, Isolated, Nursery, OpenError, RootsRule, Service, Session, SessionParams,
+    Sessions, Transport,
 };
 use crate::settings::{BridgeSettings, Isolation};
 
@@ -27,6 +33,10 @@ pub(crate) struct Bridge {
     shared: Option<Shared>,
     /// With isolation: the children of clients that have no session, by the client's name.
     sessionless: DashMap<Arc<str>, Sessionless>,
+    pub(crate) auth: Authenticator,
+    pub(crate) audit: Arc<Audit>,
+    pub(crate) metrics: Metrics,
+    pub(crate) pressure: Pressure,
     /// Work that outlives the request it came with.
     pub(crate) tasks: TaskTracker,
     pub(crate) shutdown: CancellationToken,
@@ -49,18 +59,33 @@ impl Bridge {
         settings: BridgeSettings,
         factory: Arc<dyn ChildFactory>,
         shutdown: CancellationToken,
-    ) -> Arc<Self> {
+    ) -> Result<Arc<Self>, ServeError> {
+        let audit = match &settings.audit_file {
+            None => Audit::to_log(),
+            Some(path) => Audit::to_file(path).map_err(|error| ServeError::Audit {
+                path: path.clone(),
+                reason: error.to_string(),
+            })?,
+        };
         let limits = ChildLimits {
             grace: settings.times.stop_grace,
             echo: settings.debug_echo.then(Echo::to_stderr),
         };
-        let nursery = Nursery { factory: Arc::clone(&factory), limits, start_timeout: settings.times.start };
+        let nursery = Nursery {
+            factory: Arc::clone(&factory),
+            limits,
+            start_timeout: settings.times.start,
+        };
         let shared = (settings.isolation == Isolation::Shared).then(|| {
             let hub = Arc::new(Hub::default());
             let backend = own_backend(&nursery, Spawn::Shared, Restart::Eager, &hub);
             Shared { hub, backend }
         });
-        Arc::new(Self {
+        Ok(Arc::new(Self {
+            auth: Authenticator::new(&settings.auth)?,
+            audit: Arc::new(audit),
+            metrics: Metrics::default(),
+            pressure: Pressure::default(),
             sessions: Sessions::new(settings.limits.sessions),
             greeter: Greeter::new(factory, limits, settings.times.start),
             nursery,
@@ -69,7 +94,7 @@ impl Bridge {
             tasks: TaskTracker::new(),
             shutdown,
             settings,
-        })
+        }))
     }
 
     /// Opens a session that is not initialised yet.
@@ -78,27 +103,107 @@ impl Bridge {
         principal: &Arc<Principal>,
         transport: Transport,
     ) -> Result<Arc<Session>, OpenError> {
+        self.refuse_under_pressure()?;
         let service = match &self.shared {
             Some(Shared { hub, backend }) => Service::Shared {
                 backend: Arc::clone(backend),
                 hub: Arc::clone(hub),
                 ended: OnceLock::new(),
             },
-            None => Service::Isolated(Box::new(Isolated::new(self.nursery.clone(), self.roots_rule(principal)))),
+            None => Service::Isolated(Box::new(Isolated::new(
+                self.nursery.clone(),
+                self.roots_rule(principal),
+            ))),
         };
         let max_calls = self.settings.limits.calls_per_session;
-        let params = SessionParams { principal: Arc::clone(principal), transport, service, max_calls };
+        let params = SessionParams {
+            principal: Arc::clone(principal),
+            transport,
+            service,
+            max_calls,
+        };
         let session = self.sessions.open(params)?;
-        tracing::info!(session = session.id(), principal = &**principal.name(), "session opened");
+        self.metrics.session_opened();
         Ok(session)
+    }
+
+    /// Refuses new work when memory or load are over their thresholds; what is open goes on.
+    pub(crate) fn refuse_under_pressure(&self) -> Result<(), OpenError> {
+        self.pressure
+            .over(&self.settings.limits)
+            .map_or(Ok(()), |why| Err(OpenError::Pressure(why)))
+    }
+
+    /// Writes down that a session began.
+    pub(crate) fn record_opened(&self, session: &Session, initialize: &Envelope<'_>) {
+        let client = initialize
+            .params()
+            .ok()
+            .and_then(|params| params.client_info)
+            .map(|info| info.get().to_owned());
+        self.audit.record(
+            "session_opened",
+            json!({
+                "principal": &**session.principal().name(),
+                "session": session.id(),
+                "client": client.as_deref().map(shown_arguments),
+            }),
+        );
+    }
+
+    /// What the audit trail will say of a request, if it says anything.
+    pub(crate) fn record_call(
+        &self,
+        envelope: &Envelope<'_>,
+        principal: &Principal,
+        session: Option<&Session>,
+    ) -> Option<CallRecord> {
+        let Kind::Request { method, .. } = &envelope.kind else {
+            return None;
+        };
+        if !self.audit.records_calls() {
+            return None;
+        }
+        let params = envelope.params().unwrap_or_default();
+        let mut fields = Map::new();
+        fields.insert("principal".to_owned(), (**principal.name()).into());
+        fields.insert("session".to_owned(), session.map(Session::id).into());
+        fields.insert("method".to_owned(), (**method).into());
+        if let Some(tool) = params.name.and_then(string_of) {
+            fields.insert("tool".to_owned(), tool.into());
+        }
+        if let Some(arguments) = params.arguments {
+            fields.insert("arguments".to_owned(), shown_arguments(arguments.get()));
+        }
+        Some(CallRecord {
+            audit: Arc::clone(&self.audit),
+            fields,
+            started: Instant::now(),
+        })
+    }
+
+    pub(crate) fn gauges(&self) -> Gauges {
+        let children = self.children();
+        Gauges {
+            sessions: self.sessions.live(),
+            children: children.len(),
+            open_calls: children.iter().map(|child| child.open_calls()).sum(),
+            connections: self.metrics.connections(),
+            memory_bytes: self.pressure.memory_bytes(),
+            load_per_cpu: self.pressure.load_per_cpu(),
+        }
     }
 
     /// Ends a session; when this returns its child is gone. It goes on even if the caller does not.
     pub(crate) async fn end_session(&self, session: Arc<Session>, reason: EndReason) {
         self.sessions.remove(session.id());
+        let audit = Arc::clone(&self.audit);
         let ended = self.tasks.spawn(async move {
             session.end(reason.clone()).await;
-            tracing::info!(session = session.id(), %reason, "session ended");
+            let principal = &**session.principal().name();
+            let fields =
+                json!({ "principal": principal, "session": session.id(), "outcome": reason.to_string() });
+            audit.record("session_ended", fields);
         });
         // An error is a panic in the task, which has been reported.
         let _ = ended.await;
@@ -110,12 +215,18 @@ impl Bridge {
             return backend.child().await;
         }
         let backend = {
-            let entry = self.sessionless.entry(Arc::clone(principal.name())).or_insert_with(|| {
-                let scope = self.roots_rule(principal).default_scope;
-                let hub = Arc::new(Hub::default());
-                let backend = own_backend(&self.nursery, Spawn::Scoped(scope), Restart::OnDemand, &hub);
-                Sessionless { backend, last_use: Mutex::new(Instant::now()) }
-            });
+            let entry = self
+                .sessionless
+                .entry(Arc::clone(principal.name()))
+                .or_insert_with(|| {
+                    let scope = self.roots_rule(principal).default_scope;
+                    let hub = Arc::new(Hub::default());
+                    let backend = own_backend(&self.nursery, Spawn::Scoped(scope), Restart::OnDemand, &hub);
+                    Sessionless {
+                        backend,
+                        last_use: Mutex::new(Instant::now()),
+                    }
+                });
             *entry.last_use.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
             Arc::clone(&entry.backend)
         };
@@ -137,7 +248,8 @@ impl Bridge {
     /// Ends calls that are silent for too long and sessions that nobody uses, until the bridge stops.
     pub(crate) async fn sweep(self: Arc<Self>) {
         let times = self.settings.times;
-        let tick = (times.request.min(times.session_idle) / 4).clamp(Duration::from_millis(20), Duration::from_secs(1));
+        let tick = (times.request.min(times.session_idle) / 4)
+            .clamp(Duration::from_millis(20), Duration::from_secs(1));
         let mut ticks = tokio::time::interval(tick);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while self.shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
@@ -145,7 +257,8 @@ impl Bridge {
             self.children().iter().for_each(|child| child.cancel_silent(now));
             for session in self.sessions.take_idle(times.session_idle) {
                 let bridge = Arc::clone(&self);
-                self.tasks.spawn(async move { bridge.end_session(session, EndReason::Idle).await });
+                self.tasks
+                    .spawn(async move { bridge.end_session(session, EndReason::Idle).await });
             }
             self.end_idle_sessionless(times.session_idle);
         }
@@ -154,10 +267,16 @@ impl Bridge {
     /// Ends everything; when this returns no child is left.
     pub(crate) async fn end(&self) {
         Sessions::end_all(self.sessions.take_all(), EndReason::Shutdown).await;
-        let sessionless: Vec<Arc<Backend>> =
-            self.sessionless.iter().map(|entry| Arc::clone(&entry.backend)).collect();
+        let sessionless: Vec<Arc<Backend>> = self
+            .sessionless
+            .iter()
+            .map(|entry| Arc::clone(&entry.backend))
+            .collect();
         let shared = self.shared.iter().map(|shared| &shared.backend);
-        let stops = sessionless.iter().chain(shared).map(|backend| backend.stop(CallFailure::SessionEnded));
+        let stops = sessionless
+            .iter()
+            .chain(shared)
+            .map(|backend| backend.stop(CallFailure::SessionEnded));
         futures::future::join_all(stops).await;
         self.tasks.close();
         self.tasks.wait().await;
@@ -165,8 +284,9 @@ impl Bridge {
 
     pub(crate) fn children(&self) -> Vec<Arc<Child>> {
         let own = self.shared.iter().map(|shared| Arc::clone(&shared.backend));
-        let backends: Vec<Arc<Backend>> =
-            own.chain(self.sessionless.iter().map(|entry| Arc::clone(&entry.backend))).collect();
+        let backends: Vec<Arc<Backend>> = own
+            .chain(self.sessionless.iter().map(|entry| Arc::clone(&entry.backend)))
+            .collect();
         let mut children: Vec<Arc<Child>> = backends.iter().filter_map(|backend| backend.running()).collect();
         if !self.is_shared() {
             children.extend(self.sessions.all().iter().filter_map(|session| session.running()));
@@ -176,22 +296,42 @@ impl Bridge {
 
     fn end_idle_sessionless(&self, idle: Duration) {
         let is_idle = |entry: &Sessionless| {
-            let busy = entry.backend.running().is_some_and(|child| child.open_calls() > 0);
-            !busy && entry.last_use.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= idle
+            let busy = entry
+                .backend
+                .running()
+                .is_some_and(|child| child.open_calls() > 0);
+            !busy
+                && entry
+                    .last_use
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .elapsed()
+                    >= idle
         };
-        let idle: Vec<Arc<str>> =
-            self.sessionless.iter().filter(|entry| is_idle(entry)).map(|entry| Arc::clone(entry.key())).collect();
+        let idle: Vec<Arc<str>> = self
+            .sessionless
+            .iter()
+            .filter(|entry| is_idle(entry))
+            .map(|entry| Arc::clone(entry.key()))
+            .collect();
         for name in idle {
             if let Some((_, Sessionless { backend, .. })) = self.sessionless.remove(&name) {
-                self.tasks.spawn(async move { backend.stop(CallFailure::SessionEnded).await });
+                self.tasks
+                    .spawn(async move { backend.stop(CallFailure::SessionEnded).await });
             }
         }
     }
 
     fn roots_rule(&self, principal: &Principal) -> RootsRule {
         match principal.scope() {
-            Some(scope) => RootsRule { default_scope: scope.to_owned(), within: Some(scope.to_owned()) },
-            None => RootsRule { default_scope: self.settings.default_scope.clone(), within: None },
+            Some(scope) => RootsRule {
+                default_scope: scope.to_owned(),
+                within: Some(scope.to_owned()),
+            },
+            None => RootsRule {
+                default_scope: self.settings.default_scope.clone(),
+                within: None,
+            },
         }
     }
 }

@@ -19,6 +19,15 @@ use crate::stream::{EventStream, Keep, Next};
 /// A client without a session owns nothing that could be found by name.
 const NOBODY: u64 = 0;
 
+/// Methods of the legacy era. A child that was greeted the legacy way might still answer them.
+const REMOVED: [&str; 5] = [
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+];
+
 pub(crate) async fn handle(
     posted: Posted<'_>,
     envelope: &Envelope<'_>,
@@ -30,16 +39,30 @@ pub(crate) async fn handle(
         // There is nothing a lone notification could refer to: cancelling is done by closing the stream.
         return Ok(StatusCode::ACCEPTED.into_response());
     };
+    if REMOVED.contains(&&**method) {
+        let message = format!("{method} does not exist in this revision");
+        return Err(Refusal::new(StatusCode::NOT_FOUND, -32601, message));
+    }
     let listens = method == "subscriptions/listen";
+    posted.bridge.refuse_under_pressure()?;
     let child = posted.bridge.sessionless_child(posted.principal).await?;
+    let record = posted.bridge.record_call(envelope, posted.principal, None);
     let patience = (!listens).then_some(posted.bridge.settings.times.request);
     match posted.wanted {
-        Wanted::Json if listens => {
-            Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, -32000, "subscriptions/listen needs Accept: text/event-stream"))
-        }
+        Wanted::Json if listens => Err(Refusal::new(
+            StatusCode::NOT_ACCEPTABLE,
+            -32000,
+            "subscriptions/listen needs Accept: text/event-stream",
+        )),
         Wanted::Json => {
             let (tx, answer) = oneshot::channel();
-            let call = CallParams { reply: Reply::Once(tx), owner: NOBODY, patience, permit: None };
+            let call = CallParams {
+                reply: Reply::Once(tx),
+                owner: NOBODY,
+                patience,
+                permit: None,
+                record,
+            };
             let mut guard = CancelOnDrop::new(&child, child.call(envelope, call).ok());
             let answer = answer.await.unwrap_or_else(|_| Answer::lost());
             guard.completed();
@@ -48,14 +71,24 @@ pub(crate) async fn handle(
         Wanted::EventStream => {
             let stream = EventStream::for_answers(0, Keep::UntilRead, 1);
             let reply = Reply::Events(Arc::clone(&stream));
-            let call = CallParams { reply, owner: NOBODY, patience, permit: None };
+            let call = CallParams {
+                reply,
+                owner: NOBODY,
+                patience,
+                permit: None,
+                record,
+            };
             let guard = CancelOnDrop::new(&child, child.call(envelope, call).ok());
             Ok(stream_response(&stream, guard, &posted).await)
         }
     }
 }
 
-async fn stream_response(stream: &Arc<EventStream>, mut guard: CancelOnDrop, posted: &Posted<'_>) -> Response {
+async fn stream_response(
+    stream: &Arc<EventStream>,
+    mut guard: CancelOnDrop,
+    posted: &Posted<'_>,
+) -> Response {
     let mut reader = stream.read_after(None);
     let opening = match reader.next().await {
         Next::Event(event) => match event.verdict {
@@ -82,7 +115,10 @@ struct CancelOnDrop {
 
 impl CancelOnDrop {
     fn new(child: &Arc<Child>, number: Option<u64>) -> Self {
-        Self { child: Arc::clone(child), number }
+        Self {
+            child: Arc::clone(child),
+            number,
+        }
     }
 }
 

@@ -36,24 +36,31 @@ pub(crate) async fn post(
     let wanted = negotiate::wanted(&parts.headers)?;
     negotiate::require_json(&parts.headers)?;
     let body = body::read(body, &bridge.settings).await?;
-    let posted =
-        Posted { bridge: &bridge, principal: &principal, headers: &parts.headers, wanted, body: &body };
+    let posted = Posted {
+        bridge: &bridge,
+        principal: &principal,
+        headers: &parts.headers,
+        wanted,
+        body: &body,
+    };
     if envelope::is_batch(&body) {
         return legacy::batch(posted).await;
     }
     let envelope = Envelope::parse(&body)?;
-    dispatch(posted, &envelope).await.map_err(|refusal| match &envelope.kind {
-        Kind::Request { id, .. } => refusal.for_request(id.get()),
-        Kind::Notification { .. } | Kind::Response { .. } => refusal,
-    })
+    dispatch(posted, &envelope)
+        .await
+        .map_err(|refusal| match &envelope.kind {
+            Kind::Request { id, .. } => refusal.for_request(id.get()),
+            Kind::Notification { .. } | Kind::Response { .. } => refusal,
+        })
 }
 
 async fn dispatch(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Response, Refusal> {
     let params = envelope.params()?;
     let meta = params.meta()?;
     let header_version = single(posted.headers, PROTOCOL_VERSION)?;
-    // `initialize` exists only in the legacy era, whatever version it names.
-    let is_initialize = envelope.method() == Some("initialize");
+    // `initialize` opens the legacy era whatever version it names, unless it carries the mark of the other.
+    let is_initialize = envelope.method() == Some("initialize") && meta.protocol_version.is_none();
     let is_modern = header_version.is_some_and(version::is_modern)
         || meta.protocol_version.is_some()
         || envelope.method() == Some("server/discover");
@@ -61,9 +68,9 @@ async fn dispatch(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Respons
         return modern::handle(posted, envelope, &params, &meta).await;
     }
     match header_version {
-        Some(version) if !version::is_legacy(version) && !is_initialize => {
-            Err(Refusal::bad_request(format!("protocol version {version} in {PROTOCOL_VERSION} is not supported")))
-        }
+        Some(version) if !version::is_legacy(version) && !is_initialize => Err(Refusal::bad_request(
+            format!("protocol version {version} in {PROTOCOL_VERSION} is not supported"),
+        )),
         _ => legacy::handle(posted, envelope).await,
     }
 }

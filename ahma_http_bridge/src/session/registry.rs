@@ -29,12 +29,19 @@ pub(crate) enum OpenError {
     Full(usize),
     #[error("this client has as many sessions as it may have ({0}); end one first")]
     PrincipalFull(usize),
+    #[error("{0}")]
+    Pressure(&'static str),
 }
 
 impl Sessions {
     pub(crate) fn new(max: usize) -> Self {
         // Serial 0 is nobody's.
-        Self { by_id: DashMap::new(), next_serial: AtomicU64::new(1), max, opening: Mutex::new(()) }
+        Self {
+            by_id: DashMap::new(),
+            next_serial: AtomicU64::new(1),
+            max,
+            opening: Mutex::new(()),
+        }
     }
 
     pub(crate) fn open(&self, params: SessionParams) -> Result<Arc<Session>, OpenError> {
@@ -80,7 +87,10 @@ impl Sessions {
     }
 
     pub(crate) fn live(&self) -> usize {
-        self.by_id.iter().filter(|session| session.end_reason().is_none()).count()
+        self.by_id
+            .iter()
+            .filter(|session| session.end_reason().is_none())
+            .count()
     }
 
     /// Takes out the sessions nobody has used for so long, and those that ended and were not asked for since.

@@ -16,7 +16,9 @@ async fn raw(bridge: &Bridge, text: &str) -> TcpStream {
 
 async fn answer_of(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection to end");
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer))
+        .await
+        .expect("the connection to end");
     // A reset after the answer is an end too.
     drop(read);
     String::from_utf8_lossy(&answer).into_owned()
@@ -44,16 +46,25 @@ async fn a_body_that_breaks_off_is_no_request() {
     let mut stream = raw(&bridge, request).await;
     stream.shutdown().await.unwrap();
     answer_of(stream).await;
-    assert_eq!(bridge.session().await.call("echo", json!({ "text": "ok" })).await, "ok");
+    assert_eq!(
+        bridge.session().await.call("echo", json!({ "text": "ok" })).await,
+        "ok"
+    );
     bridge.stop().await;
 }
 
 #[tokio::test]
 async fn a_head_over_the_bound_is_refused() {
     let bridge = Bridge::start(&[], |settings| settings.limits.head_bytes = 8 << 10).await;
-    let request = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(64 << 10));
+    let request = format!(
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n",
+        "x".repeat(64 << 10)
+    );
     let answer = answer_of(raw(&bridge, &request).await).await;
-    assert!(answer.starts_with("HTTP/1.1 431") || answer.is_empty(), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 431") || answer.is_empty(),
+        "{answer}"
+    );
     bridge.stop().await;
 }
 
@@ -98,15 +109,27 @@ async fn a_thousand_idle_connections_do_not_matter() {
 #[tokio::test]
 async fn connections_over_the_bound_are_closed_and_places_are_given_back() {
     let bridge = Bridge::start(&[], |settings| settings.limits.connections = 3).await;
-    let held = [raw(&bridge, "G").await, raw(&bridge, "G").await, raw(&bridge, "G").await];
+    let held = [
+        raw(&bridge, "G").await,
+        raw(&bridge, "G").await,
+        raw(&bridge, "G").await,
+    ];
     eventually("a refused connection", async || {
-        let stream = raw(&bridge, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+        let stream = raw(
+            &bridge,
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        )
+        .await;
         answer_of(stream).await.is_empty()
     })
     .await;
     drop(held);
     eventually("a place", async || {
-        let stream = raw(&bridge, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+        let stream = raw(
+            &bridge,
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        )
+        .await;
         answer_of(stream).await.starts_with("HTTP/1.1 200")
     })
     .await;
@@ -121,7 +144,9 @@ async fn a_session_may_have_only_so_many_open_requests() {
         .map(|id| {
             let client = client.clone();
             // The probe below takes a place too, for a moment.
-            tokio::spawn(async move { while client.try_call(json!(id), "silent", json!({})).await.0 == 503 {} })
+            tokio::spawn(
+                async move { while client.try_call(json!(id), "silent", json!({})).await.0 == 503 {} },
+            )
         })
         .collect();
     eventually("the fifth to be refused", async || {
