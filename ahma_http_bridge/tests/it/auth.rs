@@ -57,7 +57,7 @@ impl Tokens {
 }
 
 /// A client that sends this header with everything.
-pub(crate) fn bearing(bridge: &Bridge, name: &str, value: &str) -> Client {
+pub(crate) fn bearing(client: Client, name: &str, value: &str) -> Client {
     let mut value = HeaderValue::from_str(value).unwrap();
     value.set_sensitive(true);
     let headers = HeaderMap::from_iter([(HeaderName::from_bytes(name.as_bytes()).unwrap(), value)]);
@@ -66,10 +66,7 @@ pub(crate) fn bearing(bridge: &Bridge, name: &str, value: &str) -> Client {
         .default_headers(headers)
         .build()
         .unwrap();
-    Client {
-        http,
-        ..bridge.client()
-    }
+    Client { http, ..client }
 }
 
 fn challenge(response: &Response) -> String {
@@ -97,7 +94,7 @@ async fn who_has_no_good_token_is_refused_and_reaches_no_child() {
         ("x-api-key", "wrong".to_owned(), "not known"),
     ];
     for (name, value, expected) in table {
-        let client = bearing(&bridge, name, &value);
+        let client = bearing(bridge.client(), name, &value);
         let post = client.post(JSON, &initialize("2025-11-25", json!({}))).await;
         let get = client
             .http
@@ -125,7 +122,7 @@ async fn who_has_no_good_token_is_refused_and_reaches_no_child() {
         ("authorization", format!("bearer {}", good.expose())),
         ("x-api-key", good.expose().to_owned()),
     ] {
-        let mut client = bearing(&bridge, name, &value);
+        let mut client = bearing(bridge.client(), name, &value);
         client.initialize(json!({})).await;
         assert_eq!(client.call("echo", json!({ "text": "in" })).await, "in");
     }
@@ -137,9 +134,17 @@ async fn a_session_belongs_to_the_one_who_made_it() {
     let tokens = Tokens::new();
     let (mine, yours) = (tokens.issue("mine"), tokens.issue("yours"));
     let bridge = tokens.bridge().await;
-    let mut me = bearing(&bridge, "authorization", &format!("Bearer {}", mine.expose()));
+    let mut me = bearing(
+        bridge.client(),
+        "authorization",
+        &format!("Bearer {}", mine.expose()),
+    );
     me.initialize(json!({})).await;
-    let you = bearing(&bridge, "authorization", &format!("Bearer {}", yours.expose()));
+    let you = bearing(
+        bridge.client(),
+        "authorization",
+        &format!("Bearer {}", yours.expose()),
+    );
     let thief = Client {
         session: me.session.clone(),
         ..you
@@ -157,7 +162,13 @@ async fn a_token_has_its_own_scope_and_its_own_cap() {
     let scope = tempfile::tempdir().unwrap();
     let token = tokens.issue_for("confined", None, Some(scope.path().to_owned()));
     let bridge = tokens.bridge().await;
-    let client = || bearing(&bridge, "authorization", &format!("Bearer {}", token.expose()));
+    let client = || {
+        bearing(
+            bridge.client(),
+            "authorization",
+            &format!("Bearer {}", token.expose()),
+        )
+    };
     let mut first = client();
     first.initialize(json!({})).await;
     assert_eq!(first.who().await.scope, scope.path().canonicalize().unwrap());
@@ -173,7 +184,11 @@ async fn a_revoked_token_is_out_without_a_restart() {
     let tokens = Tokens::new();
     let token = tokens.issue("someone");
     let bridge = tokens.bridge().await;
-    let mut client = bearing(&bridge, "authorization", &format!("Bearer {}", token.expose()));
+    let mut client = bearing(
+        bridge.client(),
+        "authorization",
+        &format!("Bearer {}", token.expose()),
+    );
     client.initialize(json!({})).await;
     std::fs::write(&tokens.file, r#"{"tokens":[]}"#).unwrap();
     eventually("the token to be refused", async || {
@@ -189,9 +204,9 @@ async fn one_token_from_the_environment_does_for_everybody() {
         settings.auth = AuthSettings::Token(TokenSource::Single(Secret::new("the-one")));
     })
     .await;
-    let mut client = bearing(&bridge, "x-api-key", "the-one");
+    let mut client = bearing(bridge.client(), "x-api-key", "the-one");
     client.initialize(json!({})).await;
-    let other = bearing(&bridge, "x-api-key", "another");
+    let other = bearing(bridge.client(), "x-api-key", "another");
     assert_eq!(
         other
             .post(JSON, &initialize("2025-11-25", json!({})))

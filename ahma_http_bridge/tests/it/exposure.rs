@@ -1,10 +1,5 @@
 //! What a bridge that others can reach insists on, and what it writes down.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
-
 use ahma_http_bridge::{
     AuthSettings, BridgeSettings, ExposureError, Secret, TlsSettings, TokenSource, verify_audit,
 };
@@ -12,7 +7,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::auth::bearing;
-use crate::harness::{Bridge, Client, JSON, eventually, fake_mcp, http_client, initialize};
+use crate::harness::{Bridge, BridgeProcess, Client, JSON, eventually, http_client, initialize};
 
 #[test]
 fn a_bind_beyond_this_machine_needs_auth_and_tls() {
@@ -166,84 +161,25 @@ async fn the_audit_trail_tells_who_did_what() {
     assert_eq!(lines[2]["outcome"], "error -32602");
 }
 
-/// Starts the real binary and gives everything it wrote, after `work` was done with it.
-fn everything_written(env: &[(&str, &str)], flags: &[&str], work: impl FnOnce(String)) -> String {
-    let mut bridge = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"))
-        .args(["--http-port", "0", "--debug"])
-        .args(flags)
-        .arg("--")
-        .arg(fake_mcp())
-        .envs(env.iter().copied())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let stderr = BufReader::new(bridge.stderr.take().unwrap());
-    let (tx, lines) = mpsc::channel();
-    let reader = std::thread::spawn(move || {
-        stderr
-            .lines()
-            .map_while(Result::ok)
-            .inspect(|line| drop(tx.send(line.clone())))
-            .collect::<Vec<_>>()
-    });
-    let url = loop {
-        let line = lines
-            .recv_timeout(Duration::from_secs(30))
-            .expect("the bridge says where it listens");
-        if let Some((_, rest)) = line.split_once("listening on ") {
-            break rest.to_owned();
-        }
-    };
-    work(url);
-    let pid = rustix::process::Pid::from_child(&bridge);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    assert!(bridge.wait().unwrap().success());
-    let mut stdout = String::new();
-    bridge.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
-    assert_eq!(stdout, "", "standard output is for data");
-    reader.join().unwrap().join("\n")
-}
-
-#[test]
-fn no_credential_is_ever_written() {
+#[tokio::test]
+async fn no_credential_is_ever_written() {
     let directory = tempfile::tempdir().unwrap();
     let audit = directory.path().join("audit.jsonl");
-    let flags = ["--audit-file", audit.to_str().unwrap()];
-    let written = everything_written(&[("AHMA_HTTP_TOKEN", "planted-1")], &flags, |url| {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        runtime.block_on(async {
-            let client = |value: &str| {
-                let mut headers = reqwest::header::HeaderMap::new();
-                headers.insert("authorization", value.parse().unwrap());
-                let http = reqwest::Client::builder()
-                    .no_proxy()
-                    .default_headers(headers)
-                    .build()
-                    .unwrap();
-                Client {
-                    url: url.clone(),
-                    session: None,
-                    http,
-                }
-            };
-            http_client();
-            let mut good = client("Bearer planted-1");
-            good.initialize(json!({})).await;
-            good.call(
-                "echo",
-                json!({ "text": "hello", "token": "planted-2", "nested": { "Password": "planted-3" } }),
-            )
+    let flags = ["--debug", "--audit-file", audit.to_str().unwrap()];
+    let bridge = BridgeProcess::start(&[("AHMA_HTTP_TOKEN", "planted-1")], &flags);
+    let client = |value: &str| bearing(bridge.client(), "authorization", value);
+    let mut good = client("Bearer planted-1");
+    good.initialize(json!({})).await;
+    let arguments = json!({ "text": "hello", "token": "planted-2", "nested": { "Password": "planted-3" } });
+    good.call("echo", arguments).await;
+    assert_eq!(good.call("env", json!({ "name": "AHMA_HTTP_TOKEN" })).await, "");
+    for value in ["Bearer planted-4", "Basic planted-5"] {
+        let refused = client(value)
+            .post(JSON, &initialize("2025-11-25", json!({})))
             .await;
-            assert_eq!(good.call("env", json!({ "name": "AHMA_HTTP_TOKEN" })).await, "");
-            client("Bearer planted-4")
-                .post(JSON, &initialize("2025-11-25", json!({})))
-                .await;
-            client("Basic planted-5")
-                .post(JSON, &initialize("2025-11-25", json!({})))
-                .await;
-        });
-    });
+        assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    }
+    let written = bridge.stop();
     let audited = std::fs::read_to_string(&audit).unwrap();
     assert!(
         written.contains("\"text\": \"hello\""),
@@ -264,7 +200,7 @@ async fn a_refused_client_learns_nothing_of_others() {
         settings.auth = AuthSettings::Token(TokenSource::Single(Secret::new("t")));
     })
     .await;
-    let mut good = bearing(&bridge, "x-api-key", "t");
+    let mut good = bearing(bridge.client(), "x-api-key", "t");
     good.initialize(json!({})).await;
     let real = Client {
         http: http_client(),

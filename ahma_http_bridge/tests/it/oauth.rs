@@ -106,7 +106,7 @@ fn now() -> u64 {
 }
 
 async fn try_in(bridge: &Bridge, token: &str) -> (StatusCode, String) {
-    let client = bearing(bridge, "authorization", &format!("Bearer {token}"));
+    let client = bearing(bridge.client(), "authorization", &format!("Bearer {token}"));
     let response = client.post(JSON, &initialize("2025-11-25", json!({}))).await;
     let challenge = response
         .headers()
