@@ -68,9 +68,13 @@ async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
         Mode::Http => Err(Failure::user("--mode http is not part of this build")
             .with_hint("serve over stdio, which is the default")),
         Mode::ListTools(format) => {
-            list_tools::run(&open_toolbox(&settings, &wall, &shutdown, Follow::Never), format).await
+            list_tools::run(&open_toolbox(&settings, &wall, &shutdown, Follow::Never), format).await;
+            Ok(())
         }
-        Mode::SandboxReport(format) => sandbox_report::run(&wall.launcher, format),
+        Mode::SandboxReport(format) => {
+            sandbox_report::run(&wall.launcher, format);
+            Ok(())
+        }
     };
     wall.take_down().await;
     done
