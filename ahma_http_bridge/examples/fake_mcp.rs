@@ -25,7 +25,11 @@ fn main() {
     let flags: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| flags.iter().any(|given| given == flag);
     if let Some(file) = flags.iter().find_map(|flag| flag.strip_prefix("--count=")) {
-        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).expect("count file");
+        let mut file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(file)
+            .expect("count file");
         writeln!(file, "{}", std::process::id()).expect("count file");
     }
     if has("--die") {
@@ -35,7 +39,9 @@ fn main() {
     let fake = Arc::new(Fake::default());
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
-        let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+        let Ok(message) = serde_json::from_str::<Value>(&line) else {
+            continue;
+        };
         if has("--mute") {
             continue;
         }
@@ -96,16 +102,25 @@ impl Fake {
             "initialize" => {
                 let asked = params["protocolVersion"].as_str().unwrap_or_default();
                 let version = if asked < "2025-11-25" { asked } else { "2025-11-25" };
-                answer(&id, json!({
-                    "protocolVersion": version,
-                    "capabilities": { "tools": { "listChanged": true }, "resources": { "subscribe": true } },
-                    "serverInfo": { "name": "fake_mcp", "version": "1" },
-                    "instructions": scope(),
-                }));
+                answer(
+                    &id,
+                    json!({
+                        "protocolVersion": version,
+                        "capabilities": { "tools": { "listChanged": true }, "resources": { "subscribe": true } },
+                        "serverInfo": { "name": "fake_mcp", "version": "1" },
+                        "instructions": scope(),
+                    }),
+                );
             }
-            "server/discover" => answer(&id, json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"] })),
+            "server/discover" => answer(
+                &id,
+                json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"] }),
+            ),
             "ping" => answer(&id, json!({})),
-            "tools/list" => answer(&id, json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] })),
+            "tools/list" => answer(
+                &id,
+                json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] }),
+            ),
             "tools/call" => self.call(id, params),
             "resources/subscribe" => {
                 self.subscribed.lock().unwrap().insert(params["uri"].to_string());
@@ -118,7 +133,10 @@ impl Fake {
             "subscriptions/listen" => {
                 self.listening.lock().unwrap().push(id.clone());
                 let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
-                notify("notifications/subscriptions/acknowledged", json!({ "_meta": meta, "notifications": {} }));
+                notify(
+                    "notifications/subscriptions/acknowledged",
+                    json!({ "_meta": meta, "notifications": {} }),
+                );
             }
             _ => send(&json!({
                 "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "no such method" }
@@ -132,8 +150,14 @@ impl Fake {
         let number = |name: &str| arguments[name].as_u64().unwrap_or_default();
         match params["name"].as_str().unwrap_or_default() {
             "echo" => answer(&id, text(arguments["text"].as_str().unwrap_or_default())),
-            "who" => answer(&id, text(json!({ "pid": std::process::id(), "scope": scope() }).to_string())),
-            "env" => answer(&id, text(std::env::var(arguments["name"].as_str().unwrap_or_default()).unwrap_or_default())),
+            "who" => answer(
+                &id,
+                text(json!({ "pid": std::process::id(), "scope": scope() }).to_string()),
+            ),
+            "env" => answer(
+                &id,
+                text(std::env::var(arguments["name"].as_str().unwrap_or_default()).unwrap_or_default()),
+            ),
             "slow" => {
                 let wait = Duration::from_millis(number("ms"));
                 std::thread::spawn(move || {
@@ -149,12 +173,18 @@ impl Fake {
             }
             "close_stdout" => {
                 // The process lives on, but will never say anything again.
-                let null = std::fs::OpenOptions::new().write(true).open("/dev/null").expect("/dev/null");
+                let null = std::fs::OpenOptions::new()
+                    .write(true)
+                    .open("/dev/null")
+                    .expect("/dev/null");
                 rustix::stdio::dup2_stdout(&null).expect("dup2");
             }
             "flood" => {
                 for count in 0..number("count") {
-                    notify("notifications/message", json!({ "level": "info", "data": format!("line {count}") }));
+                    notify(
+                        "notifications/message",
+                        json!({ "level": "info", "data": format!("line {count}") }),
+                    );
                 }
                 answer(&id, text("flooded"));
             }
@@ -168,19 +198,27 @@ impl Fake {
             }
             "huge" => answer(&id, text("x".repeat(number("bytes") as usize))),
             "endless_line" => {
-                std::thread::spawn(|| loop {
-                    raw(&[b'y'; 65536]);
+                std::thread::spawn(|| {
+                    loop {
+                        raw(&[b'y'; 65536]);
+                    }
                 });
             }
             "progress" => {
                 for step in 1..=number("steps") {
-                    notify("notifications/progress", json!({ "progressToken": token, "progress": step }));
+                    notify(
+                        "notifications/progress",
+                        json!({ "progressToken": token, "progress": step }),
+                    );
                 }
                 answer(&id, text("progressed"));
             }
             "late_progress" => {
                 answer(&id, text("started"));
-                notify("notifications/progress", json!({ "progressToken": token, "progress": 100, "message": "done" }));
+                notify(
+                    "notifications/progress",
+                    json!({ "progressToken": token, "progress": 100, "message": "done" }),
+                );
             }
             "ask" => {
                 let (tx, rx) = mpsc::channel();
@@ -193,7 +231,11 @@ impl Fake {
                 });
             }
             "spawn" => {
-                let child = Command::new("sleep").arg("1000").stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+                let child = Command::new("sleep")
+                    .arg("1000")
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::null())
+                    .spawn();
                 answer(&id, text(child.expect("sleep").id().to_string()));
             }
             "list_changed" => {
@@ -205,16 +247,24 @@ impl Fake {
                 answer(&id, text("changed"));
             }
             "log" => {
-                notify("notifications/message", json!({ "level": "info", "data": arguments["text"] }));
+                notify(
+                    "notifications/message",
+                    json!({ "level": "info", "data": arguments["text"] }),
+                );
                 answer(&id, text("logged"));
             }
             "touch" => {
-                notify("notifications/resources/updated", json!({ "uri": arguments["uri"] }));
+                notify(
+                    "notifications/resources/updated",
+                    json!({ "uri": arguments["uri"] }),
+                );
                 answer(&id, text("touched"));
             }
             "cancelled" => answer(&id, text(json!(*self.cancelled.lock().unwrap()).to_string())),
             "subscribed" => answer(&id, text(json!(*self.subscribed.lock().unwrap()).to_string())),
-            _ => send(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "no such tool" } })),
+            _ => send(
+                &json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "no such tool" } }),
+            ),
         }
     }
 }

@@ -24,15 +24,30 @@ pub struct BridgeArgs {
     pub session_isolation: bool,
 
     /// Path of the HTTP+SSE transport of 2024-11-05.
-    #[arg(long, env = "AHMA_SSE_ENDPOINT", value_name = "PATH", default_value = "/mcp/sse")]
+    #[arg(
+        long,
+        env = "AHMA_SSE_ENDPOINT",
+        value_name = "PATH",
+        default_value = "/mcp/sse"
+    )]
     pub sse_endpoint: String,
 
     /// Host name clients may use beside localhost; may be repeated.
-    #[arg(long = "allow-host", env = "AHMA_ALLOW_HOST", value_name = "HOST[:PORT]", value_delimiter = ',')]
+    #[arg(
+        long = "allow-host",
+        env = "AHMA_ALLOW_HOST",
+        value_name = "HOST[:PORT]",
+        value_delimiter = ','
+    )]
     pub allow_hosts: Vec<String>,
 
     /// Origin of web pages that may use the server, beside those of this machine; may be repeated.
-    #[arg(long = "allow-origin", env = "AHMA_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
+    #[arg(
+        long = "allow-origin",
+        env = "AHMA_ALLOW_ORIGIN",
+        value_name = "ORIGIN",
+        value_delimiter = ','
+    )]
     pub allow_origins: Vec<String>,
 
     /// Sessions that may be open at once.
@@ -40,7 +55,12 @@ pub struct BridgeArgs {
     pub max_sessions: usize,
 
     /// Connections that may be open at once.
-    #[arg(long, env = "AHMA_MAX_CONNECTIONS", value_name = "COUNT", default_value_t = 4096)]
+    #[arg(
+        long,
+        env = "AHMA_MAX_CONNECTIONS",
+        value_name = "COUNT",
+        default_value_t = 4096
+    )]
     pub max_connections: usize,
 
     /// Requests one session may have open at once.
@@ -52,11 +72,21 @@ pub struct BridgeArgs {
     pub max_body: usize,
 
     /// Seconds a request may go without an answer or progress.
-    #[arg(long, env = "AHMA_REQUEST_TIMEOUT", value_name = "SECONDS", default_value_t = 60)]
+    #[arg(
+        long,
+        env = "AHMA_REQUEST_TIMEOUT",
+        value_name = "SECONDS",
+        default_value_t = 60
+    )]
     pub request_timeout: u64,
 
     /// Seconds without requests or open streams after which a session ends.
-    #[arg(long, env = "AHMA_SESSION_IDLE", value_name = "SECONDS", default_value_t = 1800)]
+    #[arg(
+        long,
+        env = "AHMA_SESSION_IDLE",
+        value_name = "SECONDS",
+        default_value_t = 1800
+    )]
     pub session_idle: u64,
 }
 

@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use serde_json::value::RawValue;
 
-use crate::child::{
-    Answer, Audience, CallFailure, Child, ChildFactory, ChildLimits, Ending, Spawn, Verdict,
-};
+use crate::child::{Answer, Audience, CallFailure, Child, ChildFactory, ChildLimits, Ending, Spawn, Verdict};
 use crate::envelope::Envelope;
 
 /// The protocol revision the bridge offers to a child it initialises for itself. It is the newest that
@@ -122,7 +120,9 @@ impl Backend {
             return Ok(greeted);
         }
         // The start is a task of its own: a client that goes away must not leave a half-greeted child.
-        tokio::spawn(Arc::clone(self).start()).await.unwrap_or(Err(StartError::Stopped))
+        tokio::spawn(Arc::clone(self).start())
+            .await
+            .unwrap_or(Err(StartError::Stopped))
     }
 
     /// Stops the child for good and returns when it is gone.
@@ -167,7 +167,15 @@ impl Backend {
     }
 
     async fn start_once(&self) -> Result<Greeted, StartError> {
-        let BackendParams { factory, spawn, limits, start_timeout, initialize, audience, .. } = &self.params;
+        let BackendParams {
+            factory,
+            spawn,
+            limits,
+            start_timeout,
+            initialize,
+            audience,
+            ..
+        } = &self.params;
         let command = factory.command(spawn);
         let child = Child::start(&command, *limits, Arc::clone(audience))
             .map_err(|error| StartError::Spawn(format!("{}: {error}", command.program.display())))?;
@@ -197,24 +205,34 @@ impl Current {
 impl Attempts {
     /// How long the next start has to wait.
     fn delay(&self, now: Instant) -> Duration {
-        let Some(last_start) = self.last_start else { return Duration::ZERO };
+        let Some(last_start) = self.last_start else {
+            return Duration::ZERO;
+        };
         let lived = now.saturating_duration_since(last_start);
         if lived >= HEALTHY_LIFE.max(MAX_DELAY) || self.in_a_row < 2 {
             return Duration::ZERO;
         }
-        let doubled = FIRST_DELAY.saturating_mul(1 << (self.in_a_row - 2).min(16)).min(MAX_DELAY);
+        let doubled = FIRST_DELAY
+            .saturating_mul(1 << (self.in_a_row - 2).min(16))
+            .min(MAX_DELAY);
         doubled.saturating_sub(lived)
     }
 
     fn begin(&mut self, now: Instant) {
-        let healthy = self.last_start.is_none_or(|last| now.saturating_duration_since(last) >= HEALTHY_LIFE);
+        let healthy = self
+            .last_start
+            .is_none_or(|last| now.saturating_duration_since(last) >= HEALTHY_LIFE);
         self.in_a_row = if healthy { 1 } else { self.in_a_row + 1 };
         self.last_start = Some(now);
     }
 }
 
 /// Sends `initialize` and gives back its result.
-pub(crate) async fn greet(child: &Child, initialize: &str, patience: Duration) -> Result<Arc<str>, StartError> {
+pub(crate) async fn greet(
+    child: &Child,
+    initialize: &str,
+    patience: Duration,
+) -> Result<Arc<str>, StartError> {
     let envelope =
         Envelope::parse(initialize.as_bytes()).map_err(|error| StartError::Spawn(error.to_string()))?;
     let answer = tokio::time::timeout(patience, child.ask(&envelope, 0, patience))
@@ -230,7 +248,7 @@ pub(crate) async fn greet(child: &Child, initialize: &str, patience: Duration) -
 
 fn result_of(answer: &Answer) -> Option<Arc<str>> {
     let envelope = Envelope::parse(&answer.body).ok()?;
-    envelope.raw_params().map(RawValue::get).map(Arc::from)
+    envelope.result().map(RawValue::get).map(Arc::from)
 }
 
 /// The `initialize` of the bridge itself, for a child that serves clients of every kind. It offers no

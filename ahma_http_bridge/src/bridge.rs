@@ -12,8 +12,8 @@ use crate::backend::{Backend, BackendParams, Restart, StartError, own_initialize
 use crate::child::{CallFailure, Child, ChildFactory, ChildLimits, Spawn};
 use crate::echo::Echo;
 use crate::session::{
-    EndReason, Greeter, Hub, Isolated, Nursery, OpenError, RootsRule, Service, Session, SessionParams, Sessions,
-    Transport,
+    EndReason, Greeter, Hub, Isolated, Nursery, OpenError, RootsRule, Service, Session, SessionParams,
+    Sessions, Transport,
 };
 use crate::settings::{BridgeSettings, Isolation};
 
@@ -54,7 +54,11 @@ impl Bridge {
             grace: settings.times.stop_grace,
             echo: settings.debug_echo.then(Echo::to_stderr),
         };
-        let nursery = Nursery { factory: Arc::clone(&factory), limits, start_timeout: settings.times.start };
+        let nursery = Nursery {
+            factory: Arc::clone(&factory),
+            limits,
+            start_timeout: settings.times.start,
+        };
         let shared = (settings.isolation == Isolation::Shared).then(|| {
             let hub = Arc::new(Hub::default());
             let backend = own_backend(&nursery, Spawn::Shared, Restart::Eager, &hub);
@@ -84,12 +88,24 @@ impl Bridge {
                 hub: Arc::clone(hub),
                 ended: OnceLock::new(),
             },
-            None => Service::Isolated(Box::new(Isolated::new(self.nursery.clone(), self.roots_rule(principal)))),
+            None => Service::Isolated(Box::new(Isolated::new(
+                self.nursery.clone(),
+                self.roots_rule(principal),
+            ))),
         };
         let max_calls = self.settings.limits.calls_per_session;
-        let params = SessionParams { principal: Arc::clone(principal), transport, service, max_calls };
+        let params = SessionParams {
+            principal: Arc::clone(principal),
+            transport,
+            service,
+            max_calls,
+        };
         let session = self.sessions.open(params)?;
-        tracing::info!(session = session.id(), principal = &**principal.name(), "session opened");
+        tracing::info!(
+            session = session.id(),
+            principal = &**principal.name(),
+            "session opened"
+        );
         Ok(session)
     }
 
@@ -110,12 +126,18 @@ impl Bridge {
             return backend.child().await;
         }
         let backend = {
-            let entry = self.sessionless.entry(Arc::clone(principal.name())).or_insert_with(|| {
-                let scope = self.roots_rule(principal).default_scope;
-                let hub = Arc::new(Hub::default());
-                let backend = own_backend(&self.nursery, Spawn::Scoped(scope), Restart::OnDemand, &hub);
-                Sessionless { backend, last_use: Mutex::new(Instant::now()) }
-            });
+            let entry = self
+                .sessionless
+                .entry(Arc::clone(principal.name()))
+                .or_insert_with(|| {
+                    let scope = self.roots_rule(principal).default_scope;
+                    let hub = Arc::new(Hub::default());
+                    let backend = own_backend(&self.nursery, Spawn::Scoped(scope), Restart::OnDemand, &hub);
+                    Sessionless {
+                        backend,
+                        last_use: Mutex::new(Instant::now()),
+                    }
+                });
             *entry.last_use.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
             Arc::clone(&entry.backend)
         };
@@ -137,7 +159,8 @@ impl Bridge {
     /// Ends calls that are silent for too long and sessions that nobody uses, until the bridge stops.
     pub(crate) async fn sweep(self: Arc<Self>) {
         let times = self.settings.times;
-        let tick = (times.request.min(times.session_idle) / 4).clamp(Duration::from_millis(20), Duration::from_secs(1));
+        let tick = (times.request.min(times.session_idle) / 4)
+            .clamp(Duration::from_millis(20), Duration::from_secs(1));
         let mut ticks = tokio::time::interval(tick);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while self.shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
@@ -145,7 +168,8 @@ impl Bridge {
             self.children().iter().for_each(|child| child.cancel_silent(now));
             for session in self.sessions.take_idle(times.session_idle) {
                 let bridge = Arc::clone(&self);
-                self.tasks.spawn(async move { bridge.end_session(session, EndReason::Idle).await });
+                self.tasks
+                    .spawn(async move { bridge.end_session(session, EndReason::Idle).await });
             }
             self.end_idle_sessionless(times.session_idle);
         }
@@ -154,10 +178,16 @@ impl Bridge {
     /// Ends everything; when this returns no child is left.
     pub(crate) async fn end(&self) {
         Sessions::end_all(self.sessions.take_all(), EndReason::Shutdown).await;
-        let sessionless: Vec<Arc<Backend>> =
-            self.sessionless.iter().map(|entry| Arc::clone(&entry.backend)).collect();
+        let sessionless: Vec<Arc<Backend>> = self
+            .sessionless
+            .iter()
+            .map(|entry| Arc::clone(&entry.backend))
+            .collect();
         let shared = self.shared.iter().map(|shared| &shared.backend);
-        let stops = sessionless.iter().chain(shared).map(|backend| backend.stop(CallFailure::SessionEnded));
+        let stops = sessionless
+            .iter()
+            .chain(shared)
+            .map(|backend| backend.stop(CallFailure::SessionEnded));
         futures::future::join_all(stops).await;
         self.tasks.close();
         self.tasks.wait().await;
@@ -165,8 +195,9 @@ impl Bridge {
 
     pub(crate) fn children(&self) -> Vec<Arc<Child>> {
         let own = self.shared.iter().map(|shared| Arc::clone(&shared.backend));
-        let backends: Vec<Arc<Backend>> =
-            own.chain(self.sessionless.iter().map(|entry| Arc::clone(&entry.backend))).collect();
+        let backends: Vec<Arc<Backend>> = own
+            .chain(self.sessionless.iter().map(|entry| Arc::clone(&entry.backend)))
+            .collect();
         let mut children: Vec<Arc<Child>> = backends.iter().filter_map(|backend| backend.running()).collect();
         if !self.is_shared() {
             children.extend(self.sessions.all().iter().filter_map(|session| session.running()));
@@ -176,22 +207,42 @@ impl Bridge {
 
     fn end_idle_sessionless(&self, idle: Duration) {
         let is_idle = |entry: &Sessionless| {
-            let busy = entry.backend.running().is_some_and(|child| child.open_calls() > 0);
-            !busy && entry.last_use.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= idle
+            let busy = entry
+                .backend
+                .running()
+                .is_some_and(|child| child.open_calls() > 0);
+            !busy
+                && entry
+                    .last_use
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .elapsed()
+                    >= idle
         };
-        let idle: Vec<Arc<str>> =
-            self.sessionless.iter().filter(|entry| is_idle(entry)).map(|entry| Arc::clone(entry.key())).collect();
+        let idle: Vec<Arc<str>> = self
+            .sessionless
+            .iter()
+            .filter(|entry| is_idle(entry))
+            .map(|entry| Arc::clone(entry.key()))
+            .collect();
         for name in idle {
             if let Some((_, Sessionless { backend, .. })) = self.sessionless.remove(&name) {
-                self.tasks.spawn(async move { backend.stop(CallFailure::SessionEnded).await });
+                self.tasks
+                    .spawn(async move { backend.stop(CallFailure::SessionEnded).await });
             }
         }
     }
 
     fn roots_rule(&self, principal: &Principal) -> RootsRule {
         match principal.scope() {
-            Some(scope) => RootsRule { default_scope: scope.to_owned(), within: Some(scope.to_owned()) },
-            None => RootsRule { default_scope: self.settings.default_scope.clone(), within: None },
+            Some(scope) => RootsRule {
+                default_scope: scope.to_owned(),
+                within: Some(scope.to_owned()),
+            },
+            None => RootsRule {
+                default_scope: self.settings.default_scope.clone(),
+                within: None,
+            },
         }
     }
 }

@@ -48,21 +48,40 @@ impl Echo {
                 redact(&mut value);
                 format!("{value:#}")
             }
-            _ => String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']).to_owned(),
+            _ => String::from_utf8_lossy(line)
+                .trim_end_matches(['\r', '\n'])
+                .to_owned(),
         };
-        if self.coloured { format!("{colour}{prefix}{PLAIN}\n{body}\n") } else { format!("{prefix}\n{body}\n") }
+        if self.coloured {
+            format!("{colour}{prefix}{PLAIN}\n{body}\n")
+        } else {
+            format!("{prefix}\n{body}\n")
+        }
     }
 }
 
 /// Parts of key names that mean a credential. A few innocent keys are hidden too; that is the safe side.
-const SECRET_KEYS: [&str; 9] =
-    ["password", "passwd", "secret", "authorization", "apikey", "credential", "privatekey", "cookie", "bearer"];
+const SECRET_KEYS: [&str; 9] = [
+    "password",
+    "passwd",
+    "secret",
+    "authorization",
+    "apikey",
+    "credential",
+    "privatekey",
+    "cookie",
+    "bearer",
+];
 
 /// Keys that contain "token" and are no credential.
 const PROTOCOL_TOKENS: [&str; 1] = ["progresstoken"];
 
 fn is_secret(key: &str) -> bool {
-    let key: String = key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+    let key: String = key
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
     let token = key.contains("token") && !PROTOCOL_TOKENS.contains(&key.as_str());
     token || SECRET_KEYS.iter().any(|part| key.contains(part))
 }
@@ -72,7 +91,11 @@ pub(crate) fn redact(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                if is_secret(key) { *value = Value::from("[redacted]") } else { redact(value) }
+                if is_secret(key) {
+                    *value = Value::from("[redacted]")
+                } else {
+                    redact(value)
+                }
             }
         }
         Value::Array(items) => items.iter_mut().for_each(redact),

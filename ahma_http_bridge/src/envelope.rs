@@ -17,7 +17,8 @@ use serde_json::value::RawValue;
 pub(crate) struct Envelope<'a> {
     text: &'a str,
     pub(crate) kind: Kind<'a>,
-    params: Option<&'a RawValue>,
+    /// `params`, or the `result` of a response.
+    body: Option<&'a RawValue>,
 }
 
 #[derive(Debug)]
@@ -138,20 +139,21 @@ impl<'a> Envelope<'a> {
             }
             _ => return Err(EnvelopeError::NotJsonRpc("it has neither a method nor a result".to_owned())),
         };
-        Ok(Self { text, kind, params: wire.params })
+        Ok(Self { text, kind, body: wire.params.or(wire.result) })
     }
 
     pub(crate) fn text(&self) -> &'a str {
         self.text
     }
 
-    pub(crate) fn raw_params(&self) -> Option<&'a RawValue> {
-        self.params
+    /// The `result` of a response.
+    pub(crate) fn result(&self) -> Option<&'a RawValue> {
+        self.body.filter(|_| matches!(self.kind, Kind::Response { .. }))
     }
 
-    /// Reads the known fields of `params`. A key given twice is an error, since two readers could then disagree.
+    /// Reads the known fields of `params`, or of a `result`, whose `_meta` looks the same. A key given twice is an error, since two readers could then disagree.
     pub(crate) fn params(&self) -> Result<Params<'a>, EnvelopeError> {
-        object_fields(self.params)
+        object_fields(self.body)
     }
 
     /// The request or notification method, if it is one.

@@ -15,13 +15,28 @@ fn kind_of(text: &str) -> String {
 fn every_text_has_one_kind() {
     let table = [
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "request 1 ping"),
-        (r#"{"jsonrpc":"2.0","id":"a\"b","method":"ping"}"#, r#"request "a\"b" ping"#),
+        (
+            r#"{"jsonrpc":"2.0","id":"a\"b","method":"ping"}"#,
+            r#"request "a\"b" ping"#,
+        ),
         (r#" {"method":"x","jsonrpc":"2.0","id":1.50}"#, "request 1.50 x"),
-        (r#"{"jsonrpc":"2.0","\u0069d":7,"method":"ping"}"#, "request 7 ping"),
-        (r#"{"jsonrpc":"2.0","method":"notifications/x"}"#, "notification notifications/x"),
+        (
+            r#"{"jsonrpc":"2.0","\u0069d":7,"method":"ping"}"#,
+            "request 7 ping",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"notifications/x"}"#,
+            "notification notifications/x",
+        ),
         (r#"{"jsonrpc":"2.0","id":3,"result":null}"#, "response 3 None"),
-        (r#"{"jsonrpc":"2.0","id":3,"error":{"code":-5,"message":"m"}}"#, "response 3 Some(-5)"),
-        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-5,"message":"m"}}"#, "response null Some(-5)"),
+        (
+            r#"{"jsonrpc":"2.0","id":3,"error":{"code":-5,"message":"m"}}"#,
+            "response 3 Some(-5)",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-5,"message":"m"}}"#,
+            "response null Some(-5)",
+        ),
         (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, "-32600"),
         (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, "-32600"),
         (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, "-32600"),
@@ -37,18 +52,29 @@ fn every_text_has_one_kind() {
     for (text, expected) in table {
         assert_eq!(kind_of(text), expected, "{text}");
     }
-    assert!(matches!(Envelope::parse(b"\xff\xfe"), Err(EnvelopeError::NotJson(_))));
+    assert!(matches!(
+        Envelope::parse(b"\xff\xfe"),
+        Err(EnvelopeError::NotJson(_))
+    ));
 }
 
 #[test]
 fn an_edit_changes_only_its_own_place() {
     let text = "{\"jsonrpc\": \"2.0\",\n \"params\":{\"a\":1e2,\"_meta\":{\"progressToken\":\"t\",\"x\":1}},\r\n\"id\":\"one\",\"method\":\"m\"}";
     let envelope = Envelope::parse(text.as_bytes()).unwrap();
-    let Kind::Request { id, .. } = envelope.kind else { panic!("{envelope:?}") };
+    let Kind::Request { id, .. } = envelope.kind else {
+        panic!("{envelope:?}")
+    };
     let token = envelope.params().unwrap().meta().unwrap().progress_token.unwrap();
     let edits = vec![
-        Edit { span: envelope.span(id), text: "41".to_owned() },
-        Edit { span: envelope.span(token), text: "42".to_owned() },
+        Edit {
+            span: envelope.span(id),
+            text: "41".to_owned(),
+        },
+        Edit {
+            span: envelope.span(token),
+            text: "42".to_owned(),
+        },
     ];
     assert_eq!(
         splice(text, edits),

@@ -28,7 +28,11 @@ pub async fn serve(
     factory: Arc<dyn ChildFactory>,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let guard = WebGuard::new(listener.local_addr()?, &settings.allowed_hosts, &settings.allowed_origins);
+    let guard = WebGuard::new(
+        listener.local_addr()?,
+        &settings.allowed_hosts,
+        &settings.allowed_origins,
+    );
     let (times, limits) = (settings.times, settings.limits);
     let bridge = Bridge::new(settings, factory, shutdown.clone());
     bridge.warm_up();
@@ -48,9 +52,13 @@ pub async fn serve(
             }
         };
         // Over the bound a connection is closed at once: waiting for a place would stop everybody.
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            continue;
+        };
         prepare(&stream);
-        let connection = http.serve_connection(TokioIo::new(stream), service.clone()).into_owned();
+        let connection = http
+            .serve_connection(TokioIo::new(stream), service.clone())
+            .into_owned();
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             // A client that breaks off is its own affair.

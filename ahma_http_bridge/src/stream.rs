@@ -88,7 +88,12 @@ impl EventStream {
             reader: 0,
             reader_attached: false,
         };
-        Self { id, keep, state: Mutex::new(state), changed: Notify::new() }
+        Self {
+            id,
+            keep,
+            state: Mutex::new(state),
+            changed: Notify::new(),
+        }
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -144,7 +149,12 @@ impl EventStream {
         let mut state = self.lock();
         let read_up_to = state.read_up_to;
         let split = state.events.partition_point(|event| event.seq <= read_up_to);
-        let unread: Vec<Bytes> = state.events.split_off(split).into_iter().map(|event| event.body).collect();
+        let unread: Vec<Bytes> = state
+            .events
+            .split_off(split)
+            .into_iter()
+            .map(|event| event.body)
+            .collect();
         state.held_bytes -= unread.iter().map(Bytes::len).sum::<usize>();
         state.read_up_to = state.next_seq - 1;
         unread
@@ -160,7 +170,11 @@ impl EventStream {
         let number = state.reader;
         drop(state);
         self.changed.notify_waiters();
-        StreamReader { stream: Arc::clone(self), number, next_seq }
+        StreamReader {
+            stream: Arc::clone(self),
+            number,
+            next_seq,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -174,9 +188,15 @@ impl State {
             return;
         }
         self.held_bytes += body.len();
-        self.events.push_back(Event { seq: self.next_seq, body, verdict });
+        self.events.push_back(Event {
+            seq: self.next_seq,
+            body,
+            verdict,
+        });
         self.next_seq += 1;
-        while self.events.len() > 1 && (self.held_bytes > MAX_HELD_BYTES || self.events.len() > MAX_HELD_EVENTS) {
+        while self.events.len() > 1
+            && (self.held_bytes > MAX_HELD_BYTES || self.events.len() > MAX_HELD_EVENTS)
+        {
             if let Some(dropped) = self.events.pop_front() {
                 self.held_bytes -= dropped.body.len();
             }

@@ -5,7 +5,10 @@ fn message(number: usize) -> Bytes {
 }
 
 fn answer() -> Answer {
-    Answer { body: Bytes::from_static(b"answer"), verdict: Verdict::Result }
+    Answer {
+        body: Bytes::from_static(b"answer"),
+        verdict: Verdict::Result,
+    }
 }
 
 /// Everything a reader can have now, as text.
@@ -93,7 +96,10 @@ fn unread_messages_can_be_sent_another_way() {
 fn a_cancelled_request_ends_its_stream_without_an_answer() {
     let stream = EventStream::for_answers(1, Keep::UntilRead, 1);
     let verdict = Verdict::Failed(crate::child::CallFailure::Cancelled);
-    stream.finish(Answer { body: Bytes::new(), verdict });
+    stream.finish(Answer {
+        body: Bytes::new(),
+        verdict,
+    });
     assert_eq!(drain(&mut stream.read_after(None)), ["end"]);
 }
 

@@ -1,2 +1,82 @@
-//! placeholder
-fn main() {}
+//! `ahma_list_tools`: prints the tools of one MCP server, over HTTP, from an `mcp.json`, or of a program.
+//!
+//! stdout is the list and nothing else; what went wrong is on stderr, with a hint.
+
+mod args;
+mod print;
+#[cfg(test)]
+mod print_tests;
+
+use std::process::ExitCode;
+
+use ahma_http_mcp_client::{ClientSettings, ConnectError, LoginMode, inspect};
+use clap::Parser;
+
+use args::{Args, UserError};
+
+/// Something the user has to provide is missing: a login.
+const PREREQUISITE_MISSING: u8 = 3;
+const USER_ERROR: u8 = 1;
+const OUR_FAULT: u8 = 4;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            return fail(
+                OUR_FAULT,
+                &format!("cannot start: {error}"),
+                "this is a bug; please report it",
+            );
+        }
+    };
+    runtime.block_on(run(args))
+}
+
+async fn run(args: Args) -> ExitCode {
+    let config = match args.server_config().await {
+        Ok(config) => config,
+        Err(UserError { message, hint }) => return fail(USER_ERROR, &message, &hint),
+    };
+    let settings = ClientSettings {
+        tokens: args.tokens(),
+        login: LoginMode::Never,
+        connect_patience: args.patience(),
+        ..ClientSettings::default()
+    };
+    let inspection = match inspect(&config, &settings).await {
+        Ok(inspection) => inspection,
+        Err(ConnectError::LoginRequired { server, .. }) => {
+            return fail(
+                PREREQUISITE_MISSING,
+                &format!("server `{server}` wants a login"),
+                "log in with `ahma_mcp login`, or pass a token with --token-env NAME",
+            );
+        }
+        Err(error @ ConnectError::Failed { .. }) => {
+            return fail(
+                USER_ERROR,
+                &error.to_string(),
+                "is the server running, and is the address right?",
+            );
+        }
+    };
+    match print::print(&mut std::io::stdout().lock(), &inspection, args.format) {
+        // Nobody reads on: `ahma_list_tools … | head` is no error.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => fail(
+            USER_ERROR,
+            &format!("cannot write to stdout: {error}"),
+            "is the disk full?",
+        ),
+        Ok(()) => ExitCode::SUCCESS,
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the program's way to speak to people")]
+fn fail(code: u8, message: &str, hint: &str) -> ExitCode {
+    eprintln!("error: {}", print::visible(message));
+    eprintln!("hint: {hint}");
+    ExitCode::from(code)
+}

@@ -17,6 +17,16 @@ pub(crate) struct Args {
     /// How to report.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+
+    /// Show what the stream rules of one tool file make of a recorded output, line by line.
+    ///
+    /// The recording is plain text, or a capture whose lines read `+seconds out| text`.
+    #[arg(long, value_name = "CAPTURE")]
+    pub(crate) sample: Option<PathBuf>,
+
+    /// With --sample: which tool of the file, if several have stream rules.
+    #[arg(long, value_name = "NAME", requires = "sample")]
+    pub(crate) tool: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -36,4 +46,6 @@ Exit codes:
 Examples:
   ahma_validate                       check .ahma/tools
   ahma_validate my-tool.json          check one file
-  ahma_validate --format json tools/  report for a program";
+  ahma_validate --format json tools/  report for a program
+  ahma_validate --sample run.txt my-tool.json
+                                      try stream rules on a recorded output";

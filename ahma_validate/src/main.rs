@@ -3,13 +3,14 @@
 mod args;
 mod gather;
 mod report;
+mod sample;
 
 use std::{
     io::{self, IsTerminal, Write},
     process::ExitCode,
 };
 
-use ahma_core::mtdf::{self, Severity};
+use ahma_core::mtdf::{self, Problem, Severity, Source};
 use clap::Parser;
 
 use crate::{
@@ -25,19 +26,23 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let groups = match gather(&args.paths) {
         Ok(groups) => groups,
-        Err(error) => {
-            // Nobody is left to tell when stderr is closed.
-            let _ = writeln!(
-                io::stderr(),
-                "error: {error:#}\nhint: name tool files or directories that hold them"
-            );
-            return ExitCode::from(USAGE);
-        }
+        Err(error) => return complain(&error, "name tool files or directories that hold them"),
     };
     let report = check(&groups);
-    let text = match args.format {
-        Format::Text => report.text(paint()),
-        Format::Json => report.json(),
+    let text = match (&args.sample, args.format) {
+        // Rules are tried only where they are right.
+        (Some(recording), format) if report.count(Severity::Error) == 0 => {
+            let tried = only_file(&groups).and_then(|source| {
+                let checked = mtdf::check_file(&source.name, &source.text);
+                sample::try_sample(&checked, recording, args.tool.as_deref(), format)
+            });
+            match tried {
+                Ok(text) => text,
+                Err(error) => return complain(&error, "ahma_validate --sample CAPTURE [--tool NAME] FILE"),
+            }
+        }
+        (_, Format::Text) => report.text(paint()),
+        (_, Format::Json) => report.json(),
     };
     // A reader that has seen enough closes the pipe; that is not an error.
     let _ = io::stdout().lock().write_all(text.as_bytes());
@@ -46,6 +51,25 @@ fn main() -> ExitCode {
     } else {
         0
     })
+}
+
+fn complain(error: &anyhow::Error, hint: &str) -> ExitCode {
+    // Nobody is left to tell when stderr is closed.
+    let _ = writeln!(io::stderr(), "error: {error:#}\nhint: {hint}");
+    ExitCode::from(USAGE)
+}
+
+fn only_file(groups: &[Group]) -> anyhow::Result<&Source> {
+    let mut asked_for = groups.iter().flat_map(|group| {
+        group
+            .sources
+            .iter()
+            .filter(|source| group.asked_for.contains(&source.name))
+    });
+    match (asked_for.next(), asked_for.next()) {
+        (Some(source), None) => Ok(source),
+        _ => anyhow::bail!("a sample is tried on one tool file"),
+    }
 }
 
 /// Checks each group by itself and keeps the problems of the files that were asked for.

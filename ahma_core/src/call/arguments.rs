@@ -37,13 +37,17 @@ pub(super) fn command(
         directory,
         argv: Vec::new(),
         files: Vec::new(),
+        guarded: false,
         problems: Vec::new(),
     };
     let mut values = values.into_iter();
     let mut missing: Option<&str> = None;
     for slot in &template.slots {
         match slot {
-            Slot::Word(word) => line.argv.push(word.clone()),
+            Slot::Word(word) => {
+                line.guarded |= word == END_OF_OPTIONS;
+                line.argv.push(word.clone());
+            }
             Slot::StreamArguments => line.stream_arguments(),
             Slot::Parameter(parameter) => {
                 // `accept` gives one value for each parameter, in the order of the slots.
@@ -77,6 +81,9 @@ struct Line<'a> {
     directory: &'a Path,
     argv: Vec<String>,
     files: Vec<ArgumentFile>,
+    /// A `--` of ours stands on the line, so the program takes nothing after it for an option.
+    /// A value that happens to be `--` does not count.
+    guarded: bool,
     problems: Vec<ArgumentProblem>,
 }
 
@@ -163,10 +170,10 @@ impl Line<'_> {
     fn positional(&mut self, parameter: &Parameter, dash: Dash, texts: Vec<String>) {
         let first_dashed = texts.iter().position(|text| text.starts_with('-'));
         match (dash, first_dashed) {
-            (Dash::AfterSeparator, _) if !texts.is_empty() => self.argv.push(END_OF_OPTIONS.into()),
+            (Dash::AfterSeparator, _) if !texts.is_empty() => self.guard(),
             // A guard that is already there covers everything after it.
-            (Dash::Guarded, Some(_)) if self.is_guarded() => {}
-            (Dash::Guarded, Some(_)) if self.template.end_of_options => self.argv.push(END_OF_OPTIONS.into()),
+            (Dash::Guarded, Some(_)) if self.guarded => {}
+            (Dash::Guarded, Some(_)) if self.template.end_of_options => self.guard(),
             (Dash::Guarded, Some(index)) => {
                 let text = &texts[index];
                 let message =
@@ -178,8 +185,9 @@ impl Line<'_> {
         self.argv.extend(texts);
     }
 
-    fn is_guarded(&self) -> bool {
-        self.argv.iter().any(|element| element == END_OF_OPTIONS)
+    fn guard(&mut self) {
+        self.argv.push(END_OF_OPTIONS.into());
+        self.guarded = true;
     }
 
     fn stream_arguments(&mut self) {

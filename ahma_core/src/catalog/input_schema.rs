@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::mtdf::{Leaf, MAX_TIMEOUT_SECONDS, Parameter};
+use crate::mtdf::{Leaf, MAX_TIMEOUT_SECONDS, Parameter, ValueType};
 
 /// The properties that every tool has: they steer the call and never reach the command line.
 pub fn meta_properties() -> Map<String, Value> {
@@ -53,6 +53,9 @@ fn schema(mut properties: Map<String, Value>, required: Vec<&str>) -> Map<String
 
 fn property(parameter: &Parameter) -> Value {
     let mut property = parameter.value.schema();
+    if parameter.required && matches!(parameter.value, ValueType::Array(_)) {
+        property.insert("minItems".into(), 1.into());
+    }
     if let Some(description) = &parameter.description {
         property.insert("description".into(), description.as_str().into());
     }

@@ -60,6 +60,9 @@ pub(crate) fn accept<'a>(
         if let Some(value) = value {
             let objections = parameter.value.objections(value).into_iter();
             problems.extend(objections.map(|objection| ArgumentProblem::new(&parameter.name, objection)));
+            if parameter.required && value.as_array().is_some_and(Vec::is_empty) {
+                problems.push(ArgumentProblem::new(&parameter.name, "must not be empty"));
+            }
         } else if parameter.required && by_alias.is_none() {
             problems.push(ArgumentProblem::new(&parameter.name, "is required"));
         }

@@ -12,7 +12,9 @@
 mod accept;
 mod check;
 mod file;
+mod inherit;
 mod locate;
+mod name;
 mod nearest;
 mod parameter;
 mod problem;
@@ -23,6 +25,9 @@ pub mod stream;
 mod tool;
 mod validate;
 mod value;
+
+#[cfg(test)]
+mod mtdf_tests;
 
 pub use accept::ArgumentProblem;
 pub(crate) use accept::{accept, shell_command};

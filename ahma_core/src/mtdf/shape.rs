@@ -20,7 +20,7 @@ pub(super) struct Shape {
     pub(super) mistakes: Vec<Mistake>,
     /// Pointers whose value is made up, because the document's own was missing or of no use.
     pub(super) made_up: HashSet<String>,
-    /// Objects that have lost a member of no use.
+    /// Objects of which a member is missing or of no use.
     pub(super) robbed: HashSet<String>,
     /// The document without what is wrong.
     pub(super) repaired: Option<Value>,
@@ -57,10 +57,7 @@ impl<'s> Walk<'s> {
     /// The repaired value, or `None` if nothing of it is of use; then the reason is among the mistakes.
     fn value(&mut self, schema: &'s Value, node: &ast::Value<'_>, pointer: &str) -> Option<Value> {
         let schema = self.resolved(schema);
-        if let Some(branches) = ["anyOf", "oneOf"]
-            .iter()
-            .find_map(|key| schema.get(key)?.as_array())
-        {
+        if let Some(branches) = branches(schema) {
             return self.branches(branches, node, pointer);
         }
         let found = plain(node);
@@ -137,12 +134,12 @@ impl<'s> Walk<'s> {
                 Some(value) => {
                     repaired.insert(name.into(), value);
                 }
-                None if required.contains(&name) => {
-                    let made_up = self.make_up(member_schema, pointer, Some((name, object)));
-                    repaired.insert(name.into(), made_up);
-                }
                 None => {
                     self.robbed.insert(object_pointer.to_owned());
+                    if required.contains(&name) {
+                        let made_up = self.make_up(member_schema, pointer, Some((name, object)));
+                        repaired.insert(name.into(), made_up);
+                    }
                 }
             }
         }
@@ -152,6 +149,7 @@ impl<'s> Walk<'s> {
             }
             self.mistakes
                 .push(Mistake::error(pointer, format!("the field `{name}` is missing")));
+            self.robbed.insert(object_pointer.to_owned());
             if let Some(schema) = known.and_then(|known| known.get(name)) {
                 let made_up = self.make_up(schema, child(pointer, name), Some((name, object)));
                 repaired.insert(name.into(), made_up);
@@ -237,6 +235,9 @@ impl<'s> Walk<'s> {
         let schema = self.resolved(schema);
         let unique = self.made_up.len();
         self.made_up.insert(pointer.clone());
+        if let Some(first) = branches(schema).and_then(<[Value]>::first) {
+            return self.make_up(first, pointer, member);
+        }
         if let Some(choice) = choices(schema).and_then(|choices| choices.first().copied()) {
             return choice.clone();
         }
@@ -298,6 +299,14 @@ pub(super) fn unknown_field(pointer: &str, name: &str, known: &[&str]) -> Mistak
         Some(near) => mistake.hint(format!("did you mean `{near}`?")),
         None => mistake.hint(format!("known fields are {}", listed(known))),
     }
+}
+
+/// The alternatives of a schema that has some.
+fn branches(schema: &Value) -> Option<&[Value]> {
+    let branches = ["anyOf", "oneOf"]
+        .iter()
+        .find_map(|key| schema.get(key)?.as_array());
+    branches.map(Vec::as_slice)
 }
 
 fn choices(schema: &Value) -> Option<Vec<&Value>> {

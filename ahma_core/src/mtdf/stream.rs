@@ -109,6 +109,9 @@ pub struct Rule {
     /// Regular expression for a line of text (no look-around, no back-references). Named groups become `{name}`.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
+    /// Regular expression that the line after the one of `match` must match, too. Its groups can be used in the same way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
     /// Conditions that must all hold: JSON pointers (`/a/b`) or XML paths (`child/@attribute`) and what they must be.
     #[serde(rename = "where", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conditions: BTreeMap<String, Condition>,

@@ -98,7 +98,8 @@ impl Scalar {
         match self {
             Self::String { choices } if choices.is_empty() => object(json!({ "type": "string" })),
             Self::String { choices } => object(json!({ "type": "string", "enum": choices })),
-            Self::Path => object(json!({ "type": "string", "format": "path" })),
+            // Strict clients refuse schemas with a format that they do not know, so `path` is not passed on.
+            Self::Path => object(json!({ "type": "string" })),
             Self::Integer(range) => range.schema("integer"),
             Self::Number(range) => range.schema("number"),
         }

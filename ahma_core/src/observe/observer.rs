@@ -39,6 +39,8 @@ enum StdoutReader {
 struct WatchedLines {
     reader: LineReader,
     tail: Tail,
+    /// The line of text before, kept only for rules that look at two.
+    previous: Option<String>,
 }
 
 /// What is known of the unfinished line.
@@ -167,6 +169,7 @@ impl WatchedLines {
         Self {
             reader: LineReader::new(max_bytes),
             tail: Tail::Seen,
+            previous: None,
         }
     }
 
@@ -179,7 +182,7 @@ impl WatchedLines {
         notes: &mut Notes,
     ) {
         while let Some(line) = self.reader.next_line(&mut input) {
-            take_line(source, &line, self.tail, rules, notes);
+            take_line(source, &line, self.tail, &mut self.previous, rules, notes);
             self.tail = Tail::Seen;
         }
         self.tail = match (self.reader.unfinished(), self.tail) {
@@ -200,9 +203,8 @@ impl WatchedLines {
         self.tail = if rules.has_json_lines() && rules.look_at_json(source, &line, &mut |s| notes.add(s)) {
             Tail::Taken(line.trim_end().len())
         } else {
-            rules.look_at_line(source, &line, &mut |sighting| {
-                notes.add_progress_of_tail(sighting)
-            });
+            let mut add = |sighting| notes.add_progress_of_tail(sighting);
+            rules.look_at_line(source, &line, self.previous.as_deref(), &mut add);
             Tail::Seen
         };
     }
@@ -216,21 +218,30 @@ impl WatchedLines {
 
     fn finish(&mut self, source: Source, rules: &StreamRules, notes: &mut Notes) {
         if let Some(line) = self.reader.finish() {
-            take_line(source, &line, self.tail, rules, notes);
+            take_line(source, &line, self.tail, &mut self.previous, rules, notes);
         }
         self.tail = Tail::Seen;
     }
 }
 
 /// Takes everything from a finished line.
-fn take_line(source: Source, line: &str, tail: Tail, rules: &StreamRules, notes: &mut Notes) {
+fn take_line(
+    source: Source,
+    line: &str,
+    tail: Tail,
+    previous: &mut Option<String>,
+    rules: &StreamRules,
+    notes: &mut Notes,
+) {
     if matches!(tail, Tail::Taken(length) if length == line.trim_end().len()) {
         return;
     }
     let mut add = |sighting| notes.add(sighting);
-    if !(rules.has_json_lines() && rules.look_at_json(source, line, &mut add)) {
-        rules.look_at_line(source, line, &mut add);
+    if rules.has_json_lines() && rules.look_at_json(source, line, &mut add) {
+        return;
     }
+    rules.look_at_line(source, line, previous.as_deref(), &mut add);
+    *previous = rules.has_line_pairs().then(|| line.to_owned());
 }
 
 impl Notes {

@@ -23,6 +23,7 @@ fn rule_sets() -> Vec<Arc<StreamRules>> {
         json!({ "limits": limits, "phases": ["a", "b"], "rules": [
             { "emit": "progress", "match": "^(?P<n>\\d+)%", "percent": "{n}" },
             { "emit": "ignore", "match": "2" },
+            { "emit": "finding", "match": "(?P<x>a)", "next": "1|<", "finding": { "id": "{x}{.}" } },
             { "emit": "progress", "match": "a", "count": true, "phase": "{.}" },
             stderr ] }),
         json!({ "limits": limits, "framing": "json-lines", "rules": [
@@ -227,6 +228,30 @@ fn plain_lines_between_json_lines_are_text() {
         .map(|event| serde_json::to_value(event).unwrap()["id"].clone())
         .collect();
     assert_eq!(ids, ["1", "a", "2", "3"]);
+}
+
+#[test]
+fn two_lines_can_make_one_finding() {
+    let rules = rules(json!({ "rules": [
+        { "emit": "finding", "match": "^error(?:\\[(?P<code>\\w+)\\])?: (?P<what>.+)$", "next": "^ *--> (?P<where>\\S+)$",
+          "finding": { "id": { "from": "{code}", "default": "rustc" }, "title": "{what}", "location": "{where}" } } ] }));
+    let output = b"error[E1]: one\n\n --> a.rs:1\nerror: no place\nerror: two\n  --> b.rs:2\n --> c.rs:3\n";
+    let chunks: [(Source, &[u8]); 2] = [(Source::Stdout, output), (Source::Stderr, b" --> d.rs:4\n")];
+    let (events, _) = events_of(&rules, &chunks);
+    let found: Vec<_> = events
+        .iter()
+        .map(|event| serde_json::to_value(event).unwrap())
+        .collect();
+    assert_eq!(found.len(), 2);
+    assert_eq!(
+        (&found[0]["id"], &found[0]["location"]),
+        (&json!("E1"), &json!("a.rs:1"))
+    );
+    assert_eq!(
+        (&found[1]["title"], &found[1]["location"]),
+        (&json!("two"), &json!("b.rs:2"))
+    );
+    assert_same_however_cut(&rules, &chunks, &[1]);
 }
 
 #[test]

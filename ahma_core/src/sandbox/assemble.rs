@@ -10,6 +10,7 @@ use std::{
 
 use super::{
     Access, Grant, Network, Policy,
+    environment::CERTIFICATES,
     toolchains::{self, Toolchains},
 };
 
@@ -106,6 +107,7 @@ const ETC: &[&str] = &[
     "nsswitch.conf",
     "os-release",
     "passwd",
+    "pip.conf",
     "pki",
     "profile",
     "profile.d",
@@ -190,6 +192,16 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
     }
     for directory in path_directories(host, &scope) {
         grant(directory, Access::ReadExecute, "a directory on PATH");
+    }
+    for name in CERTIFICATES {
+        if let Some(path) = host
+            .variables
+            .get(*name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+        {
+            grant(path, Access::Read, name);
+        }
     }
     let presets = toolchains::presets(&settings.toolchains, host);
     for (path, access, name) in presets.grants {
@@ -283,3 +295,7 @@ fn worktree_directories(scope: &Path) -> Vec<(PathBuf, Access)> {
         .extend(["config", "hooks", "info", "HEAD", "shallow"].map(|name| (common.join(name), Access::Read)));
     directories
 }
+
+#[cfg(test)]
+#[path = "assemble_tests.rs"]
+mod tests;

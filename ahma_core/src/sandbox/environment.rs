@@ -25,6 +25,30 @@ const ALLOWED: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
+/// Certificates of a network that inspects TLS; without them nothing there can be downloaded. Paths, never secrets.
+pub(super) const CERTIFICATES: &[&str] = &[
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "NIX_SSL_CERT_FILE",
+    "NODE_EXTRA_CA_CERTS",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+];
+
+/// Proxies pass unless their address holds a password.
+const PROXIES: &[&str] = &[
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
 /// A command has nobody to ask, page to or colour for.
 const DEFAULTS: &[(&str, &str)] = &[
     ("CI", "1"),
@@ -62,9 +86,20 @@ pub fn environment(
         chosen.insert(name.to_owned(), temp.to_string_lossy().into_owned());
     }
     for (name, value) in server {
-        if ALLOWED.contains(&name.as_str()) || name.starts_with("LC_") || pass.contains(&name) {
+        if passes(&name, &value) || pass.contains(&name) {
             chosen.insert(name, value);
         }
     }
     chosen
 }
+
+fn passes(name: &str, value: &str) -> bool {
+    ALLOWED.contains(&name)
+        || CERTIFICATES.contains(&name)
+        || name.starts_with("LC_")
+        || (PROXIES.contains(&name) && !value.contains('@'))
+}
+
+#[cfg(test)]
+#[path = "environment_tests.rs"]
+mod tests;

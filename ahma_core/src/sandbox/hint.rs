@@ -91,7 +91,7 @@ fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option
         Some(grant) if grant.access == Access::Write => None,
         Some(grant) if refused => Some(guess(
             &format!("{shown} is read-only here ({})", grant.reason),
-            &format!("start the server with --allow-write {}", parent_of(path)),
+            &format!("start the server with --allow-write {}", narrowest(path)),
         )),
         Some(_) => None,
         // A path that does not exist outside either was not hidden by us.
@@ -104,7 +104,7 @@ fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option
             &format!("{shown} is outside the sandbox scope {}", policy.scope.display()),
             &format!(
                 "start the server with --allow-read {0} or --allow-write {0}",
-                parent_of(path)
+                narrowest(path)
             ),
         )),
     }
@@ -130,12 +130,10 @@ fn guess(what: &str, remedy: &str) -> String {
     format!("This may be the sandbox (a guess from the output): {what}. To change it: {remedy}.")
 }
 
-fn parent_of(path: &Path) -> String {
-    if path.is_dir() {
-        path.display().to_string()
-    } else {
-        path.parent().unwrap_or(path).display().to_string()
-    }
+/// The narrowest path that a flag could open: the thing itself, or the directory in which it would be made.
+fn narrowest(path: &Path) -> String {
+    let existing = path.ancestors().find(|above| above.exists()).unwrap_or(path);
+    existing.display().to_string()
 }
 
 /// Absolute paths in a line of output, and relative ones that lie in the scope.
@@ -149,3 +147,7 @@ fn paths<'a>(line: &'a str, scope: &'a Path) -> impl Iterator<Item = PathBuf> + 
             None => None,
         })
 }
+
+#[cfg(test)]
+#[path = "hint_tests.rs"]
+mod tests;

@@ -135,3 +135,7 @@ fn literal(path: &Path) -> String {
     text.push('"');
     text
 }
+
+#[cfg(test)]
+#[path = "macos_tests.rs"]
+mod tests;

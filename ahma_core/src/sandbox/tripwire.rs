@@ -386,3 +386,7 @@ fn is_harmless_repository(path: &Path) -> bool {
     });
     hooks_sleep && config_sleeps && !path.join("config.worktree").exists()
 }
+
+#[cfg(test)]
+#[path = "tripwire_tests.rs"]
+mod tests;

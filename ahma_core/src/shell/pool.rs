@@ -112,3 +112,7 @@ impl WarmShell {
         )
     }
 }
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;

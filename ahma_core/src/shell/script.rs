@@ -60,3 +60,7 @@ fn is_name(name: &str) -> bool {
         .is_some_and(|first| first == b'_' || first.is_ascii_alphabetic())
         && bytes.all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
 }
+
+#[cfg(test)]
+#[path = "script_tests.rs"]
+mod tests;

@@ -9,8 +9,13 @@
 
 mod calls;
 mod command_line;
+mod endings;
+mod engine;
 mod layers;
+mod operations;
+mod output;
 mod processes;
 mod reload;
+mod sequences;
 mod session;
 mod streams;

@@ -7,6 +7,7 @@ use ahma_core::{
     observe::{self, FindingLog, StdioNeed, StreamRules},
 };
 use serde::Deserialize;
+use serde_json::Value;
 
 #[derive(Deserialize)]
 struct RuleSet {
@@ -99,4 +100,49 @@ fn a_made_up_format_needs_nothing_but_its_rules() {
     assert_eq!(log.kept().len(), 2);
     assert_eq!(log.omitted(), 1);
     assert_eq!(serde_json::to_value(log.counts()).unwrap()["critical"], 2);
+}
+
+/// The `stream` block of a shipped tool file, by the path of subcommands to it.
+fn shipped(file: &str, subcommands: &[&str]) -> Arc<StreamRules> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../.ahma/tools")
+        .join(file);
+    let document: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let level = subcommands.iter().fold(&document, |level, name| {
+        let children = level["subcommand"].as_array().unwrap();
+        children.iter().find(|child| child["name"] == *name).unwrap()
+    });
+    compile(&serde_json::from_value(level["stream"].clone()).unwrap())
+}
+
+#[test]
+fn shipped_tool_files_read_their_tools() {
+    for (file, subcommands, sample) in [
+        ("cargo.json", &["build"][..], "cargo_build_text.txt"),
+        ("cargo.json", &["build"], "cargo_progress_forced.txt"),
+        ("cargo.json", &["clippy"], "cargo_clippy_text.txt"),
+        ("cargo.json", &["test"], "cargo_test.txt"),
+        ("cargo.json", &["nextest", "run"], "cargo_nextest.txt"),
+        ("curl_download.json", &[], "curl_bar.txt"),
+        ("git.json", &["clone"], "git_clone.txt"),
+        ("git.json", &["pull"], "git_pull.txt"),
+        ("nmap.json", &[], "nmap_progress.txt"),
+        ("nmap_xml.json", &[], "nmap_progress_oX.txt"),
+        ("npm.json", &["install"], "npm_install.txt"),
+        ("npm.json", &["audit", "default"], "npm_audit.json"),
+        ("pip.json", &["install"], "pip_install.txt"),
+        ("pytest.json", &[], "pytest_plain.txt"),
+        ("pytest.json", &[], "pytest_v.txt"),
+        ("rg.json", &[], "ripgrep_text.txt"),
+        ("sarif_report.json", &[], "semgrep_sarif.txt"),
+        ("semgrep.json", &[], "semgrep_json.txt"),
+    ] {
+        let rules = shipped(file, subcommands);
+        let name = format!(
+            "shipped_{}_{}",
+            file.trim_end_matches(".json"),
+            sample.split('.').next().unwrap()
+        );
+        insta::assert_snapshot!(name, events_by_line(&rules, &fixture(sample)));
+    }
 }

@@ -21,7 +21,11 @@ pub(crate) struct Principal {
 impl Principal {
     /// Whoever can reach an open bridge.
     pub(crate) fn anonymous() -> Self {
-        Self { name: "anonymous".into(), scope: None, max_sessions: None }
+        Self {
+            name: "anonymous".into(),
+            scope: None,
+            max_sessions: None,
+        }
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {

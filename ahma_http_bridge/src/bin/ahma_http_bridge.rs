@@ -36,8 +36,15 @@ struct Cli {
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
-    let level = if cli.debug { tracing::Level::DEBUG } else { tracing::Level::INFO };
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).init();
+    let level = if cli.debug {
+        tracing::Level::DEBUG
+    } else {
+        tracing::Level::INFO
+    };
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(level)
+        .init();
     match run(cli).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -52,17 +59,27 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         Some(scope) => scope,
         None => std::env::current_dir().context("the current directory cannot be used")?,
     };
-    let scope = scope.canonicalize().with_context(|| format!("scope {} cannot be used", scope.display()))?;
+    let scope = scope
+        .canonicalize()
+        .with_context(|| format!("scope {} cannot be used", scope.display()))?;
     let mut settings = cli.bridge.settings(scope.clone());
     settings.debug_echo = cli.debug;
     let mut words = cli.command.into_iter();
     let program = words.next().context("name the server to run after `--`")?;
-    let factory = FixedCommand { program, args: words.collect(), default_scope: scope };
+    let factory = FixedCommand {
+        program,
+        args: words.collect(),
+        default_scope: scope,
+    };
     let address = cli.bridge.address();
-    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}"))?;
     tracing::info!("listening on http://{}/mcp", listener.local_addr()?);
     let shutdown = stop_on_signal()?;
-    serve(listener, settings, Arc::new(factory), shutdown).await.context("the bridge failed")
+    serve(listener, settings, Arc::new(factory), shutdown)
+        .await
+        .context("the bridge failed")
 }
 
 /// The first signal asks to stop; the runtime handles a second one as usual only after we are done.

@@ -32,8 +32,15 @@ pub(crate) trait Audience: Send + Sync + Debug {
 pub(crate) enum Heard<'a> {
     /// For one client, with its own ids in it.
     For { owner: OwnerId, message: Bytes },
-    Notification { method: &'a str, envelope: &'a Envelope<'a> },
-    Request { id: &'a RawValue, method: &'a str, envelope: &'a Envelope<'a> },
+    Notification {
+        method: &'a str,
+        envelope: &'a Envelope<'a>,
+    },
+    Request {
+        id: &'a RawValue,
+        method: &'a str,
+        envelope: &'a Envelope<'a>,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -88,17 +95,33 @@ impl Child {
         });
         let (ended_tx, ended) = watch::channel(None);
         let stop = CancellationToken::new();
-        let child =
-            Arc::new(Self { inner: Arc::clone(&inner), stop: stop.clone(), ended, id: process.id() });
+        let child = Arc::new(Self {
+            inner: Arc::clone(&inner),
+            stop: stop.clone(),
+            ended,
+            id: process.id(),
+        });
         // The listener holds no strong handle, or the last one could never be dropped.
         let silent = CancellationToken::new();
         let last_line_read = silent.clone().drop_guard();
-        let listener = Listener { child: Arc::downgrade(&child), audience, echo: limits.echo };
+        let listener = Listener {
+            child: Arc::downgrade(&child),
+            audience,
+            echo: limits.echo,
+        };
         tokio::spawn(async move {
             listener.listen(pipes.stdout).await;
             drop(last_line_read);
         });
-        tokio::spawn(supervise(process, inner, stop, limits.grace, silent, pipes.stderr, ended_tx));
+        tokio::spawn(supervise(
+            process,
+            inner,
+            stop,
+            limits.grace,
+            silent,
+            pipes.stderr,
+            ended_tx,
+        ));
         Ok(child)
     }
 
@@ -117,13 +140,25 @@ impl Child {
 
     /// Passes a request on under a number of ours. The reply hears of every failure, also of one here.
     pub(crate) fn call(&self, envelope: &Envelope<'_>, params: CallParams) -> Result<u64, CallFailure> {
-        let Kind::Request { id, .. } = &envelope.kind else { return Err(CallFailure::Cancelled) };
-        let token = envelope.params().and_then(|params| params.meta()).ok().and_then(|meta| meta.progress_token);
+        let Kind::Request { id, .. } = &envelope.kind else {
+            return Err(CallFailure::Cancelled);
+        };
+        let token = envelope
+            .params()
+            .and_then(|params| params.meta())
+            .ok()
+            .and_then(|meta| meta.progress_token);
         let number = self.inner.next_number.fetch_add(1, Ordering::Relaxed);
         self.inner.pending().insert(number, id, token, params)?;
-        let mut edits = vec![Edit { span: envelope.span(id), text: number.to_string() }];
+        let mut edits = vec![Edit {
+            span: envelope.span(id),
+            text: number.to_string(),
+        }];
         if let Some(token) = token {
-            edits.push(Edit { span: envelope.span(token), text: number.to_string() });
+            edits.push(Edit {
+                span: envelope.span(token),
+                text: number.to_string(),
+            });
         }
         let mut line = splice(envelope.text(), edits);
         line.extend_from_slice(b"\n");
@@ -143,7 +178,12 @@ impl Child {
     /// Passes a request of the bridge itself on and waits for its answer.
     pub(crate) async fn ask(&self, envelope: &Envelope<'_>, owner: OwnerId, patience: Duration) -> Answer {
         let (tx, answer) = oneshot::channel();
-        let params = CallParams { reply: Reply::Once(tx), owner, patience: Some(patience), permit: None };
+        let params = CallParams {
+            reply: Reply::Once(tx),
+            owner,
+            patience: Some(patience),
+            permit: None,
+        };
         // A failure to send has reached the receiver already.
         let _ = self.call(envelope, params);
         answer.await.unwrap_or_else(|_| Answer::lost())
@@ -160,8 +200,16 @@ impl Child {
     pub(crate) fn cancel_named(&self, owner: OwnerId, envelope: &Envelope<'_>) {
         let Ok(params) = envelope.params() else { return };
         let Some(id) = params.request_id else { return };
-        let Some(number) = self.inner.pending().number_of(owner, id.get()) else { return };
-        let mut line = splice(envelope.text(), vec![Edit { span: envelope.span(id), text: number.to_string() }]);
+        let Some(number) = self.inner.pending().number_of(owner, id.get()) else {
+            return;
+        };
+        let mut line = splice(
+            envelope.text(),
+            vec![Edit {
+                span: envelope.span(id),
+                text: number.to_string(),
+            }],
+        );
         line.extend_from_slice(b"\n");
         // A child that is gone has nothing left to cancel.
         let _ = self.send_line(&line);
@@ -202,7 +250,11 @@ impl Child {
     pub(crate) fn watch_end(&self) -> impl Future<Output = Ending> + Send + use<> {
         let mut ended = self.ended.clone();
         async move {
-            let ending = ended.wait_for(Option::is_some).await.ok().and_then(|ending| *ending);
+            let ending = ended
+                .wait_for(Option::is_some)
+                .await
+                .ok()
+                .and_then(|ending| *ending);
             // The supervisor never goes without a word, except with the whole runtime.
             ending.unwrap_or(Ending { asked_for: true })
         }
@@ -243,7 +295,10 @@ impl Answer {
     pub(crate) fn lost() -> Self {
         let failure = CallFailure::SessionEnded;
         let body = crate::envelope::error_message(None, failure.rpc_code(), &failure.to_string());
-        Self { body, verdict: super::Verdict::Failed(failure) }
+        Self {
+            body,
+            verdict: super::Verdict::Failed(failure),
+        }
     }
 }
 
@@ -289,22 +344,32 @@ impl Listener {
         match &envelope.kind {
             Kind::Response { id, error_code } => {
                 let number = id.get().parse::<u64>().ok();
-                let delivered =
-                    number.is_some_and(|number| child.inner.pending().answer(number, &envelope, id, *error_code));
+                let delivered = number
+                    .is_some_and(|number| child.inner.pending().answer(number, &envelope, id, *error_code));
                 if !delivered {
                     tracing::debug!(id = id.get(), "the child answered a request that is not open");
                 }
             }
             Kind::Notification { method } => self.hear_notification(child, method, &envelope),
             Kind::Request { id, method } => {
-                self.audience.heard(child, Heard::Request { id, method, envelope: &envelope });
+                self.audience.heard(
+                    child,
+                    Heard::Request {
+                        id,
+                        method,
+                        envelope: &envelope,
+                    },
+                );
             }
         }
     }
 
     fn hear_notification(&self, child: &Child, method: &str, envelope: &Envelope<'_>) {
         let params = envelope.params().unwrap_or_default();
-        let route = if let Some(token) = params.progress_token.filter(|_| method == "notifications/progress") {
+        let route = if let Some(token) = params
+            .progress_token
+            .filter(|_| method == "notifications/progress")
+        {
             child.inner.pending().progress(envelope, token)
         } else if let Some(subscription) = params.meta().ok().and_then(|meta| meta.subscription_id) {
             match child.inner.pending().subscription(envelope, subscription) {
@@ -318,7 +383,9 @@ impl Listener {
         match route {
             Route::Delivered => {}
             Route::Owner(owner, message) => self.audience.heard(child, Heard::For { owner, message }),
-            Route::Unknown => self.audience.heard(child, Heard::Notification { method, envelope }),
+            Route::Unknown => self
+                .audience
+                .heard(child, Heard::Notification { method, envelope }),
         }
     }
 }
@@ -348,7 +415,12 @@ async fn supervise(
         // It can say nothing more, even if it takes its time to exit.
         inner.pending().close(CallFailure::ChildDied);
     }
-    let status = process.finish(Grace { after_eof: grace, after_term: grace }).await;
+    let status = process
+        .finish(Grace {
+            after_eof: grace,
+            after_term: grace,
+        })
+        .await;
     let _ = tokio::time::timeout(LAST_WORDS, silent.cancelled()).await;
     inner.pending().close(CallFailure::ChildDied);
     drain.abort();

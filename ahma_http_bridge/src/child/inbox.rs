@@ -22,7 +22,12 @@ pub(crate) struct Inbox<R> {
 
 impl<R: AsyncRead + Unpin> Inbox<R> {
     pub(crate) fn new(source: R, max_line_bytes: usize) -> Self {
-        Self { source, buffer: BytesMut::new(), searched: 0, max_line_bytes }
+        Self {
+            source,
+            buffer: BytesMut::new(),
+            searched: 0,
+            max_line_bytes,
+        }
     }
 
     /// The next line without its line feed; `None` at the end. An unfinished last line is dropped: it is no message.

@@ -36,14 +36,22 @@ pub(crate) enum OutboxError {
 
 impl Outbox {
     pub(crate) fn new(pipe: pipe::Sender) -> Self {
-        let state = State { pipe: Some(Arc::new(pipe)), queued: BytesMut::new() };
-        Self { state: Mutex::new(state), wake: Notify::new() }
+        let state = State {
+            pipe: Some(Arc::new(pipe)),
+            queued: BytesMut::new(),
+        };
+        Self {
+            state: Mutex::new(state),
+            wake: Notify::new(),
+        }
     }
 
     /// Sends whole lines; each must end with a line feed.
     pub(crate) fn send(&self, lines: &[u8]) -> Result<(), OutboxError> {
         let mut state = self.lock();
-        let Some(pipe) = &state.pipe else { return Err(OutboxError::Closed) };
+        let Some(pipe) = &state.pipe else {
+            return Err(OutboxError::Closed);
+        };
         let mut rest = lines;
         if state.queued.is_empty() {
             while !rest.is_empty() {
@@ -82,7 +90,9 @@ impl Outbox {
     /// Writes what the pipe did not take at once, until closed.
     pub(crate) async fn flush(&self) {
         loop {
-            let Some(pipe) = self.lock().pipe.clone() else { return };
+            let Some(pipe) = self.lock().pipe.clone() else {
+                return;
+            };
             if self.lock().queued.is_empty() {
                 drop(pipe);
                 self.wake.notified().await;

@@ -108,7 +108,10 @@ pub(crate) enum Route {
 
 impl Pending {
     pub(crate) fn new() -> Self {
-        Self { calls: Some(HashMap::new()), answered: VecDeque::new() }
+        Self {
+            calls: Some(HashMap::new()),
+            answered: VecDeque::new(),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -149,18 +152,30 @@ impl Pending {
         id: &RawValue,
         error_code: Option<i64>,
     ) -> bool {
-        let Some(call) = self.calls.as_mut().and_then(|calls| calls.remove(&number)) else { return false };
-        let mut edits = vec![Edit { span: envelope.span(id), text: call.id.to_string() }];
+        let Some(call) = self.calls.as_mut().and_then(|calls| calls.remove(&number)) else {
+            return false;
+        };
+        let mut edits = vec![Edit {
+            span: envelope.span(id),
+            text: call.id.to_string(),
+        }];
         if call.params.patience.is_none() {
             edits.extend(subscription_edit(envelope, &call.id));
         }
         let verdict = error_code.map_or(Verdict::Result, Verdict::RpcError);
-        let answer = Answer { body: splice(envelope.text(), edits).freeze(), verdict };
+        let answer = Answer {
+            body: splice(envelope.text(), edits).freeze(),
+            verdict,
+        };
         if let Some(token) = &call.token {
             if self.answered.len() == MAX_ANSWERED {
                 self.answered.pop_front();
             }
-            self.answered.push_back(Answered { number, owner: call.params.owner, token: token.clone() });
+            self.answered.push_back(Answered {
+                number,
+                owner: call.params.owner,
+                token: token.clone(),
+            });
         }
         call.params.reply.finish(answer);
         true
@@ -168,12 +183,23 @@ impl Pending {
 
     /// Delivers a progress notification whose token is `token`.
     pub(crate) fn progress(&mut self, envelope: &Envelope<'_>, token: &RawValue) -> Route {
-        let Ok(number) = token.get().parse::<u64>() else { return Route::Unknown };
+        let Ok(number) = token.get().parse::<u64>() else {
+            return Route::Unknown;
+        };
         let edited = |client_token: &str| {
-            splice(envelope.text(), vec![Edit { span: envelope.span(token), text: client_token.to_owned() }]).freeze()
+            splice(
+                envelope.text(),
+                vec![Edit {
+                    span: envelope.span(token),
+                    text: client_token.to_owned(),
+                }],
+            )
+            .freeze()
         };
         if let Some(call) = self.calls.as_mut().and_then(|calls| calls.get_mut(&number)) {
-            let Some(client_token) = &call.token else { return Route::Unknown };
+            let Some(client_token) = &call.token else {
+                return Route::Unknown;
+            };
             call.last_sign = Instant::now();
             let body = edited(client_token);
             return match &call.params.reply {
@@ -184,7 +210,12 @@ impl Pending {
                 Reply::Once(_) => Route::Owner(call.params.owner, body),
             };
         }
-        match self.answered.iter().rev().find(|answered| answered.number == number) {
+        match self
+            .answered
+            .iter()
+            .rev()
+            .find(|answered| answered.number == number)
+        {
             Some(answered) => Route::Owner(answered.owner, edited(&answered.token)),
             None => Route::Unknown,
         }
@@ -193,10 +224,23 @@ impl Pending {
     /// Delivers a notification of a `subscriptions/listen` stream.
     pub(crate) fn subscription(&mut self, envelope: &Envelope<'_>, subscription: &RawValue) -> Route {
         let number = subscription.get().trim_matches('"').parse::<u64>();
-        let call = number.ok().and_then(|number| self.calls.as_mut()?.get_mut(&number));
+        let call = number
+            .ok()
+            .and_then(|number| self.calls.as_mut()?.get_mut(&number));
         match call {
-            Some(Call { params: CallParams { reply: Reply::Events(stream), .. }, id, .. }) => {
-                let edit = Edit { span: envelope.span(subscription), text: id.to_string() };
+            Some(Call {
+                params:
+                    CallParams {
+                        reply: Reply::Events(stream),
+                        ..
+                    },
+                id,
+                ..
+            }) => {
+                let edit = Edit {
+                    span: envelope.span(subscription),
+                    text: id.to_string(),
+                };
                 stream.push(splice(envelope.text(), vec![edit]).freeze());
                 Route::Delivered
             }
@@ -225,9 +269,14 @@ impl Pending {
 
     /// Gives up every call that `choose` picks, and says which they were.
     fn give_up_where(&mut self, failure: CallFailure, choose: impl Fn(&Call) -> bool) -> Vec<u64> {
-        let Some(calls) = &mut self.calls else { return Vec::new() };
-        let chosen: Vec<u64> =
-            calls.iter().filter(|(_, call)| choose(call)).map(|(number, _)| *number).collect();
+        let Some(calls) = &mut self.calls else {
+            return Vec::new();
+        };
+        let chosen: Vec<u64> = calls
+            .iter()
+            .filter(|(_, call)| choose(call))
+            .map(|(number, _)| *number)
+            .collect();
         for number in &chosen {
             if let Some(call) = calls.remove(number) {
                 call.fail(failure);
@@ -242,7 +291,9 @@ impl Pending {
 
     pub(crate) fn give_up_silent(&mut self, now: Instant) -> Vec<u64> {
         self.give_up_where(CallFailure::TimedOut, |call| {
-            call.params.patience.is_some_and(|patience| now.saturating_duration_since(call.last_sign) >= patience)
+            call.params
+                .patience
+                .is_some_and(|patience| now.saturating_duration_since(call.last_sign) >= patience)
         })
     }
 
@@ -257,7 +308,10 @@ impl Pending {
 impl Call {
     fn fail(self, failure: CallFailure) {
         let body = error_message(Some(&self.id), failure.rpc_code(), &failure.to_string());
-        self.params.reply.finish(Answer { body, verdict: Verdict::Failed(failure) });
+        self.params.reply.finish(Answer {
+            body,
+            verdict: Verdict::Failed(failure),
+        });
     }
 }
 
@@ -288,5 +342,8 @@ impl Reply {
 fn subscription_edit(envelope: &Envelope<'_>, id: &str) -> Option<Edit> {
     let result: Params<'_> = envelope.params().ok()?;
     let subscription = result.meta().ok()?.subscription_id?;
-    Some(Edit { span: envelope.span(subscription), text: id.to_owned() })
+    Some(Edit {
+        span: envelope.span(subscription),
+        text: id.to_owned(),
+    })
 }

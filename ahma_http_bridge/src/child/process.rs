@@ -111,7 +111,10 @@ impl Process {
             }
             sleep(Duration::from_millis(wait_ms)).await;
         }
-        tracing::warn!(group = group.as_raw_nonzero(), "processes of a stopped child are still there");
+        tracing::warn!(
+            group = group.as_raw_nonzero(),
+            "processes of a stopped child are still there"
+        );
     }
 }
 

@@ -27,27 +27,43 @@ impl WebGuard {
     pub(crate) fn new(bound_to: SocketAddr, hosts: &[String], origins: &[String]) -> Self {
         Self {
             hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
-            origins: origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect(),
+            origins: origins
+                .iter()
+                .map(|origin| origin.trim_end_matches('/').to_ascii_lowercase())
+                .collect(),
             any_address: !bound_to.ip().is_loopback(),
         }
     }
 
     /// Checks a request; gives back the origin that may read the answer, if a page asks.
-    pub(crate) fn check(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>, Refusal> {
+    pub(crate) fn check(
+        &self,
+        version: Version,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Option<HeaderValue>, Refusal> {
         let host = match (headers.get(HOST), uri.authority()) {
             (Some(host), _) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
             // HTTP/2 has it in the address.
             (None, authority) if version == Version::HTTP_2 => authority.cloned(),
             (None, _) => None,
         };
-        let Some(host) = host else { return Err(Refusal::forbidden("the Host header is missing or malformed")) };
+        let Some(host) = host else {
+            return Err(Refusal::forbidden("the Host header is missing or malformed"));
+        };
         if !self.allows_host(&host) {
-            return Err(Refusal::forbidden(format!("host {host} is not served here; allow it with --allow-host")));
+            return Err(Refusal::forbidden(format!(
+                "host {host} is not served here; allow it with --allow-host"
+            )));
         }
         match headers.get(ORIGIN) {
             None => Ok(None),
-            Some(origin) if origin.to_str().is_ok_and(|origin| self.allows_origin(origin)) => Ok(Some(origin.clone())),
-            Some(_) => Err(Refusal::forbidden("this origin may not use the server; allow it with --allow-origin")),
+            Some(origin) if origin.to_str().is_ok_and(|origin| self.allows_origin(origin)) => {
+                Ok(Some(origin.clone()))
+            }
+            Some(_) => Err(Refusal::forbidden(
+                "this origin may not use the server; allow it with --allow-origin",
+            )),
         }
     }
 
@@ -59,7 +75,10 @@ impl WebGuard {
         }
         let bare = name.trim_start_matches('[').trim_end_matches(']');
         LOOPBACK.contains(&name.as_str())
-            || self.hosts.iter().any(|allowed| *allowed == whole || *allowed == name)
+            || self
+                .hosts
+                .iter()
+                .any(|allowed| *allowed == whole || *allowed == name)
             || (self.any_address && bare.parse::<IpAddr>().is_ok())
     }
 
@@ -68,8 +87,12 @@ impl WebGuard {
         if self.origins.contains(&origin) {
             return true;
         }
-        let Some((scheme, rest)) = origin.split_once("://") else { return false };
-        let Ok(authority) = rest.parse::<Authority>() else { return false };
+        let Some((scheme, rest)) = origin.split_once("://") else {
+            return false;
+        };
+        let Ok(authority) = rest.parse::<Authority>() else {
+            return false;
+        };
         let port = authority.as_str().strip_prefix(authority.host());
         let plain_port = port.is_some_and(|port| port.is_empty() || authority.port_u16().is_some());
         matches!(scheme, "http" | "https") && plain_port && LOOPBACK.contains(&authority.host())

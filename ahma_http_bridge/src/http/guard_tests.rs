@@ -3,7 +3,10 @@ use super::*;
 fn guard(bound_to: &str) -> WebGuard {
     WebGuard::new(
         bound_to.parse().unwrap(),
-        &["Tools.example.com".to_owned(), "other.example.com:8443".to_owned()],
+        &[
+            "Tools.example.com".to_owned(),
+            "other.example.com:8443".to_owned(),
+        ],
         &["https://app.example.com".to_owned()],
     )
 }

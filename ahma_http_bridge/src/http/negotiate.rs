@@ -19,14 +19,16 @@ pub(crate) fn wanted(headers: &HeaderMap) -> Result<Wanted, Refusal> {
         for range in value.split(',') {
             let mut parts = range.split(';').map(str::trim);
             let media = parts.next().unwrap_or_default();
-            let refused = parts.any(|part| matches!(part.split_once('='), Some(("q" | "Q", q)) if is_zero(q)));
+            let refused =
+                parts.any(|part| matches!(part.split_once('='), Some(("q" | "Q", q)) if is_zero(q)));
             if media.is_empty() || refused {
                 any |= refused;
                 continue;
             }
             any = true;
             events |= media.eq_ignore_ascii_case("text/event-stream");
-            json |= media.eq_ignore_ascii_case("application/json") || media == "*/*" || media == "application/*";
+            json |=
+                media.eq_ignore_ascii_case("application/json") || media == "*/*" || media == "application/*";
         }
     }
     match (any, events, json) {
@@ -46,22 +48,36 @@ fn is_zero(quality: &str) -> bool {
 
 /// Refuses a body that does not claim to be JSON: a web page may send others without asking first.
 pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), Refusal> {
-    let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let media = media.split(';').next().unwrap_or_default().trim();
     if media.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32000, "send Content-Type: application/json"))
+    Err(Refusal::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        -32000,
+        "send Content-Type: application/json",
+    ))
 }
 
 /// The value of a header, if there is exactly one and it is text.
 pub(crate) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Refusal> {
     let mut values = headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     if values.next().is_some() {
-        return Err(Refusal::bad_request(format!("the {name} header is given more than once")));
+        return Err(Refusal::bad_request(format!(
+            "the {name} header is given more than once"
+        )));
     }
-    value.to_str().map(Some).map_err(|_| Refusal::bad_request(format!("the {name} header is not plain text")))
+    value
+        .to_str()
+        .map(Some)
+        .map_err(|_| Refusal::bad_request(format!("the {name} header is not plain text")))
 }
 
 #[cfg(test)]

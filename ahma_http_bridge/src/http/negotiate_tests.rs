@@ -10,8 +10,14 @@ fn the_accept_header_decides() {
         (&["*/*"], Some(Wanted::Json)),
         (&["application/*"], Some(Wanted::Json)),
         (&["application/json"], Some(Wanted::Json)),
-        (&["application/json, text/event-stream"], Some(Wanted::EventStream)),
-        (&["application/json", "Text/Event-Stream; q=0.5"], Some(Wanted::EventStream)),
+        (
+            &["application/json, text/event-stream"],
+            Some(Wanted::EventStream),
+        ),
+        (
+            &["application/json", "Text/Event-Stream; q=0.5"],
+            Some(Wanted::EventStream),
+        ),
         (&["application/json, text/event-stream;q=0"], Some(Wanted::Json)),
         (&["text/event-stream"], Some(Wanted::EventStream)),
         (&["text/html"], None),

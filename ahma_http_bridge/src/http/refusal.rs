@@ -32,7 +32,13 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, code: i64, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), id: None, header: None }
+        Self {
+            status,
+            code,
+            message: message.into(),
+            id: None,
+            header: None,
+        }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -54,8 +60,12 @@ impl Refusal {
     }
 
     pub(crate) fn method_not_allowed(allowed: &'static str) -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, CODE_REFUSED, format!("only {allowed} is allowed here"))
-            .with_header(ALLOW, allowed)
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            CODE_REFUSED,
+            format!("only {allowed} is allowed here"),
+        )
+        .with_header(ALLOW, allowed)
     }
 
     pub(crate) fn unauthorized(message: impl Into<String>, challenge: &str) -> Self {
@@ -75,7 +85,10 @@ impl Refusal {
     /// The same as the end of a call, for a client whose answer is a stream.
     pub(crate) fn into_answer(self, id: &str) -> Answer {
         let body = error_message(Some(id), self.code, &self.message);
-        Answer { body, verdict: Verdict::Refused(self.status.as_u16()) }
+        Answer {
+            body,
+            verdict: Verdict::Refused(self.status.as_u16()),
+        }
     }
 }
 
@@ -94,9 +107,13 @@ impl IntoResponse for Refusal {
 pub(crate) fn json_response(status: StatusCode, body: bytes::Bytes) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if status == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
     }
     response
 }
@@ -146,7 +163,10 @@ impl From<StartError> for Refusal {
             StartError::Spawn(_) | StartError::Died | StartError::Silent | StartError::Refused(_) => {
                 // The log has the particulars, which are not for every client.
                 tracing::error!(%error, "a child could not be started");
-                Self::unavailable("the server process cannot be started; see the bridge's log", Duration::ZERO)
+                Self::unavailable(
+                    "the server process cannot be started; see the bridge's log",
+                    Duration::ZERO,
+                )
             }
         }
     }
@@ -158,9 +178,11 @@ impl From<SessionError> for Refusal {
             SessionError::Ended(reason) if reason.is_refusal() => Self::forbidden(reason.to_string()),
             SessionError::Ended(reason) => Self::not_found(format!("no such session: {reason}")),
             SessionError::InitializedAlready => Self::bad_request(error.to_string()),
-            SessionError::NotReady(_) => {
-                Self::new(StatusCode::GATEWAY_TIMEOUT, CallFailure::TimedOut.rpc_code(), error.to_string())
-            }
+            SessionError::NotReady(_) => Self::new(
+                StatusCode::GATEWAY_TIMEOUT,
+                CallFailure::TimedOut.rpc_code(),
+                error.to_string(),
+            ),
             SessionError::TooManyCalls(_) => Self::unavailable(error.to_string(), Duration::ZERO),
             SessionError::Start(error) => error.into(),
         }

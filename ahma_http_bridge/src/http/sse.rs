@@ -36,7 +36,12 @@ pub(crate) fn response<G: StreamGuard>(
     keep_alive: Duration,
     guard: G,
 ) -> Response {
-    let state = Streaming { reader, opening: Some(opening), keep_alive, guard };
+    let state = Streaming {
+        reader,
+        opening: Some(opening),
+        keep_alive,
+        guard,
+    };
     let frames = futures::stream::unfold(Some(state), |state| async {
         let mut state = state?;
         let (frame, more) = state.next_frame().await;
@@ -125,7 +130,9 @@ impl<G: StreamGuard> Streaming<G> {
         match next {
             Next::Event(event) => self.write(frame, &event),
             Next::Missed(count) => {
-                frame.put_slice(format!(": {count} messages were dropped, they were not read in time\n\n").as_bytes());
+                frame.put_slice(
+                    format!(": {count} messages were dropped, they were not read in time\n\n").as_bytes(),
+                );
             }
             Next::End => {
                 self.guard.completed();

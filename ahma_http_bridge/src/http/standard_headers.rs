@@ -45,7 +45,12 @@ pub(crate) fn check(
 fn check_version(header: Option<&str>, meta: &Meta<'_>) -> Result<(), Refusal> {
     let missing: Vec<&str> = [
         (META_VERSION, meta.protocol_version.and_then(string_of).is_none()),
-        (META_CAPABILITIES, !meta.client_capabilities.is_some_and(|value| value.get().starts_with('{'))),
+        (
+            META_CAPABILITIES,
+            !meta
+                .client_capabilities
+                .is_some_and(|value| value.get().starts_with('{')),
+        ),
     ]
     .into_iter()
     .filter_map(|(key, missing)| missing.then_some(key))
@@ -56,10 +61,12 @@ fn check_version(header: Option<&str>, meta: &Meta<'_>) -> Result<(), Refusal> {
     }
     let body = meta.protocol_version.and_then(string_of).unwrap_or_default();
     match header {
-        None => Err(mismatch(format!("the {PROTOCOL_VERSION} header is missing; params._meta says {body}"))),
-        Some(header) if header != body => {
-            Err(mismatch(format!("the {PROTOCOL_VERSION} header says {header}, params._meta says {body}")))
-        }
+        None => Err(mismatch(format!(
+            "the {PROTOCOL_VERSION} header is missing; params._meta says {body}"
+        ))),
+        Some(header) if header != body => Err(mismatch(format!(
+            "the {PROTOCOL_VERSION} header says {header}, params._meta says {body}"
+        ))),
         Some(_) => Ok(()),
     }
 }
@@ -75,24 +82,33 @@ fn name_source<'a>(method: &str, params: &Params<'a>) -> Option<&'a RawValue> {
 }
 
 fn compare(headers: &HeaderMap, name: &str, body: Option<&str>) -> Result<(), Refusal> {
-    let header = single(headers, name).map_err(|_| mismatch(format!("the {name} header is not one plain text")))?;
+    let header =
+        single(headers, name).map_err(|_| mismatch(format!("the {name} header is not one plain text")))?;
     match (header.map(decoded), body) {
         (None, None) => Ok(()),
-        (None, Some(body)) => Err(mismatch(format!("the {name} header is missing; the body says {body}"))),
+        (None, Some(body)) => Err(mismatch(format!(
+            "the {name} header is missing; the body says {body}"
+        ))),
         (Some(None), _) => Err(mismatch(format!("the {name} header is not valid base64"))),
         (Some(Some(header)), Some(body)) if header == body => Ok(()),
-        (Some(Some(header)), body) => {
-            Err(mismatch(format!("the {name} header says {header}, the body says {}", body.unwrap_or("nothing"))))
-        }
+        (Some(Some(header)), body) => Err(mismatch(format!(
+            "the {name} header says {header}, the body says {}",
+            body.unwrap_or("nothing")
+        ))),
     }
 }
 
 /// Values that do not fit into a header are sent as `=?base64?…?=`.
 fn decoded(value: &str) -> Option<Cow<'_, str>> {
     let value = value.trim_matches([' ', '\t']);
-    match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+    match value
+        .strip_prefix("=?base64?")
+        .and_then(|rest| rest.strip_suffix("?="))
+    {
         None => Some(Cow::Borrowed(value)),
-        Some(encoded) => String::from_utf8(BASE64_STANDARD.decode(encoded).ok()?).ok().map(Cow::Owned),
+        Some(encoded) => String::from_utf8(BASE64_STANDARD.decode(encoded).ok()?)
+            .ok()
+            .map(Cow::Owned),
     }
 }
 

@@ -11,7 +11,11 @@ use crate::settings::BridgeSettings;
 pub(crate) async fn read(body: Body, settings: &BridgeSettings) -> Result<Bytes, Refusal> {
     let limit = settings.limits.body_bytes;
     let too_large = || {
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, -32600, format!("the body is larger than {limit} bytes"))
+        Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            -32600,
+            format!("the body is larger than {limit} bytes"),
+        )
     };
     if http_body::Body::size_hint(&body).lower() > limit as u64 {
         return Err(too_large());
@@ -20,6 +24,10 @@ pub(crate) async fn read(body: Body, settings: &BridgeSettings) -> Result<Bytes,
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(_)) => Err(Refusal::bad_request("the body ended early")),
-        Err(_) => Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, -32600, "the body was not sent in time")),
+        Err(_) => Err(Refusal::new(
+            StatusCode::REQUEST_TIMEOUT,
+            -32600,
+            "the body was not sent in time",
+        )),
     }
 }

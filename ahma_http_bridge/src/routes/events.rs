@@ -24,7 +24,11 @@ pub(crate) async fn get(
 ) -> Result<Response, Refusal> {
     refuse_modern(&headers)?;
     if wanted(&headers)? != Wanted::EventStream {
-        return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, -32000, "GET needs Accept: text/event-stream"));
+        return Err(Refusal::new(
+            StatusCode::NOT_ACCEPTABLE,
+            -32000,
+            "GET needs Accept: text/event-stream",
+        ));
     }
     let session = session_of(&bridge, &principal, &headers)?
         .ok_or_else(|| Refusal::bad_request(format!("name the session in the {SESSION_ID} header")))?;
@@ -34,9 +38,20 @@ pub(crate) async fn get(
         .outward
         .resume(last_event_id)
         .ok_or_else(|| Refusal::not_found("the stream of this Last-Event-ID is not kept any more"))?;
-    let primes = session.version().is_some_and(|version| version >= version::FIRST_WITH_PRIMING);
-    let opening = if primes && last_event_id.is_none() { Opening::Priming } else { Opening::Nothing };
-    Ok(sse::response(reader, opening, bridge.settings.times.keep_alive, session.use_it()))
+    let primes = session
+        .version()
+        .is_some_and(|version| version >= version::FIRST_WITH_PRIMING);
+    let opening = if primes && last_event_id.is_none() {
+        Opening::Priming
+    } else {
+        Opening::Nothing
+    };
+    Ok(sse::response(
+        reader,
+        opening,
+        bridge.settings.times.keep_alive,
+        session.use_it(),
+    ))
 }
 
 /// An open stream is a use of the session.

@@ -20,7 +20,10 @@ pub(crate) struct Gate {
 }
 
 pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
-    let origin = match gate.guard.check(request.version(), request.uri(), request.headers()) {
+    let origin = match gate
+        .guard
+        .check(request.version(), request.uri(), request.headers())
+    {
         Ok(origin) => origin,
         Err(refusal) => return refusal.into_response(),
     };
@@ -35,7 +38,10 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Some(origin) = origin {
         allow_origin(headers, origin);
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("mcp-session-id, www-authenticate"));
+        headers.insert(
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static("mcp-session-id, www-authenticate"),
+        );
     }
     response
 }
@@ -45,7 +51,10 @@ fn preflight(origin: &HeaderValue) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
     allow_origin(headers, origin.clone());
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, POST, DELETE"),
+    );
     headers.insert(
         ACCESS_CONTROL_ALLOW_HEADERS,
         HeaderValue::from_static(

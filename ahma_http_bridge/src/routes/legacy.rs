@@ -34,10 +34,14 @@ pub(crate) fn session_of(
     principal: &Principal,
     headers: &HeaderMap,
 ) -> Result<Option<Arc<Session>>, Refusal> {
-    let Some(id) = single(headers, SESSION_ID)? else { return Ok(None) };
+    let Some(id) = single(headers, SESSION_ID)? else {
+        return Ok(None);
+    };
     match bridge.sessions.find(id, principal) {
         Some(session) if session.transport() == Transport::StreamableHttp => Ok(Some(session)),
-        _ => Err(Refusal::not_found("no such session; send initialize to start one")),
+        _ => Err(Refusal::not_found(
+            "no such session; send initialize to start one",
+        )),
     }
 }
 
@@ -77,7 +81,10 @@ async fn initialize(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Respo
     let bridge = posted.bridge;
     let session = bridge.open_session(posted.principal, Transport::StreamableHttp)?;
     // A client that goes away during the handshake never learns the id, so nobody could end the session.
-    let unclaimed = Unclaimed { bridge, session: Some(&session) };
+    let unclaimed = Unclaimed {
+        bridge,
+        session: Some(&session),
+    };
     let body = session.initialize(envelope, &bridge.greeter).await?;
     unclaimed.claim();
     let mut response = match posted.wanted {
@@ -115,7 +122,9 @@ impl Drop for Unclaimed<'_> {
 /// Without isolation a client may do without a session too; it then hears answers and nothing else.
 async fn without_session(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Response, Refusal> {
     if !posted.bridge.is_shared() {
-        return Err(Refusal::bad_request(format!("send the {SESSION_ID} header that initialize was answered with")));
+        return Err(Refusal::bad_request(format!(
+            "send the {SESSION_ID} header that initialize was answered with"
+        )));
     }
     if !matches!(envelope.kind, Kind::Request { .. }) {
         return Ok(StatusCode::ACCEPTED.into_response());
@@ -191,7 +200,15 @@ async fn ask(
     let (tx, answer) = oneshot::channel();
     let patience = Some(posted.bridge.settings.times.request);
     // A failure to send reaches the receiver.
-    let _ = child.call(envelope, CallParams { reply: Reply::Once(tx), owner, patience, permit });
+    let _ = child.call(
+        envelope,
+        CallParams {
+            reply: Reply::Once(tx),
+            owner,
+            patience,
+            permit,
+        },
+    );
     answer.await.unwrap_or_else(|_| Answer::lost())
 }
 
@@ -203,7 +220,9 @@ pub(crate) fn start_call(
     envelope: &Envelope<'_>,
     stream: &Arc<EventStream>,
 ) {
-    let Kind::Request { id, .. } = &envelope.kind else { return };
+    let Kind::Request { id, .. } = &envelope.kind else {
+        return;
+    };
     let permit = match session.permit() {
         Ok(permit) => permit,
         Err(error) => return stream.finish(Refusal::from(error).into_answer(id.get())),
@@ -221,7 +240,11 @@ pub(crate) fn start_call(
         return;
     }
     let message = Bytes::copy_from_slice(envelope.text().as_bytes());
-    let (session, stream, id) = (Arc::clone(session), Arc::clone(stream), Box::<str>::from(id.get()));
+    let (session, stream, id) = (
+        Arc::clone(session),
+        Arc::clone(stream),
+        Box::<str>::from(id.get()),
+    );
     posted.bridge.tasks.spawn(async move {
         let _activity = session.use_it();
         match (session.ready(patience).await, Envelope::parse(&message)) {
@@ -274,10 +297,11 @@ async fn stream_response(
 pub(crate) async fn batch(posted: Posted<'_>) -> Result<Response, Refusal> {
     let session = session_of(posted.bridge, posted.principal, posted.headers)?;
     let header = single(posted.headers, PROTOCOL_VERSION)?;
-    let has_batches =
-        |session: &Arc<Session>| session.version().or(header) == Some(version::WITH_BATCHES);
+    let has_batches = |session: &Arc<Session>| session.version().or(header) == Some(version::WITH_BATCHES);
     let Some(session) = session.filter(has_batches) else {
-        return Err(Refusal::bad_request("only sessions of revision 2025-03-26 may send batches"));
+        return Err(Refusal::bad_request(
+            "only sessions of revision 2025-03-26 may send batches",
+        ));
     };
     refuse_ended(&session)?;
     let _activity = session.use_it();
@@ -286,7 +310,10 @@ pub(crate) async fn batch(posted: Posted<'_>) -> Result<Response, Refusal> {
         .iter()
         .map(|member| Envelope::parse(member.get().as_bytes()))
         .collect::<Result<Vec<_>, _>>()?;
-    if envelopes.iter().any(|envelope| envelope.method() == Some("initialize")) {
+    if envelopes
+        .iter()
+        .any(|envelope| envelope.method() == Some("initialize"))
+    {
         return Err(Refusal::bad_request("`initialize` must not be in a batch"));
     }
     for envelope in &envelopes {
@@ -296,17 +323,26 @@ pub(crate) async fn batch(posted: Posted<'_>) -> Result<Response, Refusal> {
             Kind::Request { .. } => {}
         }
     }
-    let requests: Vec<_> =
-        envelopes.iter().filter(|envelope| matches!(envelope.kind, Kind::Request { .. })).collect();
+    let requests: Vec<_> = envelopes
+        .iter()
+        .filter(|envelope| matches!(envelope.kind, Kind::Request { .. }))
+        .collect();
     if requests.is_empty() {
         return Ok(StatusCode::ACCEPTED.into_response());
     }
     if posted.wanted == Wanted::EventStream {
         let stream = session.outward.open_request(requests.len());
-        requests.iter().for_each(|envelope| start_call(&posted, &session, envelope, &stream));
+        requests
+            .iter()
+            .for_each(|envelope| start_call(&posted, &session, envelope, &stream));
         return Ok(stream_response(&stream, Some(&session), opening_for(&session), posted.bridge).await);
     }
-    let answers = join_all(requests.iter().map(|envelope| batch_answer(&posted, &session, envelope))).await;
+    let answers = join_all(
+        requests
+            .iter()
+            .map(|envelope| batch_answer(&posted, &session, envelope)),
+    )
+    .await;
     let mut body = BytesMut::from(&b"["[..]);
     for (place, answer) in answers.iter().enumerate() {
         if place > 0 {
@@ -319,9 +355,16 @@ pub(crate) async fn batch(posted: Posted<'_>) -> Result<Response, Refusal> {
 }
 
 async fn batch_answer(posted: &Posted<'_>, session: &Arc<Session>, envelope: &Envelope<'_>) -> Answer {
-    let Kind::Request { id, .. } = &envelope.kind else { return Answer::lost() };
+    let Kind::Request { id, .. } = &envelope.kind else {
+        return Answer::lost();
+    };
     if let Some(body) = session.answer_here(envelope) {
-        return Answer { body, verdict: Verdict::Result };
+        return Answer {
+            body,
+            verdict: Verdict::Result,
+        };
     }
-    answer_for(posted, session, envelope).await.unwrap_or_else(|refusal| refusal.into_answer(id.get()))
+    answer_for(posted, session, envelope)
+        .await
+        .unwrap_or_else(|refusal| refusal.into_answer(id.get()))
 }

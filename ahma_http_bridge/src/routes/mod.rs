@@ -26,7 +26,10 @@ pub(crate) fn router(bridge: &Arc<Bridge>, guard: WebGuard) -> Router {
     let message_path = sse_legacy::message_path(&sse_path);
     let gate = Arc::new(gate::Gate { guard });
     Router::new()
-        .route(ENDPOINT, post_method(post::post).get(events::get).delete(delete::delete))
+        .route(
+            ENDPOINT,
+            post_method(post::post).get(events::get).delete(delete::delete),
+        )
         .route(&sse_path, get(sse_legacy::open))
         .route(&message_path, post_method(sse_legacy::message))
         .route("/healthz", get(health::healthz))

@@ -34,12 +34,19 @@ pub(crate) async fn handle(
     let child = posted.bridge.sessionless_child(posted.principal).await?;
     let patience = (!listens).then_some(posted.bridge.settings.times.request);
     match posted.wanted {
-        Wanted::Json if listens => {
-            Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, -32000, "subscriptions/listen needs Accept: text/event-stream"))
-        }
+        Wanted::Json if listens => Err(Refusal::new(
+            StatusCode::NOT_ACCEPTABLE,
+            -32000,
+            "subscriptions/listen needs Accept: text/event-stream",
+        )),
         Wanted::Json => {
             let (tx, answer) = oneshot::channel();
-            let call = CallParams { reply: Reply::Once(tx), owner: NOBODY, patience, permit: None };
+            let call = CallParams {
+                reply: Reply::Once(tx),
+                owner: NOBODY,
+                patience,
+                permit: None,
+            };
             let mut guard = CancelOnDrop::new(&child, child.call(envelope, call).ok());
             let answer = answer.await.unwrap_or_else(|_| Answer::lost());
             guard.completed();
@@ -48,14 +55,23 @@ pub(crate) async fn handle(
         Wanted::EventStream => {
             let stream = EventStream::for_answers(0, Keep::UntilRead, 1);
             let reply = Reply::Events(Arc::clone(&stream));
-            let call = CallParams { reply, owner: NOBODY, patience, permit: None };
+            let call = CallParams {
+                reply,
+                owner: NOBODY,
+                patience,
+                permit: None,
+            };
             let guard = CancelOnDrop::new(&child, child.call(envelope, call).ok());
             Ok(stream_response(&stream, guard, &posted).await)
         }
     }
 }
 
-async fn stream_response(stream: &Arc<EventStream>, mut guard: CancelOnDrop, posted: &Posted<'_>) -> Response {
+async fn stream_response(
+    stream: &Arc<EventStream>,
+    mut guard: CancelOnDrop,
+    posted: &Posted<'_>,
+) -> Response {
     let mut reader = stream.read_after(None);
     let opening = match reader.next().await {
         Next::Event(event) => match event.verdict {
@@ -82,7 +98,10 @@ struct CancelOnDrop {
 
 impl CancelOnDrop {
     fn new(child: &Arc<Child>, number: Option<u64>) -> Self {
-        Self { child: Arc::clone(child), number }
+        Self {
+            child: Arc::clone(child),
+            number,
+        }
     }
 }
 

@@ -36,16 +36,23 @@ pub(crate) async fn post(
     let wanted = negotiate::wanted(&parts.headers)?;
     negotiate::require_json(&parts.headers)?;
     let body = body::read(body, &bridge.settings).await?;
-    let posted =
-        Posted { bridge: &bridge, principal: &principal, headers: &parts.headers, wanted, body: &body };
+    let posted = Posted {
+        bridge: &bridge,
+        principal: &principal,
+        headers: &parts.headers,
+        wanted,
+        body: &body,
+    };
     if envelope::is_batch(&body) {
         return legacy::batch(posted).await;
     }
     let envelope = Envelope::parse(&body)?;
-    dispatch(posted, &envelope).await.map_err(|refusal| match &envelope.kind {
-        Kind::Request { id, .. } => refusal.for_request(id.get()),
-        Kind::Notification { .. } | Kind::Response { .. } => refusal,
-    })
+    dispatch(posted, &envelope)
+        .await
+        .map_err(|refusal| match &envelope.kind {
+            Kind::Request { id, .. } => refusal.for_request(id.get()),
+            Kind::Notification { .. } | Kind::Response { .. } => refusal,
+        })
 }
 
 async fn dispatch(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Response, Refusal> {
@@ -61,9 +68,9 @@ async fn dispatch(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Respons
         return modern::handle(posted, envelope, &params, &meta).await;
     }
     match header_version {
-        Some(version) if !version::is_legacy(version) && !is_initialize => {
-            Err(Refusal::bad_request(format!("protocol version {version} in {PROTOCOL_VERSION} is not supported")))
-        }
+        Some(version) if !version::is_legacy(version) && !is_initialize => Err(Refusal::bad_request(
+            format!("protocol version {version} in {PROTOCOL_VERSION} is not supported"),
+        )),
         _ => legacy::handle(posted, envelope).await,
     }
 }

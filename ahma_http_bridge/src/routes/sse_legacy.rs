@@ -9,9 +9,9 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
+use super::body;
 use super::legacy::{refuse_ended, start_call};
 use super::post::Posted;
-use super::body;
 use crate::auth::Principal;
 use crate::bridge::Bridge;
 use crate::envelope::{Envelope, Kind};
@@ -30,11 +30,24 @@ pub(crate) async fn open(
     Extension(principal): Extension<Arc<Principal>>,
 ) -> Result<Response, Refusal> {
     let session = bridge.open_session(&principal, Transport::HttpSse)?;
-    let endpoint = format!("{}?sessionId={}", message_path(&bridge.settings.sse_path), session.id());
+    let endpoint = format!(
+        "{}?sessionId={}",
+        message_path(&bridge.settings.sse_path),
+        session.id()
+    );
     let reader = session.outward.standing().read_after(None);
     let keep_alive = bridge.settings.times.keep_alive;
-    let guard = EndOnDrop { _activity: session.use_it(), session, bridge };
-    Ok(sse::response(reader, Opening::Endpoint(endpoint), keep_alive, guard))
+    let guard = EndOnDrop {
+        _activity: session.use_it(),
+        session,
+        bridge,
+    };
+    Ok(sse::response(
+        reader,
+        Opening::Endpoint(endpoint),
+        keep_alive,
+        guard,
+    ))
 }
 
 pub(crate) async fn message(
@@ -54,7 +67,13 @@ pub(crate) async fn message(
     let body = body::read(body, &bridge.settings).await?;
     let envelope = Envelope::parse(&body)?;
     let wanted = Wanted::EventStream;
-    let posted = Posted { bridge: &bridge, principal: &principal, headers: &parts.headers, wanted, body: &body };
+    let posted = Posted {
+        bridge: &bridge,
+        principal: &principal,
+        headers: &parts.headers,
+        wanted,
+        body: &body,
+    };
     match &envelope.kind {
         Kind::Notification { .. } => session.notified(&envelope).await,
         Kind::Response { .. } => session.answered(&envelope).await,

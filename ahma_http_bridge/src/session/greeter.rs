@@ -32,7 +32,12 @@ struct Remembered {
 
 impl Greeter {
     pub(crate) fn new(factory: Arc<dyn ChildFactory>, limits: ChildLimits, start_timeout: Duration) -> Self {
-        Self { factory, limits, start_timeout, remembered: Mutex::default() }
+        Self {
+            factory,
+            limits,
+            start_timeout,
+            remembered: Mutex::default(),
+        }
     }
 
     /// The `result` for this `initialize` request.
@@ -62,7 +67,13 @@ impl Greeter {
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         remembered.retain(|_, known| known.at.elapsed() < FRESH_FOR);
         if remembered.len() < MAX_REMEMBERED {
-            remembered.insert(offer, Remembered { at: Instant::now(), greeting: Arc::clone(greeting) });
+            remembered.insert(
+                offer,
+                Remembered {
+                    at: Instant::now(),
+                    greeting: Arc::clone(greeting),
+                },
+            );
         }
     }
 }

@@ -56,7 +56,9 @@ impl Hub {
 
     pub(crate) fn unsubscribe(&self, owner: OwnerId, uri: &str) -> Unsubscribe {
         let mut subscribers = self.subscribers();
-        let Some(owners) = subscribers.get_mut(uri) else { return Unsubscribe::PassOn };
+        let Some(owners) = subscribers.get_mut(uri) else {
+            return Unsubscribe::PassOn;
+        };
         owners.remove(&owner);
         if owners.is_empty() {
             subscribers.remove(uri);
@@ -71,7 +73,12 @@ impl Hub {
         let uri = serde_json::Value::from(uri);
         let text = format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{{"uri":{uri}}}}}"#);
         let (tx, _) = tokio::sync::oneshot::channel();
-        let params = CallParams { reply: Reply::Once(tx), owner: 0, patience: Some(UNASKED_PATIENCE), permit: None };
+        let params = CallParams {
+            reply: Reply::Once(tx),
+            owner: 0,
+            patience: Some(UNASKED_PATIENCE),
+            permit: None,
+        };
         if let Ok(envelope) = Envelope::parse(text.as_bytes()) {
             let _ = child.call(&envelope, params);
         }
@@ -86,7 +93,10 @@ impl Hub {
     }
 
     fn everybody(&self) -> Vec<Arc<Session>> {
-        self.sessions.iter().filter_map(|session| session.upgrade()).collect()
+        self.sessions
+            .iter()
+            .filter_map(|session| session.upgrade())
+            .collect()
     }
 
     fn hear_notification(&self, method: &str, envelope: &Envelope<'_>) {
@@ -96,12 +106,22 @@ impl Hub {
             | "notifications/prompts/list_changed"
             | "notifications/resources/list_changed" => {
                 let message = message();
-                self.everybody().iter().for_each(|session| session.push(message.clone()));
+                self.everybody()
+                    .iter()
+                    .for_each(|session| session.push(message.clone()));
             }
             "notifications/resources/updated" => {
-                let uri = envelope.params().ok().and_then(|params| params.uri).and_then(string_of);
+                let uri = envelope
+                    .params()
+                    .ok()
+                    .and_then(|params| params.uri)
+                    .and_then(string_of);
                 let owners: Vec<OwnerId> = uri
-                    .and_then(|uri| self.subscribers().get(&*uri).map(|owners| owners.iter().copied().collect()))
+                    .and_then(|uri| {
+                        self.subscribers()
+                            .get(&*uri)
+                            .map(|owners| owners.iter().copied().collect())
+                    })
                     .unwrap_or_default();
                 let message = message();
                 owners
@@ -111,7 +131,10 @@ impl Hub {
             }
             _ => match self.everybody().as_slice() {
                 [only] => only.push(message()),
-                _ => tracing::debug!(method, "a notification of the shared child belongs to nobody in particular"),
+                _ => tracing::debug!(
+                    method,
+                    "a notification of the shared child belongs to nobody in particular"
+                ),
             },
         }
     }
@@ -120,7 +143,9 @@ impl Hub {
 impl Audience for Hub {
     fn greeted(&self, child: &Child) {
         let wanted: Vec<Box<str>> = self.subscribers().keys().cloned().collect();
-        wanted.iter().for_each(|uri| Self::resubscribe(child, "resources/subscribe", uri));
+        wanted
+            .iter()
+            .for_each(|uri| Self::resubscribe(child, "resources/subscribe", uri));
     }
 
     fn heard(&self, child: &Child, heard: Heard<'_>) {
@@ -134,9 +159,11 @@ impl Audience for Hub {
             Heard::Request { id, method, .. } => {
                 let answer = match method {
                     "ping" => result_message(id.get(), "{}"),
-                    _ => {
-                        error_message(Some(id.get()), -32601, "several clients share this server; none can be asked")
-                    }
+                    _ => error_message(
+                        Some(id.get()),
+                        -32601,
+                        "several clients share this server; none can be asked",
+                    ),
                 };
                 // A child that is gone waits for no answer.
                 let _ = child.send(&String::from_utf8_lossy(&answer));

@@ -7,7 +7,11 @@ fn a_resource_is_unsubscribed_by_its_last_subscriber() {
     hub.subscribe(2, "a");
     hub.subscribe(2, "b");
     assert_eq!(hub.unsubscribe(1, "a"), Unsubscribe::AnswerHere);
-    assert_eq!(hub.unsubscribe(1, "a"), Unsubscribe::AnswerHere, "a second time changes nothing");
+    assert_eq!(
+        hub.unsubscribe(1, "a"),
+        Unsubscribe::AnswerHere,
+        "a second time changes nothing"
+    );
     assert_eq!(hub.unsubscribe(1, "unknown"), Unsubscribe::PassOn);
     let mut orphaned = hub.leave(2);
     orphaned.sort();

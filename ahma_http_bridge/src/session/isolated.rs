@@ -97,7 +97,11 @@ impl Isolated {
             restart: Restart::OnDemand,
             limits: self.nursery.limits,
             start_timeout: self.nursery.start_timeout,
-            initialize: self.initialize.get().cloned().unwrap_or_else(crate::backend::own_initialize),
+            initialize: self
+                .initialize
+                .get()
+                .cloned()
+                .unwrap_or_else(crate::backend::own_initialize),
             audience: Arc::new(SessionEars(session.clone())),
         })
     }
@@ -116,9 +120,17 @@ impl Audience for SessionEars {
         let Some(session) = self.0.upgrade() else { return };
         match heard {
             Heard::For { message, .. } => session.push(message),
-            Heard::Notification { envelope, .. } => session.push(splice(envelope.text(), Vec::new()).freeze()),
-            Heard::Request { id, method: "ping", .. } => answer(child, &result_message(id.get(), "{}")),
-            Heard::Request { id, method: "roots/list", .. } => {
+            Heard::Notification { envelope, .. } => {
+                session.push(splice(envelope.text(), Vec::new()).freeze())
+            }
+            Heard::Request {
+                id, method: "ping", ..
+            } => answer(child, &result_message(id.get(), "{}")),
+            Heard::Request {
+                id,
+                method: "roots/list",
+                ..
+            } => {
                 let roots = session.isolated().and_then(|isolated| isolated.roots.get());
                 answer(
                     child,

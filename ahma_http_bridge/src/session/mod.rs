@@ -15,9 +15,9 @@ mod state;
 
 pub(crate) use greeter::Greeter;
 pub(crate) use hub::Hub;
+pub(crate) use isolated::{Isolated, Nursery};
 pub(crate) use outward::Outward;
 pub(crate) use registry::{OpenError, Sessions};
 pub(crate) use roots::RootsRule;
-pub(crate) use isolated::{Isolated, Nursery};
 pub(crate) use session::{Activity, Service, Session, SessionError, SessionParams, Transport};
 pub(crate) use state::EndReason;

@@ -30,7 +30,11 @@ impl Outward {
     pub(crate) fn new() -> Self {
         Self {
             standing: EventStream::standing(STANDING),
-            requests: Mutex::new(Requests { streams: BTreeMap::new(), next_id: STANDING + 1, closed: false }),
+            requests: Mutex::new(Requests {
+                streams: BTreeMap::new(),
+                next_id: STANDING + 1,
+                closed: false,
+            }),
         }
     }
 
@@ -61,14 +65,21 @@ impl Outward {
             stream.close();
         }
         requests.streams.insert(stream.id(), Arc::clone(&stream));
-        let finished: Vec<u64> =
-            requests.streams.values().filter(|stream| stream.is_exhausted()).map(|stream| stream.id()).collect();
+        let finished: Vec<u64> = requests
+            .streams
+            .values()
+            .filter(|stream| stream.is_exhausted())
+            .map(|stream| stream.id())
+            .collect();
         for id in finished.iter().rev().skip(MAX_FINISHED) {
             requests.streams.remove(id);
         }
         drop(requests);
         if !self.standing.has_reader() {
-            self.standing.take_unread().into_iter().for_each(|message| stream.push(message));
+            self.standing
+                .take_unread()
+                .into_iter()
+                .for_each(|message| stream.push(message));
         }
         stream
     }
@@ -81,7 +92,9 @@ impl Outward {
     /// A reader for a client that connects anew, with the id of the last event it saw, if any.
     /// `None` if the id names no stream of this session.
     pub(crate) fn resume(&self, last_event_id: Option<&str>) -> Option<StreamReader> {
-        let Some(last_event_id) = last_event_id else { return Some(self.standing.read_after(None)) };
+        let Some(last_event_id) = last_event_id else {
+            return Some(self.standing.read_after(None));
+        };
         let (stream, seq) = last_event_id.split_once('-')?;
         let (stream, seq) = (stream.parse::<u64>().ok()?, seq.parse::<u64>().ok()?);
         if stream == STANDING {

@@ -34,7 +34,12 @@ pub(crate) enum OpenError {
 impl Sessions {
     pub(crate) fn new(max: usize) -> Self {
         // Serial 0 is nobody's.
-        Self { by_id: DashMap::new(), next_serial: AtomicU64::new(1), max, opening: Mutex::new(()) }
+        Self {
+            by_id: DashMap::new(),
+            next_serial: AtomicU64::new(1),
+            max,
+            opening: Mutex::new(()),
+        }
     }
 
     pub(crate) fn open(&self, params: SessionParams) -> Result<Arc<Session>, OpenError> {
@@ -80,7 +85,10 @@ impl Sessions {
     }
 
     pub(crate) fn live(&self) -> usize {
-        self.by_id.iter().filter(|session| session.end_reason().is_none()).count()
+        self.by_id
+            .iter()
+            .filter(|session| session.end_reason().is_none())
+            .count()
     }
 
     /// Takes out the sessions nobody has used for so long, and those that ended and were not asked for since.

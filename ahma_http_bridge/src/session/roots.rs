@@ -41,21 +41,37 @@ impl RootsRule {
     /// Reads the `result` of `roots/list`; `None` stands for an error answer, as of a client that cannot say.
     pub(crate) async fn judge(&self, result: Option<&RawValue>) -> Roots {
         let default = || RootsAnswer::Default(self.default_scope.clone());
-        let Some(result) = result else { return Roots { answer: default(), ignored: vec![] } };
+        let Some(result) = result else {
+            return Roots {
+                answer: default(),
+                ignored: vec![],
+            };
+        };
         let roots = match serde_json::from_str::<ListRootsResult>(result.get()) {
             Ok(list) => list.roots,
             Err(error) => {
                 let why = format!("the answer to roots/list cannot be read: {error}");
-                return Roots { answer: RootsAnswer::Unusable(why), ignored: vec![] };
+                return Roots {
+                    answer: RootsAnswer::Unusable(why),
+                    ignored: vec![],
+                };
             }
         };
         let mut uris = roots.into_iter().map(|root| root.uri);
-        let Some(first) = uris.next() else { return Roots { answer: default(), ignored: vec![] } };
+        let Some(first) = uris.next() else {
+            return Roots {
+                answer: default(),
+                ignored: vec![],
+            };
+        };
         let answer = match self.scope_of(&first).await {
             Ok(scope) => RootsAnswer::Scope(scope),
             Err(why) => RootsAnswer::Unusable(why),
         };
-        Roots { answer, ignored: uris.collect() }
+        Roots {
+            answer,
+            ignored: uris.collect(),
+        }
     }
 
     async fn scope_of(&self, uri: &str) -> Result<PathBuf, String> {
@@ -63,17 +79,23 @@ impl RootsRule {
         let scope = tokio::fs::canonicalize(&named)
             .await
             .map_err(|error| format!("root {uri}: {} cannot be used: {error}", named.display()))?;
-        let is_directory = tokio::fs::metadata(&scope).await.is_ok_and(|found| found.is_dir());
+        let is_directory = tokio::fs::metadata(&scope)
+            .await
+            .is_ok_and(|found| found.is_dir());
         if !is_directory {
             return Err(format!("root {uri}: {} is not a directory", scope.display()));
         }
         if scope == Path::new("/") || std::env::home_dir().is_some_and(|home| home == scope) {
-            return Err(format!("root {uri}: {} is too wide for a scope; open a project in it", scope.display()));
+            return Err(format!(
+                "root {uri}: {} is too wide for a scope; open a project in it",
+                scope.display()
+            ));
         }
         match &self.within {
-            Some(outer) if !scope.starts_with(outer) => {
-                Err(format!("root {uri}: this client is confined to {}", outer.display()))
-            }
+            Some(outer) if !scope.starts_with(outer) => Err(format!(
+                "root {uri}: this client is confined to {}",
+                outer.display()
+            )),
             _ => Ok(scope),
         }
     }
@@ -86,9 +108,12 @@ fn local_path(uri: &str) -> Result<PathBuf, String> {
         return Err(format!("root {uri}: only file:// roots can be a scope"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(format!("root {uri}: a root has no query and no fragment; percent-encode '?' and '#'"));
+        return Err(format!(
+            "root {uri}: a root has no query and no fragment; percent-encode '?' and '#'"
+        ));
     }
-    url.to_file_path().map_err(|()| format!("root {uri}: not a path on this machine"))
+    url.to_file_path()
+        .map_err(|()| format!("root {uri}: not a path on this machine"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,10 @@ fn raw(value: &serde_json::Value) -> Box<RawValue> {
 }
 
 async fn judge(within: Option<&Path>, value: serde_json::Value) -> Roots {
-    let rule = RootsRule { default_scope: "/default".into(), within: within.map(Path::to_owned) };
+    let rule = RootsRule {
+        default_scope: "/default".into(),
+        within: within.map(Path::to_owned),
+    };
     rule.judge(Some(&raw(&value))).await
 }
 
@@ -22,7 +25,11 @@ async fn a_root_is_percent_decoded_and_made_canonical() {
     std::fs::create_dir(&odd).unwrap();
     std::os::unix::fs::symlink(&odd, top.join("link")).unwrap();
     let encoded = Url::from_file_path(&odd).unwrap();
-    for uri in [encoded.as_str().to_owned(), format!("file://{}/link", top.display()), format!("{encoded}/.")] {
+    for uri in [
+        encoded.as_str().to_owned(),
+        format!("file://{}/link", top.display()),
+        format!("{encoded}/."),
+    ] {
         let found = judge(None, roots(&[&uri, "file:///second"])).await;
         assert_eq!(found.answer, RootsAnswer::Scope(odd.clone()), "{uri}");
         assert_eq!(found.ignored, ["file:///second"]);
@@ -31,10 +38,16 @@ async fn a_root_is_percent_decoded_and_made_canonical() {
 
 #[tokio::test]
 async fn without_roots_the_default_scope_is_used() {
-    let expected = Roots { answer: RootsAnswer::Default("/default".into()), ignored: vec![] };
+    let expected = Roots {
+        answer: RootsAnswer::Default("/default".into()),
+        ignored: vec![],
+    };
     assert_eq!(judge(None, roots(&[])).await, expected);
     assert_eq!(judge(None, serde_json::json!({})).await, expected);
-    let rule = RootsRule { default_scope: "/default".into(), within: None };
+    let rule = RootsRule {
+        default_scope: "/default".into(),
+        within: None,
+    };
     assert_eq!(rule.judge(None).await, expected);
 }
 

@@ -38,7 +38,11 @@ pub(crate) struct SessionParams {
 /// Who serves the session.
 #[derive(Debug)]
 pub(crate) enum Service {
-    Shared { backend: Arc<Backend>, hub: Arc<Hub>, ended: OnceLock<EndReason> },
+    Shared {
+        backend: Arc<Backend>,
+        hub: Arc<Hub>,
+        ended: OnceLock<EndReason>,
+    },
     Isolated(Box<Isolated>),
 }
 
@@ -96,7 +100,10 @@ impl Session {
                 version: OnceLock::new(),
                 asked: Mutex::default(),
                 calls,
-                uses: Uses { open: AtomicUsize::new(0), last: Mutex::new(Instant::now()) },
+                uses: Uses {
+                    open: AtomicUsize::new(0),
+                    last: Mutex::new(Instant::now()),
+                },
             }
         })
     }
@@ -152,7 +159,10 @@ impl Session {
         let (greeting, wanted) = match &self.params.service {
             Service::Shared { backend, .. } => {
                 let params = envelope.params().unwrap_or_default();
-                let wanted = params.protocol_version.and_then(string_of).map(|version| version.into_owned());
+                let wanted = params
+                    .protocol_version
+                    .and_then(string_of)
+                    .map(|version| version.into_owned());
                 (backend.greeted().await?.greeting, wanted)
             }
             Service::Isolated(isolated) => {
@@ -185,7 +195,9 @@ impl Session {
                 let decided = |state: &SessionState| {
                     matches!(state, SessionState::Locked { .. } | SessionState::Ended { .. })
                 };
-                let in_time = tokio::time::timeout(patience, states.wait_for(decided)).await.is_ok();
+                let in_time = tokio::time::timeout(patience, states.wait_for(decided))
+                    .await
+                    .is_ok();
                 if !in_time {
                     return Err(SessionError::NotReady(waiting_for(&isolated.state())));
                 }
@@ -199,7 +211,9 @@ impl Session {
 
     /// A place for one more open request.
     pub(crate) fn permit(&self) -> Result<OwnedSemaphorePermit, SessionError> {
-        Arc::clone(&self.calls).try_acquire_owned().map_err(|_| SessionError::TooManyCalls(self.params.max_calls))
+        Arc::clone(&self.calls)
+            .try_acquire_owned()
+            .map_err(|_| SessionError::TooManyCalls(self.params.max_calls))
     }
 
     /// The child if requests can be passed on right now.
@@ -247,11 +261,17 @@ impl Session {
 
     /// Takes the client's answer to a request of the server.
     pub(crate) async fn answered(&self, envelope: &Envelope<'_>) {
-        let Kind::Response { id, error_code } = &envelope.kind else { return };
+        let Kind::Response { id, error_code } = &envelope.kind else {
+            return;
+        };
         if id.get() == ROOTS_ID {
-            let result = envelope.raw_params().filter(|_| error_code.is_none());
+            let result = envelope.result().filter(|_| error_code.is_none());
             self.roots_answered(result).await;
-        } else if self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(id.get())
+        } else if self
+            .asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id.get())
             && let Some(child) = self.running()
         {
             let _ = child.send(envelope.text());
@@ -289,7 +309,10 @@ impl Session {
 
     /// Puts a request of the child to the client.
     pub(crate) fn ask_client(&self, id: &RawValue, message: Bytes) {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(id.get().into());
+        self.asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id.get().into());
         self.push(message);
     }
 
@@ -300,8 +323,12 @@ impl Session {
 
     /// What the bridge answers itself, because other clients of a shared child are concerned.
     pub(crate) fn answer_here(&self, envelope: &Envelope<'_>) -> Option<Bytes> {
-        let Service::Shared { hub, .. } = &self.params.service else { return None };
-        let Kind::Request { id, method } = &envelope.kind else { return None };
+        let Service::Shared { hub, .. } = &self.params.service else {
+            return None;
+        };
+        let Kind::Request { id, method } = &envelope.kind else {
+            return None;
+        };
         let subscribes = match &**method {
             "resources/subscribe" => true,
             "resources/unsubscribe" => false,
@@ -339,7 +366,9 @@ impl Session {
                 let orphaned = hub.leave(self.serial);
                 if let Some(child) = backend.running() {
                     child.cancel_owner(self.serial, "the session ended");
-                    orphaned.iter().for_each(|uri| Hub::resubscribe(&child, "resources/unsubscribe", uri));
+                    orphaned
+                        .iter()
+                        .for_each(|uri| Hub::resubscribe(&child, "resources/unsubscribe", uri));
                 }
             }
             Service::Isolated(isolated) => {
@@ -371,7 +400,11 @@ impl Session {
         if self.uses.open.load(Ordering::Relaxed) > 0 {
             return Duration::ZERO;
         }
-        self.uses.last.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.uses
+            .last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .elapsed()
     }
 }
 
@@ -397,7 +430,11 @@ fn roots_support(initialize: &Envelope<'_>) -> RootsSupport {
         .and_then(|capabilities| serde_json::from_str::<Capabilities<'_>>(capabilities.get()).ok())
         .and_then(|capabilities| capabilities.roots)
         .is_some();
-    if offered { RootsSupport::Offered } else { RootsSupport::Missing }
+    if offered {
+        RootsSupport::Offered
+    } else {
+        RootsSupport::Missing
+    }
 }
 
 /// The child's greeting with the revision the client can speak, and that revision.
@@ -417,8 +454,14 @@ fn with_version(greeting: &str, wanted: Option<&str>) -> (String, String) {
         _ => &spoken,
     };
     let start = version.get().as_ptr() as usize - greeting.as_ptr() as usize;
-    let edit = Edit { span: start..start + version.get().len(), text: format!("\"{agreed}\"") };
-    (String::from_utf8_lossy(&splice(greeting, vec![edit])).into_owned(), agreed.to_owned())
+    let edit = Edit {
+        span: start..start + version.get().len(),
+        text: format!("\"{agreed}\""),
+    };
+    (
+        String::from_utf8_lossy(&splice(greeting, vec![edit])).into_owned(),
+        agreed.to_owned(),
+    )
 }
 
 fn waiting_for(state: &SessionState) -> &'static str {

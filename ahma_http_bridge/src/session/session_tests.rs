@@ -30,5 +30,8 @@ fn roots_are_offered_by_their_key() {
     assert_eq!(support("null"), RootsSupport::Missing);
     assert_eq!(support(r#"{"sampling":{}}"#), RootsSupport::Missing);
     assert_eq!(support(r#"{"roots":{}}"#), RootsSupport::Offered);
-    assert_eq!(support(r#"{"roots":{"listChanged":true}}"#), RootsSupport::Offered);
+    assert_eq!(
+        support(r#"{"roots":{"listChanged":true}}"#),
+        RootsSupport::Offered
+    );
 }

@@ -15,8 +15,12 @@ pub(crate) enum SessionState {
     /// The client was asked for its roots.
     AskingRoots,
     /// The scope is fixed for the rest of the session.
-    Locked { scope: PathBuf },
-    Ended { reason: EndReason },
+    Locked {
+        scope: PathBuf,
+    },
+    Ended {
+        reason: EndReason,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +73,9 @@ pub(crate) enum EndReason {
     Disconnected,
     #[error("`initialize` failed")]
     NotInitialized,
-    #[error("roots_change_rejected: the workspace roots changed after the scope was locked; start a new session")]
+    #[error(
+        "roots_change_rejected: the workspace roots changed after the scope was locked; start a new session"
+    )]
     RootsChanged,
     #[error("root_rejected: {0}")]
     RootRejected(String),
@@ -96,16 +102,24 @@ impl SessionState {
             (Self::Greeted, Event::Initialized) => (Self::AskingRoots, vec![Effect::AskRoots]),
             (Self::AskingRoots, Event::RootsAnswered(answer)) => match answer {
                 RootsAnswer::Scope(scope) | RootsAnswer::Default(scope) => lock(scope),
-                RootsAnswer::Unusable(why) => {
-                    (Self::Ended { reason: EndReason::RootRejected(why) }, vec![Effect::StopChild])
-                }
+                RootsAnswer::Unusable(why) => (
+                    Self::Ended {
+                        reason: EndReason::RootRejected(why),
+                    },
+                    vec![Effect::StopChild],
+                ),
             },
-            (Self::Locked { .. }, Event::RootsListChanged) => {
-                (Self::Ended { reason: EndReason::RootsChanged }, vec![Effect::StopChild])
-            }
+            (Self::Locked { .. }, Event::RootsListChanged) => (
+                Self::Ended {
+                    reason: EndReason::RootsChanged,
+                },
+                vec![Effect::StopChild],
+            ),
 
             // Before the lock a change is no change: the answer that counts is still to come.
-            (state @ (Self::Opened | Self::Greeted | Self::AskingRoots), Event::RootsListChanged) => (state, vec![]),
+            (state @ (Self::Opened | Self::Greeted | Self::AskingRoots), Event::RootsListChanged) => {
+                (state, vec![])
+            }
             // Repeated or early messages of a client change nothing, the scope least of all.
             (state, Event::Initialize(_) | Event::Initialized | Event::RootsAnswered(_)) => (state, vec![]),
         }
@@ -113,7 +127,10 @@ impl SessionState {
 }
 
 fn lock(scope: PathBuf) -> (SessionState, Vec<Effect>) {
-    (SessionState::Locked { scope: scope.clone() }, vec![Effect::StartChild(scope)])
+    (
+        SessionState::Locked { scope: scope.clone() },
+        vec![Effect::StartChild(scope)],
+    )
 }
 
 #[cfg(test)]

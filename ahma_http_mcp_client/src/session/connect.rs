@@ -243,12 +243,14 @@ impl<H: ClientHandler + Clone> Start<'_, H> {
             }
             started => started,
         };
-        started.map_err(|error| {
-            let failure = Failure::of_start(&error);
-            match last_words.get() {
-                Some(line) => Failure::Other(format!("{}; its last words: {line}", failure.reason())),
-                None => failure,
-            }
+        let error = match started {
+            Ok(service) => return Ok(service),
+            Err(error) => error,
+        };
+        let failure = Failure::of_start(&error);
+        Err(match last_words.get().await {
+            Some(line) => Failure::Other(format!("{}; its last words: {line}", failure.reason())),
+            None => failure,
         })
     }
 

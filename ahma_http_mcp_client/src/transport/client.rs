@@ -1,7 +1,7 @@
 //! The HTTP client under both HTTP transports: rmcp's, which attaches and refreshes tokens, and on top
 //!
 //! - a request that never reached the server (refused connection) is tried again, with backoff;
-//! - a resumed stream does not repeat the event it was resumed after, whatever the server thinks;
+//! - a stream is resumed by the rules of [`super::resume`];
 //! - a session the server has forgotten ends its streams at once instead of after all retries;
 //! - a 401 without a challenge still asks for a login.
 //!
@@ -11,26 +11,26 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::BoxStream;
 use http::{HeaderName, HeaderValue, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
 use rmcp::transport::AuthorizationManager;
 use rmcp::transport::auth::AuthClient;
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+    AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
-use sse_stream::Sse;
 
 use super::HttpMcpError;
 use super::link::{Link, LinkEvent};
+use super::resume::Events;
 
 /// The largest event or answer line accepted, as rmcp has it.
 const LARGEST_EVENT: usize = 16 * 1024 * 1024;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
+/// The one answer after which rmcp does not ask for the stream again.
+const END_OF_RETRIES: HttpMcpError = StreamableHttpError::ServerDoesNotSupportSse;
+
 type Headers = HashMap<HeaderName, HeaderValue>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 #[derive(Clone, Debug)]
 pub(crate) struct RemoteHttp {
@@ -183,6 +183,12 @@ impl StreamableHttpClient for RemoteHttp {
         max_sse_event_size: usize,
     ) -> Result<Events, HttpMcpError> {
         let in_session = session_id.is_some();
+        if last_event_id
+            .as_ref()
+            .is_some_and(|id| !self.link.resumes.is_worth_it(id, self.link.retry.max_retries))
+        {
+            return Err(END_OF_RETRIES);
+        }
         let opened = self.inner.get_stream_with_max_sse_event_size(
             uri,
             session_id,
@@ -193,29 +199,16 @@ impl StreamableHttpClient for RemoteHttp {
         );
         match opened.await {
             Ok(events) => Ok(match last_event_id {
-                Some(last) => after(events, last),
+                Some(last) => self.link.resumes.follow(events, last),
                 None => events,
             }),
             Err(error) if in_session && status(&error) == Some(StatusCode::NOT_FOUND) => {
                 self.link.report(LinkEvent::SessionLost);
-                // To rmcp this is the answer that ends the retries; the session cannot come back.
-                Err(StreamableHttpError::ServerDoesNotSupportSse)
+                Err(END_OF_RETRIES)
             }
             Err(error) => Err(with_challenge(error)),
         }
     }
-}
-
-/// Drops the event that the stream was resumed after: some servers send it once more.
-fn after(events: Events, last_event_id: String) -> Events {
-    let mut first = true;
-    events
-        .filter(move |event| {
-            let repeated = std::mem::take(&mut first)
-                && matches!(event, Ok(event) if event.id.as_deref() == Some(last_event_id.as_str()));
-            std::future::ready(!repeated)
-        })
-        .boxed()
 }
 
 fn with_challenge(error: HttpMcpError) -> HttpMcpError {
@@ -237,33 +230,5 @@ fn status(error: &HttpMcpError) -> Option<StatusCode> {
             .and_then(|rest| rest.get(..3))
             .and_then(|code| code.parse().ok()),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_resumed_stream_drops_only_the_repeated_event() {
-        let ids = |list: &[&str]| {
-            let events: Vec<_> = list
-                .iter()
-                .map(|id| Ok(Sse::default().id(*id).data("x")))
-                .collect();
-            futures::stream::iter(events).boxed()
-        };
-        let cases: [(&[&str], &[&str]); 3] = [
-            (&["2", "3", "4"], &["3", "4"]),
-            (&["3", "4"], &["3", "4"]),
-            (&["3", "2", "4"], &["3", "2", "4"]),
-        ];
-        for (sent, kept) in cases {
-            let seen: Vec<_> = after(ids(sent), "2".to_owned())
-                .map(|event| event.unwrap().id.unwrap())
-                .collect()
-                .await;
-            assert_eq!(seen, kept);
-        }
     }
 }

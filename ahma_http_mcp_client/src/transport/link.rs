@@ -8,6 +8,7 @@ use rmcp::transport::common::client_side_sse::SseRetryPolicy;
 use tokio::sync::mpsc;
 
 use super::backoff::RetryPolicy;
+use super::resume::Resumes;
 
 /// Something happened below the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,7 @@ pub(crate) enum LinkEvent {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) retry: RetryPolicy,
+    pub(super) resumes: Resumes,
     established: AtomicBool,
     sessions: AtomicU32,
     events: mpsc::Sender<LinkEvent>,
@@ -35,6 +37,7 @@ impl Link {
         let (events, received) = mpsc::channel(8);
         let link = Self {
             retry,
+            resumes: Resumes::default(),
             established: AtomicBool::new(false),
             sessions: AtomicU32::new(0),
             events,

@@ -7,6 +7,7 @@ pub(crate) mod backoff;
 pub(crate) mod client;
 mod legacy_sse;
 pub(crate) mod link;
+mod resume;
 pub(crate) mod stdio;
 
 use std::collections::HashMap;

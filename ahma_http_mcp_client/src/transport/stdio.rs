@@ -4,7 +4,7 @@
 //! stderr goes to the log, and the last line is kept for the error message. Its whole group dies with the transport.
 
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rmcp::RoleClient;
@@ -14,6 +14,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio_util::sync::CancellationToken;
 
 use crate::config::StdioCommand;
 
@@ -35,6 +36,8 @@ const PASSED_ON: [&str; 13] = [
 ];
 /// A server that has lost its stdin should end by itself; this is how long it may take.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+/// How long an exited program's last messages may take through the pipe.
+const LAST_MESSAGES_PATIENCE: Duration = Duration::from_millis(200);
 const LONGEST_LOG_LINE: u64 = 4096;
 
 pub(crate) struct StdioTransport {
@@ -45,18 +48,26 @@ pub(crate) struct StdioTransport {
 
 /// The last thing a program said on stderr.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct LastWords(Arc<Mutex<Option<String>>>);
+pub(crate) struct LastWords {
+    line: Arc<Mutex<Option<String>>>,
+    complete: CancellationToken,
+}
 
 impl LastWords {
-    pub(crate) fn get(&self) -> Option<String> {
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+    /// Waits a moment for a dying program to finish speaking.
+    pub(crate) async fn get(&self) -> Option<String> {
+        let _ = tokio::time::timeout(LAST_MESSAGES_PATIENCE, self.complete.cancelled()).await;
+        self.lock().clone()
     }
 
     fn set(&self, line: String) {
-        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(line);
+        *self.lock() = Some(line);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<String>> {
+        self.line
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -115,8 +126,16 @@ impl Transport<RoleClient> for StdioTransport {
         self.pipes.send(message)
     }
 
-    fn receive(&mut self) -> impl Future<Output = Option<ServerJsonRpcMessage>> + Send {
-        self.pipes.receive()
+    /// Ends when the program does, even if something it started still holds the pipe open.
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        tokio::select! {
+            biased;
+            message = self.pipes.receive() => message,
+            _ = self.child.wait() => {
+                let last = tokio::time::timeout(LAST_MESSAGES_PATIENCE, self.pipes.receive()).await;
+                last.unwrap_or(None)
+            }
+        }
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
@@ -152,4 +171,5 @@ async fn log_lines(server: String, stderr: impl AsyncRead + Unpin, last_words: L
         }
         line.clear();
     }
+    last_words.complete.cancel();
 }

@@ -118,3 +118,64 @@ fn an_unknown_flag_is_a_usage_error() {
 fn help_teaches() {
     insta::assert_snapshot!(text(&run(fixtures(), &["--help"]).stdout));
 }
+
+const WATCHED: &str = r#"{ "name": "watched", "description": "Count.", "command": "count", "subcommand": [
+  { "name": "up", "description": "Up.", "stream": { "rules": [
+      { "emit": "progress", "match": "^(?P<pct>\\d+)%", "percent": "{pct}", "phase": "counting" },
+      { "emit": "finding", "match": "^bad (?P<what>.+)$", "finding": { "severity": "high", "id": "bad", "title": "{what}" } } ] } },
+  { "name": "down", "description": "Down.", "stream": { "rules": [{ "emit": "ignore", "match": "x" }] } },
+  { "name": "out", "description": "Out." } ] }"#;
+
+#[test]
+fn a_sample_shows_what_the_rules_see() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("watched.json"), WATCHED).unwrap();
+    fs::write(
+        directory.path().join("run.txt"),
+        "start\n10%\r20%\nbad \x1b[1mthing\n",
+    )
+    .unwrap();
+    let arguments = ["--sample", "run.txt", "--tool", "watched_up", "watched.json"];
+    let output = run(directory.path(), &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    insta::assert_snapshot!(text(&output.stdout));
+
+    let output = run(
+        directory.path(),
+        &[&arguments[..], &["--format", "json"]].concat(),
+    );
+    let lines: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(lines[2]["events"][0]["title"], "thing");
+    assert_eq!(lines[1]["events"][1]["percent"], 20.0);
+}
+
+#[test]
+fn a_sample_needs_one_tool_with_rules() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("watched.json"), WATCHED).unwrap();
+    fs::write(directory.path().join("run.txt"), "x\n").unwrap();
+    for (arguments, expected) in [
+        (
+            &["watched.json"][..],
+            "choose one with --tool: watched_up, watched_down",
+        ),
+        (
+            &["--tool", "watched_out", "watched.json"],
+            "no tool `watched_out` with a `stream` block",
+        ),
+    ] {
+        let output = run(directory.path(), &[&["--sample", "run.txt"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(
+            text(&output.stderr).contains(expected),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+    let output = run(
+        directory.path(),
+        &["--sample", "gone.txt", "--tool", "watched_up", "watched.json"],
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("cannot read gone.txt"));
+}

@@ -1,4 +1,4 @@
-use super::LineTracker;
+use super::{LineTracker, displayed};
 
 #[track_caller]
 fn check(chunks: &[&[u8]], expected: Option<&str>) {
@@ -33,4 +33,16 @@ fn an_endless_line_is_cut() {
         tracker.feed(&[b'y'; 100_000]);
     }
     assert_eq!(tracker.newest().unwrap().len(), 1024);
+}
+
+#[test]
+fn only_the_last_state_of_a_redrawn_line_is_displayed() {
+    for (text, expected) in [
+        ("plain\n\ttext\n\n", "plain\n\ttext\n\n"),
+        ("10%\r20%\r100%\ndone\r\n", "100%\ndone\n"),
+        ("a\x1b[2Kb\n\x1b[31mred\x1b[0m tail\r", "b\nred tail"),
+        ("\r\n\n", "\n\n"),
+    ] {
+        assert_eq!(displayed(text), expected);
+    }
 }

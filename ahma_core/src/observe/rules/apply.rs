@@ -1,5 +1,6 @@
 //! Running compiled rules on pieces of output.
 
+use regex::Regex;
 use serde_json::{Value, value::RawValue};
 
 use super::{
@@ -40,17 +41,26 @@ enum Verdict {
 }
 
 impl StreamRules {
-    pub(crate) fn look_at_line(&self, source: Source, line: &str, note: &mut dyn FnMut(Sighting)) {
+    /// Looks at a line. `previous` is the line before it, for rules that look at two.
+    pub(crate) fn look_at_line(
+        &self,
+        source: Source,
+        line: &str,
+        previous: Option<&str>,
+        note: &mut dyn FnMut(Sighting),
+    ) {
         for rule in self.rules.iter().filter(|rule| rule.listens_to(source)) {
-            let Selector::Text(regex) = &rule.selector else {
+            let Selector::Text { line: pattern, next } = &rule.selector else {
                 continue;
             };
-            let Some(captures) = regex.captures(line) else {
-                continue;
+            let piece = match next {
+                None => one_line_piece(pattern, line),
+                Some(next) => previous.and_then(|previous| two_line_piece(pattern, previous, next, line)),
             };
-            match rule.judge(&Piece::Text { line, captures }) {
-                Verdict::Seen(sighting) => sighting.into_iter().for_each(&mut *note),
-                Verdict::Ignored => return,
+            match piece.map(|piece| rule.judge(&piece)) {
+                Some(Verdict::Seen(sighting)) => sighting.into_iter().for_each(&mut *note),
+                Some(Verdict::Ignored) => return,
+                None => {}
             }
         }
     }
@@ -132,6 +142,26 @@ impl StreamRules {
             }
         }
     }
+}
+
+fn one_line_piece<'a>(pattern: &Regex, line: &'a str) -> Option<Piece<'a>> {
+    let captures = pattern.captures(line)?;
+    Some(Piece::Text {
+        line,
+        captures,
+        next: None,
+    })
+}
+
+fn two_line_piece<'a>(pattern: &Regex, line: &'a str, next: &Regex, following: &'a str) -> Option<Piece<'a>> {
+    // The second pattern is the rarer one as a rule: it is the one that tells the pair from single lines.
+    let next = next.captures(following)?;
+    let captures = pattern.captures(line)?;
+    Some(Piece::Text {
+        line,
+        captures,
+        next: Some(next),
+    })
 }
 
 impl CompiledRule {

@@ -19,7 +19,10 @@ use crate::{
 /// What the templates and conditions of a rule refer to.
 #[derive(Clone, Copy)]
 enum Language<'a> {
-    Text(&'a Regex),
+    Text {
+        line: &'a Regex,
+        next: Option<&'a Regex>,
+    },
     Json,
     Xml,
 }
@@ -34,7 +37,10 @@ pub(super) fn compile_rule(
     check_parts(rule, problems);
     let (selector, each) = selector(rule, framing, problems)?;
     let language = match &selector {
-        Selector::Text(regex) => Language::Text(regex),
+        Selector::Text { line, next } => Language::Text {
+            line,
+            next: next.as_ref(),
+        },
         Selector::Json { .. } => Language::Json,
         Selector::Xml { .. } => Language::Xml,
     };
@@ -82,6 +88,11 @@ fn selector(
             "looks at lines of text, which this framing has only on stderr: add `\"on\": \"stderr\"`";
         forbid(rule.pattern.is_some(), "match", reason);
         forbid(
+            rule.next.is_some(),
+            "next",
+            "goes with `match`, for lines of text",
+        );
+        forbid(
             rule.each.is_some() && is_xml,
             "each",
             "is for JSON; use `element`",
@@ -93,7 +104,7 @@ fn selector(
         );
     }
     let selector = if is_text {
-        Selector::Text(pattern(rule, problems)?)
+        text_selector(rule, problems)?
     } else if is_xml {
         let element = rule.element.clone().unwrap_or_default();
         if element.is_empty() || element.contains(|c: char| c.is_whitespace() || "/@<>".contains(c)) {
@@ -121,21 +132,37 @@ fn selector(
     Some((selector, each))
 }
 
-fn pattern(rule: &Rule, problems: &mut ProblemsAt<'_>) -> Option<Regex> {
+fn text_selector(rule: &Rule, problems: &mut ProblemsAt<'_>) -> Option<Selector> {
     let Some(pattern) = &rule.pattern else {
         problems.add("", "a rule for lines of text needs `match`");
         return None;
     };
+    let line = regex(pattern, "/match", problems);
+    let next = match &rule.next {
+        None => None,
+        Some(pattern) => Some(regex(pattern, "/next", problems)?),
+    };
+    let line = line?;
+    for name in next.iter().flat_map(Regex::capture_names).flatten() {
+        if line.capture_names().flatten().any(|other| other == name) {
+            problems.add(
+                "/next",
+                format!("group `{name}` stands in `match`, too; give it another name"),
+            );
+        }
+    }
+    Some(Selector::Text { line, next })
+}
+
+fn regex(pattern: &str, pointer: &str, problems: &mut ProblemsAt<'_>) -> Option<Regex> {
     match Regex::new(pattern) {
         Ok(regex) => Some(regex),
         Err(error) => {
             // The crate draws the pattern over several lines; the last one says what is wrong.
             let text = error.to_string();
             let reason = text.lines().last().unwrap_or_default().trim();
-            problems.add(
-                "/match",
-                format!("bad regular expression: {}", reason.trim_start_matches("error: ")),
-            );
+            let reason = reason.trim_start_matches("error: ");
+            problems.add(pointer, format!("bad regular expression: {reason}"));
             None
         }
     }
@@ -179,28 +206,37 @@ fn field(reference: &str, language: Language<'_>) -> Result<Field, String> {
         Language::Xml => XmlPath::parse(reference).map(Field::Path).ok_or_else(|| {
             format!("`{reference}` is not a path like `@attribute`, `child/@attribute` or `child`")
         }),
-        Language::Text(regex) => {
-            let by_name = regex.capture_names().position(|name| name == Some(reference));
-            let by_number = || {
-                reference
-                    .parse()
-                    .ok()
-                    .filter(|number| *number < regex.captures_len())
-            };
-            by_name.or_else(by_number).map(Field::Group).ok_or_else(|| {
-                let names: Vec<_> = regex.capture_names().flatten().collect();
-                match names.is_empty() {
-                    true => format!(
-                        "`{reference}` is no group of `match`, which has none: write `(?P<{reference}>…)`"
-                    ),
-                    false => format!(
-                        "`{reference}` is no group of `match`; it has {}",
-                        names.join(", ")
-                    ),
-                }
-            })
-        }
+        Language::Text { line, next } => group(reference, line, next),
     }
+}
+
+/// A group by its name, or by its number in `match`.
+fn group(reference: &str, line: &Regex, next: Option<&Regex>) -> Result<Field, String> {
+    let named = |regex: &Regex| regex.capture_names().position(|name| name == Some(reference));
+    let numbered = || {
+        reference
+            .parse()
+            .ok()
+            .filter(|number| *number < line.captures_len())
+    };
+    let found = named(line).map(Field::Group);
+    let found = found.or_else(|| next.and_then(named).map(Field::NextGroup));
+    found.or_else(|| numbered().map(Field::Group)).ok_or_else(|| {
+        let names: Vec<_> = line
+            .capture_names()
+            .chain(next.into_iter().flat_map(Regex::capture_names))
+            .flatten()
+            .collect();
+        match names.is_empty() {
+            true => {
+                format!("`{reference}` is no group of `match`, which has none: write `(?P<{reference}>…)`")
+            }
+            false => format!(
+                "`{reference}` is no group of `match`; it has {}",
+                names.join(", ")
+            ),
+        }
+    })
 }
 
 /// Checks that a rule has what its `emit` needs, and nothing that it would not look at.

@@ -12,6 +12,7 @@ pub(crate) enum Piece<'a> {
     Text {
         line: &'a str,
         captures: Captures<'a>,
+        next: Option<Captures<'a>>,
     },
     Json(&'a Value),
     Xml {
@@ -27,6 +28,8 @@ pub(crate) enum Field {
     Whole,
     /// Number of a group of the regular expression.
     Group(usize),
+    /// Number of a group of the one for the next line.
+    NextGroup(usize),
     /// JSON pointer.
     Pointer(String),
     Path(XmlPath),
@@ -47,6 +50,10 @@ impl Piece<'_> {
             (Self::Text { line, .. }, Field::Whole) => Some(Cow::Borrowed(line)),
             (Self::Text { captures, .. }, Field::Group(group)) => {
                 captures.get(*group).map(|found| Cow::Borrowed(found.as_str()))
+            }
+            (Self::Text { next, .. }, Field::NextGroup(group)) => {
+                let found = next.as_ref()?.get(*group)?;
+                Some(Cow::Borrowed(found.as_str()))
             }
             (Self::Json(value), Field::Whole) => json_text(value),
             (Self::Json(value), Field::Pointer(pointer)) => value.pointer(pointer).and_then(json_text),

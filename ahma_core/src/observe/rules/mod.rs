@@ -88,7 +88,11 @@ struct CompiledRule {
 /// Which pieces a rule looks at.
 #[derive(Debug)]
 enum Selector {
-    Text(Regex),
+    /// A line, or two that follow each other.
+    Text {
+        line: Regex,
+        next: Option<Regex>,
+    },
     Json {
         conditions: Vec<FieldCondition>,
     },
@@ -162,6 +166,12 @@ impl StreamRules {
         self.limits.findings
     }
 
+    /// Whether a rule looks at two lines at a time.
+    pub(super) fn has_line_pairs(&self) -> bool {
+        let is_pair = |rule: &CompiledRule| matches!(&rule.selector, Selector::Text { next: Some(_), .. });
+        self.rules.iter().any(is_pair)
+    }
+
     /// Whether lines may be JSON. Tools that print such lines often log in the same way, so this goes for both streams.
     pub(super) fn has_json_lines(&self) -> bool {
         self.reading == Reading::Framed(Framing::JsonLines)
@@ -179,7 +189,7 @@ impl StreamRules {
     pub(super) fn elements(&self) -> BTreeSet<String> {
         let element_of = |rule: &CompiledRule| match &rule.selector {
             Selector::Xml { element, .. } => Some(element.clone()),
-            Selector::Text(_) | Selector::Json { .. } => None,
+            Selector::Text { .. } | Selector::Json { .. } => None,
         };
         self.rules.iter().filter_map(element_of).collect()
     }

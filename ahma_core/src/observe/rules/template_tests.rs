@@ -120,6 +120,7 @@ fn groups_that_took_no_part_are_missing() {
     let piece = Piece::Text {
         line: "ac",
         captures: regex.captures("ac").unwrap(),
+        next: None,
     };
     assert_eq!(piece.get(&Field::Group(1)), None);
     assert_eq!(piece.get(&Field::Group(0)).as_deref(), Some("a"));

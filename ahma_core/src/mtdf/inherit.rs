@@ -1,0 +1,256 @@
+//! What a level of a tool file passes down to its subcommands.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use super::{
+    file::{AvailabilityFile, AvailabilityParts, SubcommandFile},
+    name,
+    parameter::Parameters,
+    problem::{Mistake, child},
+    tool::{Annotations, MAX_TIMEOUT_SECONDS, Probe, Slot, ValueStyle},
+};
+use crate::observe::{self, StreamRules};
+
+/// A subcommand of this name stands for its parent.
+const PARENT_ITSELF: &str = "default";
+
+/// Everything that holds at one level.
+#[derive(Clone, Default)]
+pub(super) struct Inherited {
+    /// Full name so far; empty above the root.
+    pub(super) name: String,
+    pub(super) command: Vec<String>,
+    /// The subcommands so far, as words of the command line.
+    path: Vec<String>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) parameters: Parameters,
+    pub(super) enabled: bool,
+    pub(super) synchronous: Option<bool>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) environment: BTreeMap<String, String>,
+    pub(super) success_codes: Vec<i32>,
+    pub(super) annotations: Annotations,
+    pub(super) end_of_options: bool,
+    pub(super) value_style: ValueStyle,
+    pub(super) success_hint: Option<String>,
+    pub(super) stream: Option<Arc<StreamRules>>,
+    pub(super) probes: Vec<Arc<Probe>>,
+    pub(super) install_instructions: Option<String>,
+}
+
+impl Inherited {
+    /// What holds above the root of a tool.
+    pub(super) fn above(command: Vec<String>) -> Self {
+        Self {
+            slots: command.iter().cloned().map(Slot::Word).collect(),
+            command,
+            enabled: true,
+            success_codes: vec![0],
+            ..Self::default()
+        }
+    }
+
+    /// What holds at the level `raw`: what it says itself, and what it does not say from above.
+    pub(super) fn at(mut self, raw: &SubcommandFile, pointer: &str, mistakes: &mut Vec<Mistake>) -> Self {
+        let mut level = Level {
+            raw,
+            pointer,
+            mistakes,
+        };
+        match pointer {
+            "" => self.name = raw.name.clone(),
+            _ if raw.name == PARENT_ITSELF => {}
+            _ => {
+                level.check_name();
+                self.name = format!("{}_{}", self.name, raw.name);
+                self.path.push(raw.name.clone());
+                self.slots.push(Slot::Word(raw.name.clone()));
+            }
+        }
+        self.enabled &= raw.enabled.unwrap_or(true);
+        self.synchronous = level.synchronous().or(self.synchronous);
+        self.timeout = level.timeout().or(self.timeout);
+        self.environment.extend(level.environment());
+        self.success_codes = level.success_codes().unwrap_or(self.success_codes);
+        self.annotations = level.annotations(&self.annotations);
+        self.end_of_options = raw.end_of_options.unwrap_or(self.end_of_options);
+        self.value_style = raw.value_style.unwrap_or(self.value_style);
+        self.success_hint = raw.success_hint.clone().or(self.success_hint);
+        self.install_instructions = raw.install_instructions.clone().or(self.install_instructions);
+        self.stream = level.stream().or(self.stream);
+        let probe = level.probe(&self.command, &self.path);
+        self.probes.extend(probe.map(Arc::new));
+        self
+    }
+}
+
+/// One level and where to complain about it.
+struct Level<'a> {
+    raw: &'a SubcommandFile,
+    pointer: &'a str,
+    mistakes: &'a mut Vec<Mistake>,
+}
+
+impl Level<'_> {
+    fn error(&mut self, field: &str, message: impl Into<String>) {
+        self.mistakes
+            .push(Mistake::error(child(self.pointer, field), message));
+    }
+
+    fn check_name(&mut self) {
+        let name = &self.raw.name;
+        if name.contains('_') {
+            let message = format!("the subcommand name `{name}` must not contain an underscore");
+            let suggestion = name.replace('_', "-");
+            let hint = format!("underscores join the parts of a tool's name; write `{suggestion}`");
+            let mistake = Mistake::error(child(self.pointer, "name"), message).hint(hint);
+            self.mistakes.push(mistake);
+        } else if let Some(message) = name::complaint(name) {
+            self.error("name", message);
+        }
+    }
+
+    fn synchronous(&mut self) -> Option<bool> {
+        match (self.raw.synchronous, self.raw.force_synchronous) {
+            (Some(new), Some(old)) if new != old => {
+                let message =
+                    "`force_synchronous` is the older spelling of `synchronous`, and says the opposite";
+                self.error("force_synchronous", message);
+                None
+            }
+            (new, old) => new.or(old),
+        }
+    }
+
+    fn timeout(&mut self) -> Option<Duration> {
+        let seconds = self.raw.timeout_seconds?;
+        if (1..=MAX_TIMEOUT_SECONDS).contains(&seconds) {
+            return Some(Duration::from_secs(seconds));
+        }
+        let message =
+            format!("`timeout_seconds` must be between 1 and {MAX_TIMEOUT_SECONDS} (a week), not {seconds}");
+        self.error("timeout_seconds", message);
+        None
+    }
+
+    fn environment(&mut self) -> BTreeMap<String, String> {
+        let pointer = child(self.pointer, "env");
+        for (name, value) in &self.raw.env {
+            let pointer = child(&pointer, name);
+            if name.is_empty() || name.contains(['=', '\0']) {
+                let message = format!("`{name}` cannot be the name of a variable");
+                self.mistakes.push(Mistake::error(&pointer, message).on_key());
+            }
+            if value.contains('\0') {
+                let message = "a variable must not contain a NUL character";
+                self.mistakes.push(Mistake::error(pointer, message));
+            }
+        }
+        self.raw.env.clone()
+    }
+
+    fn success_codes(&self) -> Option<Vec<i32>> {
+        if self.raw.exit_codes.is_empty() {
+            return None;
+        }
+        let mut codes: Vec<i32> = self
+            .raw
+            .exit_codes
+            .iter()
+            .copied()
+            .chain([0])
+            .map(i32::from)
+            .collect();
+        codes.sort_unstable();
+        codes.dedup();
+        Some(codes)
+    }
+
+    fn annotations(&mut self, inherited: &Annotations) -> Annotations {
+        let raw = &self.raw.annotations;
+        if raw.read_only == Some(true) && raw.destructive == Some(true) {
+            self.error(
+                "annotations",
+                "a tool cannot be both `readOnly` and `destructive`",
+            );
+        }
+        // What a level says itself settles the opposite that it would inherit.
+        let inherited_read_only = inherited.read_only.filter(|_| raw.destructive != Some(true));
+        let inherited_destructive = inherited.destructive.filter(|_| raw.read_only != Some(true));
+        Annotations {
+            title: raw.title.clone(),
+            read_only: raw.read_only.or(inherited_read_only),
+            destructive: raw.destructive.or(inherited_destructive),
+            idempotent: raw.idempotent.or(inherited.idempotent),
+            open_world: raw.open_world.or(inherited.open_world),
+        }
+    }
+
+    fn stream(&mut self) -> Option<Arc<StreamRules>> {
+        match observe::compile(self.raw.stream.as_ref()?) {
+            Ok(rules) => Some(Arc::new(rules)),
+            Err(problems) => {
+                let pointer = child(self.pointer, "stream");
+                let mistakes = problems
+                    .into_iter()
+                    .map(|problem| Mistake::error(format!("{pointer}{}", problem.pointer), problem.message));
+                self.mistakes.extend(mistakes);
+                None
+            }
+        }
+    }
+
+    fn probe(&mut self, command: &[String], path: &[String]) -> Option<Probe> {
+        match self.raw.availability_check.as_ref()? {
+            AvailabilityFile::Line(line) => {
+                let argv = words(line);
+                if argv.is_none() {
+                    let message = "`availability_check` must be a command line such as `git --version`";
+                    self.error("availability_check", message);
+                }
+                Some(Probe {
+                    argv: argv?,
+                    directory: None,
+                    success_codes: vec![0],
+                })
+            }
+            AvailabilityFile::Parts(parts) => self.probe_of_parts(parts, command, path),
+        }
+    }
+
+    fn probe_of_parts(
+        &mut self,
+        parts: &AvailabilityParts,
+        command: &[String],
+        path: &[String],
+    ) -> Option<Probe> {
+        let mut argv = match &parts.command {
+            Some(command) => {
+                let argv = words(command);
+                if argv.is_none() {
+                    let pointer = child(&child(self.pointer, "availability_check"), "command");
+                    self.mistakes
+                        .push(Mistake::error(pointer, "`command` must name a program"));
+                }
+                argv?
+            }
+            None if parts.skip_subcommand_args == Some(true) => command.to_vec(),
+            None => [command, path].concat(),
+        };
+        argv.extend(parts.args.iter().cloned());
+        let success_codes = match parts.success_exit_codes.as_slice() {
+            [] => vec![0],
+            codes => codes.iter().copied().map(i32::from).collect(),
+        };
+        Some(Probe {
+            argv,
+            directory: parts.working_directory.clone(),
+            success_codes,
+        })
+    }
+}
+
+/// The words of a command line, if there are any.
+fn words(line: &str) -> Option<Vec<String>> {
+    shlex::split(line).filter(|words| words.first().is_some_and(|word| !word.is_empty()))
+}

@@ -1,0 +1,258 @@
+//! Checks of tool files that the report of `ahma_validate` does not show.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Problem, Source, check_file, check_set, schema};
+
+fn source(name: &str, file: &Value) -> Source {
+    Source {
+        name: name.into(),
+        text: file.to_string(),
+    }
+}
+
+fn messages(problems: &[Problem]) -> Vec<&str> {
+    problems.iter().map(|problem| problem.message.as_str()).collect()
+}
+
+/// A file that uses every field there is.
+fn complete() -> Value {
+    json!({
+        "$schema": "mtdf.schema.json", "name": "complete", "description": "Everything.", "command": "demo --flag",
+        "enabled": true, "timeout_seconds": 5, "synchronous": true, "force_synchronous": true,
+        "availability_check": { "command": "demo", "args": ["-v"], "working_directory": ".", "success_exit_codes": [0, 1], "skip_subcommand_args": true },
+        "install_instructions": "install it", "env": { "A": "b" }, "exit_codes": [0, 1],
+        "annotations": { "title": "Demo", "readOnly": false, "destructive": true, "idempotent": false, "openWorld": true },
+        "end_of_options": true, "value_style": "auto", "success_hint": "well done", "hints": { "any": ["thing"] }, "guidance_key": "k",
+        "stream": { "rules": [{ "emit": "progress", "match": "(?P<p>\\d+)%", "percent": "{p}" }] },
+        "options": [
+            { "name": "a", "type": "string", "description": "A.", "required": false, "alias": "a1", "enum": ["x"], "default": "x" },
+            { "name": "b", "type": "array", "items": { "type": "integer", "minimum": 1, "maximum": 3, "enum": [1, 2] }, "repeat": false },
+            { "name": "c", "type": "string", "file_arg": true, "file_flag": "-F" },
+            { "name": "d", "type": "number", "minimum": -0.5, "maximum": 1e3 },
+            { "name": "e", "type": "array", "format": "path" },
+        ],
+        "subcommand": [
+            { "name": "run", "description": "R.", "positional_args": [{ "name": "x", "type": "string", "passthrough": "verbatim" }] },
+            {
+                "name": "both", "description": "B.", "step_delay_ms": 3,
+                "sequence": [
+                    { "tool": "complete", "subcommand": "run", "args": { "x": "-y" }, "description": "first", "skip_if_file_exists": "f" },
+                    { "tool": "complete", "subcommand": "run", "skip_if_file_missing": "g" },
+                ],
+            },
+        ],
+    })
+}
+
+#[test]
+fn a_file_with_every_field_is_good_and_fits_the_schema() {
+    // Options of the tool go to leaves only, so the sequence must not see them as its own.
+    let report = check_set(&[source("complete.json", &complete())]);
+    assert_eq!(messages(&report.problems), Vec::<&str>::new());
+    assert_eq!(report.tools.len(), 1);
+    let validator = jsonschema::draft202012::new(schema()).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(&complete())
+        .map(|error| error.to_string())
+        .collect();
+    assert_eq!(errors, Vec::<String>::new());
+}
+
+#[test]
+fn the_walk_and_a_schema_validator_agree() {
+    let validator = jsonschema::draft202012::new(schema()).unwrap();
+    let broken = [
+        json!([]),
+        json!({ "description": "D." }),
+        json!({ "description": "D.", "command": "c", "options": [{ "name": "x" }] }),
+        json!({ "description": "D.", "command": "c", "availability_check": { "comand": "x" } }),
+        json!({ "description": "D.", "command": "c", "availability_check": 5 }),
+        json!({ "description": "D.", "command": "c", "stream": { "framing": "line" } }),
+        json!({ "description": "D.", "command": "c", "exit_codes": [-1] }),
+        json!({ "description": "D.", "command": "c", "options": [{ "name": "x", "type": "string", "format": "uri" }] }),
+    ];
+    for file in broken {
+        assert!(!validator.is_valid(&file), "{file}");
+        assert!(check_file("x.json", &file.to_string()).tool.is_none(), "{file}");
+    }
+}
+
+#[test]
+fn mistakes_of_shape_do_not_hide_mistakes_of_meaning() {
+    let file = json!({
+        "description": "D.", "command": "demo", "enabled": "yes",
+        "subcommand": [{ "name": "a_b", "description": "", "options": [{ "name": "x", "type": "text", "default": 5 }] }],
+    });
+    let checked = check_file("x.json", &file.to_string());
+    let mut found = messages(&checked.problems);
+    found.sort_unstable();
+    let expected = [
+        "`description` must not be empty: the model chooses tools by it",
+        "`text` is not one of `string`, `boolean`, `integer`, `number`, `array`",
+        "expected boolean, found string",
+        "the subcommand name `a_b` must not contain an underscore",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_mistake() {
+    let text = format!("\u{feff}{}", json!({ "description": "D.", "command": "demo" }));
+    assert!(check_file("x.json", &text).tool.is_some());
+}
+
+#[test]
+fn a_name_that_is_taken_is_a_problem_of_both_files() {
+    let one = json!({ "name": "same", "description": "D.", "command": "one" });
+    let other = json!({ "description": "D.", "command": "same" });
+    let third = json!({ "name": "third", "description": "D.", "command": "third" });
+    let report = check_set(&[
+        source("1.json", &one),
+        source("2.json", &other),
+        source("3.json", &third),
+    ]);
+    let found: Vec<(&str, &str, &str)> = report
+        .problems
+        .iter()
+        .map(|problem| {
+            (
+                problem.file.as_str(),
+                problem.pointer.as_str(),
+                problem.message.as_str(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("1.json", "/name", "the tool `same` is also defined in `2.json`"),
+        (
+            "2.json",
+            "/command",
+            "the tool `same` is also defined in `1.json`",
+        ),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(
+        report
+            .tools
+            .iter()
+            .map(|tool| tool.prefix.as_str())
+            .collect::<Vec<_>>(),
+        ["third"]
+    );
+}
+
+#[test]
+fn a_sequence_falls_with_the_tool_that_it_needs() {
+    let broken = json!({ "name": "broken", "description": "D.", "command": "x", "timeout_seconds": 0 });
+    let inner = json!({ "name": "inner", "description": "D.", "command": "sequence", "sequence": [{ "tool": "broken" }] });
+    let outer = json!({ "name": "outer", "description": "D.", "command": "sequence", "sequence": [{ "tool": "inner" }] });
+    let report = check_set(&[
+        source("b.json", &broken),
+        source("i.json", &inner),
+        source("o.json", &outer),
+    ]);
+    assert!(report.tools.is_empty());
+    let files: Vec<&str> = report
+        .problems
+        .iter()
+        .map(|problem| problem.file.as_str())
+        .collect();
+    assert_eq!(files, ["b.json", "i.json", "o.json"]);
+}
+
+#[test]
+fn a_sequence_that_multiplies_is_refused() {
+    let mut files = vec![json!({ "name": "s0", "description": "D.", "command": "x" })];
+    for level in 1..20 {
+        let step = json!({ "tool": format!("s{}", level - 1) });
+        let name = format!("s{level}");
+        files.push(
+            json!({ "name": name, "description": "D.", "command": "sequence", "sequence": [step, step] }),
+        );
+    }
+    let sources: Vec<Source> = files
+        .iter()
+        .map(|file| source(file["name"].as_str().unwrap(), file))
+        .collect();
+    let report = check_set(&sources);
+    let first = report.problems.first().unwrap();
+    assert_eq!(
+        first.message,
+        "the sequence has more than 256 steps, with those of inner sequences"
+    );
+    // 2 + 4 + … + 128 steps and levels fit; the next level does not.
+    assert_eq!(report.tools.last().unwrap().prefix, "s7");
+}
+
+/// Changes one place of a document: to another value, to nothing, or under another name.
+fn mutate(value: &mut Value, path: &[usize], replacement: &Value) {
+    match (value, path) {
+        (Value::Object(map), [first, rest @ ..]) if !map.is_empty() => {
+            let key = map.keys().nth(first % map.len()).cloned().unwrap();
+            if rest.is_empty() {
+                match replacement {
+                    Value::Null => drop(map.remove(&key)),
+                    Value::String(name) if name.len() > 3 => {
+                        let moved = map.remove(&key).unwrap();
+                        map.insert(name.clone(), moved);
+                    }
+                    other => drop(map.insert(key, other.clone())),
+                }
+            } else {
+                mutate(map.get_mut(&key).unwrap(), rest, replacement);
+            }
+        }
+        (Value::Array(items), [first, rest @ ..]) if !items.is_empty() => {
+            let index = first % items.len();
+            mutate(&mut items[index], rest, replacement);
+        }
+        (value, _) => *value = replacement.clone(),
+    }
+}
+
+fn any_replacement() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-z_]{0,12}".prop_map(Value::from),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!([{ "name": "x" }, null, 3])),
+        Just(json!({ "name": "sequence", "tool": "complete", "type": "array" })),
+    ]
+}
+
+proptest! {
+    /// Whatever is wrong, it is said at a place that exists, and nothing panics.
+    #[test]
+    fn mutated_files_are_either_good_or_explained(
+        changes in proptest::collection::vec((proptest::collection::vec(0usize..20, 1..6), any_replacement()), 1..4),
+        pretty in any::<bool>(),
+    ) {
+        let mut file = complete();
+        for (path, replacement) in &changes {
+            mutate(&mut file, path, replacement);
+        }
+        let text = if pretty { format!("{file:#}") } else { file.to_string() };
+        let report = check_set(&[Source { name: "x.json".into(), text: text.clone() }]);
+        prop_assert!(report.tools.len() == 1 || !report.problems.is_empty(), "nothing said about {}", text);
+        for problem in &report.problems {
+            let line = text.lines().nth(problem.line - 1);
+            prop_assert!(line.is_some_and(|line| problem.column <= line.chars().count() + 1), "{:?}", problem);
+            prop_assert!(!problem.message.contains("made-up"), "{:?} in {}", problem, text);
+        }
+    }
+
+    #[test]
+    fn arbitrary_text_never_panics(text in any::<String>(), cut in 0usize..4000) {
+        check_file("x.json", &text);
+        let complete = complete().to_string();
+        let cut = (0..=cut.min(complete.len())).rev().find(|index| complete.is_char_boundary(*index)).unwrap_or(0);
+        check_file("x.json", &complete[..cut]);
+        check_file("x.json", &format!("{}{text}{}", &complete[..cut], &complete[cut..]));
+    }
+}

@@ -1,0 +1,32 @@
+//! Which names tools may have.
+
+/// Clients and model providers agree on names up to this length.
+pub(super) const MAX_LENGTH: usize = 64;
+
+/// Why `name` cannot be a name, as a whole sentence.
+pub(super) fn complaint(name: &str) -> Option<String> {
+    let objection = objection(name)?;
+    Some(if name.is_empty() {
+        format!("the name {objection}")
+    } else {
+        format!("the name `{name}` {objection}")
+    })
+}
+
+/// Why `name` cannot be a name, to go on after it.
+pub(super) fn objection(name: &str) -> Option<String> {
+    if name.is_empty() {
+        return Some("is empty".into());
+    }
+    if name.len() > MAX_LENGTH {
+        return Some(format!(
+            "is {} characters long; {MAX_LENGTH} are allowed",
+            name.len()
+        ));
+    }
+    let allowed = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    let bad = name.chars().find(|letter| !allowed(letter))?;
+    Some(format!(
+        "contains {bad:?}; letters, digits, `_` and `-` are allowed"
+    ))
+}

@@ -1,0 +1,90 @@
+use std::{
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
+
+use super::{Pool, PoolSettings, WarmShell};
+use crate::jail::wire;
+
+/// A shell whose owner lives as long as the second value.
+fn shell() -> (WarmShell, OwnedFd) {
+    let (control, owner) = wire::pair().unwrap();
+    let pipe = || rustix::pipe::pipe().unwrap().0;
+    (
+        WarmShell {
+            control,
+            script: pipe(),
+            output: pipe(),
+        },
+        owner,
+    )
+}
+
+#[test]
+fn grows_under_a_burst_and_shrinks_when_idle() {
+    let start = Instant::now();
+    let idle = Duration::from_secs(30);
+    let mut pool = Pool::new(
+        PoolSettings {
+            floor: 2,
+            cap: 8,
+            idle,
+        },
+        start,
+    );
+    let mut owners = Vec::new();
+    let mut fill = |pool: &mut Pool| {
+        for _ in 0..pool.missing() {
+            let (shell, owner) = shell();
+            owners.push(owner);
+            pool.add(shell);
+        }
+    };
+    assert_eq!(pool.missing(), 2);
+    fill(&mut pool);
+    assert!(pool.take(start).is_some() && pool.take(start).is_some());
+    assert!(pool.take(start).is_none(), "an empty pool is slow, not an error");
+    assert_eq!(pool.missing(), 4, "and it grows");
+    assert!(pool.take(start).is_none() && pool.take(start).is_none());
+    assert_eq!(pool.missing(), 8, "up to the cap");
+    fill(&mut pool);
+    pool.tend(start + idle);
+    assert_eq!(pool.missing(), 0);
+    pool.tend(start + 2 * idle);
+    pool.tend(start + 3 * idle);
+    for _ in 0..2 {
+        assert!(pool.take(start + 3 * idle).is_some(), "the floor stays");
+    }
+    assert!(pool.take(start + 3 * idle).is_none());
+}
+
+#[test]
+fn dead_shells_are_thrown_away() {
+    let now = Instant::now();
+    let mut pool = Pool::new(
+        PoolSettings {
+            floor: 2,
+            cap: 2,
+            idle: Duration::from_secs(1),
+        },
+        now,
+    );
+    let (dead, owner) = shell();
+    drop(owner);
+    let (reported, owner_that_spoke) = shell();
+    wire::send(
+        &owner_that_spoke,
+        &wire::Report {
+            gone: true,
+            ..Default::default()
+        },
+        &[],
+    )
+    .unwrap();
+    let (alive, _owner) = shell();
+    for shell in [dead, reported, alive] {
+        pool.add(shell);
+    }
+    assert!(pool.take(now).is_some());
+    assert!(pool.take(now).is_none());
+}

@@ -1,0 +1,191 @@
+//! A real engine on a real launcher, in directories that go away.
+
+#![expect(clippy::unwrap_used, reason = "in a helper of tests, a panic is the report")]
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use ahma_core::{
+    call::{Command, CommandPlan, ExecutionMode, Program, Sequence, SequenceStep, Work},
+    operation::{Engine, EngineSettings, Operation},
+    sandbox::{Host, Network, SandboxSettings, Tier, Toolchains, assemble},
+    shell::{Launcher, LauncherSettings, PoolSettings, TierChoice},
+};
+use tempfile::TempDir;
+
+pub(crate) struct TestEngine {
+    pub(crate) engine: Engine,
+    launcher: Launcher,
+    scope: TempDir,
+    private: TempDir,
+    state: TempDir,
+}
+
+impl TestEngine {
+    pub(crate) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// An engine whose settings are changed by `adjust`.
+    pub(crate) fn with(adjust: impl FnOnce(&mut EngineSettings)) -> Self {
+        Self::in_tier(TierChoice::Highest, adjust)
+    }
+
+    /// An engine whose commands can see and signal their owner.
+    pub(crate) fn unconfined() -> Self {
+        Self::in_tier(TierChoice::Only(Tier::Off), |_| {})
+    }
+
+    fn in_tier(tier: TierChoice, adjust: impl FnOnce(&mut EngineSettings)) -> Self {
+        let [scope, private, state] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        std::fs::create_dir(private.path().join("tmp")).unwrap();
+        let variables: BTreeMap<String, String> = std::env::vars().collect();
+        let host = Host {
+            home: variables.get("HOME").map(PathBuf::from),
+            path: variables.get("PATH").cloned().unwrap_or_default(),
+            variables: variables.clone(),
+        };
+        let sandbox = SandboxSettings {
+            scope: scope.path().to_owned(),
+            private: private.path().to_owned(),
+            network: Network::Open,
+            allow_read: Vec::new(),
+            allow_write: Vec::new(),
+            allow_tmp: false,
+            toolchains: Toolchains::Auto,
+            trust_workspace_config: false,
+            tools_dir: ".ahma/tools".into(),
+        };
+        let launcher = Launcher::start(LauncherSettings {
+            helper: env!("CARGO_BIN_EXE_ahma_mcp").into(),
+            policy: assemble(&sandbox, &host).unwrap(),
+            tier,
+            shell: "/bin/bash".into(),
+            variables,
+            pass_variables: Vec::new(),
+            pool: PoolSettings::default(),
+            max_processes: 4096,
+            max_file_bytes: 1 << 34,
+        })
+        .unwrap();
+        tokio::spawn(launcher.clone().keep_warm());
+        let mut settings = EngineSettings::new(state.path());
+        adjust(&mut settings);
+        let engine = Engine::new(launcher.clone(), settings);
+        Self {
+            engine,
+            launcher,
+            scope,
+            private,
+            state,
+        }
+    }
+
+    pub(crate) fn scope(&self) -> &Path {
+        self.scope.path()
+    }
+
+    pub(crate) fn temp(&self) -> PathBuf {
+        self.private.path().join("tmp")
+    }
+
+    pub(crate) fn plan(&self, work: Work) -> CommandPlan {
+        CommandPlan {
+            tool: "test".into(),
+            work,
+            mode: ExecutionMode::Asynchronous,
+            timeout: Duration::from_secs(600),
+            directory: self.scope().to_owned(),
+        }
+    }
+
+    /// Starts a shell script.
+    pub(crate) fn start(&self, text: &str) -> Operation {
+        self.engine.start(self.plan(Work::Command(script(text))))
+    }
+
+    pub(crate) fn start_with_timeout(&self, text: &str, timeout: Duration) -> Operation {
+        let plan = self.plan(Work::Command(script(text)));
+        self.engine.start(CommandPlan { timeout, ..plan })
+    }
+
+    pub(crate) fn start_sequence(&self, steps: Vec<SequenceStep>, delay: Duration) -> Operation {
+        self.engine
+            .start(self.plan(Work::Sequence(Sequence { steps, delay })))
+    }
+
+    /// Names of everything below the state directory that holds output.
+    pub(crate) fn spool_files(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for run_dir in std::fs::read_dir(self.state.path()).unwrap() {
+            let Ok(files) = std::fs::read_dir(run_dir.unwrap().path()) else {
+                continue;
+            };
+            names.extend(files.map(|file| file.unwrap().file_name().into_string().unwrap()));
+        }
+        names.retain(|name| name.starts_with("op_"));
+        names
+    }
+
+    pub(crate) async fn shutdown(self) {
+        self.engine.shutdown().await;
+        self.launcher.shutdown().await;
+    }
+}
+
+pub(crate) fn script(text: &str) -> Command {
+    Command {
+        program: Program::Script(text.to_owned()),
+        files: Vec::new(),
+        environment: BTreeMap::new(),
+        success_codes: vec![0],
+        stream: None,
+        success_hint: None,
+    }
+}
+
+pub(crate) fn step(label: &str, text: &str) -> SequenceStep {
+    SequenceStep {
+        label: label.into(),
+        description: None,
+        command: script(text),
+        skip: None,
+    }
+}
+
+/// Waits until `condition` gives a value.
+#[track_caller]
+pub(crate) fn eventually<T>(
+    what: &'static str,
+    mut condition: impl FnMut() -> Option<T>,
+) -> impl Future<Output = T> {
+    let deadline = Instant::now() + test_support::PATIENCE;
+    async move {
+        loop {
+            if let Some(value) = condition() {
+                return value;
+            }
+            assert!(Instant::now() < deadline, "gave up waiting for {what}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// Processes on this machine whose environment holds `MARK=marker`.
+pub(crate) fn marked_processes(marker: &str) -> Vec<i32> {
+    let needle = format!("MARK={marker}");
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| {
+            std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+                environ
+                    .split(|byte| *byte == 0)
+                    .any(|word| word == needle.as_bytes())
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,288 @@
+//! A bridge on a free port in front of `fake_mcp`, and a client for it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use ahma_http_bridge::{BridgeSettings, FixedCommand, Isolation, serve};
+use reqwest::{Response, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const PATIENCE: Duration = test_support::PATIENCE;
+
+/// A running bridge. Dropping it stops the bridge in the background; `stop` waits.
+pub(crate) struct Bridge {
+    pub(crate) address: SocketAddr,
+    pub(crate) scope: TempDir,
+    shutdown: CancellationToken,
+    served: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+impl Bridge {
+    pub(crate) async fn shared() -> Self {
+        Self::start(&[], |_| {}).await
+    }
+
+    pub(crate) async fn isolated() -> Self {
+        Self::start(&[], |settings| settings.isolation = Isolation::PerSession).await
+    }
+
+    /// Starts a bridge whose children get these flags.
+    pub(crate) async fn start(child_flags: &[&str], adjust: impl FnOnce(&mut BridgeSettings)) -> Self {
+        let scope = tempfile::tempdir().unwrap();
+        let root = scope.path().canonicalize().unwrap();
+        let mut settings = BridgeSettings::new(root.clone());
+        settings.times.stop_grace = Duration::from_millis(300);
+        adjust(&mut settings);
+        let factory = FixedCommand {
+            program: fake_mcp().into(),
+            args: child_flags.iter().map(Into::into).collect(),
+            default_scope: root,
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let served = tokio::spawn(serve(listener, settings, Arc::new(factory), shutdown.clone()));
+        Self { address, scope, shutdown, served }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client { url: self.url("/mcp"), session: None, http: http_client() }
+    }
+
+    /// A client with a session.
+    pub(crate) async fn session(&self) -> Client {
+        let mut client = self.client();
+        client.initialize(json!({})).await;
+        client
+    }
+
+    pub(crate) async fn stop(mut self) {
+        self.shutdown.cancel();
+        tokio::time::timeout(PATIENCE, &mut self.served).await.expect("the bridge stops").unwrap().unwrap();
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) url: String,
+    pub(crate) session: Option<String>,
+    pub(crate) http: reqwest::Client,
+}
+
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const BOTH: &str = "application/json, text/event-stream";
+
+impl Client {
+    pub(crate) async fn post(&self, accept: &str, message: &Value) -> Response {
+        let mut request = self
+            .http
+            .post(&self.url)
+            .header("accept", accept)
+            .header("content-type", JSON)
+            .body(message.to_string());
+        if let Some(session) = &self.session {
+            request = request.header("mcp-session-id", session);
+        }
+        request.send().await.unwrap()
+    }
+
+    /// Sends `initialize` and `notifications/initialized`; gives back the result.
+    pub(crate) async fn initialize(&mut self, capabilities: Value) -> Value {
+        self.initialize_as("2025-11-25", capabilities).await
+    }
+
+    pub(crate) async fn initialize_as(&mut self, version: &str, capabilities: Value) -> Value {
+        let response = self.post(JSON, &initialize(version, capabilities)).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        self.session = Some(response.headers()["mcp-session-id"].to_str().unwrap().to_owned());
+        let body: Value = response.json().await.unwrap();
+        let told = self.post(JSON, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        assert_eq!(told.status(), StatusCode::ACCEPTED);
+        body["result"].clone()
+    }
+
+    /// Calls a tool and gives back status and whole answer.
+    pub(crate) async fn try_call(&self, id: Value, tool: &str, arguments: Value) -> (StatusCode, Value) {
+        let response = self.post(JSON, &tool_call(id, tool, arguments)).await;
+        (response.status(), response.json().await.unwrap())
+    }
+
+    /// Calls a tool that must succeed, and gives back its text.
+    #[track_caller]
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> impl Future<Output = String> {
+        let caller = std::panic::Location::caller();
+        let (client, tool) = (self.clone(), tool.to_owned());
+        async move {
+            let (status, body) = client.try_call(json!(1), &tool, arguments).await;
+            assert_eq!(status, StatusCode::OK, "{tool} at {caller}: {body}");
+            body["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned()
+        }
+    }
+
+    pub(crate) async fn delete(&self) -> StatusCode {
+        let mut request = self.http.delete(&self.url);
+        if let Some(session) = &self.session {
+            request = request.header("mcp-session-id", session);
+        }
+        request.send().await.unwrap().status()
+    }
+
+    /// Opens the standing stream, or takes one up after this event.
+    pub(crate) async fn events(&self, last_event_id: Option<&str>) -> Events {
+        let mut request = self.http.get(&self.url).header("accept", "text/event-stream");
+        if let Some(session) = &self.session {
+            request = request.header("mcp-session-id", session);
+        }
+        if let Some(id) = last_event_id {
+            request = request.header("last-event-id", id);
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        Events::of(response)
+    }
+
+    pub(crate) async fn who(&self) -> Who {
+        let text = self.call("who", json!({})).await;
+        let value: Value = serde_json::from_str(&text).unwrap();
+        Who {
+            pid: i32::try_from(value["pid"].as_i64().unwrap()).unwrap(),
+            scope: value["scope"].as_str().unwrap().into(),
+        }
+    }
+}
+
+/// What a child says about itself.
+#[derive(Debug)]
+pub(crate) struct Who {
+    pub(crate) pid: i32,
+    pub(crate) scope: PathBuf,
+}
+
+pub(crate) fn initialize(version: &str, capabilities: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {
+        "protocolVersion": version, "capabilities": capabilities,
+        "clientInfo": { "name": "test", "version": "1" },
+    }})
+}
+
+pub(crate) fn tool_call(id: Value, tool: &str, arguments: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": arguments } })
+}
+
+pub(crate) fn with_token(mut message: Value, token: Value) -> Value {
+    message["params"]["_meta"]["progressToken"] = token;
+    message
+}
+
+/// The events of a response, as they come.
+pub(crate) struct Events {
+    response: Response,
+    buffer: String,
+}
+
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) id: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) data: String,
+}
+
+impl Event {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.data).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+}
+
+impl Events {
+    pub(crate) fn of(response: Response) -> Self {
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { response, buffer: String::new() }
+    }
+
+    /// The next event with data; `None` at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        loop {
+            while let Some((block, rest)) = self.buffer.split_once("\n\n") {
+                let mut event = Event::default();
+                for line in block.lines() {
+                    match line.split_once(": ") {
+                        Some(("id", value)) => event.id = Some(value.to_owned()),
+                        Some(("event", value)) => event.name = Some(value.to_owned()),
+                        Some(("data", value)) => event.data.push_str(value),
+                        _ => {}
+                    }
+                }
+                self.buffer = rest.to_owned();
+                if !event.data.is_empty() {
+                    return Some(event);
+                }
+            }
+            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await.expect("an event or the end");
+            self.buffer.push_str(std::str::from_utf8(&chunk.ok()??).unwrap());
+        }
+    }
+
+    pub(crate) async fn next_json(&mut self) -> Value {
+        self.next().await.expect("an event").json()
+    }
+
+    /// Everything up to the end of the stream.
+    pub(crate) async fn rest(mut self) -> Vec<Value> {
+        let mut all = Vec::new();
+        while let Some(event) = self.next().await {
+            all.push(event.json());
+        }
+        all
+    }
+}
+
+pub(crate) fn http_client() -> reqwest::Client {
+    static PROVIDER: OnceLock<()> = OnceLock::new();
+    PROVIDER.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
+    reqwest::Client::builder().no_proxy().pool_max_idle_per_host(64).build().unwrap()
+}
+
+/// The fake server, built if the test was started alone.
+pub(crate) fn fake_mcp() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let program = test.parent().and_then(Path::parent).unwrap().join("examples/fake_mcp");
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--example", "fake_mcp"])
+            .status();
+        assert!(built.is_ok_and(|status| status.success()) || program.exists(), "fake_mcp cannot be built");
+        program
+    })
+}
+
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // A zombie is not alive: its parent has not looked yet.
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// Waits for something that must happen, without blocking the runtime.
+pub(crate) async fn eventually(what: &str, mut happened: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !happened().await {
+        assert!(Instant::now() < deadline, "gave up waiting for {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

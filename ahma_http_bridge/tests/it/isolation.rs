@@ -1,0 +1,187 @@
+//! Each session has a child of its own, inside the directory its client named first.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ahma_http_bridge::Isolation;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::harness::{BOTH, Bridge, Client, Events, JSON, eventually, is_alive, tool_call};
+
+fn roots_capable() -> Value {
+    json!({ "roots": { "listChanged": true } })
+}
+
+/// Answers the bridge's question for roots, which arrives on this stream.
+async fn answer_roots(client: &Client, events: &mut Events, uris: &[String]) {
+    let question = events.next_json().await;
+    assert_eq!(question["method"], "roots/list");
+    let roots: Vec<_> = uris.iter().map(|uri| json!({ "uri": uri })).collect();
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": roots } });
+    assert_eq!(client.post(JSON, &answer).await.status(), StatusCode::ACCEPTED);
+}
+
+fn uri(path: &Path) -> String {
+    reqwest::Url::from_file_path(path).unwrap().to_string()
+}
+
+#[tokio::test]
+async fn the_first_root_is_the_scope_for_ever() {
+    let bridge = Bridge::isolated().await;
+    let project = tempfile::tempdir().unwrap();
+    let root = project.path().canonicalize().unwrap().join("with space & ünicode");
+    std::fs::create_dir(&root).unwrap();
+
+    let mut client = bridge.client();
+    let greeting = client.initialize(roots_capable()).await;
+    assert_eq!(greeting["serverInfo"]["name"], "fake_mcp");
+    // This request waits in the queue until the scope is known.
+    let queued = tokio::spawn({
+        let client = client.clone();
+        async move { client.who().await }
+    });
+    let mut events = client.events(None).await;
+    answer_roots(&client, &mut events, &[uri(&root), "file:///etc".to_owned()]).await;
+    let who = queued.await.unwrap();
+    assert_eq!(who.scope, root);
+
+    // A second answer changes nothing.
+    let again = json!({ "jsonrpc": "2.0", "id": "ahma-bridge/roots", "result": { "roots": [{ "uri": "file:///etc" }] } });
+    client.post(JSON, &again).await;
+    let after = client.who().await;
+    assert_eq!((after.scope, after.pid), (root.clone(), who.pid));
+
+    // The child that asks is told what the client said.
+    let heard: Value = serde_json::from_str(&client.call("ask", json!({ "method": "roots/list" })).await).unwrap();
+    assert_eq!(heard["result"]["roots"][0]["uri"], uri(&root));
+
+    // After a crash the new child has the same scope.
+    client.try_call(json!(1), "crash", json!({})).await;
+    assert_eq!(client.who().await.scope, root);
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_roots_change_after_the_lock_ends_the_session() {
+    let bridge = Bridge::isolated().await;
+    let mut client = bridge.client();
+    client.initialize(roots_capable()).await;
+    let mut events = client.events(None).await;
+    let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+    assert_eq!(client.post(JSON, &changed).await.status(), StatusCode::ACCEPTED, "before the lock it is no change");
+    answer_roots(&client, &mut events, &[uri(bridge.scope.path())]).await;
+    let who = client.who().await;
+    assert_eq!(client.post(JSON, &changed).await.status(), StatusCode::ACCEPTED);
+    assert!(!is_alive(who.pid));
+    for _ in 0..2 {
+        let (status, body) = client.try_call(json!(4), "echo", json!({})).await;
+        assert_eq!((status, &body["id"]), (StatusCode::FORBIDDEN, &json!(4)));
+        assert!(body["error"]["message"].as_str().unwrap().starts_with("roots_change_rejected"), "{body}");
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_root_that_cannot_be_a_scope_is_an_error_the_client_can_read() {
+    let bridge = Bridge::isolated().await;
+    for (root, why) in [("file:///no/such/dir", "cannot be used"), ("https://x.example/", "only file://"), ("file:///", "too wide")] {
+        let mut client = bridge.client();
+        client.initialize(roots_capable()).await;
+        let queued = tokio::spawn({
+            let client = client.clone();
+            async move { client.try_call(json!("q"), "echo", json!({})).await }
+        });
+        answer_roots(&client, &mut client.events(None).await, &[root.to_owned()]).await;
+        let (status, body) = queued.await.unwrap();
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        assert!(body["error"]["message"].as_str().unwrap().contains(why), "{root}: {body}");
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_without_roots_gets_the_default_scope() {
+    let bridge = Bridge::isolated().await;
+    let scope = bridge.scope.path().canonicalize().unwrap();
+    assert_eq!(bridge.session().await.who().await.scope, scope);
+    // Also one that offers roots and has none, and one that offers them and cannot say.
+    let answers = [json!({ "result": { "roots": [] } }), json!({ "error": { "code": -32601, "message": "?" } })];
+    for mut answer in answers {
+        let mut client = bridge.client();
+        client.initialize(roots_capable()).await;
+        let question = client.events(None).await.next_json().await;
+        answer["jsonrpc"] = json!("2.0");
+        answer["id"] = question["id"].clone();
+        client.post(JSON, &answer).await;
+        assert_eq!(client.who().await.scope, scope);
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_without_a_standing_stream_is_asked_on_its_request() {
+    let bridge = Bridge::isolated().await;
+    let mut client = bridge.client();
+    client.initialize(roots_capable()).await;
+    let mut events = Events::of(client.post(BOTH, &tool_call(json!(1), "who", json!({}))).await);
+    answer_roots(&client, &mut events, &[uri(bridge.scope.path())]).await;
+    assert_eq!(events.next_json().await["id"], 1);
+    assert!(events.next().await.is_none());
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_never_answers_is_told_what_is_missing() {
+    let bridge = Bridge::start(&[], |settings| {
+        settings.isolation = Isolation::PerSession;
+        settings.times.request = Duration::from_millis(200);
+    })
+    .await;
+    let mut client = bridge.client();
+    client.initialize(roots_capable()).await;
+    let (status, body) = client.try_call(json!(1), "echo", json!({})).await;
+    assert_eq!(status, StatusCode::GATEWAY_TIMEOUT);
+    assert!(body["error"]["message"].as_str().unwrap().contains("roots/list"), "{body}");
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn sessions_have_their_own_children_and_idle_ones_end() {
+    let bridge = Bridge::start(&[], |settings| {
+        settings.isolation = Isolation::PerSession;
+        settings.times.session_idle = Duration::from_millis(400);
+    })
+    .await;
+    let (one, two) = (bridge.session().await, bridge.session().await);
+    let (first, second) = (one.who().await, two.who().await);
+    assert_ne!(first.pid, second.pid);
+    // An open stream keeps the one; the other ends.
+    let _events = one.events(None).await;
+    eventually("the idle session's end", async || !is_alive(second.pid)).await;
+    let (status, _) = two.try_call(json!(1), "echo", json!({})).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(is_alive(first.pid));
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_question_of_the_child_reaches_its_own_client() {
+    let bridge = Bridge::isolated().await;
+    let mut client = bridge.client();
+    client.initialize(json!({ "sampling": {} })).await;
+    let mut events = client.events(None).await;
+    let asking = tokio::spawn({
+        let client = client.clone();
+        async move { client.call("ask", json!({ "method": "sampling/createMessage" })).await }
+    });
+    let question = events.next_json().await;
+    assert_eq!(question["method"], "sampling/createMessage");
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "said": "yes" } });
+    // Somebody else cannot answer for the client.
+    bridge.session().await.post(JSON, &json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "said": "no" } })).await;
+    client.post(JSON, &answer).await;
+    let heard: Value = serde_json::from_str(&asking.await.unwrap()).unwrap();
+    assert_eq!(heard["result"]["said"], "yes");
+    bridge.stop().await;
+}

@@ -1,0 +1,173 @@
+//! The revision without sessions, 2026-07-28.
+
+use reqwest::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::{BOTH, Bridge, Client, Events, JSON, eventually};
+
+const VERSION: &str = "2026-07-28";
+
+fn request(id: Value, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": VERSION,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+fn call(id: Value, tool: &str, arguments: Value) -> Value {
+    request(id, "tools/call", json!({ "name": tool, "arguments": arguments }))
+}
+
+async fn send(client: &Client, accept: &str, headers: &[(&str, &str)], message: &Value) -> Response {
+    let mut request =
+        client.http.post(&client.url).header("accept", accept).header("content-type", JSON).body(message.to_string());
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.send().await.unwrap()
+}
+
+/// Sends with the headers that belong to the message.
+async fn post(client: &Client, accept: &str, message: &Value) -> Response {
+    let method = message["method"].as_str().unwrap();
+    let mut headers = vec![("mcp-protocol-version", VERSION), ("mcp-method", method)];
+    if let Some(name) = message["params"]["name"].as_str() {
+        headers.push(("mcp-name", name));
+    }
+    send(client, accept, &headers, message).await
+}
+
+#[tokio::test]
+async fn requests_need_no_session_in_either_mode() {
+    for bridge in [Bridge::shared().await, Bridge::isolated().await] {
+        let client = bridge.client();
+        let discovered: Value =
+            post(&client, BOTH, &request(json!(1), "server/discover", json!({}))).await.text().await.map(first_event).unwrap();
+        assert_eq!(discovered["result"]["supportedVersions"][0], VERSION);
+        let response = post(&client, JSON, &call(json!("x"), "echo", json!({ "text": "hi" }))).await;
+        assert!(!response.headers().contains_key("mcp-session-id"));
+        let answer: Value = response.json().await.unwrap();
+        assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!("x"), &json!("hi")));
+        let unknown = post(&client, BOTH, &request(json!(2), "no/such", json!({}))).await;
+        assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+        let error: Value = unknown.json().await.unwrap();
+        assert_eq!(error["error"]["code"], -32601);
+        bridge.stop().await;
+    }
+}
+
+fn first_event(text: String) -> Value {
+    let data = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or_else(|| panic!("{text}"));
+    serde_json::from_str(data).unwrap()
+}
+
+#[tokio::test]
+async fn headers_must_say_what_the_body_says() {
+    let bridge = Bridge::shared().await;
+    let client = bridge.client();
+    let message = call(json!(3), "echo", json!({ "text": "x" }));
+    let version = ("mcp-protocol-version", VERSION);
+    let method = ("mcp-method", "tools/call");
+    let table: [(&[(&str, &str)], i64); 9] = [
+        (&[version, method, ("mcp-name", "echo")], 0),
+        (&[version, method, ("mcp-name", "=?base64?ZWNobw==?=")], 0),
+        (&[version, ("mcp-name", "echo")], -32020),
+        (&[version, method], -32020),
+        (&[version, ("mcp-method", "tools/list"), ("mcp-name", "echo")], -32020),
+        (&[version, method, ("mcp-name", "other")], -32020),
+        (&[version, method, ("mcp-name", "echo"), ("mcp-name", "other")], -32020),
+        (&[method, ("mcp-name", "echo")], -32020),
+        (&[("mcp-protocol-version", "2027-01-01"), method, ("mcp-name", "echo")], -32020),
+    ];
+    for (headers, code) in table {
+        let response = send(&client, JSON, headers, &message).await;
+        let status = response.status();
+        let body: Value = response.json().await.unwrap();
+        assert_eq!(body["error"]["code"].as_i64().unwrap_or(0), code, "{headers:?}: {body}");
+        assert_eq!(status, if code == 0 { StatusCode::OK } else { StatusCode::BAD_REQUEST });
+        assert_eq!(body["id"], 3);
+    }
+    let mut bare = message.clone();
+    bare["params"]["_meta"] = json!({});
+    let response = send(&client, JSON, &[version, method, ("mcp-name", "echo")], &bare).await;
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(response.json::<Value>().await.unwrap()["error"]["code"], -32602);
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn there_is_no_stream_and_no_session_to_end() {
+    let bridge = Bridge::shared().await;
+    let client = bridge.client();
+    for method in [reqwest::Method::GET, reqwest::Method::DELETE] {
+        let response = client
+            .http
+            .request(method, &client.url)
+            .header("mcp-protocol-version", VERSION)
+            .header("accept", "text/event-stream")
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(response.headers()["allow"], "POST");
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_subscription_is_a_stream_under_the_clients_own_id() {
+    let bridge = Bridge::shared().await;
+    let client = bridge.client();
+    let listen = request(json!("mine"), "subscriptions/listen", json!({ "notifications": {} }));
+    let mut events = Events::of(post(&client, BOTH, &listen).await);
+    let key = "io.modelcontextprotocol/subscriptionId";
+    let acknowledged = events.next_json().await;
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(acknowledged["params"]["_meta"][key], "mine");
+    post(&client, JSON, &call(json!(1), "list_changed", json!({}))).await;
+    let changed = events.next_json().await;
+    assert_eq!(changed["params"]["_meta"][key], "mine");
+    assert_eq!(post(&client, JSON, &listen).await.status(), StatusCode::NOT_ACCEPTABLE);
+    drop(events);
+    eventually("the child to hear that the subscription is over", async || {
+        let answer: Value = post(&client, JSON, &call(json!(1), "cancelled", json!({}))).await.json().await.unwrap();
+        answer["result"]["content"][0]["text"] != "[]"
+    })
+    .await;
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn closing_the_connection_cancels_the_request() {
+    let bridge = Bridge::shared().await;
+    let client = bridge.client();
+    for accept in [JSON, BOTH] {
+        let silent = call(json!(1), "silent", json!({}));
+        let waiting = tokio::spawn({
+            let client = client.clone();
+            async move { post(&client, accept, &silent).await.status() }
+        });
+        let before = cancelled(&client).await;
+        // Let the request reach the child, then go away.
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        waiting.abort();
+        eventually("the cancel to reach the child", async || cancelled(&client).await > before).await;
+    }
+    bridge.stop().await;
+}
+
+async fn cancelled(client: &Client) -> usize {
+    let answer: Value = post(client, JSON, &call(json!(1), "cancelled", json!({}))).await.json().await.unwrap();
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    serde_json::from_str::<Vec<Value>>(&text).unwrap().len()
+}
+
+#[tokio::test]
+async fn with_isolation_clients_without_a_session_share_the_default_scope() {
+    let bridge = Bridge::isolated().await;
+    let answer: Value = post(&bridge.client(), JSON, &call(json!(1), "who", json!({}))).await.json().await.unwrap();
+    let who: Value = serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(who["scope"], bridge.scope.path().canonicalize().unwrap().to_str().unwrap());
+    bridge.stop().await;
+}

@@ -1,0 +1,132 @@
+//! Clients of one shared child do not meet.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{BOTH, Bridge, Client, Events, JSON, tool_call, with_token};
+
+#[tokio::test]
+async fn the_child_is_initialised_once_for_all() {
+    let count = tempfile::NamedTempFile::new().unwrap();
+    let flag = format!("--count={}", count.path().display());
+    let bridge = Bridge::start(&[&flag], |_| {}).await;
+    let (one, two) = (bridge.session().await, bridge.session().await);
+    assert_eq!(one.who().await.pid, two.who().await.pid);
+    assert_eq!(std::fs::read_to_string(count.path()).unwrap().lines().count(), 1);
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn same_ids_and_tokens_of_two_clients_do_not_mix() {
+    let bridge = Bridge::shared().await;
+    let clients = [bridge.session().await, bridge.session().await];
+    let calls = clients.iter().enumerate().map(|(number, client)| async move {
+        let steps = 5 + number;
+        let call = with_token(tool_call(json!(1), "progress", json!({ "steps": steps })), json!("token"));
+        let events = Events::of(client.post(BOTH, &call).await).rest().await;
+        assert_eq!(events.len(), steps + 1);
+        for (step, event) in events[..steps].iter().enumerate() {
+            assert_eq!(event["params"], json!({ "progressToken": "token", "progress": step + 1 }));
+        }
+        assert_eq!(events[steps]["id"], 1);
+    });
+    futures::future::join_all(calls).await;
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn late_progress_goes_to_the_client_it_belongs_to() {
+    let bridge = Bridge::shared().await;
+    let (mine, other) = (bridge.session().await, bridge.session().await);
+    let (mut my_events, mut other_events) = (mine.events(None).await, other.events(None).await);
+    let call = with_token(tool_call(json!(1), "late_progress", json!({})), json!(77));
+    assert!(mine.post(JSON, &call).await.status().is_success());
+    let late = my_events.next_json().await;
+    assert_eq!((&late["params"]["progressToken"], &late["params"]["message"]), (&json!(77), &json!("done")));
+    // What the other hears next is what concerns all, so it did not hear the progress before.
+    other.call("list_changed", json!({})).await;
+    assert_eq!(other_events.next_json().await["method"], "notifications/tools/list_changed");
+    assert_eq!(my_events.next_json().await["method"], "notifications/tools/list_changed");
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_log_line_of_somebody_goes_to_nobody() {
+    let bridge = Bridge::shared().await;
+    let alone = bridge.session().await;
+    let mut events = alone.events(None).await;
+    alone.call("log", json!({ "text": "just me" })).await;
+    assert_eq!(events.next_json().await["params"]["data"], "just me");
+    let other = bridge.session().await;
+    other.call("log", json!({ "text": "secret of the other" })).await;
+    other.call("list_changed", json!({})).await;
+    assert_eq!(events.next_json().await["method"], "notifications/tools/list_changed");
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn cancelling_touches_only_the_clients_own_request() {
+    let bridge = Bridge::shared().await;
+    let (mine, other) = (bridge.session().await, bridge.session().await);
+    let waiting = |client: &Client| {
+        let client = client.clone();
+        tokio::spawn(async move { client.try_call(json!("same"), "slow", json!({ "ms": 1500 })).await })
+    };
+    let (my_call, other_call) = (waiting(&mine), waiting(&other));
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "same" } });
+    // The request may not have arrived yet; a cancel before it is ignored, as it must be.
+    while mine.call("cancelled", json!({})).await == "[]" {
+        mine.post(JSON, &cancel).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (_, mine) = my_call.await.unwrap();
+    assert_eq!(mine["error"]["code"], -32800);
+    let (_, other) = other_call.await.unwrap();
+    assert_eq!(other["result"]["content"][0]["text"], "slept");
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn resource_updates_go_to_subscribers_and_survive_a_crash() {
+    let bridge = Bridge::shared().await;
+    let (one, two, three) = (bridge.session().await, bridge.session().await, bridge.session().await);
+    let subscription = |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "uri": "x:1" } });
+    for client in [&one, &two] {
+        assert!(client.post(JSON, &subscription("resources/subscribe")).await.status().is_success());
+    }
+    let mut events = [one.events(None).await, two.events(None).await, three.events(None).await];
+    three.call("touch", json!({ "uri": "x:1" })).await;
+    three.call("list_changed", json!({})).await;
+    for (place, expected) in [(0, true), (1, true), (2, false)] {
+        let first = events[place].next_json().await;
+        assert_eq!(first["method"] == "notifications/resources/updated", expected, "{place}: {first}");
+    }
+    let answer: Value = one.post(JSON, &subscription("resources/unsubscribe")).await.json().await.unwrap();
+    assert_eq!(answer["result"], json!({}));
+    assert_eq!(three.call("subscribed", json!({})).await, r#"["\"x:1\""]"#, "two is still subscribed");
+    three.try_call(json!(1), "crash", json!({})).await;
+    crate::harness::eventually("the new child to know of the subscription", async || {
+        let (_, answer) = three.try_call(json!(1), "subscribed", json!({})).await;
+        answer["result"]["content"][0]["text"] == r#"["\"x:1\""]"#
+    })
+    .await;
+    assert_eq!(two.delete().await, 204);
+    crate::harness::eventually("the last subscriber's end to be told", async || {
+        three.call("subscribed", json!({})).await == "[]"
+    })
+    .await;
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_question_of_a_shared_child_is_answered_by_the_bridge() {
+    let bridge = Bridge::shared().await;
+    let client = bridge.session().await;
+    let answer: Value =
+        serde_json::from_str(&client.call("ask", json!({ "method": "roots/list" })).await).unwrap();
+    assert_eq!(answer["error"]["code"], -32601);
+    let answer: Value = serde_json::from_str(&client.call("ask", json!({ "method": "ping" })).await).unwrap();
+    assert_eq!(answer["result"], json!({}));
+    bridge.stop().await;
+}

@@ -1,0 +1,90 @@
+//! Streams that break are taken up again, with nothing lost and nothing twice.
+
+use ahma_http_bridge::Isolation;
+use serde_json::json;
+
+use crate::harness::{BOTH, Bridge, Events, tool_call, with_token};
+
+#[tokio::test]
+async fn the_standing_stream_is_resumed_after_the_last_event_seen() {
+    let bridge = Bridge::isolated().await;
+    let client = bridge.session().await;
+    let mut events = client.events(None).await;
+    for line in 0..5 {
+        client.call("log", json!({ "text": line })).await;
+    }
+    for _ in 0..2 {
+        events.next().await.unwrap();
+    }
+    let last = events.next().await.unwrap();
+    assert_eq!(last.json()["params"]["data"], 2);
+    drop(events);
+    client.call("log", json!({ "text": 5 })).await;
+    let mut resumed = client.events(last.id.as_deref()).await;
+    for line in 3..=5 {
+        assert_eq!(resumed.next_json().await["params"]["data"], line);
+    }
+    client.call("log", json!({ "text": 6 })).await;
+    assert_eq!(resumed.next_json().await["params"]["data"], 6);
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn the_stream_of_a_request_is_resumed_and_its_work_goes_on() {
+    let bridge = Bridge::isolated().await;
+    let client = bridge.session().await;
+    let call = with_token(tool_call(json!("r"), "ask", json!({ "method": "sampling/createMessage" })), json!(1));
+    let mut events = Events::of(client.post(BOTH, &call).await);
+    let question = events.next().await.unwrap();
+    drop(events);
+    // The client is away while its request is being worked on.
+    let reply = json!({ "jsonrpc": "2.0", "id": question.json()["id"], "result": {} });
+    client.post(BOTH, &reply).await;
+    let mut resumed = client.events(question.id.as_deref()).await;
+    assert_eq!(resumed.next_json().await["id"], "r");
+    assert!(resumed.next().await.is_none(), "the stream ends with the answer");
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn progress_comes_before_the_answer_and_the_stream_ends() {
+    let bridge = Bridge::start(&[], |settings| settings.isolation = Isolation::PerSession).await;
+    let client = bridge.session().await;
+    let call = with_token(tool_call(json!(1), "progress", json!({ "steps": 100 })), json!("t"));
+    let events = Events::of(client.post(BOTH, &call).await).rest().await;
+    let steps: Vec<_> = events.iter().filter_map(|event| event["params"]["progress"].as_u64()).collect();
+    assert_eq!(steps, (1..=100).collect::<Vec<_>>());
+    assert_eq!(events.last().unwrap()["id"], 1);
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn an_unknown_place_in_a_stream_is_not_found() {
+    let bridge = Bridge::shared().await;
+    let client = bridge.session().await;
+    for id in ["99-1", "nonsense", "-", "1-x"] {
+        let response = client
+            .http
+            .get(&client.url)
+            .header("accept", "text/event-stream")
+            .header("mcp-session-id", client.session.as_deref().unwrap())
+            .header("last-event-id", id)
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.status(), 404, "{id}");
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_new_standing_stream_takes_over_from_the_old_one() {
+    let bridge = Bridge::shared().await;
+    let client = bridge.session().await;
+    let mut old = client.events(None).await;
+    let mut new = client.events(None).await;
+    assert!(old.next().await.is_none());
+    client.call("list_changed", json!({})).await;
+    assert_eq!(new.next_json().await["method"], "notifications/tools/list_changed");
+    bridge.stop().await;
+}

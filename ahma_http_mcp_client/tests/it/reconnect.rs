@@ -1,0 +1,177 @@
+//! Servers that die and come back, and wires that are cut.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ahma_http_mcp_client::{CallError, RemoteServers, ServerState};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::fixture::host::Host;
+use crate::fixture::proxy::Wire;
+use crate::fixture::tools::{Era, Shared, router};
+use crate::fixture::{ready, server, settings, until};
+use crate::remote::{call_of, text_of};
+
+#[tokio::test]
+async fn a_restarted_server_brings_its_tools_back() {
+    for era in [Era::Legacy, Era::Modern] {
+        let shared = Arc::new(Shared::default());
+        let host = Host::start(|_| router(era, &shared));
+        let address = host.address;
+        let dir = tempfile::tempdir().unwrap();
+        let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings(&dir));
+        ready(&servers, "r").await;
+        while !shared.has_listener() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        host.kill();
+        shared.extra_tool.store(true, Ordering::SeqCst);
+        let _next_life = Host::start_at(address, |_| router(era, &shared));
+        let grown = |state: &ServerState| match state {
+            ServerState::Ready { tools, .. } => tools.iter().any(|tool| tool.name == "grown"),
+            _ => false,
+        };
+        until(&servers, "r", "the tools of the next life", grown).await;
+        let never = CancellationToken::new();
+        let echo = servers
+            .call(
+                "r",
+                call_of("echo", serde_json::json!({"text": "again"})),
+                None,
+                &never,
+            )
+            .await;
+        assert_eq!(
+            text_of(echo.unwrap()).structured_content,
+            Some(serde_json::json!({"text": "again"}))
+        );
+        servers.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_waits_for_a_server_that_restarts() {
+    for era in [Era::Legacy, Era::Modern] {
+        let shared = Arc::new(Shared::default());
+        let host = Host::start(|_| router(era, &shared));
+        let address = host.address;
+        let dir = tempfile::tempdir().unwrap();
+        let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings(&dir));
+        ready(&servers, "r").await;
+        host.kill();
+        let never = CancellationToken::new();
+        let late = || {
+            servers.call(
+                "r",
+                call_of("echo", serde_json::json!({"text": "late"})),
+                None,
+                &never,
+            )
+        };
+        let call = async {
+            match late().await {
+                // It went out on a connection that was just dying: unknown, hence not repeated for us.
+                Err(CallError::Lost { .. }) => late().await,
+                answer => answer,
+            }
+        };
+        let restart = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            tokio::task::spawn_blocking({
+                let shared = Arc::clone(&shared);
+                move || Host::start_at(address, |_| router(era, &shared))
+            })
+            .await
+            .unwrap()
+        };
+        let (answer, _next_life) = tokio::join!(call, restart);
+        assert_eq!(
+            text_of(answer.unwrap()).structured_content,
+            Some(serde_json::json!({"text": "late"}))
+        );
+        servers.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_server_dies_is_reported_as_lost_and_not_repeated() {
+    for era in [Era::Legacy, Era::Modern] {
+        let shared = Arc::new(Shared::default());
+        let host = Host::start(|_| router(era, &shared));
+        let address = host.address;
+        let dir = tempfile::tempdir().unwrap();
+        let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings(&dir));
+        ready(&servers, "r").await;
+        let never = CancellationToken::new();
+        let call = servers.call("r", call_of("slow", serde_json::json!({})), None, &never);
+        let accident = async {
+            while shared.calls.load(Ordering::SeqCst) == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            host.kill();
+            tokio::task::spawn_blocking({
+                let shared = Arc::clone(&shared);
+                move || Host::start_at(address, |_| router(era, &shared))
+            })
+            .await
+            .unwrap()
+        };
+        let (answer, _next_life) =
+            tokio::time::timeout(test_support::PATIENCE, async { tokio::join!(call, accident) })
+                .await
+                .unwrap();
+        assert!(
+            matches!(&answer, Err(CallError::Lost { .. })),
+            "{era:?}: {answer:?}"
+        );
+        assert_eq!(
+            shared.calls.load(Ordering::SeqCst),
+            1,
+            "{era:?}: the call was sent twice"
+        );
+        ready(&servers, "r").await;
+        servers.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_cut_wire_loses_and_doubles_nothing_where_the_protocol_can_resume() {
+    let shared = Arc::new(Shared::default());
+    let host = Host::start(|_| router(Era::Legacy, &shared));
+    let wire = Wire::to(host.address).await;
+    let dir = tempfile::tempdir().unwrap();
+    let servers = RemoteServers::start(
+        vec![server("r", &format!("http://{}/mcp", wire.address))],
+        settings(&dir),
+    );
+    ready(&servers, "r").await;
+    let (sink, mut progress) = mpsc::channel(1024);
+    let never = CancellationToken::new();
+    let call = servers.call(
+        "r",
+        call_of("count", serde_json::json!({"to": 100, "pause_ms": 20})),
+        Some(sink),
+        &never,
+    );
+    let trouble = async {
+        let mut seen = Vec::new();
+        while let Some(step) = progress.recv().await {
+            seen.push(step.progress);
+            if seen.len() == 10 {
+                wire.cut();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                wire.mend();
+            }
+        }
+        seen
+    };
+    let (answer, seen) = tokio::time::timeout(test_support::PATIENCE, async { tokio::join!(call, trouble) })
+        .await
+        .unwrap();
+    answer.unwrap();
+    assert_eq!(seen, (1..=100).map(f64::from).collect::<Vec<_>>());
+    assert_eq!(shared.calls.load(Ordering::SeqCst), 1);
+    servers.shutdown().await;
+}

@@ -1,0 +1,118 @@
+//! Tokens that expire, are revoked, or are refreshed by two processes at once.
+
+use std::process::{Command, Stdio};
+
+use ahma_http_mcp_client::config::HttpEndpoint;
+use ahma_http_mcp_client::{Browser, ConnectError, LoginOptions, TokenFile, inspect, login};
+
+use crate::fixture::auth::{AuthHost, Manners};
+use crate::fixture::{server, settings};
+
+/// Where a child process finds its work.
+const CHILD: &str = "AHMA_TEST_REFRESH_CHILD";
+
+/// A login whose token runs out at once: every use refreshes.
+async fn logged_in(tokens: &TokenFile) -> AuthHost {
+    let auth = AuthHost::start(Manners {
+        expires_in: 1,
+        ..Manners::default()
+    });
+    let mut endpoint = HttpEndpoint::new(auth.url().parse().unwrap());
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    endpoint.oauth.callback_port = Some(port);
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let options = LoginOptions {
+        browser: Browser::Leave,
+        ..LoginOptions::default()
+    };
+    login(&endpoint, tokens, &options, |link| {
+        tokio::spawn(reqwest::get(link.clone()));
+    })
+    .await
+    .unwrap();
+    auth
+}
+
+#[tokio::test]
+async fn an_expired_token_is_refreshed_without_the_user() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(&dir);
+    let auth = logged_in(&settings.tokens).await;
+    assert_eq!(
+        inspect(&server("s", &auth.url()), &settings)
+            .await
+            .unwrap()
+            .tools
+            .len(),
+        3
+    );
+    let ledger = auth.ledger.lock().unwrap();
+    assert!(ledger.refreshes > 0);
+    assert_eq!(ledger.logins, 1);
+}
+
+#[tokio::test]
+async fn a_revoked_login_asks_for_a_new_one_and_forgets_the_old() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(&dir);
+    let auth = logged_in(&settings.tokens).await;
+    auth.ledger.lock().unwrap().revoke_all();
+    let error = inspect(&server("s", &auth.url()), &settings).await.unwrap_err();
+    assert!(matches!(error, ConnectError::LoginRequired { .. }), "{error:?}");
+    let stored = std::fs::read_to_string(settings.tokens.path()).unwrap();
+    assert!(!stored.contains("access-"), "{stored}");
+}
+
+#[tokio::test]
+async fn processes_that_refresh_at_once_do_not_lose_the_token() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(&dir);
+    let auth = logged_in(&settings.tokens).await;
+    let children: Vec<_> = (0..4)
+        .map(|_| {
+            Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "refresh::child", "--ignored", "--nocapture"])
+                .env(
+                    CHILD,
+                    format!("{}\n{}", auth.url(), settings.tokens.path().display()),
+                )
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for child in children {
+        let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap())
+            .await
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    }
+    let ledger = auth.ledger.lock().unwrap();
+    assert!(ledger.refreshes >= 4, "only {} refreshes", ledger.refreshes);
+    assert!(!ledger.reuse_seen, "a refresh token was used twice");
+    assert_eq!(ledger.logins, 1);
+}
+
+#[tokio::test]
+#[ignore = "the work of a child of processes_that_refresh_at_once_do_not_lose_the_token"]
+async fn child() {
+    let task = std::env::var(CHILD).unwrap();
+    let (url, tokens) = task.split_once('\n').unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let settings = ahma_http_mcp_client::ClientSettings {
+        tokens: TokenFile::at(tokens),
+        ..settings(&dir)
+    };
+    for _ in 0..5 {
+        assert_eq!(
+            inspect(&server("s", url), &settings).await.unwrap().tools.len(),
+            3
+        );
+    }
+}

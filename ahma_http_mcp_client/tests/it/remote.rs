@@ -1,0 +1,194 @@
+//! Mounted servers: their tools, calls, progress, cancellation, and that a bad one is nobody else's problem.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ahma_http_mcp_client::{CallError, RemoteServers, ServerState};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::fixture::host::Host;
+use crate::fixture::tools::{Era, Shared, router};
+use crate::fixture::{ready, server, settings, tool_names, until};
+
+pub(crate) fn call_of(tool: &'static str, arguments: serde_json::Value) -> CallToolRequestParams {
+    let mut params = CallToolRequestParams::new(tool);
+    params.arguments = arguments.as_object().cloned();
+    params
+}
+
+pub(crate) fn text_of(response: CallToolResponse) -> CallToolResult {
+    match response {
+        CallToolResponse::Complete(result) => result,
+        other => panic!("not complete: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn tools_calls_and_progress_pass_through_in_both_eras() {
+    for (era, protocol) in [(Era::Legacy, "2025-11-25"), (Era::Modern, "2026-07-28")] {
+        let shared = Arc::new(Shared::default());
+        let host = Host::start(|_| router(era, &shared));
+        let dir = tempfile::tempdir().unwrap();
+        let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings(&dir));
+        let state = ready(&servers, "r").await;
+        assert_eq!(tool_names(&state), ["count", "echo", "slow"]);
+        let ServerState::Ready { report, .. } = state else {
+            unreachable!()
+        };
+        assert_eq!(report.protocol, protocol);
+
+        let never = CancellationToken::new();
+        let echo = servers
+            .call(
+                "r",
+                call_of("echo", serde_json::json!({"text": "hi"})),
+                None,
+                &never,
+            )
+            .await
+            .unwrap();
+        assert_eq!(
+            text_of(echo).structured_content,
+            Some(serde_json::json!({"text": "hi"}))
+        );
+
+        let (sink, mut progress) = mpsc::channel(64);
+        let count = call_of("count", serde_json::json!({"to": 20, "pause_ms": 1}));
+        servers.call("r", count, Some(sink), &never).await.unwrap();
+        let mut seen = Vec::new();
+        while let Ok(step) = progress.try_recv() {
+            seen.push(step.progress);
+        }
+        assert_eq!(seen, (1..=20).map(f64::from).collect::<Vec<_>>(), "{era:?}");
+
+        let unknown = servers
+            .call("r", call_of("nonsense", serde_json::json!({})), None, &never)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(&unknown, CallError::Protocol(error) if error.message == "no tool nonsense"),
+            "{unknown:?}"
+        );
+        servers.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_or_dropped_call_ends_at_the_server() {
+    for era in [Era::Legacy, Era::Modern] {
+        for dropped in [false, true] {
+            let shared = Arc::new(Shared::default());
+            let host = Host::start(|_| router(era, &shared));
+            let dir = tempfile::tempdir().unwrap();
+            let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings(&dir));
+            ready(&servers, "r").await;
+            let cancel = CancellationToken::new();
+            let calling = servers.call("r", call_of("slow", serde_json::json!({})), None, &cancel);
+            let reached = async {
+                while shared.calls.load(Ordering::SeqCst) == 0 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            if dropped {
+                tokio::select! {
+                    _ = calling => panic!("the call ended by itself"),
+                    () = reached => {}
+                }
+            } else {
+                let stop = async {
+                    reached.await;
+                    cancel.cancel();
+                };
+                let (result, ()) = tokio::join!(calling, stop);
+                assert!(matches!(result, Err(CallError::Cancelled)), "{result:?}");
+            }
+            tokio::time::timeout(test_support::PATIENCE, async {
+                while !shared.cancelled.load(Ordering::SeqCst) {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            })
+            .await
+            .unwrap_or_else(|_| panic!("{era:?}: the server still works"));
+            servers.shutdown().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_the_tools_is_noticed_in_both_eras() {
+    for era in [Era::Legacy, Era::Modern] {
+        let shared = Arc::new(Shared::default());
+        let host = Host::start(|_| router(era, &shared));
+        let dir = tempfile::tempdir().unwrap();
+        let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings(&dir));
+        ready(&servers, "r").await;
+        while !shared.has_listener() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        shared.grow().await;
+        let grown = |state: &ServerState| match state {
+            ServerState::Ready { tools, .. } => tools.iter().any(|tool| tool.name == "grown"),
+            _ => false,
+        };
+        until(&servers, "r", "the new tool", grown).await;
+        servers.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_dead_and_a_silent_server_delay_nobody() {
+    let shared = Arc::new(Shared::default());
+    let host = Host::start(|_| router(Era::Modern, &shared));
+    // Accepts connections and never says a word.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let dead = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings(&dir);
+    settings.retry.max_retries = 1;
+    let servers = RemoteServers::start(
+        vec![
+            server("dead", &format!("http://{dead}/mcp")),
+            server("good", &host.url("/mcp")),
+            server("silent", &format!("http://{}/mcp", silent.local_addr().unwrap())),
+        ],
+        settings,
+    );
+    ready(&servers, "good").await;
+    assert!(matches!(
+        servers.states().borrow()["silent"],
+        ServerState::Connecting { .. }
+    ));
+    let failed = until(&servers, "dead", "failed", |state| {
+        matches!(state, ServerState::Failed { .. })
+    })
+    .await;
+    let ServerState::Failed { reason } = failed else {
+        unreachable!()
+    };
+    assert!(
+        reason.contains("cannot connect to server `dead`: Streamable HTTP:")
+            && reason.contains("Connection refused"),
+        "{reason}"
+    );
+    let never = CancellationToken::new();
+    let error = servers
+        .call("dead", call_of("echo", serde_json::json!({})), None, &never)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, CallError::Unavailable { .. }), "{error:?}");
+    let error = servers
+        .call("nobody", call_of("echo", serde_json::json!({})), None, &never)
+        .await
+        .unwrap_err();
+    assert_eq!(error.to_string(), "there is no remote server `nobody`");
+    servers
+        .call("good", call_of("echo", serde_json::json!({})), None, &never)
+        .await
+        .unwrap();
+}

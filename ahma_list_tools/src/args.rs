@@ -1,0 +1,215 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ahma_http_mcp_client::TokenFile;
+use ahma_http_mcp_client::config::{
+    self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables,
+};
+use clap::{ArgGroup, Parser, ValueEnum};
+use http::HeaderValue;
+use url::Url;
+
+/// Print the tools of an MCP server.
+///
+/// Exit codes: 0 listed, 1 the server or a file is at fault, 2 wrong usage, 3 a login is needed, 4 a bug.
+#[derive(Debug, Parser)]
+#[command(version, about, group(ArgGroup::new("target").required(true).args(["http", "mcp_config", "command"])))]
+pub(crate) struct Args {
+    /// Ask the server at this address
+    #[arg(long, value_name = "URL", env = "AHMA_SERVER_URL")]
+    http: Option<Url>,
+
+    /// Ask a server of this mcp.json; needs --server if there are several
+    #[arg(long, value_name = "FILE", env = "AHMA_MCP_CONFIG")]
+    mcp_config: Option<PathBuf>,
+
+    /// Which server of the file
+    #[arg(long, value_name = "NAME", requires = "mcp_config", env = "AHMA_SERVER")]
+    server: Option<String>,
+
+    /// How the list is printed
+    #[arg(long, value_enum, default_value_t = Format::Text, env = "AHMA_FORMAT")]
+    pub(crate) format: Format,
+
+    /// Which transport to use: auto, http, sse or stdio
+    #[arg(long, value_name = "KIND", env = "AHMA_TRANSPORT")]
+    transport: Option<TransportChoice>,
+
+    /// Send the value of this environment variable as bearer token
+    #[arg(long, value_name = "NAME", env = "AHMA_TOKEN_ENV")]
+    token_env: Option<String>,
+
+    /// Where logins are kept [default: mcp_http_token.json in the temporary directory]
+    #[arg(long, value_name = "FILE", env = "AHMA_HTTP_CLIENT_TOKEN_PATH")]
+    token_file: Option<PathBuf>,
+
+    /// Give up on a transport after this many seconds
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 30,
+        env = "AHMA_CONNECT_TIMEOUT"
+    )]
+    timeout: u64,
+
+    /// Ask the server that this command starts
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Names, descriptions and parameters for people
+    Text,
+    /// One JSON object
+    Json,
+}
+
+/// What the user has to correct, and how.
+#[derive(Debug)]
+pub(crate) struct UserError {
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+fn error(message: impl Into<String>, hint: impl Into<String>) -> UserError {
+    UserError {
+        message: message.into(),
+        hint: hint.into(),
+    }
+}
+
+impl Args {
+    pub(crate) fn tokens(&self) -> TokenFile {
+        self.token_file
+            .as_ref()
+            .map_or_else(TokenFile::in_temp_dir, TokenFile::at)
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_secs(self.timeout)
+    }
+
+    pub(crate) async fn server_config(&self) -> Result<ServerConfig, UserError> {
+        let mut config = match (&self.http, &self.mcp_config) {
+            (Some(url), _) => at_address(url)?,
+            (None, Some(_)) => self.from_file().await?,
+            (None, None) => self.from_command()?,
+        };
+        if let Some(transport) = self.transport {
+            config.transport = transport;
+        }
+        if let Some(name) = &self.token_env {
+            let endpoint = config.http.as_mut();
+            let endpoint = endpoint.ok_or_else(|| {
+                error(
+                    "--token-env is for HTTP servers",
+                    "pass a token in the command's environment",
+                )
+            })?;
+            endpoint
+                .headers
+                .retain(|(name, _)| *name != http::header::AUTHORIZATION);
+            endpoint
+                .headers
+                .push((http::header::AUTHORIZATION, bearer(name)?));
+        }
+        Ok(config)
+    }
+
+    async fn from_file(&self) -> Result<ServerConfig, UserError> {
+        let file = self
+            .mcp_config
+            .as_deref()
+            .unwrap_or(std::path::Path::new("mcp.json"));
+        let mut loaded = config::load(file, ConfigTrust::Named, &Variables::of_this_process(None)).await;
+        let names: Vec<String> = loaded.servers.iter().map(|server| server.name.clone()).collect();
+        let wanted = match (&self.server, names.as_slice()) {
+            (Some(name), _) => name.clone(),
+            (None, [only]) => only.clone(),
+            (None, _) => {
+                let problems: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+                let message = match problems.as_slice() {
+                    [] => format!("{} names {} servers", file.display(), names.len()),
+                    problems => problems.join("; "),
+                };
+                return Err(error(
+                    message,
+                    format!("choose one with --server: {}", names.join(", ")),
+                ));
+            }
+        };
+        if let Some(index) = loaded.servers.iter().position(|server| server.name == wanted) {
+            return Ok(loaded.servers.swap_remove(index));
+        }
+        // The entry may be there and be wrong.
+        let about = |field: &str| field == "file" || field.split('.').nth(1) == Some(wanted.as_str());
+        let problems: Vec<String> = loaded
+            .problems
+            .iter()
+            .filter(|problem| about(&problem.field))
+            .map(ToString::to_string)
+            .collect();
+        Err(match problems.as_slice() {
+            [] => error(
+                format!("{} has no server `{wanted}`", file.display()),
+                format!("its servers are: {}", names.join(", ")),
+            ),
+            problems => error(problems.join("; "), "correct the file"),
+        })
+    }
+
+    fn from_command(&self) -> Result<ServerConfig, UserError> {
+        let Some((program, args)) = self.command.split_first() else {
+            return Err(error("no command after --", "write `-- COMMAND ARGS`"));
+        };
+        Ok(ServerConfig {
+            name: program.clone(),
+            transport: TransportChoice::Stdio,
+            http: None,
+            stdio: Some(StdioCommand {
+                program: program.clone(),
+                args: args.to_vec(),
+                // The user typed the command into his own shell: it gets what his shell would give it.
+                env: std::env::vars_os()
+                    .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                    .collect(),
+                working_directory: None,
+            }),
+        })
+    }
+}
+
+fn at_address(url: &Url) -> Result<ServerConfig, UserError> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(error(
+            format!("{url} is not an http or https address"),
+            "write --http https://…",
+        ));
+    }
+    Ok(ServerConfig {
+        name: url.to_string(),
+        transport: TransportChoice::Auto,
+        http: Some(HttpEndpoint::new(url.clone())),
+        stdio: None,
+    })
+}
+
+fn bearer(name: &str) -> Result<HeaderValue, UserError> {
+    let token = std::env::var(name).map_err(|_| {
+        error(
+            format!("environment variable `{name}` is not set"),
+            "export it, or name another",
+        )
+    })?;
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim())).map_err(|_| {
+        error(
+            format!("environment variable `{name}` is no token"),
+            "it must be one line of text",
+        )
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}

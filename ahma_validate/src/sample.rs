@@ -1,0 +1,152 @@
+//! Tries the stream rules of a tool file on a recorded output.
+
+use std::{fs, path::Path, sync::Arc};
+
+use ahma_core::{
+    mtdf::{Action, Checked, Leaf},
+    observe::{Finding, Progress, ReplayedLine, StreamEvent, StreamRules, replay},
+};
+use anyhow::{Context, Result, bail};
+
+use crate::args::Format;
+
+/// A tool of the file, and its rules.
+type RuledLeaf<'a> = (&'a str, &'a Arc<StreamRules>);
+
+/// What the rules would make of the recording, line by line. `tool` chooses one where the file has several.
+pub(crate) fn try_sample(
+    checked: &Checked,
+    recording: &Path,
+    tool: Option<&str>,
+    format: Format,
+) -> Result<String> {
+    let (_, rules) = choose(checked, tool)?;
+    let bytes = fs::read(recording).with_context(|| format!("cannot read {}", recording.display()))?;
+    let lines = replay(rules, &String::from_utf8_lossy(&bytes));
+    Ok(match format {
+        Format::Text => text(&lines),
+        Format::Json => serde_json::to_string_pretty(&lines)? + "\n",
+    })
+}
+
+fn choose<'a>(checked: &'a Checked, tool: Option<&str>) -> Result<RuledLeaf<'a>> {
+    let leaves = checked.tool.iter().flat_map(|tool| &tool.leaves);
+    let ruled: Vec<RuledLeaf<'a>> = leaves
+        .filter_map(|leaf| Some((leaf.name.as_str(), rules_of(leaf)?)))
+        .collect();
+    let names = || ruled.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    match (tool, ruled.as_slice()) {
+        (_, []) => bail!("no tool of this file has a `stream` block"),
+        (None, [only]) => Ok(*only),
+        (None, several) if several.iter().all(|(_, rules)| Arc::ptr_eq(rules, several[0].1)) => {
+            Ok(several[0])
+        }
+        (None, _) => bail!(
+            "several tools of this file have a `stream` block; choose one with --tool: {}",
+            names()
+        ),
+        (Some(tool), _) => match ruled.iter().find(|(name, _)| *name == tool) {
+            Some(found) => Ok(*found),
+            None => bail!(
+                "no tool `{tool}` with a `stream` block in this file; it has {}",
+                names()
+            ),
+        },
+    }
+}
+
+fn rules_of(leaf: &Leaf) -> Option<&Arc<StreamRules>> {
+    match &leaf.action {
+        Action::Command(command) => command.stream.as_ref(),
+        Action::Sequence(_) | Action::Script => None,
+    }
+}
+
+/// Every line of the recording, and below it what it gives.
+fn text(lines: &[ReplayedLine]) -> String {
+    let width = lines.last().map_or(1, |line| line.line_no.to_string().len());
+    let mut text = String::new();
+    let (mut progress, mut findings) = (0, 0);
+    for line in lines {
+        text.push_str(&format!("{:>width$} | {}\n", line.line_no, printable(&line.text)));
+        for event in &line.events {
+            match event {
+                StreamEvent::Progress(_) => progress += 1,
+                StreamEvent::Finding(_) => findings += 1,
+                StreamEvent::FindingsOmitted(omitted) => findings += omitted.total(),
+            }
+            text.push_str(&format!("{:>width$} => {}\n", "", described(event)));
+        }
+    }
+    text + &format!(
+        "{} lines, {progress} progress events, {findings} findings\n",
+        lines.len()
+    )
+}
+
+fn described(event: &StreamEvent) -> String {
+    match event {
+        StreamEvent::Progress(progress) => format!("progress: {}", progress_parts(progress).join(", ")),
+        StreamEvent::Finding(finding) => format!("finding: {}", finding_parts(finding).join(", ")),
+        StreamEvent::FindingsOmitted(omitted) => {
+            format!(
+                "{} more findings, past the limit and only counted",
+                omitted.total()
+            )
+        }
+    }
+}
+
+fn progress_parts(progress: &Progress) -> Vec<String> {
+    let count = progress.current.map(|current| match progress.total {
+        Some(total) => format!("{current} of {total}"),
+        None => format!("{current} done"),
+    });
+    [
+        progress.percent.map(|percent| format!("{percent}%")),
+        progress.phase.as_ref().map(|phase| format!("phase `{phase}`")),
+        count,
+        progress.eta_seconds.map(|seconds| format!("{seconds} s left")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn finding_parts(finding: &Finding) -> Vec<String> {
+    let named =
+        |name: &str, text: &Option<String>| text.as_ref().map(|text| format!("{name} `{}`", printable(text)));
+    let mut parts = vec![
+        finding.severity.as_str().to_owned(),
+        format!("id `{}`", finding.id),
+        format!("title `{}`", finding.title),
+    ];
+    let optional = [
+        named("kind", &finding.kind),
+        named("cve", &finding.cve),
+        named("cwe", &finding.cwe),
+        named("location", &finding.location),
+        named("description", &finding.description),
+        named("remediation", &finding.remediation),
+    ];
+    parts.extend(optional.into_iter().flatten());
+    parts
+}
+
+/// A recording may hold anything; a terminal must not obey it, and a line must stay one.
+fn printable(text: &str) -> String {
+    const MAX_CHARS: usize = 200;
+    let mut shown: String = text.chars().take(MAX_CHARS).flat_map(escaped).collect();
+    if text.chars().nth(MAX_CHARS).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn escaped(letter: char) -> Vec<char> {
+    if letter.is_control() {
+        letter.escape_default().collect()
+    } else {
+        vec![letter]
+    }
+}
