@@ -70,9 +70,13 @@ async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
         Mode::Stdio => serve_stdio(&settings, &wall, shutdown).await,
         Mode::Http => Err(Failure::user("--mode http has a start of its own")),
         Mode::ListTools(format) => {
-            list_tools::run(&open_toolbox(&settings, &wall, &shutdown, Follow::Never), format).await
+            list_tools::run(&open_toolbox(&settings, &wall, &shutdown, Follow::Never), format).await;
+            Ok(())
         }
-        Mode::SandboxReport(format) => sandbox_report::run(&wall.launcher, format),
+        Mode::SandboxReport(format) => {
+            sandbox_report::run(&wall.launcher, format);
+            Ok(())
+        }
     };
     wall.take_down().await;
     done
