@@ -242,14 +242,16 @@ impl Actor {
         if let Some(reason) = self.reason_not_to_log_in(&endpoint) {
             self.publish(ServerState::LoginRequired { link: None, reason });
         } else {
-            let mut login = std::pin::pin!(self.log_in(&endpoint, challenge));
-            let logged_in = tokio::select! {
-                logged_in = &mut login => logged_in,
-                () = self.shutdown.cancelled() => return,
-                () = changed(&store, before) => {
-                    // Possibly by ourselves, and the user's browser still waits for its page.
-                    let _ = tokio::time::timeout(PAGE_PATIENCE, login).await;
-                    return;
+            let logged_in = {
+                let mut login = std::pin::pin!(self.log_in(&endpoint, challenge));
+                tokio::select! {
+                    logged_in = &mut login => logged_in,
+                    () = self.shutdown.cancelled() => return,
+                    () = changed(&store, before) => {
+                        // Possibly by ourselves, and the user's browser still waits for its page.
+                        let _ = tokio::time::timeout(PAGE_PATIENCE, login).await;
+                        return;
+                    }
                 }
             };
             match logged_in {
