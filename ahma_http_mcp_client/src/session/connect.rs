@@ -17,7 +17,8 @@ use rmcp::transport::Transport;
 use tokio::sync::mpsc;
 
 use super::failure::Failure;
-use super::progress::{ProgressRoutes, Tapped};
+use super::progress::ProgressRoutes;
+use super::tap::Tapped;
 use crate::config::{HttpEndpoint, ServerConfig, StdioCommand, TransportChoice};
 use crate::oauth::{TokenFile, manager_for};
 use crate::settings::ClientSettings;
@@ -272,10 +273,7 @@ impl<H: ClientHandler + Clone> Start<'_, H> {
     where
         T: Transport<RoleClient> + 'static,
     {
-        let transport = Tapped {
-            inner: transport,
-            routes: self.routes.clone(),
-        };
+        let transport = Tapped::new(transport, self.routes.clone());
         serve_client_with_lifecycle(self.handler.clone(), transport, lifecycle).await
     }
 }
