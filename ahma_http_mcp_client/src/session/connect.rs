@@ -285,13 +285,16 @@ fn either_era() -> ClientLifecycleMode {
     }
 }
 
-/// A server may know `server/discover` and still offer legacy revisions only; rmcp does not fall back then.
+/// Cases in which rmcp does not fall back to `initialize`, and should: a server that knows `server/discover` and
+/// offers legacy revisions only, and one that answers every unknown method with an empty result.
 fn only_speaks_legacy(error: &ClientInitializeError) -> bool {
-    matches!(
-        error,
-        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. }
-            if server_supported.iter().any(|version| *version < ProtocolVersion::NO_INITIALIZE)
-    )
+    match error {
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => server_supported
+            .iter()
+            .any(|version| *version < ProtocolVersion::NO_INITIALIZE),
+        ClientInitializeError::ExpectedInitResult(Some(_)) => true,
+        _ => false,
+    }
 }
 
 fn silence(patience: Duration) -> Failure {

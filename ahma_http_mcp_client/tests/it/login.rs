@@ -251,6 +251,39 @@ async fn a_registered_client_uses_its_secret_and_its_port_only() {
 }
 
 #[tokio::test]
+async fn a_server_that_dies_during_the_login_is_reported_and_nothing_is_stored() {
+    let auth = AuthHost::start(Manners::default());
+    let dir = tempfile::tempdir().unwrap();
+    let tokens = settings(&dir).tokens;
+    let mut endpoint = endpoint(&auth);
+    endpoint.oauth.callback_port = Some(free_port());
+    let mut page = None;
+    let result = login(&endpoint, &tokens, &options(), |link| {
+        let value = |name| {
+            link.query_pairs()
+                .find(|(key, _)| key == name)
+                .unwrap()
+                .1
+                .into_owned()
+        };
+        let mut callback: Url = value("redirect_uri").parse().unwrap();
+        let issuer = auth.host.url("");
+        callback
+            .query_pairs_mut()
+            .append_pair("code", "c")
+            .append_pair("iss", &issuer);
+        callback.query_pairs_mut().append_pair("state", &value("state"));
+        auth.host.kill();
+        page = Some(browse(callback));
+    })
+    .await;
+    let error = result.unwrap_err();
+    assert!(matches!(error, LoginError::Callback { .. }), "{error:?}");
+    assert_eq!(page.unwrap().await.unwrap().0, 400);
+    assert!(!tokens.path().exists());
+}
+
+#[tokio::test]
 async fn nobody_at_the_browser_and_plain_http_end_cleanly() {
     let auth = AuthHost::start(Manners::default());
     let dir = tempfile::tempdir().unwrap();
