@@ -251,6 +251,45 @@ async fn a_registered_client_uses_its_secret_and_its_port_only() {
 }
 
 #[tokio::test]
+#[ignore = "needs chromium on PATH"]
+async fn a_real_browser_walks_through_the_login() {
+    let auth = AuthHost::start(Manners {
+        expires_in: 3600,
+        ..Manners::default()
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(&dir);
+    let mut browser = None;
+    let profile = dir.path().join("profile");
+    login(&endpoint(&auth), &settings.tokens, &options(), |link| {
+        let child = std::process::Command::new("chromium")
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg(link.as_str())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        browser = Some(child);
+    })
+    .await
+    .unwrap();
+    let page = tokio::task::spawn_blocking(move || browser.unwrap().wait_with_output().unwrap())
+        .await
+        .unwrap();
+    let page = String::from_utf8(page.stdout).unwrap();
+    assert!(page.contains("<h1>You are logged in</h1>"), "{page}");
+    assert_eq!(
+        inspect(&server("jira", &auth.url()), &settings)
+            .await
+            .unwrap()
+            .tools
+            .len(),
+        3
+    );
+}
+
+#[tokio::test]
 async fn a_server_that_dies_during_the_login_is_reported_and_nothing_is_stored() {
     let auth = AuthHost::start(Manners::default());
     let dir = tempfile::tempdir().unwrap();
