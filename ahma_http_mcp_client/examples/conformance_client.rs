@@ -107,15 +107,14 @@ async fn ready(servers: &RemoteServers) -> Result<Vec<Tool>> {
                 tokio::spawn(reqwest::get(link.clone()));
                 followed = Some(link);
             }
-            Some(ServerState::LoginRequired { link: None, reason })
-                if followed.is_some() || reason.contains(';') =>
-            {
+            // A login that failed gives its reason before the advice.
+            Some(ServerState::LoginRequired { link: None, reason }) if reason.contains("; run ") => {
                 bail!("the login failed: {reason}");
             }
             Some(ServerState::Failed { reason }) => bail!("{reason}"),
             _ => {}
         }
-        tokio::time::timeout(Duration::from_secs(60), states.changed()).await??;
+        tokio::time::timeout(Duration::from_secs(20), states.changed()).await??;
     }
 }
 
