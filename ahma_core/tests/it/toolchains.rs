@@ -1,0 +1,1 @@
+//! Real toolchains behind the wall.
