@@ -55,6 +55,10 @@ pub(crate) struct Params<'a> {
     pub(crate) protocol_version: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) capabilities: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "clientInfo")]
+    pub(crate) client_info: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) arguments: Option<&'a RawValue>,
 }
 
 /// The fields of `params._meta` that a bridge may look at.

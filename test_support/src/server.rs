@@ -309,6 +309,16 @@ impl Server {
         std::mem::take(&mut self.passed_over)
     }
 
+    /// Stops reading: the pipe is closed when the next message has come.
+    pub fn close_output(&mut self) {
+        self.messages = mpsc::channel().1;
+    }
+
+    /// Like [`Server::send_bytes`], to a server that may be gone.
+    pub fn try_send_bytes(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(bytes))
+    }
+
     pub fn close_input(&mut self) {
         self.stdin = None;
     }

@@ -13,6 +13,8 @@ use super::value;
 #[derive(Debug, Parser)]
 #[command(name = "ahma_mcp", version, after_help = EXAMPLES, max_term_width = 110)]
 #[command(disable_help_subcommand = true)]
+// The children of `--mode http` get the same flags again and their own behind them.
+#[command(args_override_self = true)]
 pub(crate) struct Args {
     /// What to do: serve MCP on stdin and stdout, serve it over HTTP, or print the tools and end.
     #[arg(long, env = "AHMA_MODE", value_enum, default_value_t = ModeArg::Stdio, help_heading = SERVING)]
@@ -78,7 +80,7 @@ pub(crate) struct Args {
     #[arg(long, env = "AHMA_TRUST_WORKSPACE_CONFIG", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = SANDBOX)]
     pub(crate) trust_workspace_config: bool,
 
-    /// Hide files inside the scope that usually hold secrets, such as .env and private keys.
+    /// Close the places where people keep keys and tokens. On Linux that is always so: the home is closed.
     #[arg(long, env = "AHMA_DENY_SENSITIVE_READS", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = SANDBOX)]
     pub(crate) deny_sensitive_reads: bool,
 
@@ -117,6 +119,10 @@ pub(crate) struct Args {
     /// Log in detail.
     #[arg(long, env = "AHMA_DEBUG", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = LOGGING)]
     pub(crate) debug: bool,
+
+    #[cfg(feature = "bridge")]
+    #[command(flatten)]
+    pub(crate) http: ahma_http_bridge::BridgeArgs,
 }
 
 impl Args {
@@ -167,6 +173,8 @@ Examples:
   ahma_mcp --sandbox-scope ~/project         confine commands to ~/project
   ahma_mcp --network off --toolchains rust   no network; of the home only the Rust toolchain
   ahma_mcp --mode list-tools --format text   show the tools and what is missing for them
+  ahma_mcp --mode http --session-isolation   serve several clients over HTTP, each confined to
+                                             its own workspace
   ahma_mcp --sandbox-report                  show what the sandbox enforces on this machine
 
 Every flag has a variable: --sync-wait is AHMA_SYNC_WAIT. A flag wins over its variable.

@@ -47,13 +47,6 @@ impl Wall {
 
 pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
     let asked = &settings.sandbox;
-    if asked.deny_sensitive_reads {
-        return Err(Failure::new(
-            Exit::MissingPrerequisite,
-            "--deny-sensitive-reads cannot be enforced here",
-        )
-        .with_hint("leave it out, or move the secrets out of the scope"));
-    }
     let private = PrivateDir::create(&std::env::temp_dir())?;
     let state_dir = state_dir(settings, &private);
     let variables: BTreeMap<String, String> = std::env::vars_os()

@@ -6,6 +6,7 @@
 mod args;
 mod confine;
 mod exit;
+mod http;
 mod list_tools;
 mod logging;
 mod places;

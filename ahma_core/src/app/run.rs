@@ -8,7 +8,7 @@ use super::{
     args::Args,
     confine::{Wall, confine},
     exit::{Exit, Failure},
-    list_tools, logging, sandbox_report,
+    http, list_tools, logging, sandbox_report,
     settings::{Mode, Settings, Surroundings},
     signals,
     streams::{Input, Output},
@@ -48,6 +48,9 @@ fn start(args: Args) -> Result<(), Failure> {
     let wall = confine(&settings)?;
     let _log = logging::start(&settings.log);
     warn(&settings, &wall);
+    if settings.mode == Mode::Http {
+        return http::serve(settings, wall);
+    }
     runtime()?.block_on(run(settings, wall))
 }
 
@@ -65,12 +68,15 @@ async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
         .map_err(|error| Failure::internal("signals cannot be listened to", &error))?;
     let done = match settings.mode {
         Mode::Stdio => serve_stdio(&settings, &wall, shutdown).await,
-        Mode::Http => Err(Failure::user("--mode http is not part of this build")
-            .with_hint("serve over stdio, which is the default")),
+        Mode::Http => Err(Failure::user("--mode http has a start of its own")),
         Mode::ListTools(format) => {
-            list_tools::run(&open_toolbox(&settings, &wall, &shutdown, Follow::Never), format).await
+            list_tools::run(&open_toolbox(&settings, &wall, &shutdown, Follow::Never), format).await;
+            Ok(())
         }
-        Mode::SandboxReport(format) => sandbox_report::run(&wall.launcher, format),
+        Mode::SandboxReport(format) => {
+            sandbox_report::run(&wall.launcher, format);
+            Ok(())
+        }
     };
     wall.take_down().await;
     done

@@ -4,10 +4,10 @@ use std::{fmt::Write as _, io::Write as _};
 
 use serde_json::json;
 
-use super::{exit::Failure, settings::Format};
+use super::settings::Format;
 use crate::shell::Launcher;
 
-pub(crate) fn run(launcher: &Launcher, format: Format) -> Result<(), Failure> {
+pub(crate) fn run(launcher: &Launcher, format: Format) {
     let (tier, policy) = (launcher.tier(), launcher.policy());
     let text = match format {
         Format::Json => {
@@ -40,5 +40,4 @@ pub(crate) fn run(launcher: &Launcher, format: Format) -> Result<(), Failure> {
         }
     };
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
-    Ok(())
 }

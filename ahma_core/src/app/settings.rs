@@ -19,9 +19,11 @@ use crate::{
 };
 
 /// All decisions of one run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     pub mode: Mode,
+    #[cfg(feature = "bridge")]
+    pub http: ahma_http_bridge::BridgeArgs,
     pub tools_dir: PathBuf,
     /// Where the spool files of long output go, out of reach of commands; none if the user has no home.
     pub state_dir: Option<PathBuf>,
@@ -150,6 +152,8 @@ impl Settings {
             max_result_bytes: args.max_result_bytes.max(SMALLEST_RESULT_BYTES),
         };
         let tools_dir = args.tools_dir.clone();
+        #[cfg(feature = "bridge")]
+        let http = args.http.clone();
         let sandbox = sandbox(args, around)?;
         let tools_dir = match tools_dir {
             Some(directory) => around.working_directory.join(directory),
@@ -157,6 +161,8 @@ impl Settings {
         };
         Ok(Self {
             mode,
+            #[cfg(feature = "bridge")]
+            http,
             tools_dir,
             state_dir: state_dir(around),
             sandbox,

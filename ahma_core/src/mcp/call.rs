@@ -25,7 +25,7 @@ pub(super) async fn run(
     call: ToolCall,
     ctx: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
-    let toolbox = server.toolbox.settled(std::time::Duration::ZERO).await;
+    let toolbox = server.toolbox.loaded().await;
     let tool = call.tool.clone();
     if let Some(reason) = why_unavailable(&toolbox, &tool) {
         return Ok(server.results.refusal(reason));

@@ -251,8 +251,11 @@ impl OperationReport {
             && output.len() > max_bytes
         {
             let keep = max_bytes / 2;
-            let head = output.floor_char_boundary(keep);
-            let tail = output.ceil_char_boundary(output.len() - keep);
+            let is_border = |place: &usize| output.is_char_boundary(*place);
+            let head = (0..=keep).rev().find(is_border).unwrap_or(0);
+            let tail = (output.len() - keep..output.len())
+                .find(is_border)
+                .unwrap_or(output.len());
             *output = format!(
                 "{}\n[... {} bytes left out; to read them: output {{\"operation_id\": \"{}\"}} ...]\n{}",
                 &output[..head],

@@ -50,11 +50,22 @@ impl ToolboxHandle {
         self.toolbox.borrow().clone()
     }
 
-    /// The toolbox once it is loaded, and once all probes have answered unless that takes longer than `patience`.
+    /// The toolbox once it is loaded.
+    pub async fn loaded(&self) -> Arc<Toolbox> {
+        let current = self.current();
+        if current.loads > 0 {
+            return current;
+        }
+        let _ = self.toolbox.clone().wait_for(|toolbox| toolbox.loads > 0).await;
+        self.current()
+    }
+
+    /// The toolbox once all probes have answered, or as it is after `patience`.
     pub async fn settled(&self, patience: Duration) -> Arc<Toolbox> {
-        let mut toolbox = self.toolbox.clone();
-        let _ = toolbox.wait_for(|toolbox| toolbox.loads > 0).await;
-        let _ = tokio::time::timeout(patience, toolbox.wait_for(|toolbox| toolbox.probing == 0)).await;
+        if self.loaded().await.probing > 0 {
+            let mut toolbox = self.toolbox.clone();
+            let _ = tokio::time::timeout(patience, toolbox.wait_for(|toolbox| toolbox.probing == 0)).await;
+        }
         self.current()
     }
 
@@ -142,10 +153,18 @@ impl Keeper {
             tokio::select! {
                 () = &mut changed => return,
                 Some(answered) = self.probing.join_next() => {
-                    if let Ok((probe, answer)) = answered {
-                        self.note(probe, answer);
+                    let mut answered = Some(answered);
+                    let mut news = false;
+                    while let Some(answer) = answered {
+                        if let Ok((probe, answer)) = answer {
+                            news |= answer.is_err();
+                            self.note(probe, answer);
+                        }
+                        answered = self.probing.try_join_next();
                     }
-                    self.publish();
+                    if news || self.probing.is_empty() {
+                        self.publish();
+                    }
                 }
             }
         }

@@ -55,11 +55,9 @@ async fn run(launcher: &Launcher, scope: &Path, probe: &Probe) -> Answer {
         }
     };
     let status = async {
-        loop {
-            match running.process.next_event().await {
-                ProcessEvent::Exited(report) => return Some(report.status),
-                ProcessEvent::Gone | ProcessEvent::Lost { .. } => return None,
-            }
+        match running.process.next_event().await {
+            ProcessEvent::Exited(report) => Some(report.status),
+            ProcessEvent::Gone | ProcessEvent::Lost { .. } => None,
         }
     };
     let status = tokio::select! {

@@ -531,3 +531,13 @@ fn running_without_a_sandbox_is_loud() {
     );
     assert!(text(&server.tool("status", json!({}))).contains("NO SANDBOX"));
 }
+
+#[test]
+fn a_server_without_a_scope_runs_nothing() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).args(["--defer-sandbox"]).open(Era::Legacy);
+    assert!(server.tool_names().contains(&"sandboxed_shell".to_owned()));
+    let refused = shell(&mut server, "touch ran", "synchronous");
+    assert_eq!(refused["isError"], true);
+    assert!(!workspace.scope().join("ran").exists());
+}

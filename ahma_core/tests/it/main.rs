@@ -19,5 +19,6 @@ mod processes;
 mod reload;
 mod sequences;
 mod session;
+mod shipped_tools;
 mod streams;
 mod toolchains;

@@ -187,7 +187,7 @@ fn a_tool_whose_program_is_missing_is_not_offered_and_says_why() {
         "{text}"
     );
     let status = server.tool("status", json!({}))["structuredContent"]["tools"]["unavailable"].clone();
-    assert_eq!(status[0]["tool"], "gone");
+    assert_eq!(status[0]["tools"], json!(["gone"]));
 }
 
 #[test]

@@ -271,6 +271,18 @@ fn the_end_is_prompt_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_client_that_stops_listening_is_gone() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Legacy);
+    server.close_output();
+    wait_for("the server to notice", || {
+        let _ = server.try_send_bytes(b"garbage\n");
+        (!server.is_running()).then_some(())
+    });
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
 fn an_idle_server_ends_at_once() {
     let workspace = Workspace::new();
     for era in Era::BOTH {

@@ -1,9 +1,10 @@
 //! A bridge on a free port in front of `fake_mcp`, and a client for it.
 
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use ahma_http_bridge::{BridgeSettings, FixedCommand, Isolation, serve};
@@ -20,7 +21,7 @@ pub(crate) struct Bridge {
     pub(crate) address: SocketAddr,
     pub(crate) scope: TempDir,
     shutdown: CancellationToken,
-    served: tokio::task::JoinHandle<std::io::Result<()>>,
+    served: tokio::task::JoinHandle<Result<(), ahma_http_bridge::ServeError>>,
 }
 
 impl Bridge {
@@ -286,6 +287,84 @@ pub(crate) fn http_client() -> reqwest::Client {
         .pool_max_idle_per_host(64)
         .build()
         .unwrap()
+}
+
+/// The real binary as a process of its own, for what can only be seen from outside.
+pub(crate) struct BridgeProcess {
+    process: std::process::Child,
+    pub(crate) url: String,
+    stderr: std::thread::JoinHandle<String>,
+}
+
+impl BridgeProcess {
+    pub(crate) fn start(env: &[(&str, &str)], flags: &[&str]) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"))
+            .args(["--http-port", "0"])
+            .args(flags)
+            .arg("--")
+            .arg(fake_mcp())
+            .envs(env.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        let (tx, lines) = mpsc::channel();
+        let stderr = std::thread::spawn(move || {
+            let lines = stderr
+                .lines()
+                .map_while(Result::ok)
+                .inspect(|line| drop(tx.send(line.clone())));
+            lines.collect::<Vec<_>>().join("\n")
+        });
+        let url = loop {
+            let line = lines
+                .recv_timeout(PATIENCE)
+                .expect("the bridge says where it listens");
+            if let Some((_, rest)) = line.split_once("listening on ") {
+                break rest.to_owned();
+            }
+        };
+        Self { process, url, stderr }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client {
+            url: self.url.clone(),
+            session: None,
+            http: http_client(),
+        }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.url
+            .trim_start_matches("http://")
+            .trim_end_matches("/mcp")
+            .parse()
+            .unwrap()
+    }
+
+    /// Its resident memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.process.id())).unwrap();
+        statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
+    }
+
+    /// Ends it and gives everything it wrote to standard error.
+    pub(crate) fn stop(mut self) -> String {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        assert!(self.process.wait().unwrap().success());
+        let mut stdout = String::new();
+        self.process
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut stdout)
+            .unwrap();
+        assert_eq!(stdout, "", "standard output is for data");
+        self.stderr.join().unwrap()
+    }
 }
 
 /// The fake server, built if the test was started alone.

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Bridge, PATIENCE, eventually};
+use crate::harness::{Bridge, BridgeProcess, PATIENCE, eventually};
 
 async fn raw(bridge: &Bridge, text: &str) -> TcpStream {
     let mut stream = TcpStream::connect(bridge.address).await.unwrap();
@@ -68,42 +68,45 @@ async fn a_head_over_the_bound_is_refused() {
     bridge.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_client_that_never_reads_its_stream_costs_a_bound() {
-    let bridge = Bridge::isolated().await;
-    let client = bridge.session().await;
+    let bridge = BridgeProcess::start(&[], &["--session-isolation"]);
+    let mut client = bridge.client();
+    client.initialize(json!({})).await;
     let request = format!(
         "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {}\r\n\r\n",
         client.session.as_deref().unwrap()
     );
-    let _never_read = raw(&bridge, &request).await;
-    let before = memory_bytes();
-    // About 60 MB of log lines, sent to somebody who does not listen.
+    let mut never_read = TcpStream::connect(bridge.address()).await.unwrap();
+    never_read.write_all(request.as_bytes()).await.unwrap();
+    let before = bridge.memory_bytes();
+    // About 30 MB of log lines, sent to somebody who does not listen.
     for _ in 0..10 {
-        assert_eq!(client.call("flood", json!({ "count": 80_000 })).await, "flooded");
+        assert_eq!(client.call("flood", json!({ "count": 30_000 })).await, "flooded");
     }
-    let grown = memory_bytes().saturating_sub(before);
-    assert!(grown < 24 << 20, "memory grew by {grown} bytes");
-    bridge.stop().await;
+    let grown = bridge.memory_bytes().saturating_sub(before);
+    assert!(grown < 12 << 20, "memory grew by {grown} bytes");
+    bridge.stop();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_thousand_idle_connections_do_not_matter() {
-    let bridge = Bridge::shared().await;
-    let client = bridge.session().await;
-    let before = memory_bytes();
+    let bridge = BridgeProcess::start(&[], &[]);
+    let mut client = bridge.client();
+    client.initialize(json!({})).await;
+    let before = bridge.memory_bytes();
     let mut idle = Vec::new();
     for _ in 0..1000 {
-        idle.push(TcpStream::connect(bridge.address).await.unwrap());
+        idle.push(TcpStream::connect(bridge.address()).await.unwrap());
     }
     for number in 0..50 {
         let text = number.to_string();
         assert_eq!(client.call("echo", json!({ "text": text })).await, text);
     }
-    let grown = memory_bytes().saturating_sub(before);
-    assert!(grown < 64 << 20, "memory grew by {grown} bytes");
+    let grown = bridge.memory_bytes().saturating_sub(before);
+    assert!(grown < 48 << 20, "memory grew by {grown} bytes");
     drop(idle);
-    bridge.stop().await;
+    bridge.stop();
 }
 
 #[tokio::test]
@@ -156,10 +159,4 @@ async fn a_session_may_have_only_so_many_open_requests() {
     assert_eq!(other.call("echo", json!({ "text": "free" })).await, "free");
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
     bridge.stop().await;
-}
-
-/// The resident memory of this process, in which the bridge runs.
-fn memory_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }

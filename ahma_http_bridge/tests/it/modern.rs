@@ -60,10 +60,15 @@ async fn requests_need_no_session_in_either_mode() {
             (&answer["id"], &answer["result"]["content"][0]["text"]),
             (&json!("x"), &json!("hi"))
         );
-        let unknown = post(&client, BOTH, &request(json!(2), "no/such", json!({}))).await;
-        assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
-        let error: Value = unknown.json().await.unwrap();
-        assert_eq!(error["error"]["code"], -32601);
+        for method in ["no/such", "initialize", "ping"] {
+            let unknown = post(&client, BOTH, &request(json!(2), method, json!({}))).await;
+            assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+            let error: Value = unknown.json().await.unwrap();
+            assert_eq!(
+                (&error["id"], &error["error"]["code"]),
+                (&json!(2), &json!(-32601))
+            );
+        }
         bridge.stop().await;
     }
 }

@@ -8,14 +8,9 @@ enum Until {
     Any,
 }
 
-fn read(
-    given: Value,
-) -> (
-    Option<Vec<String>>,
-    Option<u64>,
-    Option<Until>,
-    Result<(), Vec<String>>,
-) {
+type Read = (Option<Vec<String>>, Option<u64>, Option<Until>);
+
+fn read(given: Value) -> (Read, Result<(), Vec<String>>) {
     let Value::Object(given) = given else {
         panic!("arguments are an object")
     };
@@ -23,20 +18,20 @@ fn read(
     let ids = arguments.texts("operation_ids");
     let timeout = arguments.integer("timeout_seconds", 0..=50);
     let until = arguments.choice("until", &[("all", Until::All), ("any", Until::Any)]);
-    (ids, timeout, until, arguments.finish())
+    ((ids, timeout, until), arguments.finish())
 }
 
 #[test]
 fn good_arguments_are_read() {
-    let (ids, timeout, until, verdict) =
+    let ((ids, timeout, until), verdict) =
         read(json!({"operation_ids": ["op_1", "op_2"], "timeout_seconds": 50, "until": "any"}));
     assert_eq!(ids, Some(vec!["op_1".to_owned(), "op_2".to_owned()]));
     assert_eq!((timeout, until, verdict), (Some(50), Some(Until::Any), Ok(())));
     assert_eq!(
-        read(json!({"operation_ids": "op_1", "until": null})).0,
+        read(json!({"operation_ids": "op_1", "until": null})).0.0,
         Some(vec!["op_1".to_owned()])
     );
-    assert_eq!(read(json!({})), (None, None, None, Ok(())));
+    assert_eq!(read(json!({})), ((None, None, None), Ok(())));
 }
 
 #[test]
@@ -48,7 +43,7 @@ fn every_mistake_is_named() {
         "timout": 3,
         "x": 1,
     }))
-    .3
+    .1
     .expect_err("nothing is right");
     assert_eq!(
         problems,

@@ -19,6 +19,9 @@ const NAME: &str = "status";
 /// Enough to see what goes on; older ones are asked for by id.
 const MOST_ROWS: usize = 50;
 
+/// Mistakes shown; whoever mends them has better tools than this one.
+const MOST_PROBLEMS: usize = 20;
+
 const DESCRIPTION: &str = "Shows in short how operations stand: those that run or wait first, then the newest that ended. \
     Also shows the sandbox, tools that are not available and how to install them, and tool files with mistakes. \
     To wait for results use await, not repeated calls of this.";
@@ -68,9 +71,10 @@ struct ToolsReport {
     last_good_version_in_use: Vec<String>,
 }
 
+/// Tools that lack the same thing.
 #[derive(Debug, Serialize, JsonSchema)]
 struct UnavailableReport {
-    tool: String,
+    tools: Vec<String>,
     reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     install_instructions: Option<String>,
@@ -145,15 +149,22 @@ impl StatusReport {
         if let Some(problem) = &self.tools.directory_problem {
             lines.push(format!("no tool files in {}: {problem}", self.tools.directory));
         }
-        for tool in &self.tools.unavailable {
-            let install = tool
+        for missing in &self.tools.unavailable {
+            let (names, verb) = match missing.tools.as_slice() {
+                [first, _, _, .., last] => (
+                    format!("{} tools from {first} to {last}", missing.tools.len()),
+                    "are",
+                ),
+                [only] => (only.clone(), "is"),
+                few => (few.join(" and "), "are"),
+            };
+            let install = missing
                 .install_instructions
                 .as_ref()
-                .map(|how| format!("; to install it: {how}"));
+                .map(|how| format!("; to install: {how}"));
             lines.push(format!(
-                "{} is not available: {}{}",
-                tool.tool,
-                tool.reason,
+                "{names} {verb} not available: {}{}",
+                missing.reason,
                 install.unwrap_or_default()
             ));
         }
@@ -167,17 +178,32 @@ impl StatusReport {
 
 impl ToolsReport {
     fn new(toolbox: &Toolbox) -> Self {
-        let unavailable = toolbox.unavailable.iter().map(|unavailable| UnavailableReport {
-            tool: unavailable.tool.clone(),
-            reason: unavailable.reason.clone(),
-            install_instructions: unavailable.install_instructions.clone(),
-        });
+        let mut unavailable: Vec<UnavailableReport> = Vec::new();
+        for missing in &toolbox.unavailable {
+            let same = |known: &&mut UnavailableReport| {
+                known.reason == missing.reason && known.install_instructions == missing.install_instructions
+            };
+            match unavailable.iter_mut().find(same) {
+                Some(known) => known.tools.push(missing.tool.clone()),
+                None => unavailable.push(UnavailableReport {
+                    tools: vec![missing.tool.clone()],
+                    reason: missing.reason.clone(),
+                    install_instructions: missing.install_instructions.clone(),
+                }),
+            }
+        }
+        let mut problems: Vec<String> = toolbox.problems.iter().map(ToString::to_string).collect();
+        let left_out = problems.len().saturating_sub(MOST_PROBLEMS);
+        problems.truncate(MOST_PROBLEMS);
+        if left_out > 0 {
+            problems.push(format!("and {left_out} more; ahma_validate shows all of them"));
+        }
         Self {
             directory: toolbox.directory.display().to_string(),
             offered: toolbox.offered.len(),
             directory_problem: toolbox.directory_problem.clone(),
-            unavailable: unavailable.collect(),
-            problems: toolbox.problems.iter().map(ToString::to_string).collect(),
+            unavailable,
+            problems,
             last_good_version_in_use: toolbox.stale.clone(),
         }
     }

@@ -53,9 +53,13 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         std::future::poll_fn(|cx| self.lock().poll_flush(cx)).await
     }
 
-    /// How many bytes the reader of our output has not taken yet.
-    pub(super) fn waiting_bytes(&self) -> usize {
-        self.lock().waiting.len()
+    /// How many bytes the reader of our output has not taken yet; an error if there is no reader any more.
+    pub(super) fn waiting_bytes(&self) -> io::Result<usize> {
+        let state = self.lock();
+        match state.broken {
+            Some(kind) => Err(kind.into()),
+            None => Ok(state.waiting.len()),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<W>> {

@@ -72,7 +72,7 @@ where
     /// Reads on until there is a message for rmcp.
     async fn next_message(&mut self) -> io::Result<Option<RxJsonRpcMessage<RoleServer>>> {
         loop {
-            if self.outbox.waiting_bytes() > MOST_UNREAD_OUTPUT {
+            if self.outbox.waiting_bytes()? > MOST_UNREAD_OUTPUT {
                 self.outbox.flushed().await?;
             }
             match self.lines.next().await? {
@@ -216,7 +216,9 @@ where
         self.note_answer(&message);
         self.write(&message);
         let outbox = self.outbox.clone();
-        async move { outbox.flushed().await }
+        let client_gone = self.client_gone.clone();
+        // A client that no longer listens is gone, even if it keeps its other end open.
+        async move { outbox.flushed().await.inspect_err(|_| client_gone.cancel()) }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
