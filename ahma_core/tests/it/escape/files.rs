@@ -104,7 +104,8 @@ END",
     attempt("read machine passwords", "cat ~/.netrc"),
     attempt("search the home", "grep -rs . ~"),
     attempt("a file that only root reads, through a set-user-id program", "$SUID $ROOT_SECRET")
-        .needs(Needs::OrdinaryUser),
+        .needs(Needs::OrdinaryUser)
+    .unwalled(Unwalled::Contained),
     attempt("make a set-user-id program", "cp /bin/true t; chmod u+s t; test -u t && echo made-set-user-id")
         .says("made-set-user-id\n"),
     attempt("fill the disk", "truncate -s 20G big && echo made-it-large")

@@ -23,6 +23,8 @@ shm = libc.shmget(IPC_PRIVATE, 64, 0o600)
 libc.shmat.restype = ctypes.c_void_p
 mapped = libc.shmat(shm, None, 0)
 ctypes.memmove(mapped, secret, len(secret))
+# Attached it would live on after its removal.
+libc.shmdt(ctypes.c_void_p(mapped))
 
 
 class Message(ctypes.Structure):
