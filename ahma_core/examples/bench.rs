@@ -24,26 +24,54 @@ use serde_json::{Value, json};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let server = PathBuf::from(arguments.next().expect("usage: bench SERVER [--short] [--json FILE]"));
+    let server = PathBuf::from(
+        arguments
+            .next()
+            .expect("usage: bench SERVER [--short] [--json FILE]"),
+    );
     let rest: Vec<String> = arguments.collect();
     let short = rest.iter().any(|word| word == "--short");
-    let json_file = rest.iter().position(|word| word == "--json").and_then(|at| rest.get(at + 1)).cloned();
-    let bench = Bench { server, rounds: if short { 30 } else { 1000 }, short };
+    let json_file = rest
+        .iter()
+        .position(|word| word == "--json")
+        .and_then(|at| rest.get(at + 1))
+        .cloned();
+    let bench = Bench {
+        server,
+        rounds: if short { 30 } else { 1000 },
+        short,
+    };
     let mut table = Table::default();
 
     let floor = bench.floor();
     table.times("bare posix_spawn of sh -c 'echo hi'", &floor, None);
-    for (name, flags) in [("sandbox on", &[] as &[&str]), ("core tier", &["--sandbox-tier", "core"]), ("no sandbox", &["--no-sandbox"])] {
+    for (name, flags) in [
+        ("sandbox on", &[] as &[&str]),
+        ("core tier", &["--sandbox-tier", "core"]),
+        ("no sandbox", &["--no-sandbox"]),
+    ] {
         let paced = bench.calls(flags, Duration::from_millis(10), bench.rounds / 5);
-        table.times(&format!("sync call over stdio, 10 ms apart, {name}"), &paced, Some(&floor));
+        table.times(
+            &format!("sync call over stdio, 10 ms apart, {name}"),
+            &paced,
+            Some(&floor),
+        );
         let rapid = bench.calls(flags, Duration::ZERO, bench.rounds);
-        table.times(&format!("sync call over stdio, back to back, {name}"), &rapid, Some(&floor));
+        table.times(
+            &format!("sync call over stdio, back to back, {name}"),
+            &rapid,
+            Some(&floor),
+        );
     }
     let spawn_rate = bench.floor_rate();
     table.rate("bare spawn loop on all cores", spawn_rate, None);
     table.rate("sync calls, 16 in flight", bench.pipelined(16), Some(spawn_rate));
     for files in [0, 100, 1000] {
-        table.times(&format!("start to tools/list, {files} tool files"), &bench.starts(files), None);
+        table.times(
+            &format!("start to tools/list, {files} tool files"),
+            &bench.starts(files),
+            None,
+        );
     }
     let http = bench.http();
     table.times("sync call over HTTP, 10 ms apart", &http, Some(&floor));
@@ -93,7 +121,10 @@ impl Bench {
             .map(|_| {
                 std::thread::sleep(pause);
                 let start = Instant::now();
-                let answer = session.call("sandboxed_shell", json!({"command": "echo hi", "execution_mode": "synchronous"}));
+                let answer = session.call(
+                    "sandboxed_shell",
+                    json!({"command": "echo hi", "execution_mode": "synchronous"}),
+                );
                 assert_eq!(answer["result"]["structuredContent"]["output"], "hi\n");
                 start.elapsed()
             })
@@ -108,7 +139,10 @@ impl Bench {
         let (mut sent, mut received) = (0, 0);
         while received < total {
             while sent < total && sent - received < depth {
-                session.send_call("sandboxed_shell", json!({"command": "echo hi", "execution_mode": "synchronous"}));
+                session.send_call(
+                    "sandboxed_shell",
+                    json!({"command": "echo hi", "execution_mode": "synchronous"}),
+                );
                 sent += 1;
             }
             session.next_answer();
@@ -146,9 +180,19 @@ impl Bench {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on http://").unwrap().strip_suffix("/mcp").unwrap();
-        let mut http = Http { stream: TcpStream::connect(address).unwrap(), session: None };
+        BufReader::new(child.stderr.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .trim()
+            .strip_prefix("listening on http://")
+            .unwrap()
+            .strip_suffix("/mcp")
+            .unwrap();
+        let mut http = Http {
+            stream: TcpStream::connect(address).unwrap(),
+            session: None,
+        };
         http.stream.set_nodelay(true).unwrap();
         http.post(&initialize(1));
         http.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -186,17 +230,30 @@ impl Bench {
             session.send_call("sandboxed_shell", json!({"command": "echo $$"}));
         }
         for _ in 0..count {
-            assert_eq!(session.next_answer()["result"]["structuredContent"]["status"], "started");
+            assert_eq!(
+                session.next_answer()["result"]["structuredContent"]["status"],
+                "started"
+            );
         }
         let mut finished = 0;
         while finished < count {
             session.call("await", json!({"until": "all", "timeout_seconds": 50}));
             let status = session.call("status", json!({}));
             let counts = &status["result"]["structuredContent"];
-            finished = counts["totals"]["ended"].as_u64().map_or(count, |ended| ended as usize);
+            finished = counts["totals"]["ended"]
+                .as_u64()
+                .map_or(count, |ended| ended as usize);
         }
-        table.figure(&format!("{count} asynchronous operations at once, all finished after"), start.elapsed().as_secs_f64(), "s");
-        table.figure("server memory after that", pss_kib(session.process.id()) as f64 / 1024.0, "MB");
+        table.figure(
+            &format!("{count} asynchronous operations at once, all finished after"),
+            start.elapsed().as_secs_f64(),
+            "s",
+        );
+        table.figure(
+            "server memory after that",
+            pss_kib(session.process.id()) as f64 / 1024.0,
+            "MB",
+        );
     }
 
     fn gigabyte(&self, table: &mut Table) {
@@ -205,11 +262,25 @@ impl Bench {
         session.settle();
         let command = format!("yes 'a line of ordinary output from a program' | head -c {megabytes}M");
         let start = Instant::now();
-        let answer = session.call("sandboxed_shell", json!({"command": command, "execution_mode": "synchronous"}));
+        let answer = session.call(
+            "sandboxed_shell",
+            json!({"command": command, "execution_mode": "synchronous"}),
+        );
         let seconds = start.elapsed().as_secs_f64();
-        assert_eq!(answer["result"]["structuredContent"]["output_bytes"], json!(megabytes * 1024 * 1024));
-        table.figure(&format!("{megabytes} MiB of output"), f64::from(megabytes) / seconds, "MB/s");
-        table.figure("server's peak memory meanwhile", peak_kib(session.process.id()) as f64 / 1024.0, "MB");
+        assert_eq!(
+            answer["result"]["structuredContent"]["output_bytes"],
+            json!(megabytes * 1024 * 1024)
+        );
+        table.figure(
+            &format!("{megabytes} MiB of output"),
+            f64::from(megabytes) / seconds,
+            "MB/s",
+        );
+        table.figure(
+            "server's peak memory meanwhile",
+            peak_kib(session.process.id()) as f64 / 1024.0,
+            "MB",
+        );
     }
 }
 
@@ -235,10 +306,23 @@ impl Session {
         if let Some(tools) = tools {
             command.arg("--tools-dir").arg(tools);
         }
-        let mut process =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
-        let mut session = Self { process, input, output, next_id: 1, _scope: scope };
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (input, output) = (
+            process.stdin.take().unwrap(),
+            BufReader::new(process.stdout.take().unwrap()),
+        );
+        let mut session = Self {
+            process,
+            input,
+            output,
+            next_id: 1,
+            _scope: scope,
+        };
         session.send(&initialize(0));
         session.next_answer();
         session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -248,7 +332,10 @@ impl Session {
     /// Lets the first shells become warm.
     fn settle(&mut self) {
         for _ in 0..5 {
-            self.call("sandboxed_shell", json!({"command": ":", "execution_mode": "synchronous"}));
+            self.call(
+                "sandboxed_shell",
+                json!({"command": ":", "execution_mode": "synchronous"}),
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -305,7 +392,10 @@ struct Http {
 impl Http {
     fn post(&mut self, message: &Value) -> String {
         let body = message.to_string();
-        let session = self.session.as_ref().map_or(String::new(), |id| format!("mcp-session-id: {id}\r\n"));
+        let session = self
+            .session
+            .as_ref()
+            .map_or(String::new(), |id| format!("mcp-session-id: {id}\r\n"));
         let head = format!(
             "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: application/json\r\n\
              {session}content-length: {}\r\n\r\n",
@@ -321,9 +411,14 @@ impl Http {
             let text = String::from_utf8_lossy(&answer);
             if let Some((head, body)) = text.split_once("\r\n\r\n") {
                 let header = |name: &str| {
-                    head.lines().filter_map(|line| line.split_once(": ")).find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
+                    head.lines()
+                        .filter_map(|line| line.split_once(": "))
+                        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+                        .map(|(_, value)| value.to_owned())
                 };
-                let length = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+                let length = header("content-length")
+                    .and_then(|length| length.parse().ok())
+                    .unwrap_or(0);
                 if body.len() >= length {
                     self.session = header("mcp-session-id").or(self.session.take());
                     return body.to_owned();
@@ -345,26 +440,32 @@ impl Table {
         let ratio = floor.map(|floor| p50 / percentiles(floor)[0]);
         let shown = ratio.map_or(String::new(), |ratio| format!("{ratio:.2} x floor"));
         self.text += &format!("{name:58} p50 {p50:7.3} ms  p95 {p95:7.3}  p99 {p99:7.3}  {shown}\n");
-        self.rows.insert(name.into(), json!({"p50_ms": p50, "p95_ms": p95, "p99_ms": p99, "ratio": ratio}));
+        self.rows.insert(
+            name.into(),
+            json!({"p50_ms": p50, "p95_ms": p95, "p99_ms": p99, "ratio": ratio}),
+        );
     }
 
     fn rate(&mut self, name: &str, rate: f64, floor: Option<f64>) {
         let ratio = floor.map(|floor| rate / floor);
         let shown = ratio.map_or(String::new(), |ratio| format!("{ratio:.2} x floor"));
         self.text += &format!("{name:58} {rate:11.0} /s {:26}{shown}\n", "");
-        self.rows.insert(name.into(), json!({"per_second": rate, "ratio": ratio}));
+        self.rows
+            .insert(name.into(), json!({"per_second": rate, "ratio": ratio}));
     }
 
     fn figure(&mut self, name: &str, value: f64, unit: &str) {
         self.text += &format!("{name:58} {value:11.1} {unit}\n");
-        self.rows.insert(name.into(), json!({"value": value, "unit": unit}));
+        self.rows
+            .insert(name.into(), json!({"value": value, "unit": unit}));
     }
 }
 
 fn percentiles(times: &[Duration]) -> [f64; 3] {
     let mut sorted = times.to_vec();
     sorted.sort();
-    [0.50, 0.95, 0.99].map(|share| sorted[((sorted.len() - 1) as f64 * share) as usize].as_secs_f64() * 1000.0)
+    [0.50, 0.95, 0.99]
+        .map(|share| sorted[((sorted.len() - 1) as f64 * share) as usize].as_secs_f64() * 1000.0)
 }
 
 fn pid_of(child: &Child) -> rustix::process::Pid {
@@ -381,16 +482,26 @@ fn peak_kib(pid: u32) -> u64 {
 
 fn kib(file: &str, key: &str) -> u64 {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    text.lines().find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    text.lines()
+        .find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
 }
 
 fn descendants(pid: u32) -> Vec<u32> {
     let mut found = vec![pid];
     let mut next = 0;
     while next < found.len() {
-        for task in std::fs::read_dir(format!("/proc/{}/task", found[next])).into_iter().flatten().flatten() {
+        for task in std::fs::read_dir(format!("/proc/{}/task", found[next]))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            found.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+            found.extend(
+                children
+                    .split_whitespace()
+                    .filter_map(|child| child.parse::<u32>().ok()),
+            );
         }
         next += 1;
     }

@@ -57,6 +57,16 @@ impl ServerOptions {
         }
     }
 
+    /// `program`, to be run in `directory` with nothing in its environment.
+    pub fn bare(program: impl Into<PathBuf>, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            directory: directory.into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        }
+    }
+
     #[must_use]
     pub fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
         self.arguments
@@ -241,6 +251,25 @@ impl Server {
         self.expect(&format!("the answer to request {id}"), |message| {
             message["id"] == id && message.get("method").is_none()
         })
+    }
+
+    /// The answer to a request, if it comes within `patience`.
+    pub fn answer_within(&mut self, id: i64, patience: Duration) -> Option<Value> {
+        let wanted = |message: &Value| message["id"] == id && message.get("method").is_none();
+        if let Some(place) = self.passed_over.iter().position(wanted) {
+            return Some(self.passed_over.remove(place));
+        }
+        let deadline = Instant::now() + patience;
+        while let Ok(message) = self
+            .messages
+            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            if wanted(&message) {
+                return Some(message);
+            }
+            self.passed_over.push(message);
+        }
+        None
     }
 
     /// The next notification of that kind.

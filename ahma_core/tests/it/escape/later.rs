@@ -1,0 +1,62 @@
+//! Attempts to plant what somebody outside runs later without suspecting anything.
+
+use super::attempt::{Attempt, Unwalled, attempt};
+
+/// What a user does in the project every day.
+const GIT: &str = "git status; git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git branch y; git checkout -q y; git gc -q";
+
+/// Prints a configuration that makes git run something.
+macro_rules! evil_config {
+    () => {
+        "printf '[core]\\n\\tfsmonitor = touch %s/ran; false\\n' $OUT"
+    };
+}
+
+pub(super) const LATER: &[Attempt] = &[
+    attempt("a git hook", "cd $SCOPE; for h in pre-commit post-checkout reference-transaction; do printf '#!/bin/sh\\ntouch %s/ran' $OUT > .git/hooks/$h; chmod +x .git/hooks/$h; done").after(GIT),
+    attempt("git configuration", concat!(evil_config!(), " >> $SCOPE/.git/config")).after(GIT),
+    attempt("git configuration by rename", concat!(evil_config!(), " > c; mv c $SCOPE/.git/config")).after(GIT),
+    attempt("git configuration by git", "git -C $SCOPE config core.fsmonitor \"touch $OUT/ran; false\"").after(GIT),
+    attempt("git configuration that somebody changed meanwhile", concat!(evil_config!(), " >> $SCOPE/.git/config"))
+        .meanwhile("git config user.name somebody")
+        .after(GIT),
+    attempt("another directory of hooks", "cd $SCOPE; mkdir h; printf '#!/bin/sh\\ntouch %s/ran' $OUT > h/post-checkout; chmod +x h/post-checkout; printf '[core]\\nhooksPath = h\\n' >> .git/config").after(GIT),
+    attempt("another common directory", concat!("cd $SCOPE; mkdir c; cp -r .git/HEAD .git/refs .git/objects c; ", evil_config!(), " > c/config; echo ../c > .git/commondir")).after(GIT),
+    attempt("a swapped git directory", concat!("cd $SCOPE; cp -r .git g; ", evil_config!(), " >> g/config; mv .git old; mv g .git")).after(GIT),
+    attempt("a linked git directory", concat!("cd $SCOPE; cp -r .git g; ", evil_config!(), " >> g/config; mv .git old; ln -s g .git")).after(GIT),
+    attempt("a git file instead of the directory", concat!("cd $SCOPE; cp -r .git g; ", evil_config!(), " >> g/config; mv .git old; echo gitdir: g > .git")).after(GIT),
+    attempt("git configuration of the worktree", concat!("cd $SCOPE; printf '[extensions]\\nworktreeConfig = true\\n' >> .git/config; ", evil_config!(), " > .git/config.worktree")).after(GIT),
+    attempt("hooks without rights to look", "cd $SCOPE; printf '#!/bin/sh\\ntouch %s/ran' $OUT > .git/hooks/post-checkout; chmod 711 .git/hooks/post-checkout; chmod 311 .git/hooks").after(GIT),
+    attempt("a new repository with a hook", "cd $SCOPE; rm -rf .git; git init -q; printf '#!/bin/sh\\ntouch %s/ran' $OUT > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout").after(GIT),
+    attempt("a new repository with a setting behind a header", "cd $SCOPE; git init -q; printf '[core] fsmonitor = touch %s/ran; false #]\\n' $OUT >> .git/config")
+        .before("rm -rf .git")
+        .after(GIT),
+    attempt("a tool file", "mkdir -p $SCOPE/.ahma/tools; echo evil > $SCOPE/.ahma/tools/evil.json").plants(".ahma/tools/evil.json"),
+    attempt("a tool file behind a link", "mkdir -p $SCOPE/e/tools; echo evil > $SCOPE/e/tools/evil.json; ln -s e $SCOPE/.ahma").plants(".ahma/tools/evil.json"),
+    attempt("tasks of an editor", "mkdir $SCOPE/.vscode; echo evil > $SCOPE/.vscode/tasks.json").plants(".vscode/tasks.json"),
+    attempt("tasks of an editor, locked", "mkdir $SCOPE/.vscode; echo evil > $SCOPE/.vscode/tasks.json; chmod 555 $SCOPE/.vscode $SCOPE").plants(".vscode/tasks.json"),
+    attempt("settings of an agent", "mkdir $SCOPE/.claude; echo evil > $SCOPE/.claude/settings.json").plants(".claude/settings.json"),
+    attempt("servers of an agent", "echo evil > $SCOPE/.mcp.json").plants(".mcp.json"),
+    attempt("an environment file that exists", "echo evil >> $SCOPE/.envrc").plants(".envrc"),
+    attempt("an environment file by hard link", "ln $SCOPE/.envrc h; echo evil >> h; echo evil >> $SCOPE/.envrc").plants(".envrc"),
+    attempt("an environment file by rename", "echo evil > h; mv h $SCOPE/.envrc").plants(".envrc"),
+    attempt("hooks of a package", "mkdir $SCOPE/.husky; echo evil > $SCOPE/.husky/pre-commit").plants(".husky/pre-commit"),
+    attempt("submodules", "echo evil > $SCOPE/.gitmodules").plants(".gitmodules"),
+    attempt("many names to look at, and one that matters", "cd $SCOPE; mkdir .idea; (cd .idea; seq 700 | xargs touch); echo evil > .mcp.json").plants(".mcp.json"),
+    // The tripwire works outside the wall: can it be sent to work on something else?
+    attempt("the tripwire sent to another directory by a link on the way", "ln -s $OUT $SCOPE/.ahma")
+        .unwalled(Unwalled::Contained)
+        .after("true"),
+    attempt("the tripwire sent to another directory by a linked git directory", "cd $SCOPE; mv .git old; ln -s $OUT .git")
+        .unwalled(Unwalled::Contained)
+        .after("true"),
+    attempt("the tripwire sent to another file", "cd $SCOPE; rm .envrc; ln -s $OUT/victim .envrc; ln -s $OUT/victim .mcp.json")
+        .unwalled(Unwalled::Contained)
+        .after("true"),
+    attempt("the tripwire made to read another file", "cd $SCOPE; rm .envrc; ln -s $OUT/secret .envrc; ln -s $OUT/secret .gitmodules")
+        .unwalled(Unwalled::Contained)
+        .after("true"),
+    attempt("a pipe for the tripwire to wait on", "cd $SCOPE; rm -f .envrc; mkfifo .envrc; mkfifo .mcp.json")
+        .unwalled(Unwalled::Contained)
+        .after("true"),
+];
