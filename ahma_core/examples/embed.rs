@@ -58,7 +58,7 @@ fn launcher(scope: PathBuf, private: PathBuf) -> Result<Launcher, Failure> {
     };
     let sandbox = SandboxSettings {
         scope,
-        private,
+        private: private.clone(),
         network: Network::Off,
         allow_read: Vec::new(),
         allow_write: Vec::new(),
@@ -77,6 +77,7 @@ fn launcher(scope: PathBuf, private: PathBuf) -> Result<Launcher, Failure> {
         pool: PoolSettings::default(),
         max_processes: 1024,
         max_file_bytes: 1 << 30,
+        quarantine: private.join("quarantine"),
     })?)
 }
 

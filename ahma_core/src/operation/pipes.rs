@@ -18,6 +18,10 @@ use crate::{observe::Source, shell::OutputPipes};
 /// The default capacity of a pipe: more is rarely there at once.
 const READ_BYTES: usize = 64 << 10;
 
+/// What a pipe is widened to when a command prints faster than that: sleeping and waking once per megabyte, not sixteen
+/// times, is most of the speed on a busy machine.
+const WIDE_BYTES: usize = 1 << 20;
+
 /// The read ends of a command's output.
 #[derive(Debug)]
 pub(super) struct Pipes {
@@ -30,6 +34,14 @@ pub(super) struct Pipes {
 struct Stream {
     source: Source,
     fd: AsyncFd<OwnedFd>,
+    width: Width,
+}
+
+/// How much the kernel holds for us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Width {
+    Default,
+    Wide,
 }
 
 impl Stream {
@@ -37,7 +49,20 @@ impl Stream {
         // SAFETY: an `OwnedFd` is open and stays the same descriptor until it is dropped, which the `AsyncFd` that takes
         // it does last; nothing here hands out mutable access to it.
         let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
-        Ok(Self { source, fd })
+        Ok(Self {
+            source,
+            fd,
+            width: Width::Default,
+        })
+    }
+
+    /// Asks the kernel to hold more. It may refuse, and a terminal always does; then it stays slower.
+    fn widen(&mut self) {
+        if self.width == Width::Default {
+            self.width = Width::Wide;
+            #[cfg(target_os = "linux")]
+            rustix::pipe::fcntl_setpipe_size(self.fd.get_ref(), WIDE_BYTES).ok();
+        }
     }
 }
 
@@ -88,7 +113,13 @@ impl Pipes {
                 Poll::Ready(Ok(1..)) => {
                     // To the end of the row, so that a loud stream does not silence the other.
                     self.open[place..].rotate_left(1);
-                    return Poll::Ready(self.open.last().map(|stream| stream.source));
+                    let filled = self.buffer.len() == self.buffer.capacity();
+                    return Poll::Ready(self.open.last_mut().map(|stream| {
+                        if filled {
+                            stream.widen();
+                        }
+                        stream.source
+                    }));
                 }
                 Poll::Ready(ended) => {
                     if let Err(error) = ended

@@ -69,6 +69,7 @@ impl TestEngine {
             pool: PoolSettings::default(),
             max_processes: 4096,
             max_file_bytes: 1 << 34,
+            quarantine: private.path().join("quarantine"),
         })
         .unwrap();
         tokio::spawn(launcher.clone().keep_warm());
