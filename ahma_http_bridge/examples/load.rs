@@ -22,35 +22,64 @@ fn main() {
     assert!(!backend.is_empty(), "{usage}");
 
     report("stdio, one at a time", stdio_serial(&backend));
-    println!("{:<34} {:>9.0} requests/s", format!("stdio, {IN_FLIGHT} in flight"), stdio_rate(&backend));
+    println!(
+        "{:<34} {:>9.0} requests/s",
+        format!("stdio, {IN_FLIGHT} in flight"),
+        stdio_rate(&backend)
+    );
     for isolated in [false, true] {
         let mode = if isolated { "isolated" } else { "shared" };
         let server = Server::start(&bridge, &backend, isolated);
-        for (form, accept) in [("JSON", "application/json"), ("SSE", "application/json, text/event-stream")] {
+        for (form, accept) in [
+            ("JSON", "application/json"),
+            ("SSE", "application/json, text/event-stream"),
+        ] {
             let session = server.session();
-            report(&format!("{mode}, {form}, one at a time"), serial(&server, &session, accept));
+            report(
+                &format!("{mode}, {form}, one at a time"),
+                serial(&server, &session, accept),
+            );
             let rate = rate(&server, isolated, accept);
-            println!("{:<34} {rate:>9.0} requests/s", format!("{mode}, {form}, {IN_FLIGHT} in flight"));
+            println!(
+                "{:<34} {rate:>9.0} requests/s",
+                format!("{mode}, {form}, {IN_FLIGHT} in flight")
+            );
         }
         let before = server.memory();
         let (starts, elapsed) = sessions(&server);
         let grown = server.memory().saturating_sub(before);
         report(&format!("{mode}, session start"), starts);
-        println!("{:<34} {:>9.0} sessions/s", format!("{mode}, sessions one by one"), SESSIONS as f64 / elapsed.as_secs_f64());
-        println!("{:<34} {:>9} KiB each, bridge alone", format!("{mode}, memory of {SESSIONS} sessions"), grown / SESSIONS as u64);
+        println!(
+            "{:<34} {:>9.0} sessions/s",
+            format!("{mode}, sessions one by one"),
+            SESSIONS as f64 / elapsed.as_secs_f64()
+        );
+        println!(
+            "{:<34} {:>9} KiB each, bridge alone",
+            format!("{mode}, memory of {SESSIONS} sessions"),
+            grown / SESSIONS as u64
+        );
     }
 }
 
 fn report(label: &str, mut times: Vec<Duration>) {
     times.sort();
-    let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)].as_secs_f64() * 1000.0;
-    println!("{label:<34} p50 {:>7.3} ms   p95 {:>7.3} ms   p99 {:>7.3} ms", at(50), at(95), at(99));
+    let at =
+        |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)].as_secs_f64() * 1000.0;
+    println!(
+        "{label:<34} p50 {:>7.3} ms   p95 {:>7.3} ms   p99 {:>7.3} ms",
+        at(50),
+        at(95),
+        at(99)
+    );
 }
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}"#;
 
 fn call(id: usize) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"hi"}}}}}}"#)
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"hi"}}}}}}"#
+    )
 }
 
 struct Pipe {
@@ -134,13 +163,21 @@ impl Server {
         if isolated {
             command.arg("--session-isolation");
         }
-        let mut process =
-            command.arg("--").args(backend).stderr(Stdio::piped()).env("NO_COLOR", "1").spawn().expect("bridge");
+        let mut process = command
+            .arg("--")
+            .args(backend)
+            .stderr(Stdio::piped())
+            .env("NO_COLOR", "1")
+            .spawn()
+            .expect("bridge");
         let mut stderr = BufReader::new(process.stderr.take().expect("stderr"));
         let mut line = String::new();
         let address = loop {
             line.clear();
-            assert!(stderr.read_line(&mut line).expect("stderr") > 0, "the bridge did not start");
+            assert!(
+                stderr.read_line(&mut line).expect("stderr") > 0,
+                "the bridge did not start"
+            );
             if let Some((_, rest)) = line.split_once("listening on http://") {
                 break rest.trim().trim_end_matches("/mcp").to_owned();
             }
@@ -152,18 +189,26 @@ impl Server {
     fn connect(&self) -> Connection {
         let stream = TcpStream::connect(&self.address).expect("connect");
         stream.set_nodelay(true).expect("nodelay");
-        Connection { reader: BufReader::new(stream.try_clone().expect("clone")), stream }
+        Connection {
+            reader: BufReader::new(stream.try_clone().expect("clone")),
+            stream,
+        }
     }
 
     fn session(&self) -> String {
         let head = self.connect().post("application/json", None, INITIALIZE);
-        let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+        let id = head
+            .lines()
+            .find_map(|line| line.strip_prefix("mcp-session-id: "));
         id.expect("session id").trim().to_owned()
     }
 
     fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .expect("VmRSS");
         line.trim().trim_end_matches(" kB").parse().expect("number")
     }
 }
@@ -184,7 +229,9 @@ struct Connection {
 impl Connection {
     /// Posts and reads the whole answer; gives back its head.
     fn post(&mut self, accept: &str, session: Option<&str>, body: &str) -> String {
-        let session = session.map(|id| format!("Mcp-Session-Id: {id}\r\n")).unwrap_or_default();
+        let session = session
+            .map(|id| format!("Mcp-Session-Id: {id}\r\n"))
+            .unwrap_or_default();
         let request = format!(
             "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n{session}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
@@ -239,7 +286,11 @@ fn rate(server: &Server, isolated: bool, accept: &str) -> f64 {
     thread::scope(|scope| {
         for _ in 0..IN_FLIGHT {
             scope.spawn(|| {
-                let session = if isolated { server.session() } else { shared.clone() };
+                let session = if isolated {
+                    server.session()
+                } else {
+                    shared.clone()
+                };
                 let mut connection = server.connect();
                 for id in 0..CALLS * 4 / IN_FLIGHT {
                     connection.post(accept, Some(&session), &call(id));
@@ -256,7 +307,9 @@ fn sessions(server: &Server) -> (Vec<Duration>, Duration) {
         .map(|_| {
             let start = Instant::now();
             let session = server.session();
-            server.connect().post("application/json", Some(&session), &call(1));
+            server
+                .connect()
+                .post("application/json", Some(&session), &call(1));
             start.elapsed()
         })
         .collect();

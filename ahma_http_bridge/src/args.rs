@@ -4,9 +4,32 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
+use crate::auth::{AuthSettings, OAuthSettings, Secret, TokenSource};
 use crate::settings::{BridgeSettings, Isolation};
+use crate::tls::TlsSettings;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AuthMode {
+    /// Anybody who can reach the server.
+    None,
+    /// A token from --tokens-file or AHMA_HTTP_TOKEN.
+    Token,
+    /// A JWT of --oauth-issuer.
+    Oauth,
+}
+
+/// Flags that do not fit together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ArgsError {
+    #[error("--auth token needs --tokens-file or AHMA_HTTP_TOKEN")]
+    NoTokens,
+    #[error("--auth none contradicts the tokens given; drop one of them")]
+    UnusedTokens,
+    #[error("--auth oauth needs --oauth-issuer and --oauth-resource")]
+    NoIssuer,
+}
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "HTTP")]
@@ -88,6 +111,69 @@ pub struct BridgeArgs {
         default_value_t = 1800
     )]
     pub session_idle: u64,
+
+    /// How clients prove who they are; default is token if there are tokens, else none.
+    #[arg(long, env = "AHMA_AUTH", value_name = "MODE")]
+    pub auth: Option<AuthMode>,
+
+    /// File of hashed tokens; read again when it changes.
+    #[arg(long, env = "AHMA_HTTP_TOKENS_FILE", value_name = "FILE")]
+    pub tokens_file: Option<PathBuf>,
+
+    /// One token for everybody. A flag shows in the list of processes, so use the variable.
+    #[arg(
+        long,
+        env = "AHMA_HTTP_TOKEN",
+        hide = true,
+        hide_env_values = true,
+        conflicts_with = "tokens_file"
+    )]
+    pub http_token: Option<Secret>,
+
+    /// Authorization server whose tokens are accepted.
+    #[arg(long, env = "AHMA_OAUTH_ISSUER", value_name = "URL")]
+    pub oauth_issuer: Option<String>,
+
+    /// Address of this server as clients know it; tokens must be meant for it.
+    #[arg(long, env = "AHMA_OAUTH_RESOURCE", value_name = "URL")]
+    pub oauth_resource: Option<String>,
+
+    /// Scope every token must have; may be repeated.
+    #[arg(
+        long = "oauth-scope",
+        env = "AHMA_OAUTH_SCOPE",
+        value_name = "SCOPE",
+        value_delimiter = ','
+    )]
+    pub oauth_scopes: Vec<String>,
+
+    /// Certificate chain for TLS, in PEM; read again when it changes.
+    #[arg(long, env = "AHMA_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Private key for TLS, in PEM.
+    #[arg(long, env = "AHMA_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Listen beyond this machine without authentication or without TLS.
+    #[arg(long, env = "AHMA_INSECURE_HTTP")]
+    pub insecure_http: bool,
+
+    /// No new sessions above this much memory, in bytes.
+    #[arg(long, env = "AHMA_MAX_MEMORY", value_name = "BYTES")]
+    pub max_memory: Option<u64>,
+
+    /// No new sessions above this load average per processor.
+    #[arg(long, env = "AHMA_MAX_LOAD", value_name = "LOAD")]
+    pub max_load: Option<f64>,
+
+    /// Serve Prometheus text at /metrics.
+    #[arg(long, env = "AHMA_METRICS")]
+    pub metrics: bool,
+
+    /// Append an audit trail to this file.
+    #[arg(long, env = "AHMA_AUDIT_FILE", value_name = "FILE")]
+    pub audit_file: Option<PathBuf>,
 }
 
 impl BridgeArgs {
@@ -96,7 +182,7 @@ impl BridgeArgs {
     }
 
     /// The settings these flags make, for clients that name no root in `default_scope`.
-    pub fn settings(&self, default_scope: PathBuf) -> BridgeSettings {
+    pub fn settings(&self, default_scope: PathBuf) -> Result<BridgeSettings, ArgsError> {
         let mut settings = BridgeSettings::new(default_scope);
         if self.session_isolation {
             settings.isolation = Isolation::PerSession;
@@ -110,6 +196,42 @@ impl BridgeArgs {
         settings.limits.body_bytes = self.max_body;
         settings.times.request = Duration::from_secs(self.request_timeout);
         settings.times.session_idle = Duration::from_secs(self.session_idle);
-        settings
+        settings.auth = self.auth_settings()?;
+        settings.tls = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => Some(TlsSettings {
+                certificate: certificate.clone(),
+                key: key.clone(),
+            }),
+            _ => None,
+        };
+        settings.insecure_http = self.insecure_http;
+        settings.limits.memory_bytes = self.max_memory;
+        settings.limits.load_per_cpu = self.max_load;
+        settings.metrics = self.metrics;
+        settings.audit_file.clone_from(&self.audit_file);
+        Ok(settings)
+    }
+
+    fn auth_settings(&self) -> Result<AuthSettings, ArgsError> {
+        let source = match (&self.tokens_file, &self.http_token) {
+            (Some(file), _) => Some(TokenSource::File(file.clone())),
+            (None, Some(token)) => Some(TokenSource::Single(token.clone())),
+            (None, None) => None,
+        };
+        match (self.auth, source) {
+            (None, None) => Ok(AuthSettings::None),
+            (Some(AuthMode::None), None) => Ok(AuthSettings::None),
+            (Some(AuthMode::None), Some(_)) => Err(ArgsError::UnusedTokens),
+            (None | Some(AuthMode::Token), Some(source)) => Ok(AuthSettings::Token(source)),
+            (Some(AuthMode::Token), None) => Err(ArgsError::NoTokens),
+            (Some(AuthMode::Oauth), _) => match (&self.oauth_issuer, &self.oauth_resource) {
+                (Some(issuer), Some(resource)) => Ok(AuthSettings::OAuth(OAuthSettings {
+                    issuer: issuer.clone(),
+                    resource: resource.clone(),
+                    required_scopes: self.oauth_scopes.clone(),
+                })),
+                _ => Err(ArgsError::NoIssuer),
+            },
+        }
     }
 }

@@ -4,13 +4,19 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
+use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::Principal;
+use crate::audit::{Audit, CallRecord, shown_arguments};
+use crate::auth::{Authenticator, Principal};
 use crate::backend::{Backend, BackendParams, Restart, StartError, own_initialize};
 use crate::child::{CallFailure, Child, ChildFactory, ChildLimits, Spawn};
 use crate::echo::Echo;
+use crate::envelope::{Envelope, Kind, string_of};
+use crate::metrics::{Gauges, Metrics};
+use crate::pressure::Pressure;
+use crate::server::ServeError;
 use crate::session::{
     EndReason, Greeter, Hub, Isolated, Nursery, OpenError, RootsRule, Service, Session, SessionParams,
     Sessions, Transport,
@@ -27,6 +33,10 @@ pub(crate) struct Bridge {
     shared: Option<Shared>,
     /// With isolation: the children of clients that have no session, by the client's name.
     sessionless: DashMap<Arc<str>, Sessionless>,
+    pub(crate) auth: Authenticator,
+    pub(crate) audit: Arc<Audit>,
+    pub(crate) metrics: Metrics,
+    pub(crate) pressure: Pressure,
     /// Work that outlives the request it came with.
     pub(crate) tasks: TaskTracker,
     pub(crate) shutdown: CancellationToken,
@@ -49,7 +59,14 @@ impl Bridge {
         settings: BridgeSettings,
         factory: Arc<dyn ChildFactory>,
         shutdown: CancellationToken,
-    ) -> Arc<Self> {
+    ) -> Result<Arc<Self>, ServeError> {
+        let audit = match &settings.audit_file {
+            None => Audit::to_log(),
+            Some(path) => Audit::to_file(path).map_err(|error| ServeError::Audit {
+                path: path.clone(),
+                reason: error.to_string(),
+            })?,
+        };
         let limits = ChildLimits {
             grace: settings.times.stop_grace,
             echo: settings.debug_echo.then(Echo::to_stderr),
@@ -64,7 +81,11 @@ impl Bridge {
             let backend = own_backend(&nursery, Spawn::Shared, Restart::Eager, &hub);
             Shared { hub, backend }
         });
-        Arc::new(Self {
+        Ok(Arc::new(Self {
+            auth: Authenticator::new(&settings.auth)?,
+            audit: Arc::new(audit),
+            metrics: Metrics::default(),
+            pressure: Pressure::default(),
             sessions: Sessions::new(settings.limits.sessions),
             greeter: Greeter::new(factory, limits, settings.times.start),
             nursery,
@@ -73,7 +94,7 @@ impl Bridge {
             tasks: TaskTracker::new(),
             shutdown,
             settings,
-        })
+        }))
     }
 
     /// Opens a session that is not initialised yet.
@@ -82,6 +103,7 @@ impl Bridge {
         principal: &Arc<Principal>,
         transport: Transport,
     ) -> Result<Arc<Session>, OpenError> {
+        self.refuse_under_pressure()?;
         let service = match &self.shared {
             Some(Shared { hub, backend }) => Service::Shared {
                 backend: Arc::clone(backend),
@@ -101,20 +123,87 @@ impl Bridge {
             max_calls,
         };
         let session = self.sessions.open(params)?;
-        tracing::info!(
-            session = session.id(),
-            principal = &**principal.name(),
-            "session opened"
-        );
+        self.metrics.session_opened();
         Ok(session)
+    }
+
+    /// Refuses new work when memory or load are over their thresholds; what is open goes on.
+    pub(crate) fn refuse_under_pressure(&self) -> Result<(), OpenError> {
+        self.pressure
+            .over(&self.settings.limits)
+            .map_or(Ok(()), |why| Err(OpenError::Pressure(why)))
+    }
+
+    /// Writes down that a session began.
+    pub(crate) fn record_opened(&self, session: &Session, initialize: &Envelope<'_>) {
+        let client = initialize
+            .params()
+            .ok()
+            .and_then(|params| params.client_info)
+            .map(|info| info.get().to_owned());
+        self.audit.record(
+            "session_opened",
+            json!({
+                "principal": &**session.principal().name(),
+                "session": session.id(),
+                "client": client.as_deref().map(shown_arguments),
+            }),
+        );
+    }
+
+    /// What the audit trail will say of a request, if it says anything.
+    pub(crate) fn record_call(
+        &self,
+        envelope: &Envelope<'_>,
+        principal: &Principal,
+        session: Option<&Session>,
+    ) -> Option<CallRecord> {
+        let Kind::Request { method, .. } = &envelope.kind else {
+            return None;
+        };
+        if !self.audit.records_calls() {
+            return None;
+        }
+        let params = envelope.params().unwrap_or_default();
+        let mut fields = Map::new();
+        fields.insert("principal".to_owned(), (**principal.name()).into());
+        fields.insert("session".to_owned(), session.map(Session::id).into());
+        fields.insert("method".to_owned(), (**method).into());
+        if let Some(tool) = params.name.and_then(string_of) {
+            fields.insert("tool".to_owned(), tool.into());
+        }
+        if let Some(arguments) = params.arguments {
+            fields.insert("arguments".to_owned(), shown_arguments(arguments.get()));
+        }
+        Some(CallRecord {
+            audit: Arc::clone(&self.audit),
+            fields,
+            started: Instant::now(),
+        })
+    }
+
+    pub(crate) fn gauges(&self) -> Gauges {
+        let children = self.children();
+        Gauges {
+            sessions: self.sessions.live(),
+            children: children.len(),
+            open_calls: children.iter().map(|child| child.open_calls()).sum(),
+            connections: self.metrics.connections(),
+            memory_bytes: self.pressure.memory_bytes(),
+            load_per_cpu: self.pressure.load_per_cpu(),
+        }
     }
 
     /// Ends a session; when this returns its child is gone. It goes on even if the caller does not.
     pub(crate) async fn end_session(&self, session: Arc<Session>, reason: EndReason) {
         self.sessions.remove(session.id());
+        let audit = Arc::clone(&self.audit);
         let ended = self.tasks.spawn(async move {
             session.end(reason.clone()).await;
-            tracing::info!(session = session.id(), %reason, "session ended");
+            let principal = &**session.principal().name();
+            let fields =
+                json!({ "principal": principal, "session": session.id(), "outcome": reason.to_string() });
+            audit.record("session_ended", fields);
         });
         // An error is a panic in the task, which has been reported.
         let _ = ended.await;

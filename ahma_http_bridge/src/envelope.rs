@@ -23,9 +23,17 @@ pub(crate) struct Envelope<'a> {
 
 #[derive(Debug)]
 pub(crate) enum Kind<'a> {
-    Request { id: &'a RawValue, method: Cow<'a, str> },
-    Notification { method: Cow<'a, str> },
-    Response { id: &'a RawValue, error_code: Option<i64> },
+    Request {
+        id: &'a RawValue,
+        method: Cow<'a, str>,
+    },
+    Notification {
+        method: Cow<'a, str>,
+    },
+    Response {
+        id: &'a RawValue,
+        error_code: Option<i64>,
+    },
 }
 
 /// The fields of `params` that a bridge may look at.
@@ -47,6 +55,10 @@ pub(crate) struct Params<'a> {
     pub(crate) protocol_version: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) capabilities: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "clientInfo")]
+    pub(crate) client_info: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) arguments: Option<&'a RawValue>,
 }
 
 /// The fields of `params._meta` that a bridge may look at.
@@ -121,7 +133,8 @@ impl<'a> Envelope<'a> {
         let text = std::str::from_utf8(body).map_err(|error| EnvelopeError::NotJson(error.to_string()))?;
         if !text.trim_ascii_start().starts_with('{') {
             // Serde would read an array into a struct field by field.
-            serde_json::from_str::<&RawValue>(text).map_err(|error| EnvelopeError::NotJson(error.to_string()))?;
+            serde_json::from_str::<&RawValue>(text)
+                .map_err(|error| EnvelopeError::NotJson(error.to_string()))?;
             return Err(EnvelopeError::NotJsonRpc("it is not an object".to_owned()));
         }
         let wire: Wire<'a> = serde_json::from_str(text).map_err(|error| match error.classify() {
@@ -132,14 +145,26 @@ impl<'a> Envelope<'a> {
             return Err(EnvelopeError::NotJsonRpc(r#""jsonrpc" must be "2.0""#.to_owned()));
         }
         let kind = match (wire.id, wire.method) {
-            (Some(id), Some(method)) => Kind::Request { id: usable_id(id)?, method },
+            (Some(id), Some(method)) => Kind::Request {
+                id: usable_id(id)?,
+                method,
+            },
             (None, Some(method)) => Kind::Notification { method },
-            (Some(id), None) if wire.result.is_some() || wire.error.is_some() => {
-                Kind::Response { id, error_code: wire.error.map(error_code) }
+            (Some(id), None) if wire.result.is_some() || wire.error.is_some() => Kind::Response {
+                id,
+                error_code: wire.error.map(error_code),
+            },
+            _ => {
+                return Err(EnvelopeError::NotJsonRpc(
+                    "it has neither a method nor a result".to_owned(),
+                ));
             }
-            _ => return Err(EnvelopeError::NotJsonRpc("it has neither a method nor a result".to_owned())),
         };
-        Ok(Self { text, kind, body: wire.params.or(wire.result) })
+        Ok(Self {
+            text,
+            kind,
+            body: wire.params.or(wire.result),
+        })
     }
 
     pub(crate) fn text(&self) -> &'a str {
@@ -190,7 +215,9 @@ fn object_fields<'a, T: Default + Deserialize<'a>>(value: Option<&'a RawValue>) 
 fn usable_id(id: &RawValue) -> Result<&RawValue, EnvelopeError> {
     match id.get().as_bytes().first() {
         Some(b'"' | b'-' | b'0'..=b'9') => Ok(id),
-        _ => Err(EnvelopeError::NotJsonRpc(r#""id" must be a string or a number"#.to_owned())),
+        _ => Err(EnvelopeError::NotJsonRpc(
+            r#""id" must be a string or a number"#.to_owned(),
+        )),
     }
 }
 

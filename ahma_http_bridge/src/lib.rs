@@ -7,21 +7,30 @@
 //! child, `child` passes it on and finds the waiter when the answer comes.
 
 mod args;
+mod audit;
 mod auth;
 mod backend;
 mod bridge;
 mod child;
 mod echo;
 mod envelope;
+mod housekeeping;
 mod http;
+mod metrics;
+mod pressure;
 mod routes;
 mod server;
 mod session;
 mod settings;
 mod stream;
+mod tls;
 
-pub use args::BridgeArgs;
-pub use auth::AuthSettings;
+pub use args::{ArgsError, AuthMode, BridgeArgs};
+pub use audit::{AuditError, verify_audit};
+pub use auth::{
+    AuthSettings, OAuthSettings, Secret, TokenEntry, TokenError, TokenParams, TokenSource, issue_token,
+};
 pub use child::{ChildCommand, ChildFactory, FixedCommand, Spawn};
-pub use server::serve;
-pub use settings::{BridgeSettings, Isolation, Limits, Times};
+pub use server::{ServeError, serve};
+pub use settings::{BridgeSettings, ExposureError, Isolation, Limits, Times};
+pub use tls::{TlsError, TlsSettings};

@@ -1,22 +1,46 @@
 //! The listener: accepts connections within a bound, serves them, and drains them at the end.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::TokenError;
 use crate::bridge::Bridge;
 use crate::child::ChildFactory;
+use crate::housekeeping::keep_house;
 use crate::http::guard::WebGuard;
 use crate::routes;
-use crate::settings::{BridgeSettings, Limits, Times};
+use crate::settings::{BridgeSettings, ExposureError, Limits, Times};
+use crate::tls::{Certificate, TlsError};
+
+/// Why a bridge does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Exposed(#[from] ExposureError),
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("no client for the authorization server: {0}")]
+    Http(String),
+    #[error("audit file {path} cannot be written: {reason}")]
+    Audit { path: PathBuf, reason: String },
+    #[error("the listener failed")]
+    Listener(#[from] io::Error),
+}
 
 /// A machine out of descriptors gets some back when connections end, not when we ask again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -27,19 +51,28 @@ pub async fn serve(
     settings: BridgeSettings,
     factory: Arc<dyn ChildFactory>,
     shutdown: CancellationToken,
-) -> io::Result<()> {
-    let guard = WebGuard::new(
-        listener.local_addr()?,
-        &settings.allowed_hosts,
-        &settings.allowed_origins,
-    );
+) -> Result<(), ServeError> {
+    let address = listener.local_addr()?;
+    settings.check_exposure(address)?;
+    let guard = WebGuard::new(address, &settings.allowed_hosts, &settings.allowed_origins);
+    let certificate = settings.tls.clone().map(Certificate::load).transpose()?;
+    let tls = certificate
+        .as_ref()
+        .map(|certificate| certificate.acceptor())
+        .transpose()?;
     let (times, limits) = (settings.times, settings.limits);
-    let bridge = Bridge::new(settings, factory, shutdown.clone());
+    let bridge = Bridge::new(settings, factory, shutdown.clone())?;
     bridge.warm_up();
     bridge.tasks.spawn(Arc::clone(&bridge).sweep());
+    bridge.tasks.spawn(keep_house(Arc::clone(&bridge), certificate));
 
-    let service = TowerToHyperService::new(routes::router(&bridge, guard));
-    let http = connection_builder(times, limits);
+    let door = Arc::new(Door {
+        service: TowerToHyperService::new(routes::router(&bridge, guard)),
+        http: connection_builder(times, limits),
+        tls,
+        handshake: times.head,
+        bridge: Arc::clone(&bridge),
+    });
     let places = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
@@ -55,22 +88,56 @@ pub async fn serve(
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             continue;
         };
-        prepare(&stream);
-        let connection = http
-            .serve_connection(TokioIo::new(stream), service.clone())
-            .into_owned();
-        let connection = graceful.watch(connection);
+        let (door, watcher) = (Arc::clone(&door), graceful.watcher());
         tokio::spawn(async move {
-            // A client that breaks off is its own affair.
-            let _ = connection.await;
+            door.bridge.metrics.connected();
+            door.serve(stream, watcher).await;
+            door.bridge.metrics.disconnected();
             drop(place);
         });
     }
     drop(listener);
     // Ends the event streams too, or the connections would never be done.
     let ended = tokio::spawn(async move { bridge.end().await });
+    // Connections that take longer are cut off by the end of their tasks' runtime.
     let _ = tokio::time::timeout(times.drain, graceful.shutdown()).await;
-    ended.await.map_err(io::Error::other)
+    ended
+        .await
+        .map_err(|error| ServeError::Listener(io::Error::other(error)))
+}
+
+/// What every connection needs.
+struct Door {
+    service: TowerToHyperService<Router>,
+    http: auto::Builder<TokioExecutor>,
+    tls: Option<TlsAcceptor>,
+    handshake: Duration,
+    bridge: Arc<Bridge>,
+}
+
+impl Door {
+    async fn serve(&self, stream: TcpStream, watcher: Watcher) {
+        // Without this a small answer may wait 40 ms for the acknowledgement of the one before.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY");
+        }
+        match &self.tls {
+            None => self.converse(stream, watcher).await,
+            Some(tls) => match tokio::time::timeout(self.handshake, tls.accept(stream)).await {
+                Ok(Ok(stream)) => self.converse(stream, watcher).await,
+                Ok(Err(error)) => tracing::debug!(%error, "TLS handshake"),
+                Err(_) => tracing::debug!("a TLS handshake took too long"),
+            },
+        }
+    }
+
+    async fn converse(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, watcher: Watcher) {
+        let connection = self
+            .http
+            .serve_connection(TokioIo::new(stream), self.service.clone());
+        // A client that breaks off is its own affair.
+        let _ = watcher.watch(connection).await;
+    }
 }
 
 fn connection_builder(times: Times, limits: Limits) -> auto::Builder<TokioExecutor> {
@@ -85,11 +152,4 @@ fn connection_builder(times: Times, limits: Limits) -> auto::Builder<TokioExecut
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
         .keep_alive_interval(times.keep_alive);
     http
-}
-
-fn prepare(stream: &TcpStream) {
-    // Without this a small answer may wait 40 ms for the acknowledgement of the one before.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY");
-    }
 }

@@ -1,9 +1,11 @@
 //! Everything the bridge can be told, decided before it starts.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::auth::AuthSettings;
+use crate::tls::TlsSettings;
 
 /// The settings of one bridge. Every field has a default that is safe on the local machine.
 #[derive(Debug, Clone)]
@@ -16,6 +18,9 @@ pub struct BridgeSettings {
     /// Prints every message between bridge and child to standard error.
     pub debug_echo: bool,
     pub auth: AuthSettings,
+    pub tls: Option<TlsSettings>,
+    /// Allows a bind beyond the local machine without authentication or without TLS.
+    pub insecure_http: bool,
     /// Host names that clients may address, beside the loopback ones: `name` or `name:port`.
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may use the bridge, beside those of this machine: exactly as browsers send them.
@@ -79,12 +84,45 @@ impl BridgeSettings {
             sse_path: "/mcp/sse".to_owned(),
             debug_echo: false,
             auth: AuthSettings::None,
+            tls: None,
+            insecure_http: false,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             metrics: false,
             audit_file: None,
             times: Times::default(),
             limits: Limits::default(),
+        }
+    }
+}
+
+/// A bridge that others can reach must know them and must not be overheard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ExposureError {
+    #[error("{0} can be reached from other machines, and --auth is none; use --auth token or --auth oauth")]
+    NoAuth(SocketAddr),
+    #[error("{0} can be reached from other machines, and there is no TLS; use --tls-cert and --tls-key")]
+    NoTls(SocketAddr),
+}
+
+impl BridgeSettings {
+    /// Whether it is safe to listen there.
+    pub fn check_exposure(&self, address: SocketAddr) -> Result<(), ExposureError> {
+        let exposed = if address.ip().is_loopback() {
+            Ok(())
+        } else if matches!(self.auth, AuthSettings::None) {
+            Err(ExposureError::NoAuth(address))
+        } else if self.tls.is_none() {
+            Err(ExposureError::NoTls(address))
+        } else {
+            Ok(())
+        };
+        match exposed {
+            Err(error) if self.insecure_http => {
+                tracing::warn!("--insecure-http: {error}");
+                Ok(())
+            }
+            checked => checked,
         }
     }
 }

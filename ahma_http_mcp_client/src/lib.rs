@@ -4,11 +4,13 @@
 //! - [`RemoteServers`]: connects to all of them in the background, publishes their states and tools, takes calls.
 //! - [`login`] and [`logout`]: the interactive part of OAuth; tokens live in a [`TokenFile`].
 //! - [`HttpMcpTransport`]: the bare transport, for those who bring their own rmcp service.
+//! - [`front`]: one remote server, served on stdin and stdout.
 //! - [`inspect`]: connect once, list the tools, leave.
 //!
 //! Nothing here writes to stdout, and no secret is ever formatted.
 
 pub mod config;
+mod front;
 mod inspect;
 mod oauth;
 mod remote;
@@ -17,6 +19,7 @@ mod settings;
 mod tls;
 mod transport;
 
+pub use front::{FrontError, front};
 pub use inspect::{Inspection, inspect};
 pub use oauth::{Browser, LoginError, LoginOptions, TokenFile, TokenFileError, login, logout};
 pub use remote::{CallError, RemoteServers, ServerState, Snapshot};

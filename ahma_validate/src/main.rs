@@ -10,7 +10,7 @@ use std::{
     process::ExitCode,
 };
 
-use ahma_core::mtdf::{self, Problem, Severity, Source};
+use ahma_core::mtdf::{self, Severity, Source};
 use clap::Parser;
 
 use crate::{

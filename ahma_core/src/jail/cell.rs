@@ -7,7 +7,7 @@ use seccompiler::BpfProgram;
 
 use super::wire::Configure;
 use crate::sandbox::{
-    Tier,
+    Network, Tier,
     linux::{
         landlock::{self, Rules},
         namespaces,
@@ -49,6 +49,11 @@ impl Cell {
             ));
         }
         if tier == Tier::Core {
+            if policy.network == Network::Loopback {
+                return Err(
+                    "--network loopback needs a network namespace, which only the full tier has".into(),
+                );
+            }
             children_are_listed()?;
         }
         if tier == Tier::Full {

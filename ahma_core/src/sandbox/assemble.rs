@@ -4,8 +4,9 @@
 //! checked exception: a linked git worktree whose administrative directory points back at the scope.
 
 use std::{
+    collections::BTreeSet,
     io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use super::{
@@ -78,7 +79,6 @@ const ETC: &[&str] = &[
     "crypto-policies",
     "debian_version",
     "default/locale",
-    "environment",
     "fonts",
     "gai.conf",
     "gitattributes",
@@ -108,7 +108,12 @@ const ETC: &[&str] = &[
     "os-release",
     "passwd",
     "pip.conf",
-    "pki",
+    "pki/ca-trust",
+    "pki/java",
+    "pki/nssdb",
+    "pki/tls/cert.pem",
+    "pki/tls/certs",
+    "pki/tls/openssl.cnf",
     "profile",
     "profile.d",
     "protocols",
@@ -117,7 +122,11 @@ const ETC: &[&str] = &[
     "rpc",
     "services",
     "shells",
-    "ssl",
+    // Not the whole directory: `ssl/private` holds keys that root can read.
+    "ssl/ca-bundle.pem",
+    "ssl/cert.pem",
+    "ssl/certs",
+    "ssl/openssl.cnf",
     "terminfo",
     "timezone",
 ];
@@ -128,6 +137,8 @@ const PROTECTED: &[&str] = &[
     ".git/hooks",
     ".git/config",
     ".git/config.worktree",
+    // Makes git take its configuration and hooks from another directory.
+    ".git/commondir",
     ".git/info",
     ".gitmodules",
     ".vscode",
@@ -160,7 +171,8 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
 
     let mut grants = Vec::new();
     let mut grant = |path: PathBuf, access, reason: &str| {
-        if path.exists() {
+        // The scope is open as it is; a grant for a part of it could only take rights away again.
+        if path.canonicalize().is_ok_and(|real| !real.starts_with(&scope)) {
             grants.push(Grant {
                 path,
                 access,
@@ -199,6 +211,7 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
             .get(*name)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
+            .filter(|path| host.home.as_ref().is_none_or(|home| !home.starts_with(path)))
         {
             grant(path, Access::Read, name);
         }
@@ -229,7 +242,10 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
     let overlays = presets
         .overlays
         .into_iter()
-        .filter(|path| path.is_dir() && !path.starts_with(&scope))
+        .filter(|path| {
+            let real = path.canonicalize();
+            path.is_dir() && real.is_ok_and(|real| !real.starts_with(&scope) && !scope.starts_with(real))
+        })
         .collect();
     Ok(Policy {
         protected: protected(settings, &scope),
@@ -247,10 +263,17 @@ fn protected(settings: &SandboxSettings, scope: &Path) -> Vec<PathBuf> {
         return Vec::new();
     }
     let mut protected: Vec<PathBuf> = PROTECTED.iter().map(|name| scope.join(name)).collect();
-    let tools = scope.join(&settings.tools_dir);
-    if tools.starts_with(scope) && tools != scope {
-        protected.push(tools);
-    }
+    protected.push(scope.join(&settings.tools_dir));
+    // Where one of them is a link, what it leads to is acted on as well.
+    let real: Vec<PathBuf> = protected
+        .iter()
+        .filter_map(|path| path.canonicalize().ok())
+        .collect();
+    protected.extend(real);
+    let is_plain = |path: &PathBuf| !path.components().any(|part| part == Component::ParentDir);
+    protected.retain(|path| path.starts_with(scope) && path != scope && is_plain(path));
+    let mut seen = BTreeSet::new();
+    protected.retain(|path| seen.insert(path.clone()));
     protected
 }
 
@@ -293,6 +316,8 @@ fn worktree_directories(scope: &Path) -> Vec<(PathBuf, Access)> {
         .extend(["objects", "refs", "logs", "packed-refs"].map(|name| (common.join(name), Access::Write)));
     directories
         .extend(["config", "hooks", "info", "HEAD", "shallow"].map(|name| (common.join(name), Access::Read)));
+    // A git directory made up by a command could have links in it that lead anywhere.
+    directories.retain(|(path, _)| path.canonicalize().is_ok_and(|real| real == *path));
     directories
 }
 

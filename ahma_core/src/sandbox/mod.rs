@@ -26,4 +26,4 @@ pub use policy::{Access, Grant, Network, Policy, Tier};
 pub use private::PrivateDir;
 pub use report::{Probe, Promise, SandboxReport};
 pub use toolchains::{Toolchain, Toolchains};
-pub use tripwire::{Armed, Incident, IncidentKind, Tripwire};
+pub use tripwire::{Armed, Depth, Incident, IncidentKind, Tripwire};

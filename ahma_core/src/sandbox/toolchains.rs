@@ -107,7 +107,9 @@ pub(super) fn presets(toolchains: &Toolchains, host: &Host) -> Presets {
                 for path in [
                     from("PYENV_ROOT", ".pyenv"),
                     home.join(".local/lib"),
-                    home.join(".local/share/uv"),
+                    // Not its parent, which also holds `uv auth` credentials.
+                    home.join(".local/share/uv/python"),
+                    home.join(".local/share/uv/tools"),
                     home.join(".local/share/pipx"),
                 ] {
                     presets.grants.push((path, Access::ReadExecute, name));

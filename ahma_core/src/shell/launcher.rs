@@ -24,7 +24,7 @@ use crate::{
         client::Jail,
         wire::{self, Configure, Start},
     },
-    sandbox::{Armed, Policy, Tier, Tripwire, environment},
+    sandbox::{Armed, Depth, Policy, Tier, Tripwire, environment},
 };
 
 /// Starts confined commands. Cheap to clone; all clones share one jail and one pool of warm shells.
@@ -163,7 +163,8 @@ impl Launcher {
                             pool: Mutex::new(Pool::new(settings.pool, Instant::now())),
                             taken: Notify::new(),
                             tripwire: Arc::new(Tripwire::new(
-                                unmounted(&settings.policy, *tier),
+                                &settings.policy.scope,
+                                watched(&settings.policy, *tier),
                                 settings.quarantine,
                             )),
                         }),
@@ -343,16 +344,20 @@ fn configure(settings: &LauncherSettings, tier: Tier) -> Configure {
     }
 }
 
-/// The protected paths that no mount covers.
-fn unmounted(policy: &Policy, tier: Tier) -> Vec<PathBuf> {
+/// The protected paths, and how closely the tripwire must look at them.
+fn watched(policy: &Policy, tier: Tier) -> Vec<(PathBuf, Depth)> {
+    let depth = |path: &Path| match tier {
+        _ if path == policy.scope.join(".git") => Depth::Itself,
+        // A mount covers what lies in it, for as long as it is the same directory. A file is small enough to look into.
+        Tier::Full if is_itself(path) && path.is_dir() => Depth::Itself,
+        Tier::Full | Tier::Core | Tier::Off => Depth::Tree,
+    };
     match tier {
-        Tier::Full => policy
+        Tier::Full | Tier::Core => policy
             .protected
             .iter()
-            .filter(|path| !is_itself(path))
-            .cloned()
+            .map(|path| (path.clone(), depth(path)))
             .collect(),
-        Tier::Core => policy.protected.clone(),
         Tier::Off => Vec::new(),
     }
 }

@@ -18,4 +18,5 @@ mod processes;
 mod reload;
 mod sequences;
 mod session;
+mod shipped_tools;
 mod streams;

@@ -3,19 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How clients prove who they are.
-#[derive(Debug, Clone)]
-pub enum AuthSettings {
-    /// They need not: for the local machine only.
-    None,
-}
-
 /// A client as far as rights are concerned. Two requests with the same name are the same client.
 #[derive(Debug, Clone)]
 pub(crate) struct Principal {
-    name: Arc<str>,
-    scope: Option<PathBuf>,
-    max_sessions: Option<usize>,
+    pub(crate) name: Arc<str>,
+    /// The directory this client is confined to.
+    pub(crate) scope: Option<PathBuf>,
+    pub(crate) max_sessions: Option<usize>,
 }
 
 impl Principal {
@@ -32,7 +26,6 @@ impl Principal {
         &self.name
     }
 
-    /// The directory this client is confined to.
     pub(crate) fn scope(&self) -> Option<&Path> {
         self.scope.as_deref()
     }

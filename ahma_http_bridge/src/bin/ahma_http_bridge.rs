@@ -62,7 +62,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     let scope = scope
         .canonicalize()
         .with_context(|| format!("scope {} cannot be used", scope.display()))?;
-    let mut settings = cli.bridge.settings(scope.clone());
+    let mut settings = cli.bridge.settings(scope.clone())?;
     settings.debug_echo = cli.debug;
     let mut words = cli.command.into_iter();
     let program = words.next().context("name the server to run after `--`")?;
@@ -77,9 +77,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen on {address}"))?;
     tracing::info!("listening on http://{}/mcp", listener.local_addr()?);
     let shutdown = stop_on_signal()?;
-    serve(listener, settings, Arc::new(factory), shutdown)
-        .await
-        .context("the bridge failed")
+    Ok(serve(listener, settings, Arc::new(factory), shutdown).await?)
 }
 
 /// The first signal asks to stop; the runtime handles a second one as usual only after we are done.

@@ -183,6 +183,7 @@ impl Child {
             owner,
             patience: Some(patience),
             permit: None,
+            record: None,
         };
         // A failure to send has reached the receiver already.
         let _ = self.call(envelope, params);

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use crate::audit::CallRecord;
 use crate::envelope::{Edit, Envelope, Params, error_message, splice};
 use crate::stream::EventStream;
 
@@ -27,6 +28,8 @@ pub(crate) struct CallParams {
     /// The client's place among the calls it may have open, given back when this one is over.
     #[expect(dead_code, reason = "held for its drop")]
     pub(crate) permit: Option<OwnedSemaphorePermit>,
+    /// What the audit trail will say of the call.
+    pub(crate) record: Option<CallRecord>,
 }
 
 #[derive(Debug)]
@@ -177,7 +180,7 @@ impl Pending {
                 token: token.clone(),
             });
         }
-        call.params.reply.finish(answer);
+        call.finish(answer);
         true
     }
 
@@ -308,10 +311,17 @@ impl Pending {
 impl Call {
     fn fail(self, failure: CallFailure) {
         let body = error_message(Some(&self.id), failure.rpc_code(), &failure.to_string());
-        self.params.reply.finish(Answer {
+        self.finish(Answer {
             body,
             verdict: Verdict::Failed(failure),
         });
+    }
+
+    fn finish(self, answer: Answer) {
+        if let Some(record) = self.params.record {
+            record.finish(answer.verdict, answer.body.len());
+        }
+        self.params.reply.finish(answer);
     }
 }
 

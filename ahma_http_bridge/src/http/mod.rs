@@ -1,5 +1,6 @@
 //! The HTTP side of the protocol that is no route: versions, negotiation, refusals, guards, event streams.
 
+pub(crate) mod compression;
 pub(crate) mod guard;
 pub(crate) mod negotiate;
 pub(crate) mod refusal;

@@ -10,13 +10,39 @@ use http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use serde_json::json;
 
-use crate::auth::Principal;
+use super::HEALTH_PATH;
+use crate::auth::{METADATA_PATH, Principal};
+use crate::bridge::Bridge;
 use crate::http::guard::WebGuard;
+use crate::http::refusal::Refusal;
 
 #[derive(Debug)]
 pub(crate) struct Gate {
     pub(crate) guard: WebGuard,
+    pub(crate) bridge: Arc<Bridge>,
+}
+
+impl Gate {
+    /// Finds out who asks, where it matters.
+    async fn admit(&self, path: &str, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
+        if path == HEALTH_PATH || path.starts_with(METADATA_PATH) {
+            return Ok(Arc::new(Principal::anonymous()));
+        }
+        self.bridge.auth.check(headers).await
+    }
+
+    fn refuse(&self, request: &Request, refusal: Refusal) -> Response {
+        self.bridge.metrics.response(refusal.status());
+        let fields = json!({
+            "status": refusal.status().as_u16(),
+            "path": request.uri().path(),
+            "outcome": refusal.message(),
+        });
+        self.bridge.audit.record("refused", fields);
+        refusal.into_response()
+    }
 }
 
 pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
@@ -25,15 +51,20 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
         .check(request.version(), request.uri(), request.headers())
     {
         Ok(origin) => origin,
-        Err(refusal) => return refusal.into_response(),
+        Err(refusal) => return gate.refuse(&request, refusal),
     };
     if let Some(origin) = &origin
         && request.method() == Method::OPTIONS
     {
         return preflight(origin);
     }
-    request.extensions_mut().insert(Arc::new(Principal::anonymous()));
+    let principal = match gate.admit(request.uri().path(), request.headers()).await {
+        Ok(principal) => principal,
+        Err(refusal) => return gate.refuse(&request, refusal),
+    };
+    request.extensions_mut().insert(principal);
     let mut response = next.run(request).await;
+    gate.bridge.metrics.response(response.status());
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Some(origin) = origin {

@@ -1,13 +1,34 @@
 //! The small routes, and the answers to requests that fit no route.
 
+use std::sync::Arc;
+
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use http::header::CONTENT_TYPE;
 
+use crate::bridge::Bridge;
 use crate::http::refusal::{Refusal, json_response};
 
 /// Says that the bridge serves requests. It says nothing about whom.
 pub(crate) async fn healthz() -> Response {
     json_response(StatusCode::OK, bytes::Bytes::from_static(br#"{"status":"ok"}"#))
+}
+
+/// Numbers for a Prometheus server, if they are asked for at all.
+pub(crate) async fn metrics(State(bridge): State<Arc<Bridge>>) -> Result<Response, Refusal> {
+    if !bridge.settings.metrics {
+        return Err(Refusal::not_found("metrics are off; start with --metrics"));
+    }
+    let text = bridge.metrics.render(bridge.gauges());
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+/// Where to get a token: RFC 9728.
+pub(crate) async fn resource_metadata(State(bridge): State<Arc<Bridge>>) -> Result<Response, Refusal> {
+    let metadata = bridge.auth.resource_metadata();
+    let metadata = metadata.ok_or_else(|| Refusal::not_found("this server has no authorization server"))?;
+    Ok(json_response(StatusCode::OK, metadata.to_string().into()))
 }
 
 pub(crate) async fn nothing_here() -> Response {

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::future::join_all;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::post::Posted;
 use crate::auth::Principal;
@@ -87,6 +87,7 @@ async fn initialize(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Respo
     };
     let body = session.initialize(envelope, &bridge.greeter).await?;
     unclaimed.claim();
+    bridge.record_opened(&session, envelope);
     let mut response = match posted.wanted {
         Wanted::Json => json_response(StatusCode::OK, body),
         Wanted::EventStream => sse::single_response(&body),
@@ -129,10 +130,11 @@ async fn without_session(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<
     if !matches!(envelope.kind, Kind::Request { .. }) {
         return Ok(StatusCode::ACCEPTED.into_response());
     }
+    posted.bridge.refuse_under_pressure()?;
     let child = posted.bridge.sessionless_child(posted.principal).await?;
     match posted.wanted {
         Wanted::Json => {
-            let answer = ask(&child, envelope, SESSIONLESS, &posted, None).await;
+            let answer = ask(&child, envelope, SESSIONLESS, &posted, None, None).await;
             Ok(json_response(status_of(answer.verdict, Era::Legacy), answer.body))
         }
         Wanted::EventStream => {
@@ -142,6 +144,7 @@ async fn without_session(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<
                 owner: SESSIONLESS,
                 patience: Some(posted.bridge.settings.times.request),
                 permit: None,
+                record: posted.bridge.record_call(envelope, posted.principal, None),
             };
             // A failure to send is in the stream.
             let _ = child.call(envelope, params);
@@ -187,7 +190,15 @@ async fn answer_for(
         Some(child) => child,
         None => session.ready(posted.bridge.settings.times.request).await?,
     };
-    Ok(ask(&child, envelope, session.serial(), posted, Some(permit)).await)
+    Ok(ask(
+        &child,
+        envelope,
+        session.serial(),
+        posted,
+        Some(session),
+        Some(permit),
+    )
+    .await)
 }
 
 async fn ask(
@@ -195,10 +206,12 @@ async fn ask(
     envelope: &Envelope<'_>,
     owner: OwnerId,
     posted: &Posted<'_>,
-    permit: Option<tokio::sync::OwnedSemaphorePermit>,
+    session: Option<&Session>,
+    permit: Option<OwnedSemaphorePermit>,
 ) -> Answer {
     let (tx, answer) = oneshot::channel();
     let patience = Some(posted.bridge.settings.times.request);
+    let record = posted.bridge.record_call(envelope, posted.principal, session);
     // A failure to send reaches the receiver.
     let _ = child.call(
         envelope,
@@ -207,6 +220,7 @@ async fn ask(
             owner,
             patience,
             permit,
+            record,
         },
     );
     answer.await.unwrap_or_else(|_| Answer::lost())
@@ -233,6 +247,9 @@ pub(crate) fn start_call(
         owner: session.serial(),
         patience: Some(patience),
         permit: Some(permit),
+        record: posted
+            .bridge
+            .record_call(envelope, posted.principal, Some(session)),
     };
     if let Some(child) = session.running() {
         // A failure to send is in the stream.

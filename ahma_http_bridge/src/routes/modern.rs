@@ -19,6 +19,15 @@ use crate::stream::{EventStream, Keep, Next};
 /// A client without a session owns nothing that could be found by name.
 const NOBODY: u64 = 0;
 
+/// Methods of the legacy era. A child that was greeted the legacy way might still answer them.
+const REMOVED: [&str; 5] = [
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+];
+
 pub(crate) async fn handle(
     posted: Posted<'_>,
     envelope: &Envelope<'_>,
@@ -30,8 +39,14 @@ pub(crate) async fn handle(
         // There is nothing a lone notification could refer to: cancelling is done by closing the stream.
         return Ok(StatusCode::ACCEPTED.into_response());
     };
+    if REMOVED.contains(&&**method) {
+        let message = format!("{method} does not exist in this revision");
+        return Err(Refusal::new(StatusCode::NOT_FOUND, -32601, message));
+    }
     let listens = method == "subscriptions/listen";
+    posted.bridge.refuse_under_pressure()?;
     let child = posted.bridge.sessionless_child(posted.principal).await?;
+    let record = posted.bridge.record_call(envelope, posted.principal, None);
     let patience = (!listens).then_some(posted.bridge.settings.times.request);
     match posted.wanted {
         Wanted::Json if listens => Err(Refusal::new(
@@ -46,6 +61,7 @@ pub(crate) async fn handle(
                 owner: NOBODY,
                 patience,
                 permit: None,
+                record,
             };
             let mut guard = CancelOnDrop::new(&child, child.call(envelope, call).ok());
             let answer = answer.await.unwrap_or_else(|_| Answer::lost());
@@ -60,6 +76,7 @@ pub(crate) async fn handle(
                 owner: NOBODY,
                 patience,
                 permit: None,
+                record,
             };
             let guard = CancelOnDrop::new(&child, child.call(envelope, call).ok());
             Ok(stream_response(&stream, guard, &posted).await)

@@ -59,8 +59,8 @@ async fn dispatch(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Respons
     let params = envelope.params()?;
     let meta = params.meta()?;
     let header_version = single(posted.headers, PROTOCOL_VERSION)?;
-    // `initialize` exists only in the legacy era, whatever version it names.
-    let is_initialize = envelope.method() == Some("initialize");
+    // `initialize` opens the legacy era whatever version it names, unless it carries the mark of the other.
+    let is_initialize = envelope.method() == Some("initialize") && meta.protocol_version.is_none();
     let is_modern = header_version.is_some_and(version::is_modern)
         || meta.protocol_version.is_some()
         || envelope.method() == Some("server/discover");

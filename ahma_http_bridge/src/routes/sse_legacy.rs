@@ -80,6 +80,7 @@ pub(crate) async fn message(
         Kind::Request { id, method } if method == "initialize" => {
             let answer = session.initialize(&envelope, &bridge.greeter).await;
             let answer = answer.map_err(|error| Refusal::from(error).for_request(id.get()))?;
+            bridge.record_opened(&session, &envelope);
             session.outward.standing().push(answer);
         }
         Kind::Request { .. } => match session.answer_here(&envelope) {

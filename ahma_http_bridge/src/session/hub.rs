@@ -78,6 +78,7 @@ impl Hub {
             owner: 0,
             patience: Some(UNASKED_PATIENCE),
             permit: None,
+            record: None,
         };
         if let Ok(envelope) = Envelope::parse(text.as_bytes()) {
             let _ = child.call(&envelope, params);

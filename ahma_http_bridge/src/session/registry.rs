@@ -29,6 +29,8 @@ pub(crate) enum OpenError {
     Full(usize),
     #[error("this client has as many sessions as it may have ({0}); end one first")]
     PrincipalFull(usize),
+    #[error("{0}")]
+    Pressure(&'static str),
 }
 
 impl Sessions {

@@ -1,9 +1,10 @@
 //! A bridge on a free port in front of `fake_mcp`, and a client for it.
 
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use ahma_http_bridge::{BridgeSettings, FixedCommand, Isolation, serve};
@@ -20,7 +21,7 @@ pub(crate) struct Bridge {
     pub(crate) address: SocketAddr,
     pub(crate) scope: TempDir,
     shutdown: CancellationToken,
-    served: tokio::task::JoinHandle<std::io::Result<()>>,
+    served: tokio::task::JoinHandle<Result<(), ahma_http_bridge::ServeError>>,
 }
 
 impl Bridge {
@@ -48,7 +49,12 @@ impl Bridge {
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let served = tokio::spawn(serve(listener, settings, Arc::new(factory), shutdown.clone()));
-        Self { address, scope, shutdown, served }
+        Self {
+            address,
+            scope,
+            shutdown,
+            served,
+        }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -56,7 +62,11 @@ impl Bridge {
     }
 
     pub(crate) fn client(&self) -> Client {
-        Client { url: self.url("/mcp"), session: None, http: http_client() }
+        Client {
+            url: self.url("/mcp"),
+            session: None,
+            http: http_client(),
+        }
     }
 
     /// A client with a session.
@@ -68,7 +78,11 @@ impl Bridge {
 
     pub(crate) async fn stop(mut self) {
         self.shutdown.cancel();
-        tokio::time::timeout(PATIENCE, &mut self.served).await.expect("the bridge stops").unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, &mut self.served)
+            .await
+            .expect("the bridge stops")
+            .unwrap()
+            .unwrap();
     }
 }
 
@@ -112,7 +126,12 @@ impl Client {
         assert_eq!(response.status(), StatusCode::OK);
         self.session = Some(response.headers()["mcp-session-id"].to_str().unwrap().to_owned());
         let body: Value = response.json().await.unwrap();
-        let told = self.post(JSON, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        let told = self
+            .post(
+                JSON,
+                &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+            )
+            .await;
         assert_eq!(told.status(), StatusCode::ACCEPTED);
         body["result"].clone()
     }
@@ -131,7 +150,10 @@ impl Client {
         async move {
             let (status, body) = client.try_call(json!(1), &tool, arguments).await;
             assert_eq!(status, StatusCode::OK, "{tool} at {caller}: {body}");
-            body["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned()
+            body["result"]["content"][0]["text"]
+                .as_str()
+                .unwrap_or_else(|| panic!("{body}"))
+                .to_owned()
         }
     }
 
@@ -212,7 +234,10 @@ impl Event {
 impl Events {
     pub(crate) fn of(response: Response) -> Self {
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Self { response, buffer: String::new() }
+        Self {
+            response,
+            buffer: String::new(),
+        }
     }
 
     /// The next event with data; `None` at the end of the stream.
@@ -233,7 +258,9 @@ impl Events {
                     return Some(event);
                 }
             }
-            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await.expect("an event or the end");
+            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk())
+                .await
+                .expect("an event or the end");
             self.buffer.push_str(std::str::from_utf8(&chunk.ok()??).unwrap());
         }
     }
@@ -255,7 +282,89 @@ impl Events {
 pub(crate) fn http_client() -> reqwest::Client {
     static PROVIDER: OnceLock<()> = OnceLock::new();
     PROVIDER.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
-    reqwest::Client::builder().no_proxy().pool_max_idle_per_host(64).build().unwrap()
+    reqwest::Client::builder()
+        .no_proxy()
+        .pool_max_idle_per_host(64)
+        .build()
+        .unwrap()
+}
+
+/// The real binary as a process of its own, for what can only be seen from outside.
+pub(crate) struct BridgeProcess {
+    process: std::process::Child,
+    pub(crate) url: String,
+    stderr: std::thread::JoinHandle<String>,
+}
+
+impl BridgeProcess {
+    pub(crate) fn start(env: &[(&str, &str)], flags: &[&str]) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"))
+            .args(["--http-port", "0"])
+            .args(flags)
+            .arg("--")
+            .arg(fake_mcp())
+            .envs(env.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        let (tx, lines) = mpsc::channel();
+        let stderr = std::thread::spawn(move || {
+            let lines = stderr
+                .lines()
+                .map_while(Result::ok)
+                .inspect(|line| drop(tx.send(line.clone())));
+            lines.collect::<Vec<_>>().join("\n")
+        });
+        let url = loop {
+            let line = lines
+                .recv_timeout(PATIENCE)
+                .expect("the bridge says where it listens");
+            if let Some((_, rest)) = line.split_once("listening on ") {
+                break rest.to_owned();
+            }
+        };
+        Self { process, url, stderr }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client {
+            url: self.url.clone(),
+            session: None,
+            http: http_client(),
+        }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.url
+            .trim_start_matches("http://")
+            .trim_end_matches("/mcp")
+            .parse()
+            .unwrap()
+    }
+
+    /// Its resident memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.process.id())).unwrap();
+        statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
+    }
+
+    /// Ends it and gives everything it wrote to standard error.
+    pub(crate) fn stop(mut self) -> String {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        assert!(self.process.wait().unwrap().success());
+        let mut stdout = String::new();
+        self.process
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut stdout)
+            .unwrap();
+        assert_eq!(stdout, "", "standard output is for data");
+        self.stderr.join().unwrap()
+    }
 }
 
 /// The fake server, built if the test was started alone.
@@ -263,11 +372,25 @@ pub(crate) fn fake_mcp() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let test = std::env::current_exe().unwrap();
-        let program = test.parent().and_then(Path::parent).unwrap().join("examples/fake_mcp");
+        let program = test
+            .parent()
+            .and_then(Path::parent)
+            .unwrap()
+            .join("examples/fake_mcp");
         let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--example", "fake_mcp"])
+            .args([
+                "build",
+                "--quiet",
+                "--package",
+                env!("CARGO_PKG_NAME"),
+                "--example",
+                "fake_mcp",
+            ])
             .status();
-        assert!(built.is_ok_and(|status| status.success()) || program.exists(), "fake_mcp cannot be built");
+        assert!(
+            built.is_ok_and(|status| status.success()) || program.exists(),
+            "fake_mcp cannot be built"
+        );
         program
     })
 }
@@ -275,7 +398,8 @@ pub(crate) fn fake_mcp() -> &'static Path {
 pub(crate) fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // A zombie is not alive: its parent has not looked yet.
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
 /// Waits for something that must happen, without blocking the runtime.

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Bridge, PATIENCE, eventually};
+use crate::harness::{Bridge, BridgeProcess, PATIENCE, eventually};
 
 async fn raw(bridge: &Bridge, text: &str) -> TcpStream {
     let mut stream = TcpStream::connect(bridge.address).await.unwrap();
@@ -16,7 +16,9 @@ async fn raw(bridge: &Bridge, text: &str) -> TcpStream {
 
 async fn answer_of(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection to end");
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer))
+        .await
+        .expect("the connection to end");
     // A reset after the answer is an end too.
     drop(read);
     String::from_utf8_lossy(&answer).into_owned()
@@ -44,69 +46,93 @@ async fn a_body_that_breaks_off_is_no_request() {
     let mut stream = raw(&bridge, request).await;
     stream.shutdown().await.unwrap();
     answer_of(stream).await;
-    assert_eq!(bridge.session().await.call("echo", json!({ "text": "ok" })).await, "ok");
+    assert_eq!(
+        bridge.session().await.call("echo", json!({ "text": "ok" })).await,
+        "ok"
+    );
     bridge.stop().await;
 }
 
 #[tokio::test]
 async fn a_head_over_the_bound_is_refused() {
     let bridge = Bridge::start(&[], |settings| settings.limits.head_bytes = 8 << 10).await;
-    let request = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(64 << 10));
+    let request = format!(
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n",
+        "x".repeat(64 << 10)
+    );
     let answer = answer_of(raw(&bridge, &request).await).await;
-    assert!(answer.starts_with("HTTP/1.1 431") || answer.is_empty(), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 431") || answer.is_empty(),
+        "{answer}"
+    );
     bridge.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_client_that_never_reads_its_stream_costs_a_bound() {
-    let bridge = Bridge::isolated().await;
-    let client = bridge.session().await;
+    let bridge = BridgeProcess::start(&[], &["--session-isolation"]);
+    let mut client = bridge.client();
+    client.initialize(json!({})).await;
     let request = format!(
         "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {}\r\n\r\n",
         client.session.as_deref().unwrap()
     );
-    let _never_read = raw(&bridge, &request).await;
-    let before = memory_bytes();
-    // About 60 MB of log lines, sent to somebody who does not listen.
+    let mut never_read = TcpStream::connect(bridge.address()).await.unwrap();
+    never_read.write_all(request.as_bytes()).await.unwrap();
+    let before = bridge.memory_bytes();
+    // About 30 MB of log lines, sent to somebody who does not listen.
     for _ in 0..10 {
-        assert_eq!(client.call("flood", json!({ "count": 80_000 })).await, "flooded");
+        assert_eq!(client.call("flood", json!({ "count": 30_000 })).await, "flooded");
     }
-    let grown = memory_bytes().saturating_sub(before);
-    assert!(grown < 24 << 20, "memory grew by {grown} bytes");
-    bridge.stop().await;
+    let grown = bridge.memory_bytes().saturating_sub(before);
+    assert!(grown < 12 << 20, "memory grew by {grown} bytes");
+    bridge.stop();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_thousand_idle_connections_do_not_matter() {
-    let bridge = Bridge::shared().await;
-    let client = bridge.session().await;
-    let before = memory_bytes();
+    let bridge = BridgeProcess::start(&[], &[]);
+    let mut client = bridge.client();
+    client.initialize(json!({})).await;
+    let before = bridge.memory_bytes();
     let mut idle = Vec::new();
     for _ in 0..1000 {
-        idle.push(TcpStream::connect(bridge.address).await.unwrap());
+        idle.push(TcpStream::connect(bridge.address()).await.unwrap());
     }
     for number in 0..50 {
         let text = number.to_string();
         assert_eq!(client.call("echo", json!({ "text": text })).await, text);
     }
-    let grown = memory_bytes().saturating_sub(before);
-    assert!(grown < 64 << 20, "memory grew by {grown} bytes");
+    let grown = bridge.memory_bytes().saturating_sub(before);
+    assert!(grown < 48 << 20, "memory grew by {grown} bytes");
     drop(idle);
-    bridge.stop().await;
+    bridge.stop();
 }
 
 #[tokio::test]
 async fn connections_over_the_bound_are_closed_and_places_are_given_back() {
     let bridge = Bridge::start(&[], |settings| settings.limits.connections = 3).await;
-    let held = [raw(&bridge, "G").await, raw(&bridge, "G").await, raw(&bridge, "G").await];
+    let held = [
+        raw(&bridge, "G").await,
+        raw(&bridge, "G").await,
+        raw(&bridge, "G").await,
+    ];
     eventually("a refused connection", async || {
-        let stream = raw(&bridge, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+        let stream = raw(
+            &bridge,
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        )
+        .await;
         answer_of(stream).await.is_empty()
     })
     .await;
     drop(held);
     eventually("a place", async || {
-        let stream = raw(&bridge, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+        let stream = raw(
+            &bridge,
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        )
+        .await;
         answer_of(stream).await.starts_with("HTTP/1.1 200")
     })
     .await;
@@ -121,7 +147,9 @@ async fn a_session_may_have_only_so_many_open_requests() {
         .map(|id| {
             let client = client.clone();
             // The probe below takes a place too, for a moment.
-            tokio::spawn(async move { while client.try_call(json!(id), "silent", json!({})).await.0 == 503 {} })
+            tokio::spawn(
+                async move { while client.try_call(json!(id), "silent", json!({})).await.0 == 503 {} },
+            )
         })
         .collect();
     eventually("the fifth to be refused", async || {
@@ -131,10 +159,4 @@ async fn a_session_may_have_only_so_many_open_requests() {
     assert_eq!(other.call("echo", json!({ "text": "free" })).await, "free");
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
     bridge.stop().await;
-}
-
-/// The resident memory of this process, in which the bridge runs.
-fn memory_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }

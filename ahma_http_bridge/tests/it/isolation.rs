@@ -30,7 +30,11 @@ fn uri(path: &Path) -> String {
 async fn the_first_root_is_the_scope_for_ever() {
     let bridge = Bridge::isolated().await;
     let project = tempfile::tempdir().unwrap();
-    let root = project.path().canonicalize().unwrap().join("with space & ünicode");
+    let root = project
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join("with space & ünicode");
     std::fs::create_dir(&root).unwrap();
 
     let mut client = bridge.client();
@@ -53,7 +57,8 @@ async fn the_first_root_is_the_scope_for_ever() {
     assert_eq!((after.scope, after.pid), (root.clone(), who.pid));
 
     // The child that asks is told what the client said.
-    let heard: Value = serde_json::from_str(&client.call("ask", json!({ "method": "roots/list" })).await).unwrap();
+    let heard: Value =
+        serde_json::from_str(&client.call("ask", json!({ "method": "roots/list" })).await).unwrap();
     assert_eq!(heard["result"]["roots"][0]["uri"], uri(&root));
 
     // After a crash the new child has the same scope.
@@ -69,7 +74,11 @@ async fn a_roots_change_after_the_lock_ends_the_session() {
     client.initialize(roots_capable()).await;
     let mut events = client.events(None).await;
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
-    assert_eq!(client.post(JSON, &changed).await.status(), StatusCode::ACCEPTED, "before the lock it is no change");
+    assert_eq!(
+        client.post(JSON, &changed).await.status(),
+        StatusCode::ACCEPTED,
+        "before the lock it is no change"
+    );
     answer_roots(&client, &mut events, &[uri(bridge.scope.path())]).await;
     let who = client.who().await;
     assert_eq!(client.post(JSON, &changed).await.status(), StatusCode::ACCEPTED);
@@ -77,7 +86,13 @@ async fn a_roots_change_after_the_lock_ends_the_session() {
     for _ in 0..2 {
         let (status, body) = client.try_call(json!(4), "echo", json!({})).await;
         assert_eq!((status, &body["id"]), (StatusCode::FORBIDDEN, &json!(4)));
-        assert!(body["error"]["message"].as_str().unwrap().starts_with("roots_change_rejected"), "{body}");
+        assert!(
+            body["error"]["message"]
+                .as_str()
+                .unwrap()
+                .starts_with("roots_change_rejected"),
+            "{body}"
+        );
     }
     bridge.stop().await;
 }
@@ -85,7 +100,11 @@ async fn a_roots_change_after_the_lock_ends_the_session() {
 #[tokio::test]
 async fn a_root_that_cannot_be_a_scope_is_an_error_the_client_can_read() {
     let bridge = Bridge::isolated().await;
-    for (root, why) in [("file:///no/such/dir", "cannot be used"), ("https://x.example/", "only file://"), ("file:///", "too wide")] {
+    for (root, why) in [
+        ("file:///no/such/dir", "cannot be used"),
+        ("https://x.example/", "only file://"),
+        ("file:///", "too wide"),
+    ] {
         let mut client = bridge.client();
         client.initialize(roots_capable()).await;
         let queued = tokio::spawn({
@@ -95,7 +114,10 @@ async fn a_root_that_cannot_be_a_scope_is_an_error_the_client_can_read() {
         answer_roots(&client, &mut client.events(None).await, &[root.to_owned()]).await;
         let (status, body) = queued.await.unwrap();
         assert_eq!(status, StatusCode::FORBIDDEN);
-        assert!(body["error"]["message"].as_str().unwrap().contains(why), "{root}: {body}");
+        assert!(
+            body["error"]["message"].as_str().unwrap().contains(why),
+            "{root}: {body}"
+        );
     }
     bridge.stop().await;
 }
@@ -106,7 +128,10 @@ async fn a_client_without_roots_gets_the_default_scope() {
     let scope = bridge.scope.path().canonicalize().unwrap();
     assert_eq!(bridge.session().await.who().await.scope, scope);
     // Also one that offers roots and has none, and one that offers them and cannot say.
-    let answers = [json!({ "result": { "roots": [] } }), json!({ "error": { "code": -32601, "message": "?" } })];
+    let answers = [
+        json!({ "result": { "roots": [] } }),
+        json!({ "error": { "code": -32601, "message": "?" } }),
+    ];
     for mut answer in answers {
         let mut client = bridge.client();
         client.initialize(roots_capable()).await;
@@ -142,7 +167,10 @@ async fn a_client_that_never_answers_is_told_what_is_missing() {
     client.initialize(roots_capable()).await;
     let (status, body) = client.try_call(json!(1), "echo", json!({})).await;
     assert_eq!(status, StatusCode::GATEWAY_TIMEOUT);
-    assert!(body["error"]["message"].as_str().unwrap().contains("roots/list"), "{body}");
+    assert!(
+        body["error"]["message"].as_str().unwrap().contains("roots/list"),
+        "{body}"
+    );
     bridge.stop().await;
 }
 
@@ -173,13 +201,24 @@ async fn a_question_of_the_child_reaches_its_own_client() {
     let mut events = client.events(None).await;
     let asking = tokio::spawn({
         let client = client.clone();
-        async move { client.call("ask", json!({ "method": "sampling/createMessage" })).await }
+        async move {
+            client
+                .call("ask", json!({ "method": "sampling/createMessage" }))
+                .await
+        }
     });
     let question = events.next_json().await;
     assert_eq!(question["method"], "sampling/createMessage");
     let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "said": "yes" } });
     // Somebody else cannot answer for the client.
-    bridge.session().await.post(JSON, &json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "said": "no" } })).await;
+    bridge
+        .session()
+        .await
+        .post(
+            JSON,
+            &json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "said": "no" } }),
+        )
+        .await;
     client.post(JSON, &answer).await;
     let heard: Value = serde_json::from_str(&asking.await.unwrap()).unwrap();
     assert_eq!(heard["result"]["said"], "yes");

@@ -33,7 +33,12 @@ async fn fifty_sessions_with_twenty_calls_each() {
     for isolation in [Isolation::Shared, Isolation::PerSession] {
         let bridge = Bridge::start(&[], |settings| settings.isolation = isolation).await;
         let sessions = join_all((0..50).map(|_| bridge.session())).await;
-        let work = join_all(sessions.into_iter().enumerate().map(|(who, client)| twenty_calls(client, who)));
+        let work = join_all(
+            sessions
+                .into_iter()
+                .enumerate()
+                .map(|(who, client)| twenty_calls(client, who)),
+        );
         tokio::time::timeout(PATIENCE, work).await.expect("no stall");
         bridge.stop().await;
     }
@@ -56,7 +61,12 @@ async fn ending_sessions_in_the_middle_of_calls_holds_up_nobody() {
             async move { client.delete().await }
         });
         let answer = bystander.call("echo", json!({ "text": "fine" }));
-        assert_eq!(tokio::time::timeout(Duration::from_secs(10), answer).await.expect("no stall"), "fine");
+        assert_eq!(
+            tokio::time::timeout(Duration::from_secs(10), answer)
+                .await
+                .expect("no stall"),
+            "fine"
+        );
         assert_eq!(ended.await.unwrap(), StatusCode::NO_CONTENT);
         for call in join_all(calls).await {
             assert_eq!(call.unwrap(), StatusCode::NOT_FOUND);

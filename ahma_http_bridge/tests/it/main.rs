@@ -2,12 +2,16 @@
 
 mod harness;
 
+mod auth;
 mod contract;
+mod exposure;
 mod hostile;
 mod isolation;
 mod load;
 mod misbehaving;
 mod modern;
+mod oauth;
 mod shared;
 mod sse_legacy;
 mod streams;
+mod tls;

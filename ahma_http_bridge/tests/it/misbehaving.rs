@@ -22,18 +22,27 @@ async fn a_crash_is_told_to_every_waiter_and_the_session_goes_on() {
                     tokio::spawn(async move { client.try_call(json!(id), "silent", json!({})).await })
                 })
                 .collect();
-            let stream = client.post(BOTH, &tool_call(json!("s"), "silent", json!({}))).await;
+            let stream = client
+                .post(BOTH, &tool_call(json!("s"), "silent", json!({})))
+                .await;
             let (status, body) = client.try_call(json!("c"), tool, json!({})).await;
             assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
             assert_eq!(body["id"], "c");
             assert_eq!(body["error"]["code"], -32000);
             for (id, waiter) in join_all(waiting).await.into_iter().enumerate() {
                 let (status, body) = waiter.unwrap();
-                assert_eq!((status, &body["id"]), (StatusCode::INTERNAL_SERVER_ERROR, &json!(id)));
+                assert_eq!(
+                    (status, &body["id"]),
+                    (StatusCode::INTERNAL_SERVER_ERROR, &json!(id))
+                );
             }
             let told = Events::of(stream).rest().await;
             assert_eq!(told.last().unwrap()["error"]["code"], -32000);
-            assert_ne!(client.who().await.pid, first.pid, "a new child serves the same session");
+            assert_ne!(
+                client.who().await.pid,
+                first.pid,
+                "a new child serves the same session"
+            );
         }
         bridge.stop().await;
     }
@@ -64,7 +73,10 @@ async fn a_killed_child_is_noticed_within_a_second() {
 
 #[tokio::test]
 async fn a_child_that_does_not_answer_times_out() {
-    let bridge = Bridge::start(&[], |settings| settings.times.request = Duration::from_millis(300)).await;
+    let bridge = Bridge::start(&[], |settings| {
+        settings.times.request = Duration::from_millis(300)
+    })
+    .await;
     let client = bridge.session().await;
     let (status, body) = client.try_call(json!(5), "silent", json!({})).await;
     assert_eq!(status, StatusCode::GATEWAY_TIMEOUT);
@@ -72,7 +84,11 @@ async fn a_child_that_does_not_answer_times_out() {
     let streamed = client.post(BOTH, &tool_call(json!(6), "silent", json!({}))).await;
     assert_eq!(streamed.status(), StatusCode::GATEWAY_TIMEOUT);
     let cancelled = client.call("cancelled", json!({})).await;
-    assert_eq!(cancelled.matches(',').count(), 1, "both were cancelled at the child: {cancelled}");
+    assert_eq!(
+        cancelled.matches(',').count(),
+        1,
+        "both were cancelled at the child: {cancelled}"
+    );
     bridge.stop().await;
 }
 
@@ -81,7 +97,10 @@ async fn a_child_that_cannot_start_is_unavailable_and_says_when_to_come_back() {
     for isolation in [Isolation::Shared, Isolation::PerSession] {
         let bridge = Bridge::start(&["--die"], |settings| settings.isolation = isolation).await;
         for _ in 0..3 {
-            let response = bridge.client().post(JSON, &initialize("2025-11-25", json!({}))).await;
+            let response = bridge
+                .client()
+                .post(JSON, &initialize("2025-11-25", json!({})))
+                .await;
             assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
             assert!(response.headers().contains_key("retry-after"));
         }
@@ -98,10 +117,17 @@ async fn a_mute_child_does_not_hold_a_session_for_ever() {
     })
     .await;
     for _ in 0..3 {
-        let response = bridge.client().post(JSON, &initialize("2025-11-25", json!({}))).await;
+        let response = bridge
+            .client()
+            .post(JSON, &initialize("2025-11-25", json!({})))
+            .await;
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         let body: serde_json::Value = response.json().await.unwrap();
-        if !body["error"]["message"].as_str().unwrap().contains("as many sessions") {
+        if !body["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("as many sessions")
+        {
             continue;
         }
     }
@@ -118,9 +144,16 @@ async fn nonsense_and_floods_are_survived() {
         assert_eq!(client.call("flood", json!({ "count": 20_000 })).await, "flooded");
         let huge = client.call("huge", json!({ "bytes": 8 << 20 })).await;
         assert_eq!(huge.len(), 8 << 20);
-        let streamed = Events::of(client.post(BOTH, &tool_call(json!(1), "huge", json!({ "bytes": 3 << 20 }))).await);
+        let streamed = Events::of(
+            client
+                .post(BOTH, &tool_call(json!(1), "huge", json!({ "bytes": 3 << 20 })))
+                .await,
+        );
         let answer = streamed.rest().await.pop().unwrap();
-        assert_eq!(answer["result"]["content"][0]["text"].as_str().unwrap().len(), 3 << 20);
+        assert_eq!(
+            answer["result"]["content"][0]["text"].as_str().unwrap().len(),
+            3 << 20
+        );
         bridge.stop().await;
     }
 }
@@ -149,7 +182,10 @@ async fn an_endless_line_ends_the_child_and_nothing_else() {
 
 #[tokio::test]
 async fn a_stubborn_child_and_its_commands_are_gone_when_delete_answers() {
-    let bridge = Bridge::start(&["--stubborn"], |settings| settings.isolation = Isolation::PerSession).await;
+    let bridge = Bridge::start(&["--stubborn"], |settings| {
+        settings.isolation = Isolation::PerSession
+    })
+    .await;
     let client = bridge.session().await;
     let child = client.who().await.pid;
     let command: i32 = client.call("spawn", json!({})).await.parse().unwrap();

@@ -20,8 +20,12 @@ fn call(id: Value, tool: &str, arguments: Value) -> Value {
 }
 
 async fn send(client: &Client, accept: &str, headers: &[(&str, &str)], message: &Value) -> Response {
-    let mut request =
-        client.http.post(&client.url).header("accept", accept).header("content-type", JSON).body(message.to_string());
+    let mut request = client
+        .http
+        .post(&client.url)
+        .header("accept", accept)
+        .header("content-type", JSON)
+        .body(message.to_string());
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -42,23 +46,38 @@ async fn post(client: &Client, accept: &str, message: &Value) -> Response {
 async fn requests_need_no_session_in_either_mode() {
     for bridge in [Bridge::shared().await, Bridge::isolated().await] {
         let client = bridge.client();
-        let discovered: Value =
-            post(&client, BOTH, &request(json!(1), "server/discover", json!({}))).await.text().await.map(first_event).unwrap();
+        let discovered: Value = post(&client, BOTH, &request(json!(1), "server/discover", json!({})))
+            .await
+            .text()
+            .await
+            .map(first_event)
+            .unwrap();
         assert_eq!(discovered["result"]["supportedVersions"][0], VERSION);
         let response = post(&client, JSON, &call(json!("x"), "echo", json!({ "text": "hi" }))).await;
         assert!(!response.headers().contains_key("mcp-session-id"));
         let answer: Value = response.json().await.unwrap();
-        assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!("x"), &json!("hi")));
-        let unknown = post(&client, BOTH, &request(json!(2), "no/such", json!({}))).await;
-        assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
-        let error: Value = unknown.json().await.unwrap();
-        assert_eq!(error["error"]["code"], -32601);
+        assert_eq!(
+            (&answer["id"], &answer["result"]["content"][0]["text"]),
+            (&json!("x"), &json!("hi"))
+        );
+        for method in ["no/such", "initialize", "ping"] {
+            let unknown = post(&client, BOTH, &request(json!(2), method, json!({}))).await;
+            assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+            let error: Value = unknown.json().await.unwrap();
+            assert_eq!(
+                (&error["id"], &error["error"]["code"]),
+                (&json!(2), &json!(-32601))
+            );
+        }
         bridge.stop().await;
     }
 }
 
 fn first_event(text: String) -> Value {
-    let data = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or_else(|| panic!("{text}"));
+    let data = text
+        .lines()
+        .find_map(|line| line.strip_prefix("data: "))
+        .unwrap_or_else(|| panic!("{text}"));
     serde_json::from_str(data).unwrap()
 }
 
@@ -74,18 +93,42 @@ async fn headers_must_say_what_the_body_says() {
         (&[version, method, ("mcp-name", "=?base64?ZWNobw==?=")], 0),
         (&[version, ("mcp-name", "echo")], -32020),
         (&[version, method], -32020),
-        (&[version, ("mcp-method", "tools/list"), ("mcp-name", "echo")], -32020),
+        (
+            &[version, ("mcp-method", "tools/list"), ("mcp-name", "echo")],
+            -32020,
+        ),
         (&[version, method, ("mcp-name", "other")], -32020),
-        (&[version, method, ("mcp-name", "echo"), ("mcp-name", "other")], -32020),
+        (
+            &[version, method, ("mcp-name", "echo"), ("mcp-name", "other")],
+            -32020,
+        ),
         (&[method, ("mcp-name", "echo")], -32020),
-        (&[("mcp-protocol-version", "2027-01-01"), method, ("mcp-name", "echo")], -32020),
+        (
+            &[
+                ("mcp-protocol-version", "2027-01-01"),
+                method,
+                ("mcp-name", "echo"),
+            ],
+            -32020,
+        ),
     ];
     for (headers, code) in table {
         let response = send(&client, JSON, headers, &message).await;
         let status = response.status();
         let body: Value = response.json().await.unwrap();
-        assert_eq!(body["error"]["code"].as_i64().unwrap_or(0), code, "{headers:?}: {body}");
-        assert_eq!(status, if code == 0 { StatusCode::OK } else { StatusCode::BAD_REQUEST });
+        assert_eq!(
+            body["error"]["code"].as_i64().unwrap_or(0),
+            code,
+            "{headers:?}: {body}"
+        );
+        assert_eq!(
+            status,
+            if code == 0 {
+                StatusCode::OK
+            } else {
+                StatusCode::BAD_REQUEST
+            }
+        );
         assert_eq!(body["id"], 3);
     }
     let mut bare = message.clone();
@@ -119,7 +162,11 @@ async fn there_is_no_stream_and_no_session_to_end() {
 async fn a_subscription_is_a_stream_under_the_clients_own_id() {
     let bridge = Bridge::shared().await;
     let client = bridge.client();
-    let listen = request(json!("mine"), "subscriptions/listen", json!({ "notifications": {} }));
+    let listen = request(
+        json!("mine"),
+        "subscriptions/listen",
+        json!({ "notifications": {} }),
+    );
     let mut events = Events::of(post(&client, BOTH, &listen).await);
     let key = "io.modelcontextprotocol/subscriptionId";
     let acknowledged = events.next_json().await;
@@ -128,10 +175,17 @@ async fn a_subscription_is_a_stream_under_the_clients_own_id() {
     post(&client, JSON, &call(json!(1), "list_changed", json!({}))).await;
     let changed = events.next_json().await;
     assert_eq!(changed["params"]["_meta"][key], "mine");
-    assert_eq!(post(&client, JSON, &listen).await.status(), StatusCode::NOT_ACCEPTABLE);
+    assert_eq!(
+        post(&client, JSON, &listen).await.status(),
+        StatusCode::NOT_ACCEPTABLE
+    );
     drop(events);
     eventually("the child to hear that the subscription is over", async || {
-        let answer: Value = post(&client, JSON, &call(json!(1), "cancelled", json!({}))).await.json().await.unwrap();
+        let answer: Value = post(&client, JSON, &call(json!(1), "cancelled", json!({})))
+            .await
+            .json()
+            .await
+            .unwrap();
         answer["result"]["content"][0]["text"] != "[]"
     })
     .await;
@@ -152,22 +206,39 @@ async fn closing_the_connection_cancels_the_request() {
         // Let the request reach the child, then go away.
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         waiting.abort();
-        eventually("the cancel to reach the child", async || cancelled(&client).await > before).await;
+        eventually("the cancel to reach the child", async || {
+            cancelled(&client).await > before
+        })
+        .await;
     }
     bridge.stop().await;
 }
 
 async fn cancelled(client: &Client) -> usize {
-    let answer: Value = post(client, JSON, &call(json!(1), "cancelled", json!({}))).await.json().await.unwrap();
-    let text = answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    let answer: Value = post(client, JSON, &call(json!(1), "cancelled", json!({})))
+        .await
+        .json()
+        .await
+        .unwrap();
+    let text = answer["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     serde_json::from_str::<Vec<Value>>(&text).unwrap().len()
 }
 
 #[tokio::test]
 async fn with_isolation_clients_without_a_session_share_the_default_scope() {
     let bridge = Bridge::isolated().await;
-    let answer: Value = post(&bridge.client(), JSON, &call(json!(1), "who", json!({}))).await.json().await.unwrap();
+    let answer: Value = post(&bridge.client(), JSON, &call(json!(1), "who", json!({})))
+        .await
+        .json()
+        .await
+        .unwrap();
     let who: Value = serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
-    assert_eq!(who["scope"], bridge.scope.path().canonicalize().unwrap().to_str().unwrap());
+    assert_eq!(
+        who["scope"],
+        bridge.scope.path().canonicalize().unwrap().to_str().unwrap()
+    );
     bridge.stop().await;
 }

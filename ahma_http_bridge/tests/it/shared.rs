@@ -23,11 +23,17 @@ async fn same_ids_and_tokens_of_two_clients_do_not_mix() {
     let clients = [bridge.session().await, bridge.session().await];
     let calls = clients.iter().enumerate().map(|(number, client)| async move {
         let steps = 5 + number;
-        let call = with_token(tool_call(json!(1), "progress", json!({ "steps": steps })), json!("token"));
+        let call = with_token(
+            tool_call(json!(1), "progress", json!({ "steps": steps })),
+            json!("token"),
+        );
         let events = Events::of(client.post(BOTH, &call).await).rest().await;
         assert_eq!(events.len(), steps + 1);
         for (step, event) in events[..steps].iter().enumerate() {
-            assert_eq!(event["params"], json!({ "progressToken": "token", "progress": step + 1 }));
+            assert_eq!(
+                event["params"],
+                json!({ "progressToken": "token", "progress": step + 1 })
+            );
         }
         assert_eq!(events[steps]["id"], 1);
     });
@@ -43,11 +49,20 @@ async fn late_progress_goes_to_the_client_it_belongs_to() {
     let call = with_token(tool_call(json!(1), "late_progress", json!({})), json!(77));
     assert!(mine.post(JSON, &call).await.status().is_success());
     let late = my_events.next_json().await;
-    assert_eq!((&late["params"]["progressToken"], &late["params"]["message"]), (&json!(77), &json!("done")));
+    assert_eq!(
+        (&late["params"]["progressToken"], &late["params"]["message"]),
+        (&json!(77), &json!("done"))
+    );
     // What the other hears next is what concerns all, so it did not hear the progress before.
     other.call("list_changed", json!({})).await;
-    assert_eq!(other_events.next_json().await["method"], "notifications/tools/list_changed");
-    assert_eq!(my_events.next_json().await["method"], "notifications/tools/list_changed");
+    assert_eq!(
+        other_events.next_json().await["method"],
+        "notifications/tools/list_changed"
+    );
+    assert_eq!(
+        my_events.next_json().await["method"],
+        "notifications/tools/list_changed"
+    );
     bridge.stop().await;
 }
 
@@ -61,7 +76,10 @@ async fn a_log_line_of_somebody_goes_to_nobody() {
     let other = bridge.session().await;
     other.call("log", json!({ "text": "secret of the other" })).await;
     other.call("list_changed", json!({})).await;
-    assert_eq!(events.next_json().await["method"], "notifications/tools/list_changed");
+    assert_eq!(
+        events.next_json().await["method"],
+        "notifications/tools/list_changed"
+    );
     bridge.stop().await;
 }
 
@@ -71,10 +89,15 @@ async fn cancelling_touches_only_the_clients_own_request() {
     let (mine, other) = (bridge.session().await, bridge.session().await);
     let waiting = |client: &Client| {
         let client = client.clone();
-        tokio::spawn(async move { client.try_call(json!("same"), "slow", json!({ "ms": 1500 })).await })
+        tokio::spawn(async move {
+            client
+                .try_call(json!("same"), "slow", json!({ "ms": 1500 }))
+                .await
+        })
     };
     let (my_call, other_call) = (waiting(&mine), waiting(&other));
-    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "same" } });
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "same" } });
     // The request may not have arrived yet; a cancel before it is ignored, as it must be.
     while mine.call("cancelled", json!({})).await == "[]" {
         mine.post(JSON, &cancel).await;
@@ -90,21 +113,49 @@ async fn cancelling_touches_only_the_clients_own_request() {
 #[tokio::test]
 async fn resource_updates_go_to_subscribers_and_survive_a_crash() {
     let bridge = Bridge::shared().await;
-    let (one, two, three) = (bridge.session().await, bridge.session().await, bridge.session().await);
-    let subscription = |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "uri": "x:1" } });
+    let (one, two, three) = (
+        bridge.session().await,
+        bridge.session().await,
+        bridge.session().await,
+    );
+    let subscription =
+        |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "uri": "x:1" } });
     for client in [&one, &two] {
-        assert!(client.post(JSON, &subscription("resources/subscribe")).await.status().is_success());
+        assert!(
+            client
+                .post(JSON, &subscription("resources/subscribe"))
+                .await
+                .status()
+                .is_success()
+        );
     }
-    let mut events = [one.events(None).await, two.events(None).await, three.events(None).await];
+    let mut events = [
+        one.events(None).await,
+        two.events(None).await,
+        three.events(None).await,
+    ];
     three.call("touch", json!({ "uri": "x:1" })).await;
     three.call("list_changed", json!({})).await;
     for (place, expected) in [(0, true), (1, true), (2, false)] {
         let first = events[place].next_json().await;
-        assert_eq!(first["method"] == "notifications/resources/updated", expected, "{place}: {first}");
+        assert_eq!(
+            first["method"] == "notifications/resources/updated",
+            expected,
+            "{place}: {first}"
+        );
     }
-    let answer: Value = one.post(JSON, &subscription("resources/unsubscribe")).await.json().await.unwrap();
+    let answer: Value = one
+        .post(JSON, &subscription("resources/unsubscribe"))
+        .await
+        .json()
+        .await
+        .unwrap();
     assert_eq!(answer["result"], json!({}));
-    assert_eq!(three.call("subscribed", json!({})).await, r#"["\"x:1\""]"#, "two is still subscribed");
+    assert_eq!(
+        three.call("subscribed", json!({})).await,
+        r#"["\"x:1\""]"#,
+        "two is still subscribed"
+    );
     three.try_call(json!(1), "crash", json!({})).await;
     crate::harness::eventually("the new child to know of the subscription", async || {
         let (_, answer) = three.try_call(json!(1), "subscribed", json!({})).await;

@@ -8,11 +8,23 @@ use crate::harness::{Bridge, Client, Events, eventually, http_client, initialize
 /// Opens the stream; gives back it and a client that posts beside it.
 async fn open(bridge: &Bridge) -> (Events, Client) {
     let http = http_client();
-    let response = http.get(bridge.url("/mcp/sse")).header("accept", "text/event-stream").send().await.unwrap();
+    let response = http
+        .get(bridge.url("/mcp/sse"))
+        .header("accept", "text/event-stream")
+        .send()
+        .await
+        .unwrap();
     let mut events = Events::of(response);
     let endpoint = events.next().await.unwrap();
     assert_eq!(endpoint.name.as_deref(), Some("endpoint"));
-    (events, Client { url: bridge.url(&endpoint.data), session: None, http })
+    (
+        events,
+        Client {
+            url: bridge.url(&endpoint.data),
+            session: None,
+            http,
+        },
+    )
 }
 
 #[tokio::test]
@@ -24,12 +36,23 @@ async fn answers_come_on_the_stream_and_its_end_ends_the_session() {
         let greeting = events.next().await.unwrap();
         assert_eq!(greeting.name.as_deref(), Some("message"));
         assert_eq!(greeting.json()["result"]["protocolVersion"], "2024-11-05");
-        client.post("*/*", &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
-        client.post("*/*", &tool_call(json!(2), "echo", json!({ "text": "old" }))).await;
+        client
+            .post(
+                "*/*",
+                &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+            )
+            .await;
+        client
+            .post("*/*", &tool_call(json!(2), "echo", json!({ "text": "old" })))
+            .await;
         assert_eq!(events.next_json().await["result"]["content"][0]["text"], "old");
         drop(events);
         eventually("the end of the session", async || {
-            client.post("*/*", &tool_call(json!(3), "echo", json!({}))).await.status() == StatusCode::NOT_FOUND
+            client
+                .post("*/*", &tool_call(json!(3), "echo", json!({})))
+                .await
+                .status()
+                == StatusCode::NOT_FOUND
         })
         .await;
         bridge.stop().await;
@@ -43,7 +66,10 @@ async fn the_child_goes_with_the_stream() {
     client.post("*/*", &initialize("2024-11-05", json!({}))).await;
     events.next().await.unwrap();
     client.post("*/*", &tool_call(json!(2), "who", json!({}))).await;
-    let text = events.next_json().await["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    let text = events.next_json().await["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let who: serde_json::Value = serde_json::from_str(&text).unwrap();
     let pid = i32::try_from(who["pid"].as_i64().unwrap()).unwrap();
     drop(events);

@@ -33,7 +33,10 @@ async fn the_standing_stream_is_resumed_after_the_last_event_seen() {
 async fn the_stream_of_a_request_is_resumed_and_its_work_goes_on() {
     let bridge = Bridge::isolated().await;
     let client = bridge.session().await;
-    let call = with_token(tool_call(json!("r"), "ask", json!({ "method": "sampling/createMessage" })), json!(1));
+    let call = with_token(
+        tool_call(json!("r"), "ask", json!({ "method": "sampling/createMessage" })),
+        json!(1),
+    );
     let mut events = Events::of(client.post(BOTH, &call).await);
     let question = events.next().await.unwrap();
     drop(events);
@@ -50,9 +53,15 @@ async fn the_stream_of_a_request_is_resumed_and_its_work_goes_on() {
 async fn progress_comes_before_the_answer_and_the_stream_ends() {
     let bridge = Bridge::start(&[], |settings| settings.isolation = Isolation::PerSession).await;
     let client = bridge.session().await;
-    let call = with_token(tool_call(json!(1), "progress", json!({ "steps": 100 })), json!("t"));
+    let call = with_token(
+        tool_call(json!(1), "progress", json!({ "steps": 100 })),
+        json!("t"),
+    );
     let events = Events::of(client.post(BOTH, &call).await).rest().await;
-    let steps: Vec<_> = events.iter().filter_map(|event| event["params"]["progress"].as_u64()).collect();
+    let steps: Vec<_> = events
+        .iter()
+        .filter_map(|event| event["params"]["progress"].as_u64())
+        .collect();
     assert_eq!(steps, (1..=100).collect::<Vec<_>>());
     assert_eq!(events.last().unwrap()["id"], 1);
     bridge.stop().await;
@@ -85,6 +94,9 @@ async fn a_new_standing_stream_takes_over_from_the_old_one() {
     let mut new = client.events(None).await;
     assert!(old.next().await.is_none());
     client.call("list_changed", json!({})).await;
-    assert_eq!(new.next_json().await["method"], "notifications/tools/list_changed");
+    assert_eq!(
+        new.next_json().await["method"],
+        "notifications/tools/list_changed"
+    );
     bridge.stop().await;
 }

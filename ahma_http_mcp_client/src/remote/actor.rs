@@ -152,8 +152,8 @@ impl Actor {
             tokio::select! {
                 () = self.shutdown.cancelled() => return Ended::Shutdown,
                 Some(event) = events.recv() => match event {
-                    LinkEvent::SessionRenewed => {}
-                    LinkEvent::SessionLost => return Ended::Lost("the server forgot the session".to_owned()),
+                    // With a lost session, listing opens a new one.
+                    LinkEvent::SessionRenewed | LinkEvent::SessionLost => {}
                     LinkEvent::GaveUp => return Ended::Lost("the server cannot be reached any more".to_owned()),
                 },
                 Some(nudge) = self.nudges.recv() => match nudge {

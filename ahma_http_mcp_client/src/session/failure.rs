@@ -9,6 +9,9 @@ use crate::transport::HttpMcpError;
 /// More of a server's error page than this helps nobody.
 const LONGEST_QUOTE: usize = 200;
 
+/// rmcp reports an answer that can no longer come in the server's name; it is not the server's.
+const RMCP_SESSION_RENEWED: &str = "streamable HTTP session was re-initialized before the response arrived";
+
 /// Why a connection could not be made or was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
@@ -72,6 +75,9 @@ impl Failure {
 /// Why a request on a live connection failed; `None` when the server answered with an error of its own.
 pub(crate) fn describe_call(error: &ServiceError) -> Option<Failure> {
     match error {
+        ServiceError::McpError(error) if error.message == RMCP_SESSION_RENEWED => Some(Failure::Other(
+            "the server restarted and forgot the session".to_owned(),
+        )),
         ServiceError::McpError(_) => None,
         ServiceError::TransportSend(error) => Some(Failure::of_transport(error)),
         ServiceError::TransportClosed => Some(Failure::Other("the connection was lost".to_owned())),

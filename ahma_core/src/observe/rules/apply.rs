@@ -1,11 +1,10 @@
 //! Running compiled rules on pieces of output.
 
-use regex::Regex;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Action, CompiledRule, Expected, FieldCondition, FindingSource, ProgressSource, Selector, StreamRules,
-    TextSource, field::Piece,
+    Action, CompiledRule, Expected, FieldCondition, FindingSource, Pattern, ProgressSource, Selector,
+    StreamRules, TextSource, field::Piece,
 };
 use crate::observe::{Finding, Severity, Source, framing::Element};
 
@@ -144,7 +143,7 @@ impl StreamRules {
     }
 }
 
-fn one_line_piece<'a>(pattern: &Regex, line: &'a str) -> Option<Piece<'a>> {
+fn one_line_piece<'a>(pattern: &Pattern, line: &'a str) -> Option<Piece<'a>> {
     let captures = pattern.captures(line)?;
     Some(Piece::Text {
         line,
@@ -153,7 +152,12 @@ fn one_line_piece<'a>(pattern: &Regex, line: &'a str) -> Option<Piece<'a>> {
     })
 }
 
-fn two_line_piece<'a>(pattern: &Regex, line: &'a str, next: &Regex, following: &'a str) -> Option<Piece<'a>> {
+fn two_line_piece<'a>(
+    pattern: &Pattern,
+    line: &'a str,
+    next: &Pattern,
+    following: &'a str,
+) -> Option<Piece<'a>> {
     // The second pattern is the rarer one as a rule: it is the one that tells the pair from single lines.
     let next = next.captures(following)?;
     let captures = pattern.captures(line)?;

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
-
 use super::{
     Action, CompiledRule, Expected, FieldCondition, FindingSource, ItemPath, ProgressSource, Selector,
     TextSource,
     compile::ProblemsAt,
     field::{Field, XmlPath},
+    pattern::Pattern,
     template::Template,
 };
 use crate::{
@@ -20,8 +19,8 @@ use crate::{
 #[derive(Clone, Copy)]
 enum Language<'a> {
     Text {
-        line: &'a Regex,
-        next: Option<&'a Regex>,
+        line: &'a Pattern,
+        next: Option<&'a Pattern>,
     },
     Json,
     Xml,
@@ -133,18 +132,18 @@ fn selector(
 }
 
 fn text_selector(rule: &Rule, problems: &mut ProblemsAt<'_>) -> Option<Selector> {
-    let Some(pattern) = &rule.pattern else {
+    let Some(text) = &rule.pattern else {
         problems.add("", "a rule for lines of text needs `match`");
         return None;
     };
-    let line = regex(pattern, "/match", problems);
+    let line = pattern(text, "/match", problems);
     let next = match &rule.next {
         None => None,
-        Some(pattern) => Some(regex(pattern, "/next", problems)?),
+        Some(text) => Some(pattern(text, "/next", problems)?),
     };
     let line = line?;
-    for name in next.iter().flat_map(Regex::capture_names).flatten() {
-        if line.capture_names().flatten().any(|other| other == name) {
+    for name in next.iter().flat_map(Pattern::group_names).flatten() {
+        if line.group_names().flatten().any(|other| other == name) {
             problems.add(
                 "/next",
                 format!("group `{name}` stands in `match`, too; give it another name"),
@@ -154,18 +153,12 @@ fn text_selector(rule: &Rule, problems: &mut ProblemsAt<'_>) -> Option<Selector>
     Some(Selector::Text { line, next })
 }
 
-fn regex(pattern: &str, pointer: &str, problems: &mut ProblemsAt<'_>) -> Option<Regex> {
-    match Regex::new(pattern) {
-        Ok(regex) => Some(regex),
-        Err(error) => {
-            // The crate draws the pattern over several lines; the last one says what is wrong.
-            let text = error.to_string();
-            let reason = text.lines().last().unwrap_or_default().trim();
-            let reason = reason.trim_start_matches("error: ");
-            problems.add(pointer, format!("bad regular expression: {reason}"));
-            None
-        }
+fn pattern(text: &str, pointer: &str, problems: &mut ProblemsAt<'_>) -> Option<Pattern> {
+    let pattern = Pattern::new(text);
+    if let Err(reason) = &pattern {
+        problems.add(pointer, format!("bad regular expression: {reason}"));
     }
+    pattern.ok()
 }
 
 fn conditions(rule: &Rule, language: Language<'_>, problems: &mut ProblemsAt<'_>) -> Vec<FieldCondition> {
@@ -211,20 +204,20 @@ fn field(reference: &str, language: Language<'_>) -> Result<Field, String> {
 }
 
 /// A group by its name, or by its number in `match`.
-fn group(reference: &str, line: &Regex, next: Option<&Regex>) -> Result<Field, String> {
-    let named = |regex: &Regex| regex.capture_names().position(|name| name == Some(reference));
+fn group(reference: &str, line: &Pattern, next: Option<&Pattern>) -> Result<Field, String> {
+    let named = |pattern: &Pattern| pattern.group_names().position(|name| name == Some(reference));
     let numbered = || {
         reference
             .parse()
             .ok()
-            .filter(|number| *number < line.captures_len())
+            .filter(|number| *number < line.group_count())
     };
     let found = named(line).map(Field::Group);
     let found = found.or_else(|| next.and_then(named).map(Field::NextGroup));
     found.or_else(|| numbered().map(Field::Group)).ok_or_else(|| {
         let names: Vec<_> = line
-            .capture_names()
-            .chain(next.into_iter().flat_map(Regex::capture_names))
+            .group_names()
+            .chain(next.into_iter().flat_map(Pattern::group_names))
             .flatten()
             .collect();
         match names.is_empty() {

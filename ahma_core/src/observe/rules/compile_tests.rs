@@ -21,6 +21,7 @@ fn every_mistake_is_named_with_its_place() {
         json!({}),
         json!({ "rules": [{ "emit": "phase", "phase": "x" }] }),
         json!({ "rules": [{ "emit": "phase", "match": "(", "phase": "x" }, { "emit": "phase", "match": "(?=x)", "phase": "x" }] }),
+        json!({ "rules": [{ "emit": "phase", "match": "\\pQ", "phase": "x" }, { "emit": "phase", "match": "(\\w{999}){999}", "phase": "x" }] }),
         json!({ "rules": [{ "emit": "phase", "match": "(?P<a>x)", "phase": "{b}" }] }),
         json!({ "rules": [{ "emit": "phase", "match": "x", "phase": "{b}" }] }),
         json!({ "rules": [{ "emit": "phase", "match": "x" }] }),

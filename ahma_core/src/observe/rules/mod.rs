@@ -7,6 +7,7 @@ mod compile;
 mod compile_rule;
 mod field;
 mod json_items;
+mod pattern;
 mod template;
 
 use std::{
@@ -14,12 +15,11 @@ use std::{
     sync::Arc,
 };
 
-use regex::Regex;
-
 pub(super) use apply::{ProgressReading, Sighting};
 pub use compile::compile;
 use field::Field;
 pub(super) use json_items::ItemPath;
+use pattern::Pattern;
 use template::TextSource;
 pub(super) use template::shorten;
 
@@ -90,8 +90,8 @@ struct CompiledRule {
 enum Selector {
     /// A line, or two that follow each other.
     Text {
-        line: Regex,
-        next: Option<Regex>,
+        line: Pattern,
+        next: Option<Pattern>,
     },
     Json {
         conditions: Vec<FieldCondition>,

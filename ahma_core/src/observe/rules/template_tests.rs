@@ -4,6 +4,7 @@ use serde_json::json;
 use super::{
     TextSource,
     field::{Field, Piece, XmlPath},
+    pattern::Pattern,
     template::{Template, shorten},
 };
 use crate::observe::{Severity, framing::Element};
@@ -175,4 +176,29 @@ fn xml_paths_go_down_up_and_to_attributes() {
 fn long_texts_are_cut_between_characters() {
     assert_eq!(shorten("äöü".to_owned(), 3), "äöü");
     assert_eq!(shorten("äöüß".to_owned(), 3), "äöü…");
+}
+
+#[test]
+fn groups_are_numbered_as_the_matcher_does() {
+    for text in [
+        "a",
+        "(a)(?P<x>b(?P<y>c)|(d))+(?:e)(f)?",
+        "(?x) (?<n> a ) # c\n",
+        "(()|((?P<z>)))*",
+    ] {
+        let regex = Regex::new(text).unwrap();
+        let pattern = Pattern::new(text).unwrap();
+        assert_eq!(
+            pattern.group_names().collect::<Vec<_>>(),
+            regex.capture_names().collect::<Vec<_>>(),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn the_heaviest_pattern_that_is_built_late_can_be_built() {
+    let text = "\\w".repeat(200);
+    let pattern = Pattern::new(&text).unwrap();
+    assert!(pattern.captures(&"ä".repeat(200)).is_some());
 }

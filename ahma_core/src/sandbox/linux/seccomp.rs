@@ -52,6 +52,7 @@ pub(crate) fn inherited() -> io::Result<BpfProgram> {
         libc::SYS_fanotify_mark,
         libc::SYS_acct,
         libc::SYS_quotactl,
+        libc::SYS_quotactl_fd,
         libc::SYS_lookup_dcookie,
         libc::SYS_move_pages,
         libc::SYS_migrate_pages,
@@ -89,6 +90,7 @@ pub(crate) fn for_commands(
         libc::SYS_fsmount,
         libc::SYS_fspick,
         libc::SYS_mount_setattr,
+        SYS_OPEN_TREE_ATTR,
         libc::SYS_pivot_root,
         libc::SYS_chroot,
         libc::SYS_unshare,
@@ -97,6 +99,7 @@ pub(crate) fn for_commands(
     }
     denied.insert(libc::SYS_clone, namespace_bits(0)?);
     device_nodes(&mut denied)?;
+    set_user_id(&mut denied)?;
     // Typing into a terminal that someone else reads.
     denied.insert(
         libc::SYS_ioctl,
@@ -115,6 +118,24 @@ pub(crate) fn for_commands(
         }
         denied.insert(libc::SYS_setpriority, vec![rule([differs(1, 0)?])?]);
         denied.insert(libc::SYS_ioprio_set, vec![rule([differs(1, 0)?])?]);
+        // Without an ipc namespace these are shared memory and queues of other programs.
+        for call in [
+            libc::SYS_shmget,
+            libc::SYS_shmat,
+            libc::SYS_shmctl,
+            libc::SYS_semget,
+            libc::SYS_semop,
+            libc::SYS_semtimedop,
+            libc::SYS_semctl,
+            libc::SYS_msgget,
+            libc::SYS_msgsnd,
+            libc::SYS_msgrcv,
+            libc::SYS_msgctl,
+            libc::SYS_mq_open,
+            libc::SYS_mq_unlink,
+        ] {
+            denied.insert(call, Vec::new());
+        }
     }
     sockets(&mut denied, network, unix_sockets)?;
 
@@ -135,6 +156,10 @@ pub(crate) enum UnixSockets {
 
 const TIOCLINUX: u64 = 0x541C;
 
+/// Newer than the libc crate; the same number everywhere.
+const SYS_OPEN_TREE_ATTR: i64 = 467;
+const SYS_FCHMODAT2: i64 = 452;
+
 fn sockets(denied: &mut Denied, network: &Network, unix_sockets: UnixSockets) -> io::Result<()> {
     let unix = libc::AF_UNIX as u64;
     let mut rules = Vec::new();
@@ -146,17 +171,12 @@ fn sockets(denied: &mut Denied, network: &Network, unix_sockets: UnixSockets) ->
         Network::Off => rules.push(rule([differs(0, unix)?])?),
         Network::Ports(_) => {
             // A port list is decoration if another protocol, MPTCP or Fast Open goes past it.
-            let stream_type = Op::MaskedEq(SOCKET_TYPE_MASK);
             for family in [libc::AF_INET, libc::AF_INET6] {
-                for kind in [
-                    libc::SOCK_DGRAM,
-                    libc::SOCK_RAW,
-                    libc::SOCK_SEQPACKET,
-                    libc::SOCK_RDM,
-                ] {
+                // Of all types only SOCK_STREAM, which is 1, has none of these bits.
+                for bit in [2, 4, 8] {
                     rules.push(rule([
                         equals(0, family as u64)?,
-                        condition(1, stream_type.clone(), kind as u64)?,
+                        condition(1, Op::MaskedEq(bit), bit)?,
                     ])?);
                 }
                 rules.push(rule([
@@ -184,13 +204,25 @@ fn sockets(denied: &mut Denied, network: &Network, unix_sockets: UnixSockets) ->
                 )?])?;
                 denied.insert(call, vec![fast]);
             }
+            // Listening without a bind takes any free port, which no rule sees; an upper layer such as SMC would turn
+            // the socket into one that the port rules do not know.
+            denied.insert(libc::SYS_listen, Vec::new());
+            denied.insert(
+                libc::SYS_setsockopt,
+                vec![rule([
+                    equals(1, libc::IPPROTO_TCP as u64)?,
+                    equals(2, libc::TCP_ULP as u64)?,
+                ])?],
+            );
         }
-        Network::Open | Network::Loopback => {
-            // Vsock reaches the hypervisor and other guests; packet sockets see all traffic.
-            for family in [libc::AF_VSOCK, libc::AF_PACKET] {
-                rules.push(rule([equals(0, family as u64)?])?);
-            }
-        }
+        // The internet, and asking for interfaces and routes. Vsock reaches the hypervisor, packet sockets see all
+        // traffic, and the other families are kernel code that nobody looks after.
+        Network::Open | Network::Loopback => rules.push(rule([
+            differs(0, libc::AF_INET as u64)?,
+            differs(0, libc::AF_INET6 as u64)?,
+            differs(0, libc::AF_NETLINK as u64)?,
+            differs(0, unix)?,
+        ])?),
     }
     if unix_sockets == UnixSockets::Denied {
         rules.push(rule([equals(0, unix)?])?);
@@ -198,9 +230,6 @@ fn sockets(denied: &mut Denied, network: &Network, unix_sockets: UnixSockets) ->
     denied.insert(libc::SYS_socket, rules);
     Ok(())
 }
-
-/// The bits of socket(2)'s type argument that are the type and not flags.
-const SOCKET_TYPE_MASK: u64 = 0xf;
 
 fn device_nodes(denied: &mut Denied) -> io::Result<()> {
     let calls: &[(i64, u8)] = &[
@@ -214,6 +243,23 @@ fn device_nodes(denied: &mut Denied) -> io::Result<()> {
             .into_iter()
             .map(|kind| rule([condition(*mode_index, file_type.clone(), kind as u64)?]))
             .collect::<io::Result<_>>()?;
+        denied.insert(*call, rules);
+    }
+    Ok(())
+}
+
+/// A set-user-id program in the scope would give its owner's rights, root's maybe, to anyone outside.
+fn set_user_id(denied: &mut Denied) -> io::Result<()> {
+    let calls: &[(i64, u8)] = &[
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_chmod, 1),
+        (libc::SYS_fchmod, 1),
+        (libc::SYS_fchmodat, 2),
+        (SYS_FCHMODAT2, 2),
+    ];
+    let bit = libc::S_ISUID as u64;
+    for (call, mode_index) in calls {
+        let rules = vec![rule([condition(*mode_index, Op::MaskedEq(bit), bit)?])?];
         denied.insert(*call, rules);
     }
     Ok(())

@@ -1,0 +1,86 @@
+//! Regular expressions that are checked when a tool file is loaded and built when they are first used.
+//!
+//! Building takes up to a millisecond where checking takes microseconds, and most tools of a directory are never called.
+
+use std::sync::OnceLock;
+
+use regex::{Captures, Regex, RegexBuilder};
+use regex_syntax::hir::{Hir, HirKind};
+
+/// Building a longer pattern may fail for its size, so it is tried at once.
+const MAX_DEFERRED_BYTES: usize = 400;
+
+/// What a built pattern may take. Far above the need of any pattern that is built later: without counted repetitions it
+/// grows only with the length of its text, by at most some ten kilobytes for a class of two bytes.
+const MAX_BUILT_BYTES: usize = 32 * 1024 * 1024;
+
+/// A pattern that is known to be right.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    text: String,
+    /// Of every group, the whole match being the first.
+    group_names: Vec<Option<String>>,
+    built: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    /// Checks a pattern; the error says what is wrong with it.
+    pub(super) fn new(text: &str) -> Result<Self, String> {
+        let parsed = regex_syntax::parse(text).map_err(|error| last_line(&error.to_string()))?;
+        let mut group_names = vec![None];
+        collect_group_names(&parsed, &mut group_names);
+        let pattern = Self {
+            text: text.to_owned(),
+            group_names,
+            built: OnceLock::new(),
+        };
+        if text.len() > MAX_DEFERRED_BYTES || text.contains('{') {
+            let regex = build(text).map_err(|error| last_line(&error.to_string()))?;
+            let _ = pattern.built.set(Some(regex));
+        }
+        Ok(pattern)
+    }
+
+    pub(super) fn captures<'a>(&self, line: &'a str) -> Option<Captures<'a>> {
+        let regex = self.built.get_or_init(|| build(&self.text).ok());
+        regex.as_ref()?.captures(line)
+    }
+
+    pub(super) fn group_names(&self) -> impl Iterator<Item = Option<&str>> {
+        self.group_names.iter().map(Option::as_deref)
+    }
+
+    /// How many groups there are, with the whole match.
+    pub(super) fn group_count(&self) -> usize {
+        self.group_names.len()
+    }
+}
+
+fn build(text: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(text).size_limit(MAX_BUILT_BYTES).build()
+}
+
+/// The crate draws the pattern over several lines; the last one says what is wrong.
+fn last_line(error: &str) -> String {
+    let line = error.lines().last().unwrap_or_default().trim();
+    line.trim_start_matches("error: ").to_owned()
+}
+
+/// Groups in the order of their numbers. The parser bounds how deep a pattern nests.
+fn collect_group_names(part: &Hir, names: &mut Vec<Option<String>>) {
+    match part.kind() {
+        HirKind::Capture(capture) => {
+            let index = capture.index as usize;
+            if names.len() <= index {
+                names.resize(index + 1, None);
+            }
+            names[index] = capture.name.as_deref().map(str::to_owned);
+            collect_group_names(&capture.sub, names);
+        }
+        HirKind::Repetition(repetition) => collect_group_names(&repetition.sub, names),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().for_each(|part| collect_group_names(part, names));
+        }
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => {}
+    }
+}

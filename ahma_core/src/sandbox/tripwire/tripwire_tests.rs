@@ -1,0 +1,250 @@
+use std::{fs, os::unix::fs::symlink, path::Path, sync::Arc};
+
+use super::{Depth, IncidentKind, Tripwire};
+
+struct Scene {
+    directory: tempfile::TempDir,
+    tripwire: Arc<Tripwire>,
+}
+
+impl Scene {
+    fn new(prepare: impl FnOnce(&Path)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let scope = directory.path().join("scope");
+        fs::create_dir(&scope).unwrap();
+        prepare(&scope);
+        let watched = [
+            (".git", Depth::Itself),
+            (".git/hooks", Depth::Tree),
+            (".git/config", Depth::Tree),
+            (".vscode", Depth::Tree),
+            (".envrc", Depth::Tree),
+            (".ahma/tools", Depth::Tree),
+        ]
+        .map(|(name, depth)| (scope.join(name), depth));
+        let quarantine = directory.path().join("quarantine");
+        let tripwire = Arc::new(Tripwire::new(&scope, watched.into(), quarantine));
+        Self { directory, tripwire }
+    }
+
+    fn scope(&self) -> std::path::PathBuf {
+        self.directory.path().join("scope")
+    }
+
+    /// Runs `command` as if it were one, and returns what was found, by name.
+    async fn during(&self, command: impl FnOnce(&Path)) -> Vec<(String, IncidentKind)> {
+        let armed = Arc::clone(&self.tripwire).arm().await;
+        command(&self.scope());
+        let found = armed.check().await;
+        let relative = |path: &Path| path.strip_prefix(self.scope()).unwrap().display().to_string();
+        found
+            .iter()
+            .map(|incident| (relative(&incident.path), incident.kind))
+            .collect()
+    }
+}
+
+#[tokio::test]
+async fn what_appears_is_kept_in_quarantine() {
+    let scene = Scene::new(|_| {});
+    let found = scene
+        .during(|scope| {
+            fs::create_dir(scope.join(".vscode")).unwrap();
+            fs::write(scope.join(".vscode/tasks.json"), "evil").unwrap();
+            fs::write(scope.join("ordinary"), "fine").unwrap();
+        })
+        .await;
+    assert_eq!(found, [(".vscode".to_owned(), IncidentKind::Appeared)]);
+    assert!(!scene.scope().join(".vscode").exists());
+    assert!(scene.scope().join("ordinary").exists());
+    let kept = fs::read_dir(scene.directory.path().join("quarantine"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        fs::read_to_string(kept.path().join("tasks.json")).unwrap(),
+        "evil"
+    );
+}
+
+#[tokio::test]
+async fn what_changes_is_put_back() {
+    let scene = Scene::new(|scope| {
+        fs::write(scope.join(".envrc"), "good").unwrap();
+        fs::create_dir_all(scope.join(".git/hooks")).unwrap();
+        fs::write(scope.join(".git/config"), "[core]\n").unwrap();
+    });
+    let found = scene
+        .during(|scope| {
+            fs::write(scope.join(".envrc"), "evil").unwrap();
+            fs::write(scope.join(".git/hooks/pre-commit"), "#!/bin/sh\nevil").unwrap();
+            fs::remove_file(scope.join(".git/config")).unwrap();
+        })
+        .await;
+    assert_eq!(
+        found,
+        [
+            (".envrc".to_owned(), IncidentKind::Changed),
+            (".git/config".to_owned(), IncidentKind::Removed),
+            (".git/hooks/pre-commit".to_owned(), IncidentKind::Appeared),
+        ]
+    );
+    assert_eq!(fs::read_to_string(scene.scope().join(".envrc")).unwrap(), "good");
+    assert_eq!(
+        fs::read_to_string(scene.scope().join(".git/config")).unwrap(),
+        "[core]\n"
+    );
+    assert!(!scene.scope().join(".git/hooks/pre-commit").exists());
+}
+
+#[tokio::test]
+async fn a_link_is_never_followed() {
+    let scene = Scene::new(|scope| fs::write(scope.join(".envrc"), "good").unwrap());
+    let outside = scene.directory.path().join("outside");
+    fs::write(&outside, "mine").unwrap();
+    let found = scene
+        .during(|scope| {
+            fs::remove_file(scope.join(".envrc")).unwrap();
+            symlink(&outside, scope.join(".envrc")).unwrap();
+        })
+        .await;
+    assert_eq!(found, [(".envrc".to_owned(), IncidentKind::Changed)]);
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(scene.scope().join(".envrc")).unwrap(), "good");
+    assert!(!scene.scope().join(".envrc").is_symlink());
+}
+
+#[tokio::test]
+async fn a_new_repository_may_stay_if_it_runs_nothing() {
+    let init = |scope: &Path, config: &str| {
+        fs::create_dir_all(scope.join(".git/hooks")).unwrap();
+        fs::write(scope.join(".git/hooks/pre-commit.sample"), "").unwrap();
+        fs::write(scope.join(".git/config"), config).unwrap();
+    };
+    let scene = Scene::new(|_| {});
+    let plain = "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = /x\n[user]\n\tname = me\n";
+    assert_eq!(scene.during(|scope| init(scope, plain)).await, []);
+    assert!(scene.scope().join(".git/config").exists());
+
+    for config in [
+        "[core]\n\tfsmonitor = evil\n",
+        "[core]\n\thooksPath = evil\n",
+        "[alias]\n\tst = !evil\n",
+        "[include]\n\tpath = evil\n",
+        "[core] fsmonitor = evil\n",
+        "[core] fsmonitor = evil #]\n",
+        "[remote \"o\"] vcs = \"evil]\n",
+        "[remote \"o\"]\n\turl = ext::evil\n",
+        "[remote \"o\"]\n\tuploadpack = evil\n",
+        "[core]\n\tbare = false \\\nfsmonitor = evil\n",
+    ] {
+        let scene = Scene::new(|_| {});
+        let found = scene.during(|scope| init(scope, config)).await;
+        assert_eq!(found, [(".git".to_owned(), IncidentKind::Appeared)], "{config}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_on_the_way_leads_nowhere() {
+    let scene = Scene::new(|_| {});
+    let outside = scene.directory.path().join("outside");
+    fs::create_dir_all(outside.join("tools")).unwrap();
+    fs::write(outside.join("tools/mine"), "mine").unwrap();
+    let found = scene
+        .during(|scope| symlink(&outside, scope.join(".ahma")).unwrap())
+        .await;
+    assert_eq!(found, [(".ahma".to_owned(), IncidentKind::Appeared)]);
+    assert_eq!(fs::read_to_string(outside.join("tools/mine")).unwrap(), "mine");
+    assert!(!scene.scope().join(".ahma").is_symlink());
+
+    let found = scene
+        .during(|scope| fs::create_dir(scope.join(".ahma")).unwrap())
+        .await;
+    assert_eq!(found, [], "the way itself may be made");
+}
+
+#[tokio::test]
+async fn a_swapped_repository_is_brought_back_whole() {
+    let scene = Scene::new(|scope| {
+        fs::create_dir_all(scope.join(".git/hooks")).unwrap();
+        fs::create_dir_all(scope.join(".git/objects")).unwrap();
+        fs::write(scope.join(".git/config"), "[core]\n").unwrap();
+    });
+    let found = scene
+        .during(|scope| {
+            fs::create_dir(scope.join("deep")).unwrap();
+            fs::rename(scope.join(".git"), scope.join("deep/away")).unwrap();
+            fs::create_dir(scope.join(".git")).unwrap();
+            fs::write(scope.join(".git/config"), "[core]\nfsmonitor = evil\n").unwrap();
+        })
+        .await;
+    assert_eq!(found, [(".git".to_owned(), IncidentKind::Changed)]);
+    assert!(scene.scope().join(".git/objects").is_dir());
+    assert_eq!(
+        fs::read_to_string(scene.scope().join(".git/config")).unwrap(),
+        "[core]\n"
+    );
+}
+
+#[tokio::test]
+async fn many_names_hide_nothing() {
+    let scene = Scene::new(|scope| fs::create_dir_all(scope.join(".git/hooks")).unwrap());
+    let found = scene
+        .during(|scope| {
+            for number in 0..600 {
+                fs::write(scope.join(format!(".git/hooks/{number}")), "").unwrap();
+            }
+            fs::create_dir(scope.join(".vscode")).unwrap();
+            fs::write(scope.join(".vscode/tasks.json"), "evil").unwrap();
+        })
+        .await;
+    assert_eq!(found.len(), 601);
+    assert!(!scene.scope().join(".vscode").exists());
+}
+
+#[tokio::test]
+async fn a_file_that_was_replaced_from_outside_before_stays_as_it_is() {
+    let scene = Scene::new(|scope| fs::write(scope.join(".envrc"), "one").unwrap());
+    assert_eq!(scene.during(|_| {}).await, []);
+    fs::write(scene.scope().join(".envrc"), "two").unwrap();
+    assert_eq!(scene.during(|_| {}).await, []);
+    assert_eq!(fs::read_to_string(scene.scope().join(".envrc")).unwrap(), "two");
+}
+
+#[tokio::test]
+async fn a_directory_whose_mount_is_gone_is_looked_into() {
+    let directory = tempfile::tempdir().unwrap();
+    let scope = directory.path().join("scope");
+    let husky = scope.join(".husky");
+    fs::create_dir_all(&husky).unwrap();
+    let watched = vec![(husky.clone(), Depth::Itself)];
+    let tripwire = Arc::new(Tripwire::new(
+        &scope,
+        watched,
+        directory.path().join("quarantine"),
+    ));
+    // Keeps the number from being used again, as a mount would.
+    fs::rename(&husky, directory.path().join("old")).unwrap();
+    fs::create_dir(&husky).unwrap();
+    let armed = Arc::clone(&tripwire).arm().await;
+    fs::write(husky.join("pre-commit"), "evil").unwrap();
+    let found = armed.check().await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(!husky.join("pre-commit").exists());
+}
+
+#[tokio::test]
+async fn rights_taken_away_do_not_keep_the_tripwire_out() {
+    use std::os::unix::fs::PermissionsExt;
+    let scene = Scene::new(|_| {});
+    let found = scene
+        .during(|scope| {
+            fs::create_dir(scope.join(".vscode")).unwrap();
+            fs::write(scope.join(".vscode/tasks.json"), "evil").unwrap();
+            fs::set_permissions(scope.join(".vscode"), fs::Permissions::from_mode(0)).unwrap();
+        })
+        .await;
+    assert_eq!(found, [(".vscode".to_owned(), IncidentKind::Appeared)]);
+    assert!(!scene.scope().join(".vscode").exists());
+}

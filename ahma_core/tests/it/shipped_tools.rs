@@ -1,0 +1,292 @@
+//! The tool files that come with the server, against the real programs.
+//!
+//! Plans are run directly: what matters here is that the programs take the command lines, not how they are confined.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use ahma_core::{
+    call::{PlanSettings, Program, ToolCall, Work, plan},
+    catalog::{Catalog, CatalogSettings},
+    mtdf::{self, Source},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+struct Shipped {
+    catalog: Catalog,
+    scope: TempDir,
+}
+
+impl Shipped {
+    fn load() -> Self {
+        let mut paths: Vec<PathBuf> = fs::read_dir(workspace().join(".ahma/tools"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        paths.sort();
+        let sources: Vec<Source> = paths
+            .iter()
+            .map(|path| Source {
+                name: path.file_name().unwrap().to_string_lossy().into_owned(),
+                text: fs::read_to_string(path).unwrap(),
+            })
+            .collect();
+        let report = mtdf::check_set(&sources);
+        assert!(report.problems.is_empty(), "{:#?}", report.problems);
+        let catalog = Catalog::build(&report.tools, CatalogSettings::default());
+        Self {
+            catalog,
+            scope: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.scope.path()
+    }
+
+    /// Runs one call in the scope and gives its output; panics unless it ends well.
+    #[track_caller]
+    fn call(&self, tool: &str, arguments: Value) -> String {
+        let settings = PlanSettings {
+            scope: self.path().to_owned(),
+            scope_aliases: Vec::new(),
+            also_allowed: Vec::new(),
+            default_timeout: Duration::from_secs(60),
+            force_sync: true,
+        };
+        let call = ToolCall {
+            tool: tool.into(),
+            arguments: arguments.as_object().unwrap().clone(),
+        };
+        let plan = plan(&self.catalog, &settings, call).unwrap_or_else(|error| panic!("{error}"));
+        let Work::Command(command) = plan.work else {
+            panic!("{tool} is a sequence")
+        };
+        let Program::Argv(argv) = command.program else {
+            panic!("{tool} is a script")
+        };
+        let output = Command::new(&argv[0])
+            .args(&argv[1..])
+            .envs(&command.environment)
+            .envs([
+                ("GIT_CONFIG_GLOBAL", "/dev/null"),
+                ("GIT_CONFIG_SYSTEM", "/dev/null"),
+                ("PAGER", "cat"),
+            ])
+            .envs([("GIT_AUTHOR_NAME", "A"), ("GIT_AUTHOR_EMAIL", "a@example.com")])
+            .envs([
+                ("GIT_COMMITTER_NAME", "A"),
+                ("GIT_COMMITTER_EMAIL", "a@example.com"),
+            ])
+            .current_dir(&plan.directory)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let code = output.status.code().unwrap();
+        assert!(
+            command.success_codes.contains(&code),
+            "{argv:?} ended with {code}:\n{text}"
+        );
+        text
+    }
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_path_buf()
+}
+
+/// Whether a program can be tried here; says so when not.
+fn is_installed(program: &str) -> bool {
+    let found = Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    let found = found.is_ok_and(|status| status.success());
+    if !found {
+        eprintln!("skipped: {program} is not installed");
+    }
+    found
+}
+
+#[test]
+fn git_takes_what_the_tool_file_makes_of_calls() {
+    if !is_installed("git") {
+        return;
+    }
+    let shipped = Shipped::load();
+    let file = shipped.path().join("a file.txt");
+    shipped.call("git_init", json!({ "initial-branch": "main" }));
+    fs::write(&file, "one\ntwo\n").unwrap();
+    shipped.call("git_add", json!({ "paths": ["a file.txt"] }));
+    shipped.call(
+        "git_commit",
+        json!({ "message": "-first: it's \"quoted\"\n\n$BODY `x`\n" }),
+    );
+    let message = shipped.call("git_log", json!({ "format": "%B", "max-count": 1 }));
+    assert_eq!(message.trim_end(), "-first: it's \"quoted\"\n\n$BODY `x`");
+
+    fs::write(&file, "one\n2\n").unwrap();
+    let diff = shipped.call("git_diff", json!({ "unified": 0, "paths": ["a file.txt"] }));
+    assert!(diff.contains("-two\n+2\n") && !diff.contains("\n one"), "{diff}");
+    let status = shipped.call(
+        "git_status",
+        json!({ "porcelain": true, "untracked-files": "all" }),
+    );
+    assert_eq!(status, " M \"a file.txt\"\n");
+
+    shipped.call(
+        "git_stash_push",
+        json!({ "message": "aside", "include-untracked": true }),
+    );
+    assert!(shipped.call("git_stash_list", json!({})).contains("aside"));
+    shipped.call("git_stash_pop", json!({}));
+    shipped.call("git_switch", json!({ "create": "topic" }));
+    shipped.call("git_commit", json!({ "all": true, "message": "second" }));
+    shipped.call("git_tag", json!({ "name": "v1", "message": "one" }));
+    assert_eq!(shipped.call("git_describe", json!({ "tags": true })), "v1\n");
+    assert_eq!(
+        shipped.call("git_rev-parse", json!({ "abbrev-ref": true, "revision": "HEAD" })),
+        "topic\n"
+    );
+    assert!(
+        shipped
+            .call("git_grep", json!({ "pattern": "one" }))
+            .contains(":1:one")
+    );
+    assert_eq!(
+        shipped.call("git_grep", json!({ "pattern": "-absent" })),
+        "",
+        "no match is no failure"
+    );
+    assert!(
+        shipped
+            .call("git_blame", json!({ "lines": "1,1", "file": "a file.txt" }))
+            .contains("one")
+    );
+    assert!(
+        shipped
+            .call("git_show", json!({ "stat": true }))
+            .contains("second")
+    );
+    shipped.call("git_remote_add", json!({ "name": "origin", "url": "." }));
+    assert!(shipped.call("git_remote", json!({})).contains("origin\t."));
+    shipped.call("git_branch", json!({ "list": true, "all": true }));
+    shipped.call("git_reflog", json!({}));
+    shipped.call(
+        "git_restore",
+        json!({ "source": "HEAD~1", "paths": ["a file.txt"] }),
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), "one\ntwo\n");
+    shipped.call("git_reset", json!({ "hard": true }));
+    shipped.call(
+        "git_clone",
+        json!({ "repository": ".", "directory": "copy", "depth": 1 }),
+    );
+    assert!(shipped.path().join("copy/a file.txt").exists());
+}
+
+#[test]
+fn make_takes_what_the_tool_file_makes_of_calls() {
+    if !is_installed("make") {
+        return;
+    }
+    let shipped = Shipped::load();
+    fs::write(shipped.path().join("Rules"), "all:\n\t@echo $(WHAT)\n").unwrap();
+    let arguments =
+        json!({ "file": "Rules", "jobs": 2, "output-sync": "target", "targets": ["all", "WHAT=a b"] });
+    assert_eq!(shipped.call("make", arguments), "a b\n");
+}
+
+#[test]
+fn python_takes_what_the_tool_files_make_of_calls() {
+    if !is_installed("python3") {
+        return;
+    }
+    let shipped = Shipped::load();
+    let print = "import sys; print(sys.argv[1:])";
+    let arguments = json!({ "code": print, "args": ["-c", "--", ""] });
+    assert_eq!(shipped.call("python_code", arguments), "['-c', '--', '']\n");
+    fs::write(shipped.path().join("show.py"), print).unwrap();
+    assert_eq!(
+        shipped.call("python", json!({ "script": "show.py", "args": ["--x"] })),
+        "['--x']\n"
+    );
+    fs::write(shipped.path().join("x.json"), "[1]").unwrap();
+    let arguments = json!({ "module": "json.tool", "args": ["--compact", "x.json"] });
+    assert_eq!(shipped.call("python_module", arguments), "[1]\n");
+}
+
+#[test]
+fn curl_takes_what_the_tool_file_makes_of_calls() {
+    if !is_installed("curl") {
+        return;
+    }
+    let shipped = Shipped::load();
+    fs::write(shipped.path().join("page"), "hello").unwrap();
+    let url = format!("file://{}", shipped.path().join("page").display());
+    shipped.call(
+        "curl",
+        json!({ "urls": [url], "output": "copy", "user-agent": "-x-", "max-time": 5.5 }),
+    );
+    assert_eq!(fs::read_to_string(shipped.path().join("copy")).unwrap(), "hello");
+}
+
+#[test]
+fn ripgrep_takes_what_the_tool_files_make_of_calls() {
+    if !is_installed("rg") {
+        return;
+    }
+    let shipped = Shipped::load();
+    fs::write(shipped.path().join("a.txt"), "x\n-needle\n").unwrap();
+    let found = shipped.call(
+        "rg",
+        json!({ "pattern": "-needle", "paths": ["a.txt"], "glob": ["*.txt"] }),
+    );
+    assert_eq!(found, "a.txt:2:-needle\n");
+    shipped.call("rg", json!({ "pattern": "absent", "paths": ["."] }));
+    assert_eq!(shipped.call("rg_files", json!({})), "a.txt\n");
+}
+
+#[test]
+fn cargo_takes_what_the_tool_file_makes_of_calls() {
+    if !is_installed("cargo") {
+        return;
+    }
+    let shipped = Shipped::load();
+    shipped.call("cargo_new", json!({ "path": "demo", "lib": true, "vcs": "none" }));
+    let metadata = shipped.call(
+        "cargo_metadata",
+        json!({ "working_directory": "demo", "no-deps": true, "offline": true }),
+    );
+    assert!(metadata.contains("\"name\":\"demo\""), "{metadata}");
+    shipped.call("cargo_fmt", json!({ "working_directory": "demo", "check": true }));
+}
+
+#[test]
+fn examples_in_the_guide_are_good_tool_files() {
+    let guide = fs::read_to_string(workspace().join("docs/tool-files.md")).unwrap();
+    let blocks = guide
+        .split("```json\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next());
+    let whole: Vec<&str> = blocks.filter(|block| block.starts_with('{')).collect();
+    assert_eq!(whole.len(), 3);
+    for block in whole {
+        let checked = mtdf::check_file("docs/tool-files.md", block);
+        assert!(checked.problems.is_empty(), "{:#?}", checked.problems);
+    }
+}

@@ -1,0 +1,144 @@
+//! From a request's headers to the one who made it.
+
+use std::sync::Arc;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode};
+
+use super::oauth::{OAuth, OAuthError};
+use super::tokens::{Checked, Tokens};
+use super::{AuthSettings, OAuthSettings, Principal, TokenSource};
+use crate::http::refusal::Refusal;
+use crate::server::ServeError;
+
+#[derive(Debug)]
+pub(crate) enum Authenticator {
+    Anybody(Arc<Principal>),
+    Tokens(Tokens),
+    OAuth(OAuth),
+}
+
+impl Authenticator {
+    pub(crate) fn new(settings: &AuthSettings) -> Result<Self, ServeError> {
+        Ok(match settings {
+            AuthSettings::None => Self::Anybody(Arc::new(Principal::anonymous())),
+            AuthSettings::Token(TokenSource::Single(token)) => Self::Tokens(Tokens::single(token)),
+            AuthSettings::Token(TokenSource::File(path)) => Self::Tokens(Tokens::from_file(path)?),
+            AuthSettings::OAuth(settings) => Self::OAuth(
+                OAuth::new(settings.clone()).map_err(|error| ServeError::Http(error.to_string()))?,
+            ),
+        })
+    }
+
+    pub(crate) async fn check(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
+        let tokens = match self {
+            Self::Anybody(principal) => return Ok(Arc::clone(principal)),
+            Self::Tokens(tokens) => Some(tokens),
+            Self::OAuth(_) => None,
+        };
+        let Some(token) = presented(headers, tokens.is_some()) else {
+            return Err(self.challenge("credentials are missing", None));
+        };
+        match self {
+            Self::Anybody(principal) => Ok(Arc::clone(principal)),
+            Self::Tokens(tokens) => match tokens.check(token) {
+                Checked::Valid(principal) => Ok(principal),
+                Checked::Expired => Err(self.challenge("the token is expired", Some("invalid_token"))),
+                Checked::Unknown => Err(self.challenge("the token is not known", Some("invalid_token"))),
+            },
+            Self::OAuth(oauth) => match oauth.check(token).await {
+                Ok(principal) => Ok(principal),
+                Err(OAuthError::Invalid(why)) => Err(self.challenge(why, Some("invalid_token"))),
+                Err(OAuthError::Scopes(scopes)) => Err(self.insufficient(&scopes)),
+                Err(OAuthError::IssuerUnreachable) => Err(Refusal::unavailable(
+                    "the authorization server cannot be reached, so nobody can be let in",
+                    std::time::Duration::from_secs(5),
+                )),
+            },
+        }
+    }
+
+    /// The metadata of RFC 9728, for clients that must find the authorization server.
+    pub(crate) fn resource_metadata(&self) -> Option<serde_json::Value> {
+        let Self::OAuth(oauth) = self else { return None };
+        let OAuthSettings {
+            issuer,
+            resource,
+            required_scopes,
+        } = oauth.settings();
+        Some(serde_json::json!({
+            "resource": resource,
+            "authorization_servers": [issuer],
+            "scopes_supported": required_scopes,
+            "bearer_methods_supported": ["header"],
+        }))
+    }
+
+    /// Notices changes of what it was configured with.
+    pub(crate) fn refresh(&self) {
+        if let Self::Tokens(tokens) = self {
+            tokens.refresh();
+        }
+    }
+
+    fn challenge(&self, why: &str, error: Option<&str>) -> Refusal {
+        let mut challenge = "Bearer realm=\"mcp\"".to_owned();
+        if let Some(error) = error {
+            challenge.push_str(&format!(", error=\"{error}\", error_description=\"{why}\""));
+        }
+        if let Self::OAuth(oauth) = self {
+            challenge.push_str(&format!(
+                ", resource_metadata=\"{}\"",
+                metadata_address(oauth.settings())
+            ));
+        }
+        Refusal::unauthorized(why, &challenge)
+    }
+
+    fn insufficient(&self, scopes: &str) -> Refusal {
+        let Self::OAuth(oauth) = self else {
+            return self.challenge("forbidden", None);
+        };
+        let challenge = format!(
+            "Bearer realm=\"mcp\", error=\"insufficient_scope\", scope=\"{scopes}\", resource_metadata=\"{}\"",
+            metadata_address(oauth.settings())
+        );
+        Refusal::unauthorized(
+            format!("the token lacks a scope; needed are: {scopes}"),
+            &challenge,
+        )
+        .with_status(StatusCode::FORBIDDEN)
+    }
+}
+
+/// The well-known address of a resource `https://host/path` has the path at its end.
+fn metadata_address(settings: &OAuthSettings) -> String {
+    match url::Url::parse(&settings.resource) {
+        Ok(mut address) => {
+            let path = format!("{METADATA_PATH}{}", address.path().trim_end_matches('/'));
+            address.set_path(&path);
+            address.into()
+        }
+        Err(_) => METADATA_PATH.to_owned(),
+    }
+}
+
+pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// The credential in the headers. Two different ones are none: which would count?
+fn presented(headers: &HeaderMap, allows_key: bool) -> Option<&str> {
+    let single = |name: &str| {
+        let mut values = headers.get_all(name).iter();
+        let value = values.next().filter(|_| values.next().is_none())?;
+        value.to_str().ok()
+    };
+    let bearer = single(AUTHORIZATION.as_str()).and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+    });
+    let key = single("x-api-key").filter(|_| allows_key).map(str::trim);
+    match (bearer, key) {
+        (Some(bearer), Some(key)) if bearer != key => None,
+        (bearer, key) => bearer.or(key).filter(|token| !token.is_empty()),
+    }
+}

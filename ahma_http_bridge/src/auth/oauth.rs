@@ -1,0 +1,261 @@
+//! JWTs of an OAuth authorization server, as the MCP authorization specification has it: the bridge is a
+//! resource server. When the issuer's keys cannot be had, nobody comes in.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::jwk::JwkSet;
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::Deserialize;
+
+use super::Principal;
+
+#[derive(Debug, Clone)]
+pub struct OAuthSettings {
+    /// The issuer, exactly as its tokens name it.
+    pub issuer: String,
+    /// The address of this server as clients know it; tokens must be meant for it.
+    pub resource: String,
+    /// Scopes every token must have.
+    pub required_scopes: Vec<String>,
+}
+
+/// Asymmetric algorithms only: with a symmetric one, whoever can check a token can make one.
+const ALGORITHMS: [Algorithm; 9] = [
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+    Algorithm::ES256,
+    Algorithm::ES384,
+    Algorithm::EdDSA,
+];
+
+const KEYS_FRESH_FOR: Duration = Duration::from_secs(600);
+/// A token with an unknown key may ask for the keys again, but not more often than this.
+const KEYS_ASKED_EVERY: Duration = Duration::from_secs(10);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+const CLOCK_LEEWAY_SECONDS: u64 = 30;
+
+#[derive(Debug)]
+pub(crate) struct OAuth {
+    settings: OAuthSettings,
+    http: reqwest::Client,
+    keys: Mutex<Option<Keys>>,
+    /// Held while fetching, so that a crowd of clients asks the issuer once.
+    fetching: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Clone)]
+struct Keys {
+    set: Arc<JwkSet>,
+    fetched: Instant,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OAuthError {
+    /// The token is no good, and why, for the client.
+    Invalid(&'static str),
+    /// The token lacks these scopes.
+    Scopes(String),
+    /// The issuer's keys cannot be had.
+    IssuerUnreachable,
+}
+
+#[derive(Debug, Deserialize)]
+struct Claims {
+    sub: Option<String>,
+    client_id: Option<String>,
+    scope: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Discovery {
+    issuer: String,
+    jwks_uri: String,
+}
+
+impl OAuth {
+    pub(crate) fn new(settings: OAuthSettings) -> Result<Self, reqwest::Error> {
+        // reqwest was built without a provider of its own; an installed one stays.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder()
+            .timeout(FETCH_TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none())
+            .build()?;
+        Ok(Self {
+            settings,
+            http,
+            keys: Mutex::new(None),
+            fetching: tokio::sync::Mutex::new(()),
+        })
+    }
+
+    pub(crate) fn settings(&self) -> &OAuthSettings {
+        &self.settings
+    }
+
+    pub(crate) async fn check(&self, token: &str) -> Result<Arc<Principal>, OAuthError> {
+        let header = decode_header(token).map_err(|_| OAuthError::Invalid("the token is not a JWT"))?;
+        if !ALGORITHMS.contains(&header.alg) {
+            return Err(OAuthError::Invalid("the token's algorithm is not accepted"));
+        }
+        let key = self.key(header.kid.as_deref(), header.alg).await?;
+        let mut validation = Validation::new(header.alg);
+        validation.leeway = CLOCK_LEEWAY_SECONDS;
+        validation.validate_nbf = true;
+        validation.set_issuer(&[&self.settings.issuer]);
+        validation.set_audience(&[&self.settings.resource]);
+        validation.set_required_spec_claims(&["exp", "iss", "aud"]);
+        let claims = decode::<Claims>(token, &key, &validation)
+            .map_err(|error| OAuthError::Invalid(why(error.kind())))?
+            .claims;
+        let granted: Vec<&str> = claims
+            .scope
+            .as_deref()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
+        if !self
+            .settings
+            .required_scopes
+            .iter()
+            .all(|scope| granted.contains(&scope.as_str()))
+        {
+            return Err(OAuthError::Scopes(self.settings.required_scopes.join(" ")));
+        }
+        let name = claims
+            .sub
+            .or(claims.client_id)
+            .ok_or(OAuthError::Invalid("the token names nobody"))?;
+        Ok(Arc::new(Principal {
+            name: name.into(),
+            scope: None,
+            max_sessions: None,
+        }))
+    }
+
+    /// The issuer's key for a token, fetched again when it is not among the known ones.
+    async fn key(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<DecodingKey, OAuthError> {
+        for _ in 0..2 {
+            let keys = self.keys(kid, algorithm).await?;
+            if let Some(key) = find(&keys.set, kid, algorithm) {
+                return Ok(key);
+            }
+            if keys.fetched.elapsed() < KEYS_ASKED_EVERY {
+                break;
+            }
+        }
+        Err(OAuthError::Invalid(
+            "the token is signed with a key the issuer does not have",
+        ))
+    }
+
+    async fn keys(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<Keys, OAuthError> {
+        let usable = |keys: &Keys| {
+            let age = keys.fetched.elapsed();
+            age < KEYS_ASKED_EVERY || (age < KEYS_FRESH_FOR && find(&keys.set, kid, algorithm).is_some())
+        };
+        if let Some(keys) = self.cached().filter(usable) {
+            return Ok(keys);
+        }
+        let _fetching = self.fetching.lock().await;
+        if let Some(keys) = self.cached().filter(usable) {
+            return Ok(keys);
+        }
+        match self.fetch().await {
+            Ok(set) => {
+                let keys = Keys {
+                    set: Arc::new(set),
+                    fetched: Instant::now(),
+                };
+                *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys.clone());
+                Ok(keys)
+            }
+            Err(reason) => {
+                tracing::error!(
+                    issuer = self.settings.issuer,
+                    reason,
+                    "the issuer's keys cannot be had"
+                );
+                Err(OAuthError::IssuerUnreachable)
+            }
+        }
+    }
+
+    fn cached(&self) -> Option<Keys> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn fetch(&self) -> Result<JwkSet, String> {
+        let mut last = String::new();
+        for address in discovery_addresses(&self.settings.issuer) {
+            match self.get::<Discovery>(&address).await {
+                Ok(found) if found.issuer == self.settings.issuer => return self.get(&found.jwks_uri).await,
+                Ok(found) => last = format!("{address} is of issuer {}", found.issuer),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn get<T: serde::de::DeserializeOwned>(&self, address: &str) -> Result<T, String> {
+        let told = |error: reqwest::Error| format!("{address}: {error}");
+        self.http
+            .get(address)
+            .send()
+            .await
+            .and_then(reqwest::Response::error_for_status)
+            .map_err(told)?
+            .json()
+            .await
+            .map_err(told)
+    }
+}
+
+/// Where an issuer says where its keys are: RFC 8414, then OpenID Connect.
+fn discovery_addresses(issuer: &str) -> Vec<String> {
+    let issuer = issuer.trim_end_matches('/');
+    let split = issuer
+        .find("://")
+        .and_then(|scheme| issuer[scheme + 3..].find('/').map(|path| scheme + 3 + path));
+    let (origin, path) = issuer.split_at(split.unwrap_or(issuer.len()));
+    vec![
+        format!("{origin}/.well-known/oauth-authorization-server{path}"),
+        format!("{origin}{path}/.well-known/openid-configuration"),
+    ]
+}
+
+fn find(set: &JwkSet, kid: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
+    let fits = |key: &&jsonwebtoken::jwk::Jwk| {
+        let id = kid.is_none() || key.common.key_id.as_deref() == kid;
+        // A key that names its algorithm is for no other.
+        let named = key
+            .common
+            .key_algorithm
+            .and_then(|named| named.to_string().parse::<Algorithm>().ok());
+        id && named.is_none_or(|named| named == algorithm)
+    };
+    let key = set
+        .keys
+        .iter()
+        .filter(fits)
+        .find_map(|key| DecodingKey::from_jwk(key).ok())?;
+    // A key of another family (a shared secret, say) would make the check meaningless.
+    (key.family() == algorithm.family()).then_some(key)
+}
+
+fn why(kind: &ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::ExpiredSignature => "the token is expired",
+        ErrorKind::ImmatureSignature => "the token is not valid yet",
+        ErrorKind::InvalidAudience => "the token is meant for another server",
+        ErrorKind::InvalidIssuer => "the token is of another issuer",
+        ErrorKind::InvalidSignature => "the token's signature is wrong",
+        ErrorKind::MissingRequiredClaim(_) => "the token lacks a required claim",
+        _ => "the token is malformed",
+    }
+}

@@ -1,0 +1,278 @@
+//! The tokens file: who may come in, by the hash of what they carry.
+//!
+//! The file holds no token, so reading it gives no access. Every entry is compared in constant time, and all
+//! of them for every request, so timing tells nothing.
+
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::{Principal, Secret};
+
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    #[error("tokens file {path} cannot be used: {reason}")]
+    File { path: PathBuf, reason: String },
+    #[error("token {name}: {reason}")]
+    Entry { name: String, reason: String },
+}
+
+/// One line of the tokens file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenEntry {
+    pub name: String,
+    /// The SHA-256 of the token, in hexadecimal.
+    pub sha256: String,
+    /// RFC 3339; without it the token does not expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+    /// The directory the client is confined to, with `--session-isolation`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_sessions: Option<usize>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokensFile {
+    tokens: Vec<TokenEntry>,
+}
+
+/// What a presented token is worth.
+#[derive(Debug)]
+pub(crate) enum Checked {
+    Valid(Arc<Principal>),
+    Expired,
+    Unknown,
+}
+
+#[derive(Debug)]
+struct Known {
+    principal: Arc<Principal>,
+    hash: [u8; 32],
+    expires: Option<OffsetDateTime>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    known: RwLock<Vec<Known>>,
+    file: Option<PathBuf>,
+    seen: RwLock<Option<Stamp>>,
+}
+
+/// When a file was changed, as far as one can tell from outside.
+type Stamp = (u64, i64, i64, u64);
+
+impl Tokens {
+    pub(crate) fn single(token: &Secret) -> Self {
+        let principal = Arc::new(Principal {
+            name: "token".into(),
+            scope: None,
+            max_sessions: None,
+        });
+        let known = vec![Known {
+            principal,
+            hash: hash_of(token.expose()),
+            expires: None,
+        }];
+        Self {
+            known: RwLock::new(known),
+            file: None,
+            seen: RwLock::new(None),
+        }
+    }
+
+    pub(crate) fn from_file(path: &Path) -> Result<Self, TokenError> {
+        let known = RwLock::new(read(path)?);
+        Ok(Self {
+            known,
+            file: Some(path.to_owned()),
+            seen: RwLock::new(stamp(path)),
+        })
+    }
+
+    pub(crate) fn check(&self, token: &str) -> Checked {
+        let hash = hash_of(token);
+        let now = OffsetDateTime::now_utc();
+        let mut checked = Checked::Unknown;
+        for known in self.known.read().unwrap_or_else(PoisonError::into_inner).iter() {
+            if bool::from(known.hash.ct_eq(&hash)) {
+                checked = match known.expires {
+                    Some(expires) if expires <= now => Checked::Expired,
+                    _ => Checked::Valid(Arc::clone(&known.principal)),
+                };
+            }
+        }
+        checked
+    }
+
+    /// Reads the file again if it changed. A file that became unusable changes nothing.
+    pub(crate) fn refresh(&self) {
+        let Some(path) = &self.file else { return };
+        let now = stamp(path);
+        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        if *seen == now {
+            return;
+        }
+        *seen = now;
+        match read(path) {
+            Ok(known) => {
+                tracing::info!(path = %path.display(), tokens = known.len(), "tokens file read again");
+                *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+            }
+            Err(error) => tracing::error!(%error, "the tokens read before stay in force"),
+        }
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.ino(), found.mtime(), found.mtime_nsec(), found.size()))
+}
+
+fn read(path: &Path) -> Result<Vec<Known>, TokenError> {
+    read_file(path)?.tokens.into_iter().map(Known::try_from).collect()
+}
+
+fn read_file(path: &Path) -> Result<TokensFile, TokenError> {
+    let unusable = |reason: String| TokenError::File {
+        path: path.to_owned(),
+        reason,
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| unusable(error.to_string()))
+}
+
+impl TryFrom<TokenEntry> for Known {
+    type Error = TokenError;
+
+    fn try_from(entry: TokenEntry) -> Result<Self, TokenError> {
+        let wrong = |reason: String| TokenError::Entry {
+            name: entry.name.clone(),
+            reason,
+        };
+        let hash = from_hex(&entry.sha256)
+            .ok_or_else(|| wrong("sha256 must be 64 hexadecimal digits".to_owned()))?;
+        let expires = entry
+            .expires
+            .as_deref()
+            .map(|text| OffsetDateTime::parse(text, &Rfc3339))
+            .transpose();
+        let expires = expires.map_err(|error| wrong(format!("expires: {error}")))?;
+        let scope = entry.scope.as_deref().map(Path::canonicalize).transpose();
+        let scope = scope.map_err(|error| wrong(format!("scope: {error}")))?;
+        let principal = Principal {
+            name: entry.name.as_str().into(),
+            scope,
+            max_sessions: entry.max_sessions,
+        };
+        Ok(Self {
+            principal: Arc::new(principal),
+            hash,
+            expires,
+        })
+    }
+}
+
+fn hash_of(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[place * 2..place * 2 + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// What a new token is for.
+#[derive(Debug, Clone)]
+pub struct TokenParams {
+    pub name: String,
+    pub lifetime: Option<std::time::Duration>,
+    pub scope: Option<PathBuf>,
+    pub max_sessions: Option<usize>,
+}
+
+/// Makes a token, adds its hash to the file, and gives back the token, which nobody can find out again.
+/// A token of the same name is replaced.
+pub fn issue_token(file: &Path, params: TokenParams) -> Result<Secret, TokenError> {
+    let wrong = |reason: String| TokenError::Entry {
+        name: params.name.clone(),
+        reason,
+    };
+    // Two UUIDs carry 244 random bits.
+    let token = format!(
+        "ahma_{}{}",
+        uuid::Uuid::new_v4().simple(),
+        uuid::Uuid::new_v4().simple()
+    );
+    let expires = match params.lifetime {
+        None => None,
+        Some(lifetime) => {
+            let expires = OffsetDateTime::now_utc() + lifetime;
+            Some(
+                expires
+                    .format(&Rfc3339)
+                    .map_err(|error| wrong(error.to_string()))?,
+            )
+        }
+    };
+    let hash: String = hash_of(&token).iter().map(|byte| format!("{byte:02x}")).collect();
+    let entry = TokenEntry {
+        name: params.name.clone(),
+        sha256: hash,
+        expires,
+        scope: params.scope.clone(),
+        max_sessions: params.max_sessions,
+    };
+    Known::try_from(entry.clone())?;
+    let mut tokens = if file.exists() {
+        read_file(file)?
+    } else {
+        TokensFile::default()
+    };
+    tokens.tokens.retain(|known| known.name != entry.name);
+    tokens.tokens.push(entry);
+    write_file(file, &tokens)?;
+    Ok(Secret::new(token))
+}
+
+/// Replaces the file in one step, so that a running bridge never reads half of it.
+fn write_file(path: &Path, tokens: &TokensFile) -> Result<(), TokenError> {
+    let unusable = |reason: String| TokenError::File {
+        path: path.to_owned(),
+        reason,
+    };
+    let text = serde_json::to_string_pretty(tokens).map_err(|error| unusable(error.to_string()))?;
+    let beside = path.with_extension(format!("{}.new", std::process::id()));
+    let write = || {
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)
+    };
+    write().map_err(|error| unusable(error.to_string()))
+}
+
+#[cfg(test)]
+#[path = "tokens_tests.rs"]
+mod tokens_tests;

@@ -1,0 +1,112 @@
+//! TLS for the listener, with certificates that are read again when their files change.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// The files of a certificate chain and its key, in PEM.
+#[derive(Debug, Clone)]
+pub struct TlsSettings {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("{path}: {reason}")]
+    File { path: PathBuf, reason: String },
+    #[error("the certificate and its key cannot be used: {0}")]
+    Pair(String),
+}
+
+/// The certificate in use. Connections that are open keep the one they began with.
+#[derive(Debug)]
+pub(crate) struct Certificate {
+    settings: TlsSettings,
+    provider: Arc<CryptoProvider>,
+    current: RwLock<Arc<CertifiedKey>>,
+    seen: Mutex<Stamps>,
+}
+
+type Stamps = [Option<(u64, i64, i64)>; 2];
+
+impl Certificate {
+    pub(crate) fn load(settings: TlsSettings) -> Result<Arc<Self>, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let current = RwLock::new(Arc::new(read(&settings, &provider)?));
+        let seen = Mutex::new(stamps(&settings));
+        Ok(Arc::new(Self {
+            settings,
+            provider,
+            current,
+            seen,
+        }))
+    }
+
+    pub(crate) fn acceptor(self: &Arc<Self>) -> Result<TlsAcceptor, TlsError> {
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError::Pair(error.to_string()))?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
+    /// Reads the files again if they changed. Files that became unusable, or fit only half, change nothing.
+    pub(crate) fn refresh(&self) {
+        let now = stamps(&self.settings);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen == now {
+            return;
+        }
+        match read(&self.settings, &self.provider) {
+            Ok(key) => {
+                *seen = now;
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
+                tracing::info!(path = %self.settings.certificate.display(), "certificate read again");
+            }
+            Err(error) => {
+                *seen = now;
+                tracing::error!(%error, "the certificate read before stays in use");
+            }
+        }
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(
+            &self.current.read().unwrap_or_else(PoisonError::into_inner),
+        ))
+    }
+}
+
+fn stamps(settings: &TlsSettings) -> Stamps {
+    let stamp = |path: &Path| {
+        let found = std::fs::metadata(path).ok()?;
+        Some((found.ino(), found.mtime(), found.mtime_nsec()))
+    };
+    [stamp(&settings.certificate), stamp(&settings.key)]
+}
+
+fn read(settings: &TlsSettings, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
+    let in_file = |path: &Path, reason: String| TlsError::File {
+        path: path.to_owned(),
+        reason,
+    };
+    let chain = CertificateDer::pem_file_iter(&settings.certificate)
+        .and_then(|certificates| certificates.collect::<Result<Vec<_>, _>>())
+        .map_err(|error| in_file(&settings.certificate, error.to_string()))?;
+    let key = PrivateKeyDer::from_pem_file(&settings.key)
+        .map_err(|error| in_file(&settings.key, error.to_string()))?;
+    CertifiedKey::from_der(chain, key, provider).map_err(|error| TlsError::Pair(error.to_string()))
+}

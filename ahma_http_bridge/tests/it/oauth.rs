@@ -1,0 +1,239 @@
+//! JWTs of an authorization server, with a real one-page issuer beside the bridge.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ahma_http_bridge::{AuthSettings, OAuthSettings};
+use axum::Router;
+use axum::routing::get;
+use jsonwebtoken::jwk::Jwk;
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::auth::bearing;
+use crate::harness::{Bridge, JSON, initialize};
+
+const RESOURCE: &str = "https://tools.example.com/mcp";
+
+/// An authorization server with one key at a time.
+struct Issuer {
+    url: String,
+    keys: Arc<Mutex<Value>>,
+    server: tokio::task::JoinHandle<()>,
+}
+
+struct Key {
+    id: String,
+    pkcs8: Vec<u8>,
+}
+
+impl Key {
+    fn new(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            pkcs8: rcgen::KeyPair::generate().unwrap().serialize_der(),
+        }
+    }
+
+    fn signing(&self) -> EncodingKey {
+        EncodingKey::from_ec_der(&self.pkcs8)
+    }
+
+    fn public(&self) -> Jwk {
+        let mut key = Jwk::from_encoding_key(&self.signing(), Algorithm::ES256).unwrap();
+        key.common.key_id = Some(self.id.clone());
+        key
+    }
+
+    fn token(&self, claims: &Value) -> String {
+        let header = Header {
+            kid: Some(self.id.clone()),
+            ..Header::new(Algorithm::ES256)
+        };
+        encode(&header, claims, &self.signing()).unwrap()
+    }
+}
+
+impl Issuer {
+    async fn start(key: &Key) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let keys = Arc::new(Mutex::new(json!({ "keys": [key.public()] })));
+        let discovery = json!({ "issuer": url, "jwks_uri": format!("{url}/jwks") }).to_string();
+        let served = Arc::clone(&keys);
+        let router = Router::new()
+            .route(
+                "/.well-known/oauth-authorization-server",
+                get(async move || discovery),
+            )
+            .route("/jwks", get(async move || served.lock().unwrap().to_string()));
+        let service = hyper_util::service::TowerToHyperService::new(router);
+        let server = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let connection = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(hyper_util::rt::TokioIo::new(stream), service.clone());
+                tokio::spawn(async move { drop(connection.await) });
+            }
+        });
+        Self { url, keys, server }
+    }
+
+    fn claims(&self) -> Value {
+        json!({ "iss": self.url, "aud": RESOURCE, "sub": "user", "scope": "mcp:use other", "exp": now() + 600 })
+    }
+
+    async fn bridge(&self) -> (Bridge, tempfile::NamedTempFile) {
+        let count = tempfile::NamedTempFile::new().unwrap();
+        let flag = format!("--count={}", count.path().display());
+        let bridge = Bridge::start(&[&flag], |settings| {
+            settings.isolation = ahma_http_bridge::Isolation::PerSession;
+            settings.auth = AuthSettings::OAuth(OAuthSettings {
+                issuer: self.url.clone(),
+                resource: RESOURCE.to_owned(),
+                required_scopes: vec!["mcp:use".to_owned()],
+            });
+        })
+        .await;
+        (bridge, count)
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+async fn try_in(bridge: &Bridge, token: &str) -> (StatusCode, String) {
+    let client = bearing(bridge.client(), "authorization", &format!("Bearer {token}"));
+    let response = client.post(JSON, &initialize("2025-11-25", json!({}))).await;
+    let challenge = response
+        .headers()
+        .get("www-authenticate")
+        .map(|value| value.to_str().unwrap().to_owned());
+    (response.status(), challenge.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn every_bad_token_is_refused_with_its_reason() {
+    let key = Key::new("one");
+    let issuer = Issuer::start(&key).await;
+    let (bridge, starts) = issuer.bridge().await;
+    let with = |field: &str, value: Value| {
+        let mut claims = issuer.claims();
+        claims[field] = value;
+        key.token(&claims)
+    };
+    let without = |field: &str| {
+        let mut claims = issuer.claims();
+        claims.as_object_mut().unwrap().remove(field);
+        key.token(&claims)
+    };
+    let good = key.token(&issuer.claims());
+    let unsigned = {
+        use base64::Engine as _;
+        let encode = |text: &str| base64::prelude::BASE64_URL_SAFE_NO_PAD.encode(text);
+        format!(
+            "{}.{}.",
+            encode(r#"{"alg":"none","typ":"JWT"}"#),
+            encode(&issuer.claims().to_string())
+        )
+    };
+    let symmetric = {
+        let public = serde_json::to_vec(&key.public()).unwrap();
+        let header = Header {
+            kid: Some("one".to_owned()),
+            ..Header::new(Algorithm::HS256)
+        };
+        encode(&header, &issuer.claims(), &EncodingKey::from_secret(&public)).unwrap()
+    };
+    let stranger = Key {
+        id: "one".to_owned(),
+        ..Key::new("x")
+    };
+    let table = [
+        (with("exp", json!(now() - 600)), 401, "expired"),
+        (with("nbf", json!(now() + 600)), 401, "not valid yet"),
+        (
+            with("aud", json!("https://other.example.com")),
+            401,
+            "another server",
+        ),
+        (
+            with("iss", json!("https://other.example.com")),
+            401,
+            "another issuer",
+        ),
+        (without("exp"), 401, "lacks a required claim"),
+        (without("aud"), 401, "lacks a required claim"),
+        (without("iss"), 401, "lacks a required claim"),
+        (without("sub"), 401, "names nobody"),
+        (with("scope", json!("other")), 403, "insufficient_scope"),
+        (stranger.token(&issuer.claims()), 401, "signature is wrong"),
+        (
+            Key::new("two").token(&issuer.claims()),
+            401,
+            "key the issuer does not have",
+        ),
+        (good[..good.len() - 4].to_owned(), 401, "invalid_token"),
+        (good[..good.rfind('.').unwrap()].to_owned(), 401, "not a JWT"),
+        (unsigned, 401, "not a JWT"),
+        (symmetric, 401, "algorithm is not accepted"),
+        ("nonsense".to_owned(), 401, "not a JWT"),
+    ];
+    for (token, status, expected) in table {
+        let (found, challenge) = try_in(&bridge, &token).await;
+        assert_eq!(found, status, "{expected}: {challenge}");
+        assert!(challenge.contains(expected), "{expected}: {challenge}");
+        let metadata =
+            "resource_metadata=\"https://tools.example.com/.well-known/oauth-protected-resource/mcp\"";
+        assert!(challenge.contains(metadata), "{challenge}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(starts.path()).unwrap(),
+        "",
+        "none of them reached a child"
+    );
+    assert_eq!(try_in(&bridge, &good).await.0, StatusCode::OK);
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn the_metadata_names_the_issuer() {
+    let issuer = Issuer::start(&Key::new("one")).await;
+    let (bridge, _starts) = issuer.bridge().await;
+    for path in [
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/mcp",
+    ] {
+        let metadata: Value = bridge
+            .client()
+            .http
+            .get(bridge.url(path))
+            .send()
+            .await
+            .unwrap()
+            .json()
+            .await
+            .unwrap();
+        assert_eq!(metadata["resource"], RESOURCE);
+        assert_eq!(metadata["authorization_servers"], json!([issuer.url]));
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn without_the_issuers_keys_nobody_comes_in() {
+    let key = Key::new("one");
+    let issuer = Issuer::start(&key).await;
+    let (bridge, _starts) = issuer.bridge().await;
+    let token = key.token(&issuer.claims());
+    issuer.server.abort();
+    *issuer.keys.lock().unwrap() = json!({ "keys": [] });
+    crate::harness::eventually("the issuer to be gone", async || {
+        try_in(&bridge, &token).await.0 == StatusCode::SERVICE_UNAVAILABLE
+    })
+    .await;
+    bridge.stop().await;
+}

@@ -1,0 +1,68 @@
+//! TLS, with both versions of HTTP and a certificate that changes under way.
+
+use std::path::Path;
+
+use ahma_http_bridge::TlsSettings;
+use reqwest::{Certificate, Version};
+
+use crate::harness::{Bridge, eventually, http_client};
+
+/// Writes a new certificate for localhost; gives it back for the client to trust.
+fn write_certificate(directory: &Path) -> Certificate {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(directory.join("cert.pem"), made.cert.pem()).unwrap();
+    std::fs::write(directory.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    Certificate::from_pem(made.cert.pem().as_bytes()).unwrap()
+}
+
+fn trusting(certificate: &Certificate) -> reqwest::Client {
+    http_client();
+    reqwest::Client::builder()
+        .no_proxy()
+        .tls_certs_only([certificate.clone()])
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn tls_serves_http_2_and_takes_up_a_new_certificate() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = write_certificate(directory.path());
+    let bridge = Bridge::start(&[], |settings| {
+        let path = |name: &str| directory.path().join(name);
+        settings.tls = Some(TlsSettings {
+            certificate: path("cert.pem"),
+            key: path("key.pem"),
+        });
+    })
+    .await;
+    let url = format!("https://localhost:{}/healthz", bridge.address.port());
+    let response = trusting(&first).get(&url).send().await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), response.version()),
+        (200, Version::HTTP_2)
+    );
+    let old = reqwest::Client::builder()
+        .no_proxy()
+        .http1_only()
+        .tls_certs_only([first.clone()])
+        .build()
+        .unwrap();
+    assert_eq!(old.get(&url).send().await.unwrap().version(), Version::HTTP_11);
+    assert!(
+        trusting(&first)
+            .get(url.replace("https", "http"))
+            .send()
+            .await
+            .is_err(),
+        "no plain HTTP on a TLS port"
+    );
+
+    let second = write_certificate(directory.path());
+    eventually("the new certificate", async || {
+        trusting(&second).get(&url).send().await.is_ok()
+    })
+    .await;
+    assert!(trusting(&first).get(&url).send().await.is_err());
+    bridge.stop().await;
+}

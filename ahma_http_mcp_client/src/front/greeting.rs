@@ -1,0 +1,76 @@
+//! The client's first message: who it is and what it can do, in either era. It is read ahead, not consumed.
+
+use std::io::Cursor;
+
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+
+/// As long as rmcp's longest line.
+const LONGEST_LINE: u64 = 16 * 1024 * 1024;
+
+/// Reads up to the first message; `None` when the client leaves without a word.
+pub(super) async fn read<R>(
+    input: R,
+) -> std::io::Result<Option<(ClientConfig, impl AsyncRead + Send + Unpin + 'static)>>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+{
+    let mut input = BufReader::new(input);
+    let mut line = Vec::new();
+    if (&mut input)
+        .take(LONGEST_LINE)
+        .read_until(b'\n', &mut line)
+        .await?
+        == 0
+    {
+        return Ok(None);
+    }
+    let client = client_of(&serde_json::from_slice(&line).unwrap_or_default());
+    Ok(Some((client, Cursor::new(line).chain(input))))
+}
+
+fn client_of(message: &Value) -> ClientConfig {
+    let params = &message["params"];
+    let meta = |key: &str| &params["_meta"][format!("io.modelcontextprotocol/{key}")];
+    let (info, capabilities) = match message["method"].as_str() {
+        Some("initialize") => (&params["clientInfo"], &params["capabilities"]),
+        _ => (meta("clientInfo"), meta("clientCapabilities")),
+    };
+    let capabilities = ClientCapabilities::deserialize(capabilities).unwrap_or_default();
+    let info = Implementation::deserialize(info)
+        .unwrap_or_else(|_| Implementation::new("ahma_mcp", env!("CARGO_PKG_VERSION")));
+    ClientConfig::new(capabilities, info)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_client_is_known_and_its_message_is_still_there() {
+        let legacy = r#"{"method":"initialize","params":{"clientInfo":{"name":"c","version":"1"},"capabilities":{"roots":{}}}}"#;
+        let modern = r#"{"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}"#;
+        for message in [legacy, modern] {
+            let text = format!("{message}\nmore");
+            let (client, mut rest) = read(Cursor::new(text.clone())).await.unwrap().unwrap();
+            assert_eq!(client.client_info.name, "c");
+            assert!(client.capabilities.roots.is_some());
+            let mut all = String::new();
+            rest.read_to_string(&mut all).await.unwrap();
+            assert_eq!(all, text);
+        }
+        assert!(read(Cursor::new("")).await.unwrap().is_none());
+        assert_eq!(
+            read(Cursor::new("junk\n"))
+                .await
+                .unwrap()
+                .unwrap()
+                .0
+                .client_info
+                .name,
+            "ahma_mcp"
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! A remote server, served on stdin and stdout: what a client that can only start programs needs.
+//!
+//! Both sides may be of either era; rmcp speaks to each in its own, and this module carries requests, progress,
+//! cancellation, notifications and the server's questions across. The client's name and capabilities are read from
+//! its first message, so that the remote server sees the client and not us.
+//!
+//! - [`greeting`]: that first message.
+//! - [`relay`]: what both sides share; [`downstream`] faces the client, [`upstream`] the remote server.
+
+mod downstream;
+mod greeting;
+mod relay;
+mod upstream;
+
+use std::sync::Arc;
+
+use rmcp::service::{ServerInitializeError, serve_server};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncRead, AsyncWrite};
+use url::Url;
+
+use crate::config::ServerConfig;
+use crate::oauth::{Browser, LoginError, LoginOptions, login};
+use crate::session::{ConnectError, Connection, connect};
+use crate::settings::{ClientSettings, LoginMode};
+use downstream::Downstream;
+use relay::Relay;
+use upstream::{Ended, Upstream};
+
+#[derive(Debug, thiserror::Error)]
+pub enum FrontError {
+    #[error("cannot read the client's first message")]
+    Greeting(#[source] std::io::Error),
+    #[error("the client did not start an MCP conversation")]
+    Client(#[source] Box<ServerInitializeError>),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("the login to server `{server}` failed")]
+    Login { server: String, source: LoginError },
+    #[error("server `{server}` was lost and did not come back: {reason}")]
+    Lost { server: String, reason: String },
+}
+
+/// Serves until the client closes `input`. `show_link` gets the page of a login that is needed.
+pub async fn front<R, W>(
+    input: R,
+    output: W,
+    config: &ServerConfig,
+    settings: &ClientSettings,
+    show_link: impl Fn(&Url),
+) -> Result<(), FrontError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let Some((client, input)) = greeting::read(input).await.map_err(FrontError::Greeting)? else {
+        return Ok(());
+    };
+    let relay = Arc::new(Relay::default());
+    let handler = Upstream::new(Arc::clone(&relay), client);
+    let mut connection = reach(config, settings, &handler, &show_link).await?;
+    relay.attach(&connection);
+
+    let transport = AsyncRwTransport::new(input, output);
+    let client = serve_server(Downstream::new(Arc::clone(&relay)), transport)
+        .await
+        .map_err(|error| FrontError::Client(Box::new(error)))?;
+    let stop = client.cancellation_token();
+    let mut client_gone = tokio::spawn(client.waiting());
+    let result = loop {
+        let ended = tokio::select! {
+            _ = &mut client_gone => Ended::ClientGone,
+            reason = upstream::watch(&relay, &mut connection) => Ended::Lost(reason),
+        };
+        let Ended::Lost(reason) = ended else { break Ok(()) };
+        tracing::warn!(server = config.name, reason, "lost the remote server");
+        relay.detach();
+        let _ = connection.service.close_with_timeout(CLOSE_PATIENCE).await;
+        tokio::select! {
+            _ = &mut client_gone => break Ok(()),
+            again = reach_again(config, settings, &handler, &show_link, reason) => match again {
+                Ok(again) => connection = again,
+                Err(error) => break Err(error),
+            },
+        }
+        relay.attach(&connection);
+    };
+    stop.cancel();
+    let _ = connection.service.close_with_timeout(CLOSE_PATIENCE).await;
+    result
+}
+
+const CLOSE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Connects, with a login if one is asked for and allowed.
+async fn reach(
+    config: &ServerConfig,
+    settings: &ClientSettings,
+    handler: &Upstream,
+    show_link: &impl Fn(&Url),
+) -> Result<Connection<Upstream>, FrontError> {
+    let challenge = match connect(config, settings, handler).await {
+        Err(ConnectError::LoginRequired { challenge, .. }) if settings.login != LoginMode::Never => challenge,
+        connected => return Ok(connected?),
+    };
+    if let Some(endpoint) = config
+        .http
+        .as_ref()
+        .filter(|endpoint| !endpoint.has_own_credentials())
+    {
+        let options = LoginOptions {
+            browser: if settings.login == LoginMode::Browser {
+                Browser::Open
+            } else {
+                Browser::Leave
+            },
+            challenge: Some(challenge).filter(|challenge| !challenge.is_empty()),
+            ..LoginOptions::default()
+        };
+        login(endpoint, &settings.tokens, &options, show_link)
+            .await
+            .map_err(|source| FrontError::Login {
+                server: config.name.clone(),
+                source,
+            })?;
+    }
+    Ok(connect(config, settings, handler).await?)
+}
+
+/// Connects again, as often as the retry rule allows.
+async fn reach_again(
+    config: &ServerConfig,
+    settings: &ClientSettings,
+    handler: &Upstream,
+    show_link: &impl Fn(&Url),
+    mut reason: String,
+) -> Result<Connection<Upstream>, FrontError> {
+    let mut retry = 0;
+    while let Some(delay) = settings.retry.delay(retry) {
+        tokio::time::sleep(delay).await;
+        match reach(config, settings, handler, show_link).await {
+            Err(FrontError::Connect(error @ ConnectError::Failed { .. })) => reason = error.to_string(),
+            reached => return reached,
+        }
+        retry += 1;
+    }
+    Err(FrontError::Lost {
+        server: config.name.clone(),
+        reason,
+    })
+}

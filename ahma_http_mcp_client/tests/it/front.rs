@@ -1,0 +1,215 @@
+//! A remote server behind stdin and stdout, with clients and servers of both eras.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ahma_http_mcp_client::{ConnectError, FrontError, front};
+use rmcp::model::{
+    CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
+    ElicitationAction, Implementation, ProtocolVersion,
+};
+use rmcp::service::{
+    ClientLifecycleMode, NotificationContext, RequestContext, RunningService, serve_client_with_lifecycle,
+};
+use rmcp::{ClientHandler, ErrorData, RoleClient};
+use tokio::task::JoinHandle;
+
+use crate::fixture::host::Host;
+use crate::fixture::tools::{Era, Shared, router};
+use crate::fixture::{server, settings};
+use crate::remote::call_of;
+
+/// A client that answers questions and counts what it is told.
+#[derive(Clone, Default)]
+struct Client {
+    progress: Arc<AtomicU32>,
+    tools_changed: Arc<AtomicU32>,
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let capabilities = ClientCapabilities::builder().enable_elicitation().build();
+        ClientConfig::new(capabilities, Implementation::new("tester", "1"))
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(ElicitResult::new(ElicitationAction::Accept).with_content(serde_json::json!({"color": "blue"})))
+    }
+
+    async fn on_progress(
+        &self,
+        _: rmcp::model::ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.progress.fetch_add(1, Ordering::SeqCst);
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.tools_changed.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+type Front = JoinHandle<Result<(), FrontError>>;
+
+async fn start(
+    url: &str,
+    era: Era,
+    client: &Client,
+) -> (RunningService<RoleClient, Client>, Front, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let (config, settings) = (server("r", url), settings(&dir));
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (input, output) = tokio::io::split(far);
+    let front = tokio::spawn(async move { front(input, output, &config, &settings, |_| ()).await });
+    let lifecycle = match era {
+        Era::Legacy => ClientLifecycleMode::Initialize,
+        Era::Modern => ClientLifecycleMode::Discover {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+        },
+    };
+    let service = serve_client_with_lifecycle(client.clone(), near, lifecycle)
+        .await
+        .unwrap();
+    (service, front, dir)
+}
+
+async fn call(service: &RunningService<RoleClient, Client>, params: CallToolRequestParams) -> String {
+    let result = tokio::time::timeout(test_support::PATIENCE, service.call_tool(params))
+        .await
+        .unwrap()
+        .unwrap();
+    serde_json::to_string(&result.content).unwrap()
+}
+
+#[tokio::test]
+async fn every_era_speaks_to_every_other() {
+    for client_era in [Era::Legacy, Era::Modern] {
+        for server_era in [Era::Legacy, Era::Modern] {
+            let case = format!("client {client_era:?}, server {server_era:?}");
+            let shared = Arc::new(Shared::default());
+            let host = Host::start(|_| router(server_era, &shared));
+            let client = Client::default();
+            let (service, front, _dir) = start(&host.url("/mcp"), client_era, &client).await;
+            let info = service.peer().peer_info().unwrap();
+            assert_eq!(info.server_info.as_ref().unwrap().name, "fixture", "{case}");
+            assert_eq!(service.list_all_tools().await.unwrap().len(), 3, "{case}");
+            let echo = call(&service, call_of("echo", serde_json::json!({"text": "hi"}))).await;
+            assert!(echo.contains("hi"), "{case}: {echo}");
+            call(
+                &service,
+                call_of("count", serde_json::json!({"to": 5, "pause_ms": 1})),
+            )
+            .await;
+            let progress = || (client.progress.load(Ordering::SeqCst) == 5).then_some(());
+            eventually(&case, progress).await;
+            let unknown = service
+                .call_tool(call_of("nonsense", serde_json::json!({})))
+                .await
+                .unwrap_err();
+            assert!(
+                unknown.to_string().contains("no tool nonsense"),
+                "{case}: {unknown}"
+            );
+            let answer = call(&service, call_of("ask", serde_json::json!({}))).await;
+            if (client_era, server_era) == (Era::Modern, Era::Legacy) {
+                // A legacy server asks in the middle of a call, which a modern client cannot be.
+                assert!(answer.contains("cannot be asked"), "{case}: {answer}");
+            } else {
+                assert!(answer.contains("blue"), "{case}: {answer}");
+            }
+            service.cancel().await.unwrap();
+            tokio::time::timeout(test_support::PATIENCE, front)
+                .await
+                .unwrap()
+                .unwrap()
+                .unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn changes_and_restarts_reach_the_client() {
+    for server_era in [Era::Legacy, Era::Modern] {
+        let shared = Arc::new(Shared::default());
+        let host = Host::start(|_| router(server_era, &shared));
+        let address = host.address;
+        let client = Client::default();
+        let (service, front, _dir) = start(&host.url("/mcp"), Era::Legacy, &client).await;
+        eventually("a listener", || shared.has_listener().then_some(())).await;
+        shared.grow().await;
+        eventually("the change", || {
+            (client.tools_changed.load(Ordering::SeqCst) > 0).then_some(())
+        })
+        .await;
+        assert_eq!(service.list_all_tools().await.unwrap().len(), 4);
+        host.kill();
+        let _next_life = Host::start_at(address, |_| router(server_era, &shared));
+        // The first call may have gone out on the dying connection; a client would say so and try again.
+        let mut answer = service
+            .call_tool(call_of("echo", serde_json::json!({"text": "again"})))
+            .await;
+        if answer.is_err() {
+            answer = service
+                .call_tool(call_of("echo", serde_json::json!({"text": "again"})))
+                .await;
+        }
+        answer.unwrap_or_else(|error| panic!("{server_era:?}: {error}"));
+        service.cancel().await.unwrap();
+        front.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_request_is_cancelled_at_the_server() {
+    for server_era in [Era::Legacy, Era::Modern] {
+        let shared = Arc::new(Shared::default());
+        let host = Host::start(|_| router(server_era, &shared));
+        let (service, _front, _dir) = start(&host.url("/mcp"), Era::Legacy, &Client::default()).await;
+        tokio::select! {
+            _ = service.call_tool(call_of("slow", serde_json::json!({}))) => panic!("ended by itself"),
+            () = eventually("the call", || (shared.calls.load(Ordering::SeqCst) == 1).then_some(())) => {}
+        }
+        eventually("the cancellation", || {
+            shared.cancelled.load(Ordering::SeqCst).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_dead_server_is_an_error_and_a_silent_client_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let dead = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let config = server("r", &format!("http://{dead}/mcp"));
+    let error = front(&b"{}\n"[..], tokio::io::sink(), &config, &settings(&dir), |_| ())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, FrontError::Connect(ConnectError::Failed { .. })),
+        "{error:?}"
+    );
+    front(&b""[..], tokio::io::sink(), &config, &settings(&dir), |_| ())
+        .await
+        .unwrap();
+}
+
+async fn eventually(what: &str, mut condition: impl FnMut() -> Option<()>) {
+    let waiting = async {
+        while condition().is_none() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    if tokio::time::timeout(test_support::PATIENCE, waiting)
+        .await
+        .is_err()
+    {
+        panic!("gave up waiting for {what}");
+    }
+}
