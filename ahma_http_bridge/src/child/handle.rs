@@ -270,7 +270,7 @@ impl Child {
 
     fn send_line(&self, line: &[u8]) -> Result<(), SendError> {
         if let Some(echo) = self.inner.echo {
-            echo.to_child(line);
+            echo.sent(line);
         }
         self.inner.outbox.send(line).map_err(|error| match error {
             OutboxError::Closed => SendError::Gone,
@@ -319,7 +319,7 @@ impl Listener {
                 Ok(Some(line)) => {
                     let Some(child) = self.child.upgrade() else { return };
                     if let Some(echo) = self.echo {
-                        echo.from_child(&line);
+                        echo.received(&line);
                     }
                     self.hear(&child, &line);
                 }
@@ -435,7 +435,7 @@ async fn read_stderr(stderr: ChildStderr, echo: Option<Echo>, pid: Option<u32>) 
     let mut inbox = Inbox::new(stderr, MAX_LINE_BYTES);
     while let Ok(Some(line)) = inbox.next_line().await {
         match echo {
-            Some(echo) => echo.from_child_stderr(&line),
+            Some(echo) => echo.complained(&line),
             None => tracing::debug!(pid, "{}", String::from_utf8_lossy(&line)),
         }
     }
