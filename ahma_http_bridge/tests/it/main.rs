@@ -1,6 +1,10 @@
 //! The bridge as its clients see it, in front of a real child process.
 
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail like tests"
+)]
 
 mod harness;
 
