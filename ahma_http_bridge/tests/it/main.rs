@@ -11,6 +11,7 @@ mod harness;
 mod auth;
 mod contract;
 mod exposure;
+mod fuzz;
 mod hostile;
 mod isolation;
 mod load;
