@@ -377,6 +377,12 @@ pub(crate) fn fake_mcp() -> &'static Path {
             .and_then(Path::parent)
             .unwrap()
             .join("examples/fake_mcp");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fake_mcp.rs");
+        let changed = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
+        // Cargo would say the same, but may have to wait for another cargo first.
+        if changed(&program).is_some_and(|built| changed(&source).is_none_or(|source| source <= built)) {
+            return program;
+        }
         let built = Command::new(env!("CARGO"))
             .args([
                 "build",
