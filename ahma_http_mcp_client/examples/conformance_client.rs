@@ -187,6 +187,14 @@ impl ClientHandler for Person {
 
 /// What the suite prescribes, or one call to every tool.
 fn calls(tools: &[Tool], context: &Value) -> Vec<CallToolRequestParams> {
+    // One scenario wants to see whether a tool's schema survived the way through us.
+    if let [focal, echo] = tools
+        && echo.name == "json_schema_echo"
+    {
+        let mut params = CallToolRequestParams::new("json_schema_echo");
+        params.arguments = json!({"schema": *focal.input_schema}).as_object().cloned();
+        return vec![params];
+    }
     let Some(prescribed) = context["toolCalls"].as_array() else {
         return tools.iter().map(call_of).collect();
     };
