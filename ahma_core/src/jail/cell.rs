@@ -7,7 +7,7 @@ use seccompiler::BpfProgram;
 
 use super::wire::Configure;
 use crate::sandbox::{
-    Network, Tier,
+    Access, Network, Policy, Tier,
     linux::{
         landlock::{self, Rules},
         namespaces,
@@ -30,6 +30,10 @@ pub(super) struct Cell {
     pub(super) limits: Limits,
     pub(super) max_processes: u32,
     pub(super) filters: Vec<BpfProgram>,
+    /// Calls that the owner is asked about, in the core tier.
+    pub(super) asked: BpfProgram,
+    /// Where the owner then agrees.
+    pub(super) writable: Vec<PathBuf>,
     rules: Rules,
     /// Built ahead where nothing in it changes from one operation to the next.
     ruleset: Option<RulesetCreated>,
@@ -96,6 +100,8 @@ impl Cell {
             },
             max_processes: configure.max_processes,
             filters,
+            asked: seccomp::asked().map_err(text)?,
+            writable: writable(policy),
             rules,
             ruleset,
         })
@@ -107,12 +113,25 @@ impl Cell {
             (Tier::Off, _) => Ok(None),
             (_, Some(ready)) => Ok(Some(ready.try_clone()?)),
             (_, None) => {
-                self.rules
-                    .add(std::path::Path::new("/proc"), crate::sandbox::Access::Read)?;
+                self.rules.add(std::path::Path::new("/proc"), Access::Read)?;
                 Ok(Some(self.rules.build().map_err(io::Error::other)?))
             }
         }
     }
+}
+
+/// Everything that Landlock lets commands write, by its real path.
+fn writable(policy: &Policy) -> Vec<PathBuf> {
+    let granted = policy
+        .grants
+        .iter()
+        .filter(|grant| grant.access == Access::Write)
+        .map(|grant| grant.path.clone());
+    [policy.scope.clone(), policy.temp()]
+        .into_iter()
+        .chain(granted)
+        .filter_map(|path| path.canonicalize().ok())
+        .collect()
 }
 
 /// Sweeping in the core tier reads these files; a kernel without them would leave processes behind.

@@ -13,8 +13,14 @@ use std::{
 use ::landlock::RulesetCreated;
 use rustix::fs::{Mode, OFlags};
 
-use super::cell::{Cell, SCRIPT_FD};
-use crate::sandbox::{Tier, linux::privileges};
+use super::{
+    cell::{Cell, SCRIPT_FD},
+    wire,
+};
+use crate::sandbox::{
+    Tier,
+    linux::{privileges, seccomp},
+};
 
 /// Where the shell's streams go.
 pub(super) struct Streams {
@@ -29,8 +35,15 @@ pub(super) struct Streams {
 const CANNOT_START: i32 = 126;
 
 /// Becomes the shell.
-pub(super) fn become_shell(cell: &Cell, ruleset: Option<RulesetCreated>, streams: Streams) -> ! {
-    let Err(error) = confine_and_exec(cell, ruleset, streams);
+///
+/// `owner` is told, in the core tier, the descriptor on which the kernel asks it.
+pub(super) fn become_shell(
+    cell: &Cell,
+    ruleset: Option<RulesetCreated>,
+    streams: Streams,
+    owner: Option<OwnedFd>,
+) -> ! {
+    let Err(error) = confine_and_exec(cell, ruleset, streams, owner);
     // Standard error is the operation's output by now, or at worst the jail's own.
     writeln!(io::stderr(), "ahma_mcp: the shell could not be started: {error}").ok();
     exit_now(CANNOT_START)
@@ -46,6 +59,7 @@ fn confine_and_exec(
     cell: &Cell,
     ruleset: Option<RulesetCreated>,
     streams: Streams,
+    owner: Option<OwnedFd>,
 ) -> io::Result<Infallible> {
     rustix::process::setsid()?;
     reset_signals();
@@ -80,6 +94,10 @@ fn confine_and_exec(
     }
     for filter in &cell.filters {
         seccompiler::apply_filter(filter).map_err(io::Error::other)?;
+    }
+    if let Some(owner) = owner {
+        let listener = seccomp::install_listener(&cell.asked)?;
+        wire::send(&owner, &(), &[listener.as_fd()])?;
     }
     close_everything_else()?;
     exec(cell)

@@ -2,11 +2,13 @@
 //!
 //! The server never forks and never runs anything itself. It talks to the jail over one socket ([`wire`]); the jail
 //! ([`role`]) prepares the wall once ([`cell`]), and for each request makes an owner ([`owner`]) that starts the shell
-//! ([`child`]) and outlives everything the shell starts. [`client`] and [`process`] are the server's side.
+//! ([`child`]) and outlives everything the shell starts; in the core tier it also answers what Landlock cannot
+//! ([`broker`]). [`client`] and [`process`] are the server's side.
 //!
 //! Why a process of its own: copying a large server by fork costs milliseconds, namespaces and Landlock bind only the
 //! calling thread, and a single-threaded helper may run ordinary code between fork and exec.
 
+mod broker;
 mod cell;
 mod child;
 pub(crate) mod client;

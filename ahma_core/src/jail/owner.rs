@@ -18,11 +18,15 @@ use rustix::{
 };
 
 use super::{
+    broker::{Askers, Broker},
     cell::Cell,
     child::{self, Streams},
     wire::{self, Exited, Order, Report, Start},
 };
-use crate::sandbox::{Tier, linux::namespaces};
+use crate::sandbox::{
+    Tier,
+    linux::{namespaces, privileges},
+};
 
 /// How long processes may clean up when the server is gone and nobody can say otherwise.
 const ORPHANED_GRACE: Duration = Duration::from_secs(2);
@@ -55,6 +59,9 @@ struct Owner {
     child_ended: OwnedFd,
     phase: Phase,
     max_processes: u32,
+    /// When the processes were counted last.
+    counted: Instant,
+    broker: Option<Broker>,
 }
 
 /// How signals get to everything below the owner.
@@ -89,23 +96,43 @@ impl Owner {
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
             Reach::Tree
         };
+        if cell.tier == Tier::Core {
+            // The broker must not be able to do more than those it acts for.
+            privileges::empty_bounding_set()?;
+            privileges::drop_capabilities()?;
+        }
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         let ruleset = cell.ruleset()?;
         let streams = streams(start, control, pipes)?;
+        let (broker, to_owner) = match cell.tier {
+            Tier::Core => wire::pair().map(|(ours, theirs)| (Some(ours), Some(theirs)))?,
+            Tier::Full | Tier::Off => (None, None),
+        };
         // SAFETY: this process has one thread, so its copy may run any code.
         let shell = match unsafe { libc::fork() } {
             -1 => return Err(io::Error::last_os_error()),
-            0 => child::become_shell(cell, ruleset, streams),
+            0 => child::become_shell(cell, ruleset, streams, to_owner),
             pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork gave no process"))?,
         };
         // The pipes close here, so that their end is the end of the shell and its children.
         drop(streams);
+        drop(to_owner);
+        // Nothing comes from a shell that could not be started; its exit is reported as any other.
+        let broker = broker
+            .and_then(|socket| wire::receive_short::<()>(socket).ok().flatten())
+            .and_then(|((), fds)| fds.into_iter().next())
+            .map(|listener| Broker {
+                listener,
+                writable: cell.writable.clone(),
+            });
         Ok(Self {
             shell,
             reach,
             child_ended,
             phase: Phase::Running,
             max_processes: cell.max_processes,
+            counted: Instant::now(),
+            broker,
         })
     }
 
@@ -121,6 +148,13 @@ impl Owner {
                 return;
             }
             self.wait(control.as_ref());
+            if self
+                .broker
+                .as_ref()
+                .is_some_and(|broker| broker.serve() == Askers::Gone)
+            {
+                self.broker = None;
+            }
             if let Some(socket) = &control {
                 match next_order(socket) {
                     Ok(Some(Order::Stop { grace_ms })) => self.stop(Duration::from_millis(grace_ms)),
@@ -176,6 +210,11 @@ impl Owner {
         });
         let mut fds = vec![PollFd::new(&self.child_ended, PollFlags::IN)];
         fds.extend(control.map(|socket| PollFd::new(socket, PollFlags::IN)));
+        fds.extend(
+            self.broker
+                .as_ref()
+                .map(|broker| PollFd::new(&broker.listener, PollFlags::IN)),
+        );
         rustix::event::poll(&mut fds, patience.as_ref()).ok();
         // Empties the signal queue; what ended is found by `reap`.
         let mut signals = [0_u8; 1024];
@@ -196,9 +235,12 @@ impl Owner {
     fn advance(&mut self) {
         match self.phase {
             Phase::Running => {
-                if self.reach == Reach::Tree && descendants().len() > self.max_processes as usize {
-                    self.phase = Phase::Killing;
-                    self.signal_all(Signal::KILL);
+                if self.reach == Reach::Tree && self.counted.elapsed() >= COUNT_INTERVAL {
+                    self.counted = Instant::now();
+                    if descendants().len() > self.max_processes as usize {
+                        self.phase = Phase::Killing;
+                        self.signal_all(Signal::KILL);
+                    }
                 }
             }
             Phase::Stopping { kill_at } if Instant::now() < kill_at => {}

@@ -4,7 +4,12 @@
 //! put on itself once, inherited by everything it starts, and what only a command may not do. Installing a program
 //! costs about 0.7 µs per instruction, so the inherited one is the long one.
 
-use std::{collections::BTreeMap, env::consts::ARCH, io};
+use std::{
+    collections::BTreeMap,
+    env::consts::ARCH,
+    io,
+    os::fd::{FromRawFd, OwnedFd},
+};
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
@@ -142,8 +147,81 @@ pub(crate) fn for_commands(
     let mut clone3 = Denied::new();
     clone3.insert(libc::SYS_clone3, Vec::new());
     let mut programs = vec![compile(denied, libc::EPERM)?, compile(clone3, libc::ENOSYS)?];
+    if tier == Tier::Core {
+        programs.push(compile(attributes(), libc::ENOTSUP)?);
+    }
     programs.extend(x32_guard());
     Ok(programs)
+}
+
+/// Changes of modes, owners and times: Landlock does not know them, so in the core tier the owner is asked.
+pub(crate) fn asked() -> io::Result<BpfProgram> {
+    const TRACE: u32 = 0x7ff0_0000;
+    const USER_NOTIFICATION: u32 = 0x7fc0_0000;
+    const RETURN: u16 = 0x06;
+    let calls: &[i64] = &[
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chmod,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chown,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_lchown,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utime,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utimes,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_futimesat,
+        libc::SYS_fchmod,
+        libc::SYS_fchmodat,
+        SYS_FCHMODAT2,
+        libc::SYS_fchown,
+        libc::SYS_fchownat,
+        libc::SYS_utimensat,
+    ];
+    let rules = calls.iter().map(|call| (*call, Vec::new())).collect();
+    let mut program = compile_with(rules, SeccompAction::Trace(0))?;
+    // Seccompiler has no word for asking another process; it stands where "trace" would.
+    for step in &mut program {
+        if step.code == RETURN && step.k == TRACE {
+            step.k = USER_NOTIFICATION;
+        }
+    }
+    Ok(program)
+}
+
+/// Installs a program of [`asked`] and returns the descriptor on which its questions come.
+pub(crate) fn install_listener(program: &BpfProgram) -> io::Result<OwnedFd> {
+    const SET_MODE_FILTER: libc::c_uint = 1;
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let request = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(io::Error::other)?,
+        filter: program.as_ptr().cast_mut().cast(),
+    };
+    // SAFETY: both crates mirror the kernel's structure; the program lives until the call returns.
+    let fd = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const request) };
+    match i32::try_from(fd) {
+        // SAFETY: the descriptor is new and nobody else owns it.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Extended attributes: the same, but programs are used to file systems that have none.
+fn attributes() -> Denied {
+    [
+        libc::SYS_setxattr,
+        libc::SYS_lsetxattr,
+        libc::SYS_fsetxattr,
+        libc::SYS_removexattr,
+        libc::SYS_lremovexattr,
+        libc::SYS_fremovexattr,
+        SYS_SETXATTRAT,
+        SYS_REMOVEXATTRAT,
+    ]
+    .into_iter()
+    .map(|call| (call, Vec::new()))
+    .collect()
 }
 
 /// Whether commands may make path and abstract unix sockets. `socketpair` always works.
@@ -158,7 +236,9 @@ const TIOCLINUX: u64 = 0x541C;
 
 /// Newer than the libc crate; the same number everywhere.
 const SYS_OPEN_TREE_ATTR: i64 = 467;
-const SYS_FCHMODAT2: i64 = 452;
+pub(crate) const SYS_FCHMODAT2: i64 = 452;
+const SYS_SETXATTRAT: i64 = 463;
+const SYS_REMOVEXATTRAT: i64 = 466;
 
 fn sockets(denied: &mut Denied, network: &Network, unix_sockets: UnixSockets) -> io::Result<()> {
     let unix = libc::AF_UNIX as u64;
@@ -301,8 +381,11 @@ fn x32_guard() -> Option<BpfProgram> {
 }
 
 fn compile(denied: Denied, errno: i32) -> io::Result<BpfProgram> {
+    compile_with(denied, SeccompAction::Errno(errno as u32))
+}
+
+fn compile_with(denied: Denied, action: SeccompAction) -> io::Result<BpfProgram> {
     let arch = TargetArch::try_from(ARCH).map_err(io::Error::other)?;
-    let action = SeccompAction::Errno(errno as u32);
     let filter = SeccompFilter::new(denied, SeccompAction::Allow, action, arch).map_err(io::Error::other)?;
     filter
         .try_into()

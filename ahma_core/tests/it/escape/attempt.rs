@@ -21,8 +21,6 @@ pub(super) struct Attempt {
     /// The same when the server stands already.
     pub(super) meanwhile: &'static str,
     pub(super) after: &'static str,
-    /// Known to get out of the core tier, where nothing can stop it; see `SECURITY.md`.
-    pub(super) open_in_core: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +65,6 @@ pub(super) const fn attempt(name: &'static str, script: &'static str) -> Attempt
         before: "",
         meanwhile: "",
         after: "",
-        open_in_core: false,
     }
 }
 
@@ -114,11 +111,6 @@ impl Attempt {
 
     pub(super) const fn after(mut self, script: &'static str) -> Self {
         self.after = script;
-        self
-    }
-
-    pub(super) const fn open_in_core(mut self) -> Self {
-        self.open_in_core = true;
         self
     }
 
