@@ -45,6 +45,9 @@ pub enum ServeError {
 /// A machine out of descriptors gets some back when connections end, not when we ask again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long connections may take to carry away what was answered before the end.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
 /// Serves MCP on `listener` until `shutdown`; when this returns, no child is left.
 pub async fn serve(
     listener: TcpListener,
@@ -98,13 +101,13 @@ pub async fn serve(
         });
     }
     drop(listener);
+    let connections = tokio::spawn(graceful.shutdown());
+    bridge.drain(times.drain).await;
     // Ends the event streams too, or the connections would never be done.
-    let ended = tokio::spawn(async move { bridge.end().await });
-    // Connections that take longer are cut off by the end of their tasks' runtime.
-    let _ = tokio::time::timeout(times.drain, graceful.shutdown()).await;
-    ended
-        .await
-        .map_err(|error| ServeError::Listener(io::Error::other(error)))
+    bridge.end().await;
+    // A client that does not read its last answer cannot hold us.
+    let _ = tokio::time::timeout(LAST_ANSWERS, connections).await;
+    Ok(())
 }
 
 /// HTTP/2 is agreed on in the TLS handshake; without TLS there is HTTP/1.1 only, so that no client can hold

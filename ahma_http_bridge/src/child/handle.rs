@@ -136,9 +136,9 @@ impl Child {
         !self.inner.is_over.load(Ordering::Acquire) && !self.stop.is_cancelled()
     }
 
-    /// Open requests, for metrics.
+    /// Requests without an answer.
     pub(crate) fn open_calls(&self) -> usize {
-        self.inner.pending().len()
+        self.inner.pending().unanswered()
     }
 
     /// Passes a request on under a number of ours. The reply hears of every failure, also of one here.
