@@ -149,9 +149,10 @@ async fn a_cut_wire_loses_and_doubles_nothing_where_the_protocol_can_resume() {
     ready(&servers, "r").await;
     let (sink, mut progress) = mpsc::channel(1024);
     let never = CancellationToken::new();
+    // Long enough to be still running when the last retry comes: this server forgets a finished call.
     let call = servers.call(
         "r",
-        call_of("count", serde_json::json!({"to": 100, "pause_ms": 20})),
+        call_of("count", serde_json::json!({"to": 300, "pause_ms": 20})),
         Some(sink),
         &never,
     );
@@ -171,7 +172,7 @@ async fn a_cut_wire_loses_and_doubles_nothing_where_the_protocol_can_resume() {
         .await
         .unwrap();
     answer.unwrap();
-    assert_eq!(seen, (1..=100).map(f64::from).collect::<Vec<_>>());
+    assert_eq!(seen, (1..=300).map(f64::from).collect::<Vec<_>>());
     assert_eq!(shared.calls.load(Ordering::SeqCst), 1);
     servers.shutdown().await;
 }
