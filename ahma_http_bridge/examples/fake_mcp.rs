@@ -2,6 +2,14 @@
 //!
 //! Every tool is one behaviour; start flags are behaviours of the process. It speaks both protocol eras.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test program whose business is to misbehave"
+)]
+
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, Write};
 use std::process::{Command, Stdio, exit};

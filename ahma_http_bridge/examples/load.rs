@@ -3,6 +3,12 @@
 //! `load BRIDGE BACKEND [ARGS]` starts both programs itself. The client is a bare HTTP/1.1 writer, so that
 //! what is measured is the bridge.
 
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a program for people, which stops at the first problem"
+)]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};

@@ -23,6 +23,9 @@ use crate::session::{
 };
 use crate::settings::{BridgeSettings, Isolation};
 
+/// How often to look whether the last request has been answered.
+const DRAIN_TICK: Duration = Duration::from_millis(20);
+
 #[derive(Debug)]
 pub(crate) struct Bridge {
     pub(crate) settings: BridgeSettings,
@@ -261,6 +264,15 @@ impl Bridge {
                     .spawn(async move { bridge.end_session(session, EndReason::Idle).await });
             }
             self.end_idle_sessionless(times.session_idle);
+        }
+    }
+
+    /// Waits for open requests to be answered, but not for ever. New ones are refused meanwhile.
+    pub(crate) async fn drain(&self, patience: Duration) {
+        let open = || self.children().iter().any(|child| child.open_calls() > 0);
+        let deadline = Instant::now() + patience;
+        while open() && Instant::now() < deadline {
+            tokio::time::sleep(DRAIN_TICK).await;
         }
     }
 

@@ -24,15 +24,15 @@ impl Echo {
         Self { coloured }
     }
 
-    pub(crate) fn to_child(self, line: &[u8]) {
+    pub(crate) fn sent(self, line: &[u8]) {
         self.print(BLUE, "→ STDIN:", line);
     }
 
-    pub(crate) fn from_child(self, line: &[u8]) {
+    pub(crate) fn received(self, line: &[u8]) {
         self.print(GREEN, "← STDOUT:", line);
     }
 
-    pub(crate) fn from_child_stderr(self, line: &[u8]) {
+    pub(crate) fn complained(self, line: &[u8]) {
         self.print(YELLOW, "⚠ STDERR:", line);
     }
 

@@ -249,11 +249,11 @@ pub(crate) fn splice(text: &str, mut edits: Vec<Edit>) -> BytesMut {
     let mut out = BytesMut::with_capacity(text.len() + grown + 1);
     let mut done = 0;
     for edit in edits {
-        out.put_slice(text[done..edit.span.start].as_bytes());
+        out.put_slice(&text.as_bytes()[done..edit.span.start]);
         out.put_slice(edit.text.as_bytes());
         done = edit.span.end;
     }
-    out.put_slice(text[done..].as_bytes());
+    out.put_slice(&text.as_bytes()[done..]);
     let mut from = 0;
     while let Some(at) = memchr::memchr2(b'\n', b'\r', &out[from..]) {
         out[from + at] = b' ';

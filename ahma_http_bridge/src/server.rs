@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -45,6 +45,9 @@ pub enum ServeError {
 /// A machine out of descriptors gets some back when connections end, not when we ask again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long connections may take to carry away what was answered before the end.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
 /// Serves MCP on `listener` until `shutdown`; when this returns, no child is left.
 pub async fn serve(
     listener: TcpListener,
@@ -68,7 +71,8 @@ pub async fn serve(
 
     let door = Arc::new(Door {
         service: TowerToHyperService::new(routes::router(&bridge, guard)),
-        http: connection_builder(times, limits),
+        http1: http1_builder(times, limits),
+        http2: http2_builder(times, limits),
         tls,
         handshake: times.head,
         bridge: Arc::clone(&bridge),
@@ -97,19 +101,24 @@ pub async fn serve(
         });
     }
     drop(listener);
+    let connections = tokio::spawn(graceful.shutdown());
+    bridge.drain(times.drain).await;
     // Ends the event streams too, or the connections would never be done.
-    let ended = tokio::spawn(async move { bridge.end().await });
-    // Connections that take longer are cut off by the end of their tasks' runtime.
-    let _ = tokio::time::timeout(times.drain, graceful.shutdown()).await;
-    ended
-        .await
-        .map_err(|error| ServeError::Listener(io::Error::other(error)))
+    bridge.end().await;
+    // A client that does not read its last answer cannot hold us.
+    let _ = tokio::time::timeout(LAST_ANSWERS, connections).await;
+    Ok(())
 }
+
+/// HTTP/2 is agreed on in the TLS handshake; without TLS there is HTTP/1.1 only, so that no client can hold
+/// a connection open by not saying which it speaks.
+const HTTP_2: &[u8] = b"h2";
 
 /// What every connection needs.
 struct Door {
     service: TowerToHyperService<Router>,
-    http: auto::Builder<TokioExecutor>,
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
     tls: Option<TlsAcceptor>,
     handshake: Duration,
     bridge: Arc<Bridge>,
@@ -124,6 +133,13 @@ impl Door {
         match &self.tls {
             None => self.converse(stream, watcher).await,
             Some(tls) => match tokio::time::timeout(self.handshake, tls.accept(stream)).await {
+                Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(HTTP_2) => {
+                    let connection = self
+                        .http2
+                        .serve_connection(TokioIo::new(stream), self.service.clone());
+                    // A client that breaks off is its own affair.
+                    let _ = watcher.watch(connection).await;
+                }
                 Ok(Ok(stream)) => self.converse(stream, watcher).await,
                 Ok(Err(error)) => tracing::debug!(%error, "TLS handshake"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
@@ -133,22 +149,25 @@ impl Door {
 
     async fn converse(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, watcher: Watcher) {
         let connection = self
-            .http
+            .http1
             .serve_connection(TokioIo::new(stream), self.service.clone());
         // A client that breaks off is its own affair.
         let _ = watcher.watch(connection).await;
     }
 }
 
-fn connection_builder(times: Times, limits: Limits) -> auto::Builder<TokioExecutor> {
-    let mut http = auto::Builder::new(TokioExecutor::new());
-    http.http1()
-        .timer(TokioTimer::new())
+fn http1_builder(times: Times, limits: Limits) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
         .header_read_timeout(times.head)
         // Hyper asks for at least 8 KiB.
         .max_buf_size(limits.head_bytes.max(8 << 10));
-    http.http2()
-        .timer(TokioTimer::new())
+    http
+}
+
+fn http2_builder(times: Times, limits: Limits) -> http2::Builder<TokioExecutor> {
+    let mut http = http2::Builder::new(TokioExecutor::new());
+    http.timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
         .keep_alive_interval(times.keep_alive);
     http

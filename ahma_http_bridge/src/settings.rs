@@ -56,7 +56,7 @@ pub struct Times {
     pub session_idle: Duration,
     /// How often an idle event stream carries a comment, so that nothing on the way closes it.
     pub keep_alive: Duration,
-    /// How long a client may take to send the head of a request.
+    /// How long a client may take to send the head of a request, and a connection may be idle between two.
     pub head: Duration,
     /// How long a client may take to send the body of a request.
     pub body: Duration,
@@ -136,7 +136,7 @@ impl Default for Times {
             drain: Duration::from_secs(10),
             session_idle: Duration::from_secs(30 * 60),
             keep_alive: Duration::from_secs(15),
-            head: Duration::from_secs(10),
+            head: Duration::from_secs(60),
             body: Duration::from_secs(30),
         }
     }

@@ -1,7 +1,7 @@
 //! A bounded, replayable stream of messages for one client.
 //!
 //! The producer never waits: a client that does not read costs at most the bound, then loses the oldest
-//! messages and is told so. There is one reader at a time; a new one takes over where the client says it
+//! notifications and is told so; answers are not dropped. There is one reader at a time; a new one takes over where the client says it
 //! stopped. So a resumed stream has neither gaps nor duplicates within the bound.
 
 use std::collections::VecDeque;
@@ -12,8 +12,10 @@ use tokio::sync::Notify;
 
 use crate::child::{Answer, Verdict};
 
-/// What one stream may hold for a client that is slow or away. A single larger message is still kept.
+/// What one stream may hold for a client that is slow or away. Answers it has not read are kept beyond that.
 const MAX_HELD_BYTES: usize = 1 << 20;
+/// A client that leaves this much unread is not reading.
+const MAX_UNREAD_BYTES: usize = 64 << 20;
 const MAX_HELD_EVENTS: usize = 1024;
 
 /// What happens to a message that has been handed to the connection.
@@ -194,12 +196,27 @@ impl State {
             verdict,
         });
         self.next_seq += 1;
-        while self.events.len() > 1
-            && (self.held_bytes > MAX_HELD_BYTES || self.events.len() > MAX_HELD_EVENTS)
-        {
-            if let Some(dropped) = self.events.pop_front() {
-                self.held_bytes -= dropped.body.len();
-            }
+        while self.held_bytes > MAX_HELD_BYTES || self.events.len() > MAX_HELD_EVENTS {
+            let Some(place) = self.least_needed() else { break };
+            self.remove(place);
+        }
+        if self.held_bytes > MAX_UNREAD_BYTES {
+            // Nobody reads this. Answers cannot be left out one by one, so the stream ends.
+            self.closed = true;
+        }
+    }
+
+    /// What to drop first: what was read already, else the oldest notification, but never an answer that
+    /// was not read, nor the newest message.
+    fn least_needed(&self) -> Option<usize> {
+        let older = self.events.len().saturating_sub(1);
+        let is_spare = |event: &Event| event.seq <= self.read_up_to || event.verdict.is_none();
+        self.events.iter().take(older).position(is_spare)
+    }
+
+    fn remove(&mut self, place: usize) {
+        if let Some(event) = self.events.remove(place) {
+            self.held_bytes -= event.body.len();
         }
     }
 }
@@ -247,8 +264,7 @@ impl StreamReader {
         self.next_seq += 1;
         state.read_up_to = state.read_up_to.max(event.seq);
         if self.stream.keep == Keep::UntilRead {
-            state.events.drain(..=place);
-            state.held_bytes = state.events.iter().map(|event| event.body.len()).sum();
+            state.remove(place);
         }
         Some(Next::Event(event))
     }

@@ -76,10 +76,43 @@ fn a_client_that_does_not_read_costs_a_bound_and_is_told() {
     assert_eq!(seen[0], "missed 10");
     assert_eq!(seen.len(), MAX_HELD_EVENTS + 1);
 
+    drain(&mut reader);
     let big = Bytes::from(vec![b'x'; MAX_HELD_BYTES]);
     stream.push(big.clone());
     stream.push(big);
     assert_eq!(stream.lock().events.len(), 1);
+}
+
+#[test]
+fn answers_are_kept_until_they_are_read() {
+    let stream = EventStream::standing(0);
+    let mut reader = stream.read_after(None);
+    let big = |byte: u8| Answer {
+        body: Bytes::from(vec![byte; MAX_HELD_BYTES]),
+        verdict: Verdict::Result,
+    };
+    stream.finish(big(b'a'));
+    for number in 0..5 {
+        stream.push(message(number));
+        stream.finish(big(b'b'));
+    }
+    let seen: Vec<_> = drain(&mut reader)
+        .into_iter()
+        .filter(|text| text.len() > 100)
+        .collect();
+    assert_eq!(seen.len(), 6, "all six answers");
+    stream.push(message(9));
+    assert!(
+        stream.lock().held_bytes <= MAX_HELD_BYTES,
+        "what was read is dropped first"
+    );
+
+    let nobody_reads = EventStream::standing(0);
+    for _ in 0..100 {
+        nobody_reads.finish(big(b'c'));
+    }
+    assert!(nobody_reads.is_closed());
+    assert!(nobody_reads.lock().held_bytes <= MAX_UNREAD_BYTES + MAX_HELD_BYTES);
 }
 
 #[test]

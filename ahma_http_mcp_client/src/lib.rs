@@ -12,6 +12,7 @@
 pub mod config;
 mod front;
 mod inspect;
+mod name;
 mod oauth;
 mod remote;
 mod session;
@@ -21,6 +22,7 @@ mod transport;
 
 pub use front::{FrontError, front};
 pub use inspect::{Inspection, inspect};
+pub use name::mounted_name;
 pub use oauth::{Browser, LoginError, LoginOptions, TokenFile, TokenFileError, login, logout};
 pub use remote::{CallError, RemoteServers, ServerState, Snapshot};
 pub use session::{Attempt, ConnectError, ConnectReport, Step};
@@ -41,4 +43,11 @@ pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// A hash that every build of this program agrees on.
+pub(crate) fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

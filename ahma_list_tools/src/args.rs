@@ -95,8 +95,8 @@ impl Args {
     pub(crate) async fn server_config(&self) -> Result<ServerConfig, UserError> {
         let mut config = match (&self.http, &self.mcp_config) {
             (Some(url), _) => at_address(url)?,
-            (None, Some(_)) => self.from_file().await?,
-            (None, None) => self.from_command()?,
+            (None, Some(_)) => self.file_server().await?,
+            (None, None) => self.command_server()?,
         };
         if let Some(transport) = self.transport {
             config.transport = transport;
@@ -119,7 +119,7 @@ impl Args {
         Ok(config)
     }
 
-    async fn from_file(&self) -> Result<ServerConfig, UserError> {
+    async fn file_server(&self) -> Result<ServerConfig, UserError> {
         let file = self
             .mcp_config
             .as_deref()
@@ -161,7 +161,7 @@ impl Args {
         })
     }
 
-    fn from_command(&self) -> Result<ServerConfig, UserError> {
+    fn command_server(&self) -> Result<ServerConfig, UserError> {
         let Some((program, args)) = self.command.split_first() else {
             return Err(error("no command after --", "write `-- COMMAND ARGS`"));
         };

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     mcp::SandboxNote,
-    sandbox::{Host, Network, PolicyError, SandboxSettings, Tier, assemble},
-    shell::{Launcher, LauncherSettings, PoolSettings, StartError},
+    sandbox::{Host, Network, PolicyError, Probe, SandboxSettings, Tier, assemble},
+    shell::{self, Launcher, LauncherSettings, PoolSettings, StartError},
 };
 
 /// Processes that one operation may have at once; a large build stays well below.
@@ -38,6 +38,16 @@ pub(crate) struct Wall {
 }
 
 impl Wall {
+    /// Tries to get out from behind the wall. A wall that leaks ends the start.
+    pub(crate) async fn prove(&self) -> Result<Vec<Probe>, Failure> {
+        shell::prove(&self.launcher).await.map_err(|error| {
+            Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(
+                "please report this with the output of uname -a; --sandbox-tier core tries another way, and \
+                 --no-sandbox runs commands without a sandbox",
+            )
+        })
+    }
+
     /// Ends every process behind the wall and removes its directory.
     pub(crate) async fn take_down(self) {
         self.launcher.shutdown().await;
@@ -73,7 +83,7 @@ pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
         helper: "/proc/self/exe".into(),
         policy,
         tier: asked.tier,
-        shell: shell(settings)?,
+        shell: shell_path(settings)?,
         variables,
         pass_variables: asked.pass_env.clone(),
         pool: PoolSettings::default(),
@@ -104,7 +114,7 @@ fn state_dir(settings: &Settings, private: &PrivateDir) -> PathBuf {
         .unwrap_or_else(|| private.base().join("state"))
 }
 
-fn shell(settings: &Settings) -> Result<PathBuf, Failure> {
+fn shell_path(settings: &Settings) -> Result<PathBuf, Failure> {
     match &settings.execution.shell {
         Some(shell) if shell.is_file() => Ok(shell.clone()),
         Some(shell) => Err(

@@ -30,7 +30,7 @@ mod bridge {
     use tokio_util::sync::CancellationToken;
 
     use super::{Failure, Settings, Wall};
-    use crate::app::signals;
+    use crate::app::{exit::Exit, signals};
 
     pub(super) async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
         // It stood, so the children's will. They have their own.
@@ -50,7 +50,10 @@ mod bridge {
             writeln!(std::io::stderr(), "listening on http://{address}/mcp").ok();
             tracing::info!(%address, "listening");
         }
-        let mut bridge = settings.http.settings(settings.sandbox.scope.clone());
+        let mut bridge = settings
+            .http
+            .settings(settings.sandbox.scope.clone())
+            .map_err(|error| Failure::new(Exit::Usage, error.to_string()).with_hint("--help shows the flags under HTTP"))?;
         bridge.debug_echo = settings.log.debug;
         ahma_http_bridge::serve(listener, bridge, Arc::new(factory), shutdown)
             .await

@@ -73,10 +73,7 @@ async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
             list_tools::run(&open_toolbox(&settings, &wall, &shutdown, Follow::Never), format).await;
             Ok(())
         }
-        Mode::SandboxReport(format) => {
-            sandbox_report::run(&wall.launcher, format);
-            Ok(())
-        }
+        Mode::SandboxReport(format) => sandbox_report::run(&wall, format).await,
     };
     wall.take_down().await;
     done
@@ -85,6 +82,10 @@ async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
 async fn serve_stdio(settings: &Settings, wall: &Wall, shutdown: CancellationToken) -> Result<(), Failure> {
     let warmer = tokio::spawn(wall.launcher.clone().keep_warm());
     let toolbox = open_toolbox(settings, wall, &shutdown, Follow::Changes);
+    // Tool files are read meanwhile. A server without a scope runs nothing, so there is nothing to prove.
+    if !settings.sandbox.deferred {
+        wall.prove().await?;
+    }
     let engine = Engine::new(wall.launcher.clone(), engine_settings(settings, wall));
     let streams = (Input::open(), Output::open());
     let served = mcp::serve(

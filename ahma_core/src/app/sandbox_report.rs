@@ -1,43 +1,20 @@
-//! `--sandbox-report`: what commands may do on this machine.
+//! `--sandbox-report`: what commands may do on this machine, and what happened when they tried more.
 
-use std::{fmt::Write as _, io::Write as _};
+use std::io::Write as _;
 
-use serde_json::json;
+use super::{confine::Wall, exit::Failure, settings::Format};
+use crate::sandbox::SandboxReport;
 
-use super::settings::Format;
-use crate::shell::Launcher;
-
-pub(crate) fn run(launcher: &Launcher, format: Format) {
-    let (tier, policy) = (launcher.tier(), launcher.policy());
+pub(crate) async fn run(wall: &Wall, format: Format) -> Result<(), Failure> {
+    let launcher = &wall.launcher;
+    let probes = wall.prove().await?;
+    let report = SandboxReport::new(launcher.tier(), launcher.landlock_abi(), launcher.policy(), probes);
     let text = match format {
-        Format::Json => {
-            let report = json!({ "tier": tier, "landlock_abi": launcher.landlock_abi(), "policy": policy });
-            format!("{report:#}\n")
-        }
-        Format::Text => {
-            let mut text = String::new();
-            let _ = writeln!(
-                text,
-                "tier: {} (Landlock ABI {})",
-                tier.name(),
-                launcher.landlock_abi()
-            );
-            let _ = writeln!(text, "scope: {}", policy.scope.display());
-            let _ = writeln!(text, "network: {:?}", policy.network);
-            for grant in &policy.grants {
-                let _ = writeln!(
-                    text,
-                    "{:?}: {} ({})",
-                    grant.access,
-                    grant.path.display(),
-                    grant.reason
-                );
-            }
-            for path in &policy.protected {
-                let _ = writeln!(text, "protected: {}", path.display());
-            }
-            text
-        }
+        Format::Json => serde_json::to_string_pretty(&report)
+            .map_err(|error| Failure::internal("the report cannot be written as JSON", &error))?,
+        Format::Text => report.to_string(),
     };
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    // Whoever reads it may stop reading.
+    writeln!(std::io::stdout().lock(), "{}", text.trim_end()).ok();
+    Ok(())
 }

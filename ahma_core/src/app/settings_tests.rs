@@ -27,49 +27,50 @@ fn directory() -> (tempfile::TempDir, PathBuf) {
 fn without_flags_everything_has_its_default() {
     let (_guard, path) = directory();
     let settings = resolve_in(&path, &[]).expect("defaults are valid");
+    assert_eq!(settings.mode, Mode::Stdio);
+    assert_eq!(settings.tools_dir, path.join(".ahma/tools"));
+    let (cache, state) = match cfg!(target_os = "macos") {
+        true => ("Library/Caches/ahma_mcp", "Library/Application Support/ahma_mcp"),
+        false => (".cache/ahma_mcp", ".local/state/ahma_mcp"),
+    };
+    assert_eq!(settings.state_dir, Some(path.join("home").join(state)));
     assert_eq!(
-        settings,
-        Settings {
-            mode: Mode::Stdio,
-            tools_dir: path.join(".ahma/tools"),
-            state_dir: Some(path.join("home").join(if cfg!(target_os = "macos") {
-                "Library/Application Support/ahma_mcp"
-            } else {
-                ".local/state/ahma_mcp"
-            })),
-            sandbox: WallSettings {
-                scope: path.clone(),
-                scope_aliases: Vec::new(),
-                deferred: false,
-                tier: TierChoice::Highest,
-                allow_read: Vec::new(),
-                allow_write: Vec::new(),
-                allow_tmp: false,
-                pass_env: Vec::new(),
-                toolchains: Toolchains::Auto,
-                network: Network::Open,
-                trust_workspace_config: false,
-                deny_sensitive_reads: false,
-                warnings: Vec::new(),
-            },
-            execution: ExecutionSettings {
-                shell: None,
-                force_sync: false,
-                sync_wait: Duration::from_secs(45),
-                timeout: Duration::from_secs(600),
-                max_operations: NonZeroUsize::new(12).expect("not zero"),
-                max_result_bytes: 16 * 1024,
-            },
-            log: LogSettings {
-                to_stderr: false,
-                debug: false,
-                colour: true,
-                directory: Some(path.join("home").join(if cfg!(target_os = "macos") {
-                    "Library/Caches/ahma_mcp"
-                } else {
-                    ".cache/ahma_mcp"
-                })),
-            },
+        settings.sandbox,
+        WallSettings {
+            scope: path.clone(),
+            scope_aliases: Vec::new(),
+            deferred: false,
+            tier: TierChoice::Highest,
+            allow_read: Vec::new(),
+            allow_write: Vec::new(),
+            allow_tmp: false,
+            pass_env: Vec::new(),
+            toolchains: Toolchains::Auto,
+            network: Network::Open,
+            trust_workspace_config: false,
+            deny_sensitive_reads: false,
+            warnings: Vec::new(),
+        }
+    );
+    assert_eq!(
+        settings.execution,
+        ExecutionSettings {
+            shell: None,
+            force_sync: false,
+            sync_wait: Duration::from_secs(45),
+            timeout: Duration::from_secs(600),
+            max_operations: NonZeroUsize::new(12).expect("not zero"),
+            max_result_bytes: 16 * 1024,
+        }
+    );
+    let directory = Some(path.join("home").join(cache));
+    assert_eq!(
+        settings.log,
+        LogSettings {
+            to_stderr: false,
+            debug: false,
+            colour: true,
+            directory
         }
     );
 }

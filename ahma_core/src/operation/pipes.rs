@@ -5,22 +5,29 @@ use std::{
     io,
     os::fd::OwnedFd,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use rustix::{
     buffer::spare_capacity,
     io::{Errno, read},
 };
-use tokio::io::{Interest, unix::AsyncFd};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    time::{Instant, sleep_until},
+};
 
 use crate::{observe::Source, shell::OutputPipes};
 
 /// The default capacity of a pipe: more is rarely there at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// What a pipe is widened to when a command prints faster than that: sleeping and waking once per megabyte, not sixteen
-/// times, is most of the speed on a busy machine.
-const WIDE_BYTES: usize = 1 << 20;
+/// After so much output a command counts as loud. Its pipe is widened, and read once in a while instead of at each of its
+/// writes: sleeping and waking are what costs, most of all on a busy machine.
+const LOUD_BYTES: u64 = 256 << 10;
+
+/// The pause before a loud pipe is read again once it is empty: unnoticed by people, and too short to fill it.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The read ends of a command's output.
 #[derive(Debug)]
@@ -28,20 +35,24 @@ pub(super) struct Pipes {
     /// Those that have not ended. The one read last stands last.
     open: Vec<Stream>,
     buffer: Vec<u8>,
+    pause_until: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Stream {
     source: Source,
     fd: AsyncFd<OwnedFd>,
-    width: Width,
+    read_bytes: u64,
+    pace: Pace,
 }
 
-/// How much the kernel holds for us.
+/// When a stream is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Width {
-    Default,
-    Wide,
+enum Pace {
+    /// As soon as anything is there.
+    Prompt,
+    /// A little later, so that more is there. Only where the kernel holds enough meanwhile.
+    Relaxed,
 }
 
 impl Stream {
@@ -52,16 +63,17 @@ impl Stream {
         Ok(Self {
             source,
             fd,
-            width: Width::Default,
+            read_bytes: 0,
+            pace: Pace::Prompt,
         })
     }
 
-    /// Asks the kernel to hold more. It may refuse, and a terminal always does; then it stays slower.
-    fn widen(&mut self) {
-        if self.width == Width::Default {
-            self.width = Width::Wide;
-            #[cfg(target_os = "linux")]
-            rustix::pipe::fcntl_setpipe_size(self.fd.get_ref(), WIDE_BYTES).ok();
+    /// Counts what was read, and relaxes once the command turns out loud.
+    fn count(&mut self, bytes: usize) {
+        let was_quiet = self.read_bytes < LOUD_BYTES;
+        self.read_bytes += bytes as u64;
+        if was_quiet && self.read_bytes >= LOUD_BYTES && widen(self.fd.get_ref()) {
+            self.pace = Pace::Relaxed;
         }
     }
 }
@@ -81,6 +93,7 @@ impl Pipes {
         Ok(Self {
             open,
             buffer: Vec::with_capacity(READ_BYTES),
+            pause_until: None,
         })
     }
 
@@ -91,6 +104,10 @@ impl Pipes {
 
     /// The next bytes; none when a stream has ended. Loses nothing when dropped early.
     pub(super) async fn read(&mut self) -> Option<(Source, &[u8])> {
+        if let Some(until) = self.pause_until {
+            sleep_until(until).await;
+            self.pause_until = None;
+        }
         let source = poll_fn(|cx| self.poll_read(cx)).await?;
         Some((source, &self.buffer))
     }
@@ -113,10 +130,11 @@ impl Pipes {
                 Poll::Ready(Ok(1..)) => {
                     // To the end of the row, so that a loud stream does not silence the other.
                     self.open[place..].rotate_left(1);
-                    let filled = self.buffer.len() == self.buffer.capacity();
+                    let drained = self.buffer.len() < self.buffer.capacity();
                     return Poll::Ready(self.open.last_mut().map(|stream| {
-                        if filled {
-                            stream.widen();
+                        stream.count(self.buffer.len());
+                        if drained && stream.pace == Pace::Relaxed {
+                            self.pause_until = Some(Instant::now() + PAUSE);
                         }
                         stream.source
                     }));
@@ -156,6 +174,17 @@ fn read_once(fd: &OwnedFd, buffer: &mut Vec<u8>) -> io::Result<usize> {
             done => return Ok(done?),
         }
     }
+}
+
+/// Makes the kernel hold a megabyte. It may refuse, and a terminal always does.
+#[cfg(target_os = "linux")]
+fn widen(pipe: &OwnedFd) -> bool {
+    rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn widen(_pipe: &OwnedFd) -> bool {
+    false
 }
 
 /// A pseudo-terminal whose last user is gone answers with EIO instead of an end.

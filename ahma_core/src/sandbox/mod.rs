@@ -7,7 +7,6 @@ mod policy;
 
 mod assemble;
 mod environment;
-mod private;
 mod toolchains;
 
 mod hint;
@@ -23,7 +22,6 @@ pub use assemble::{Host, PolicyError, SandboxSettings, assemble};
 pub use environment::environment;
 pub use hint::hint;
 pub use policy::{Access, Grant, Network, Policy, Tier};
-pub use private::PrivateDir;
 pub use report::{Probe, Promise, SandboxReport};
 pub use toolchains::{Toolchain, Toolchains};
 pub use tripwire::{Armed, Depth, Incident, IncidentKind, Tripwire};

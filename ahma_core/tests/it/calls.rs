@@ -1,6 +1,6 @@
 //! Calls and the built-in tools, over raw lines in both eras.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use test_support::{Era, Server, Workspace, wait_for};
@@ -392,6 +392,37 @@ fn progress_rises_while_a_request_is_open_and_stops_with_its_answer() {
         let late = server.others(Duration::from_millis(300));
         assert!(late.is_empty(), "after the answer: {late:?}");
     }
+}
+
+/// Makes a synchronous call with a progress token, and counts the notifications until its answer.
+fn count_progress(server: &mut Server, command: &str) -> usize {
+    let arguments = json!({"command": command, "execution_mode": "synchronous"});
+    let call = json!({"name": "sandboxed_shell", "arguments": arguments, "_meta": {"progressToken": 1}});
+    let request = server.request("tools/call", call);
+    let mut count = 0;
+    while server.expect("progress or the answer", |_| true)["id"] != request {
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn a_chatty_command_is_told_of_at_most_five_times_a_second() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let asked = Instant::now();
+    let count = count_progress(&mut server, "for i in $(seq 60); do echo $i; sleep 0.02; done");
+    let allowed = asked.elapsed().as_millis() / 200 + 1;
+    assert!(count as u128 <= allowed, "{count} in {:?}", asked.elapsed());
+    assert!(count > 0);
+}
+
+#[test]
+fn a_silent_command_is_told_of_by_a_heartbeat() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Legacy);
+    // One when it begins to run, and one after ten quiet seconds.
+    assert!(count_progress(&mut server, "sleep 10.6") >= 2);
 }
 
 #[test]

@@ -80,13 +80,6 @@ async fn a_thousand_at_once_lose_nothing() {
         .map(|operation| operation.id().to_string())
         .collect();
     assert_eq!(ids.len(), 1000);
-    let running = test
-        .engine
-        .list()
-        .iter()
-        .filter(|snapshot| snapshot.state == State::Running)
-        .count();
-    assert!(running <= 8, "{running} run at once");
     for (number, operation) in operations.iter().enumerate() {
         let outcome = operation.outcome().await;
         assert_eq!(
@@ -103,6 +96,19 @@ async fn a_thousand_at_once_lose_nothing() {
                 .is_some_and(|operation| operation.ended().is_some()),
             "{id}"
         );
+    }
+    test.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_run_at_once_than_allowed() {
+    let test = TestEngine::with(|settings| settings.max_operations = 3);
+    let counted = "file=$(mktemp running.XXXXXX); sleep 0.05; set -- running.*; echo $#; rm $file";
+    let operations: Vec<_> = (0..12).map(|_| test.start(counted)).collect();
+    for operation in operations {
+        let outcome = operation.outcome().await;
+        let running: usize = outcome.output.text.trim().parse().unwrap();
+        assert!((1..=3).contains(&running), "{running} run at once");
     }
     test.shutdown().await;
 }

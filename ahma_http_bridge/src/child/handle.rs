@@ -1,7 +1,7 @@
 //! The handle of a running child, and the two tasks behind it: one listens, one looks after the process.
 
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -77,6 +77,8 @@ struct Inner {
     outbox: Outbox,
     pending: Mutex<Pending>,
     next_number: AtomicU64,
+    /// Set as soon as the end is certain, before the process is reaped: nobody shall be sent to it any more.
+    is_over: AtomicBool,
     echo: Option<Echo>,
 }
 
@@ -91,6 +93,7 @@ impl Child {
             outbox: Outbox::new(pipes.stdin),
             pending: Mutex::new(Pending::new()),
             next_number: AtomicU64::new(1),
+            is_over: AtomicBool::new(false),
             echo: limits.echo,
         });
         let (ended_tx, ended) = watch::channel(None);
@@ -130,12 +133,12 @@ impl Child {
     }
 
     pub(crate) fn is_alive(&self) -> bool {
-        self.ended.borrow().is_none() && !self.stop.is_cancelled()
+        !self.inner.is_over.load(Ordering::Acquire) && !self.stop.is_cancelled()
     }
 
-    /// Open requests, for metrics.
+    /// Requests without an answer.
     pub(crate) fn open_calls(&self) -> usize {
-        self.inner.pending().len()
+        self.inner.pending().unanswered()
     }
 
     /// Passes a request on under a number of ours. The reply hears of every failure, also of one here.
@@ -270,7 +273,7 @@ impl Child {
 
     fn send_line(&self, line: &[u8]) -> Result<(), SendError> {
         if let Some(echo) = self.inner.echo {
-            echo.to_child(line);
+            echo.sent(line);
         }
         self.inner.outbox.send(line).map_err(|error| match error {
             OutboxError::Closed => SendError::Gone,
@@ -319,7 +322,7 @@ impl Listener {
                 Ok(Some(line)) => {
                     let Some(child) = self.child.upgrade() else { return };
                     if let Some(echo) = self.echo {
-                        echo.from_child(&line);
+                        echo.received(&line);
                     }
                     self.hear(&child, &line);
                 }
@@ -411,6 +414,7 @@ async fn supervise(
         () = inner.outbox.flush() => false,
         () = stop.cancelled() => true,
     };
+    inner.is_over.store(true, Ordering::Release);
     inner.outbox.close();
     if silent.is_cancelled() {
         // It can say nothing more, even if it takes its time to exit.
@@ -435,7 +439,7 @@ async fn read_stderr(stderr: ChildStderr, echo: Option<Echo>, pid: Option<u32>) 
     let mut inbox = Inbox::new(stderr, MAX_LINE_BYTES);
     while let Ok(Some(line)) = inbox.next_line().await {
         match echo {
-            Some(echo) => echo.from_child_stderr(&line),
+            Some(echo) => echo.complained(&line),
             None => tracing::debug!(pid, "{}", String::from_utf8_lossy(&line)),
         }
     }

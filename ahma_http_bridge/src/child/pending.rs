@@ -117,8 +117,13 @@ impl Pending {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.calls.as_ref().map_or(0, HashMap::len)
+    /// Requests that will be answered; a subscription is open for as long as its client likes.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.calls
+            .iter()
+            .flatten()
+            .filter(|(_, call)| call.params.patience.is_some())
+            .count()
     }
 
     /// Registers a call. Gives it back as failed when the child is over.

@@ -27,7 +27,7 @@ pub(crate) struct Refusal {
     message: String,
     /// The request's id as JSON, if it could be read.
     id: Option<Box<str>>,
-    header: Option<(HeaderName, HeaderValue)>,
+    header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
 impl Refusal {
@@ -91,7 +91,9 @@ impl Refusal {
     }
 
     fn with_header(mut self, name: HeaderName, value: &str) -> Self {
-        self.header = HeaderValue::from_str(value).ok().map(|value| (name, value));
+        self.header = HeaderValue::from_str(value)
+            .ok()
+            .map(|value| Box::new((name, value)));
         self
     }
 
@@ -109,7 +111,7 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let body = error_message(self.id.as_deref(), self.code, &self.message);
         let mut response = json_response(self.status, body);
-        if let Some((name, value)) = self.header {
+        if let Some((name, value)) = self.header.map(|header| *header) {
             response.headers_mut().insert(name, value);
         }
         response

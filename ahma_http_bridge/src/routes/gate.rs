@@ -1,6 +1,7 @@
 //! What every request has to pass before a route sees it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -18,6 +19,9 @@ use crate::bridge::Bridge;
 use crate::http::guard::WebGuard;
 use crate::http::refusal::Refusal;
 
+/// How long a restart of the whole server may take.
+const RESTART_PATIENCE: Duration = Duration::from_secs(5);
+
 #[derive(Debug)]
 pub(crate) struct Gate {
     pub(crate) guard: WebGuard,
@@ -29,6 +33,12 @@ impl Gate {
     async fn admit(&self, path: &str, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
         if path == HEALTH_PATH || path.starts_with(METADATA_PATH) {
             return Ok(Arc::new(Principal::anonymous()));
+        }
+        if self.bridge.shutdown.is_cancelled() {
+            return Err(Refusal::unavailable(
+                "the server is shutting down",
+                RESTART_PATIENCE,
+            ));
         }
         self.bridge.auth.check(headers).await
     }

@@ -26,7 +26,7 @@ pub(crate) const SESSION_ID: &str = "mcp-session-id";
 
 /// How long the head of an event stream waits for its first event. An answer that comes by then has the
 /// status it deserves and goes out in one piece.
-const HEAD_PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const HEAD_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The session the headers name, `None` if they name none.
 pub(crate) fn session_of(

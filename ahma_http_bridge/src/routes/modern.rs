@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use tokio::sync::oneshot;
 
+use super::legacy::HEAD_PATIENCE;
 use super::post::Posted;
 use crate::child::{Answer, CallParams, Child, Reply};
 use crate::envelope::{Envelope, Kind, Meta, Params};
@@ -90,8 +91,8 @@ async fn stream_response(
     posted: &Posted<'_>,
 ) -> Response {
     let mut reader = stream.read_after(None);
-    let opening = match reader.next().await {
-        Next::Event(event) => match event.verdict {
+    let opening = match tokio::time::timeout(HEAD_PATIENCE, reader.next()).await {
+        Ok(Next::Event(event)) => match event.verdict {
             Some(verdict) => {
                 guard.completed();
                 return match status_of(verdict, Era::Modern) {
@@ -101,8 +102,8 @@ async fn stream_response(
             }
             None => Opening::Event(event),
         },
-        Next::End => return sse::empty_response(),
-        Next::Missed(_) => Opening::Nothing,
+        Ok(Next::End) => return sse::empty_response(),
+        Ok(Next::Missed(_)) | Err(_) => Opening::Nothing,
     };
     sse::response(reader, opening, posted.bridge.settings.times.keep_alive, guard)
 }

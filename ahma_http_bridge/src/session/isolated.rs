@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::roots::RootsRule;
 use super::session::Session;
-use super::state::{Effect, RootsAnswer, SessionEvent, SessionState};
+use super::state::{Effect, EndReason, RootsAnswer, SessionEvent, SessionState};
 use crate::backend::{Backend, BackendParams, Restart};
 use crate::child::{Audience, Child, ChildFactory, ChildLimits, Heard, Spawn};
 use crate::envelope::{error_message, result_message, splice};
@@ -45,6 +45,13 @@ impl Isolated {
 
     pub(crate) fn watch(&self) -> watch::Receiver<SessionState> {
         self.state.subscribe()
+    }
+
+    pub(crate) fn end_reason(&self) -> Option<EndReason> {
+        match &*self.state.borrow() {
+            SessionState::Ended { reason } => Some(reason.clone()),
+            _ => None,
+        }
     }
 
     pub(crate) fn state(&self) -> SessionState {

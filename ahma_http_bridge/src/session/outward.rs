@@ -68,7 +68,7 @@ impl Outward {
         let finished: Vec<u64> = requests
             .streams
             .values()
-            .filter(|stream| stream.is_exhausted())
+            .filter(|stream| stream.is_closed())
             .map(|stream| stream.id())
             .collect();
         for id in finished.iter().rev().skip(MAX_FINISHED) {

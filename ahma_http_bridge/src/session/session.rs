@@ -140,10 +140,7 @@ impl Session {
     pub(crate) fn end_reason(&self) -> Option<EndReason> {
         match &self.params.service {
             Service::Shared { ended, .. } => ended.get().cloned(),
-            Service::Isolated(isolated) => match isolated.state() {
-                SessionState::Ended { reason } => Some(reason),
-                _ => None,
-            },
+            Service::Isolated(isolated) => isolated.end_reason(),
         }
     }
 

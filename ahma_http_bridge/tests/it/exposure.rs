@@ -89,7 +89,7 @@ async fn metrics_are_served_when_asked_for() {
         assert!(text.lines().any(|found| found == line), "{line} in:\n{text}");
     }
     bridge.stop().await;
-    let quiet = Bridge::shared().await;
+    let quiet = Bridge::start(&[], |settings| settings.metrics = false).await;
     let status = http_client()
         .get(quiet.url("/metrics"))
         .send()

@@ -39,6 +39,7 @@ impl Bridge {
         let root = scope.path().canonicalize().unwrap();
         let mut settings = BridgeSettings::new(root.clone());
         settings.times.stop_grace = Duration::from_millis(300);
+        settings.metrics = true;
         adjust(&mut settings);
         let factory = FixedCommand {
             program: fake_mcp().into(),
@@ -74,6 +75,24 @@ impl Bridge {
         let mut client = self.client();
         client.initialize(json!({})).await;
         client
+    }
+
+    /// Waits until this many requests are with the children.
+    pub(crate) async fn wait_for_open_calls(&self, count: usize) {
+        let line = format!("ahma_open_calls {count}");
+        let http = http_client();
+        eventually("the requests to arrive", async || {
+            let text = http
+                .get(self.url("/metrics"))
+                .send()
+                .await
+                .unwrap()
+                .text()
+                .await
+                .unwrap();
+            text.lines().any(|found| found == line)
+        })
+        .await;
     }
 
     pub(crate) async fn stop(mut self) {
@@ -377,6 +396,12 @@ pub(crate) fn fake_mcp() -> &'static Path {
             .and_then(Path::parent)
             .unwrap()
             .join("examples/fake_mcp");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fake_mcp.rs");
+        let changed = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
+        // Cargo would say the same, but may have to wait for another cargo first.
+        if changed(&program).is_some_and(|built| changed(&source).is_none_or(|source| source <= built)) {
+            return program;
+        }
         let built = Command::new(env!("CARGO"))
             .args([
                 "build",

@@ -33,6 +33,8 @@ async fn a_slow_head_or_body_is_not_waited_for() {
     .await;
     let head = raw(&bridge, "POST /mcp HTTP/1.1\r\nHost: localhost\r\n").await;
     answer_of(head).await;
+    answer_of(raw(&bridge, "").await).await;
+    answer_of(raw(&bridge, "P").await).await;
     let request = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
     let body = answer_of(raw(&bridge, request).await).await;
     assert!(body.starts_with("HTTP/1.1 408"), "{body}");

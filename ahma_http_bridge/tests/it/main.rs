@@ -1,10 +1,17 @@
 //! The bridge as its clients see it, in front of a real child process.
 
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail like tests"
+)]
+
 mod harness;
 
 mod auth;
 mod contract;
 mod exposure;
+mod fuzz;
 mod hostile;
 mod isolation;
 mod load;

@@ -59,9 +59,7 @@ async fn a_killed_child_is_noticed_within_a_second() {
             tokio::spawn(async move { client.try_call(json!(id), "silent", json!({})).await })
         })
         .collect();
-    // All fifty are at the child once this one, sent after them, was answered.
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    client.call("echo", json!({ "text": "" })).await;
+    bridge.wait_for_open_calls(50).await;
     let killed = Instant::now();
     kill_process(Pid::from_raw(who.pid).unwrap(), Signal::KILL).unwrap();
     for waiter in join_all(waiting).await {
@@ -193,6 +191,22 @@ async fn a_stubborn_child_and_its_commands_are_gone_when_delete_answers() {
     assert_eq!(client.delete().await, StatusCode::NO_CONTENT);
     assert!(!is_alive(child) && !is_alive(command));
     bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_bridge_that_stops_answers_what_is_open() {
+    for bridge in [Bridge::shared().await, Bridge::isolated().await] {
+        let client = bridge.session().await;
+        let mut events = client.events(None).await;
+        let call = tokio::spawn({
+            let client = client.clone();
+            async move { client.call("slow", json!({ "ms": 700 })).await }
+        });
+        bridge.wait_for_open_calls(1).await;
+        bridge.stop().await;
+        assert_eq!(call.await.unwrap(), "slept");
+        assert!(events.next().await.is_none());
+    }
 }
 
 #[tokio::test]

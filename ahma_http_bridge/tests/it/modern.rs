@@ -203,8 +203,7 @@ async fn closing_the_connection_cancels_the_request() {
             async move { post(&client, accept, &silent).await.status() }
         });
         let before = cancelled(&client).await;
-        // Let the request reach the child, then go away.
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        bridge.wait_for_open_calls(1).await;
         waiting.abort();
         eventually("the cancel to reach the child", async || {
             cancelled(&client).await > before

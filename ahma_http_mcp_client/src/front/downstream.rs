@@ -72,11 +72,11 @@ impl Downstream {
 
 /// Carries a request whose answer may be a question, until it is an answer.
 macro_rules! until_answered {
-    ($self:ident, $params:ident, $context:ident, $request:ident, $response:ident, $complete:ident) => {{
+    ($self:ident, $params:ident, $context:ident, $request:ident, $response:ident { $($result:ident => $variant:ident),+ }) => {{
         for _ in 0..MOST_ROUNDS {
             let request = ClientRequest::$request($request::new($params.clone()));
             let question = match $self.forward(request, &$context).await? {
-                ServerResult::$complete(result) => return Ok($response::Complete(result)),
+                $(ServerResult::$result(result) => return Ok($response::$variant(result)),)+
                 ServerResult::InputRequiredResult(question) => question,
                 _ => return Err(unexpected()),
             };
@@ -135,21 +135,9 @@ impl ServerHandler for Downstream {
         mut params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        for _ in 0..MOST_ROUNDS {
-            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-            let question = match self.forward(request, &context).await? {
-                ServerResult::CallToolResult(result) => return Ok(CallToolResponse::Complete(result)),
-                ServerResult::CreateTaskResult(task) => return Ok(CallToolResponse::Task(task)),
-                ServerResult::InputRequiredResult(question) => question,
-                _ => return Err(unexpected()),
-            };
-            let Some(answers) = self.answers(&question, &context).await? else {
-                return Ok(CallToolResponse::InputRequired(question));
-            };
-            params.input_responses = Some(answers);
-            params.request_state = question.request_state;
-        }
-        Err(ErrorData::internal_error("the remote server keeps asking", None))
+        until_answered!(self, params, context, CallToolRequest, CallToolResponse {
+            CallToolResult => Complete, CreateTaskResult => Task
+        })
     }
 
     async fn get_prompt(
@@ -157,14 +145,7 @@ impl ServerHandler for Downstream {
         mut params: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        until_answered!(
-            self,
-            params,
-            context,
-            GetPromptRequest,
-            GetPromptResponse,
-            GetPromptResult
-        )
+        until_answered!(self, params, context, GetPromptRequest, GetPromptResponse { GetPromptResult => Complete })
     }
 
     async fn read_resource(
@@ -172,14 +153,7 @@ impl ServerHandler for Downstream {
         mut params: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        until_answered!(
-            self,
-            params,
-            context,
-            ReadResourceRequest,
-            ReadResourceResponse,
-            ReadResourceResult
-        )
+        until_answered!(self, params, context, ReadResourceRequest, ReadResourceResponse { ReadResourceResult => Complete })
     }
 
     async fn list_prompts(

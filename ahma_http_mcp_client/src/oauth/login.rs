@@ -81,8 +81,12 @@ pub async fn login(
         })?;
     let store = ServerTokens::new(tokens.clone(), &endpoint.url);
     // Asked before the user is sent away: a token that cannot be kept is a wasted login.
-    store.entry().await?;
-    let session = prepare(endpoint, &store, &listener, options)
+    let granted = store
+        .entry()
+        .await?
+        .map(|entry| entry.credentials.granted_scopes)
+        .unwrap_or_default();
+    let session = prepare(endpoint, &store, granted, &listener, options)
         .await
         .map_err(|source| LoginError::Prepare {
             url: endpoint.url.clone(),
@@ -111,6 +115,7 @@ pub async fn logout(endpoint: &HttpEndpoint, tokens: &TokenFile) -> Result<bool,
 async fn prepare(
     endpoint: &HttpEndpoint,
     store: &ServerTokens,
+    granted: Vec<String>,
     listener: &CallbackListener,
     options: &LoginOptions,
 ) -> Result<AuthorizationSession, AuthError> {
@@ -127,10 +132,16 @@ async fn prepare(
     manager.set_metadata(resolution.metadata);
 
     let oauth = &endpoint.oauth;
-    let scopes = match oauth.scopes.as_slice() {
+    let mut scopes = match oauth.scopes.as_slice() {
         [] => manager.select_initial_scopes(&[]).await,
         configured => configured.to_vec(),
     };
+    // A server that asks for one more right does not mean that the others may go.
+    for scope in granted {
+        if !scopes.contains(&scope) {
+            scopes.push(scope);
+        }
+    }
     let redirect_uri = listener.redirect_uri();
     let mut request = AuthorizationRequest::new(&redirect_uri)
         .with_scopes(scopes.iter())

@@ -106,7 +106,7 @@ impl CredentialStore for ServerTokens {
 
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
         // One lock for each server: a token endpoint that hangs delays nobody else's refresh.
-        let purpose = format!("refresh-{:016x}", fnv1a(&self.key));
+        let purpose = format!("refresh-{:016x}", crate::fnv1a(&self.key));
         let lock = self.file.lock(&purpose).await.map_err(store_error)?;
         Ok(Some(CredentialRefreshGuard::new(lock)))
     }
@@ -114,11 +114,4 @@ impl CredentialStore for ServerTokens {
 
 fn store_error(error: impl std::error::Error) -> AuthError {
     AuthError::CredentialStoreError(crate::error_chain(&error))
-}
-
-/// A hash that every build of this program agrees on.
-fn fnv1a(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

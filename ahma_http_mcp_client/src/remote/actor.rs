@@ -27,6 +27,9 @@ const SLOW_RETRY: Duration = Duration::from_secs(60);
 const TOKEN_POLL: Duration = Duration::from_secs(2);
 /// A server that ends every subscription at once is not asked again faster than this.
 const RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
+/// Nobody logs in for ever.
+const MOST_LOGINS: u32 = 3;
+const PAGE_PATIENCE: Duration = Duration::from_secs(2);
 const LIST_PATIENCE: Duration = Duration::from_secs(60);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(8);
 
@@ -43,6 +46,8 @@ pub(super) struct Actor {
     handler: MountHandler,
     /// Failures in a row.
     failures: u32,
+    /// Logins in a row after which the server still wanted one.
+    logins: u32,
 }
 
 /// Why a connection or an attempt at one came to its end.
@@ -71,6 +76,7 @@ impl Actor {
             shutdown,
             handler,
             failures: 0,
+            logins: 0,
         }
     }
 
@@ -147,6 +153,7 @@ impl Actor {
             return ended;
         }
         self.failures = 0;
+        self.logins = 0;
         loop {
             let tools_changed = Arc::clone(&self.handler.tools_changed);
             tokio::select! {
@@ -226,38 +233,63 @@ impl Actor {
 
     /// Returns when there is reason to believe that a login has happened.
     async fn wait_for_login(&mut self, challenge: String) {
-        let by_hand = format!("run `ahma_mcp login {}`", self.config.name);
-        self.publish(ServerState::LoginRequired {
-            link: None,
-            reason: by_hand.clone(),
-        });
+        self.publish(ServerState::login_required(&self.config.name));
         let Some(endpoint) = self.config.http.clone() else {
             return;
         };
         let store = ServerTokens::new(self.settings.tokens.clone(), &endpoint.url);
         let before = store.fingerprint().await;
-        let shutdown = self.shutdown.clone();
-        tokio::select! {
-            () = changed(&store, before) => return,
-            () = shutdown.cancelled() => return,
-            logged_in = self.log_in(&endpoint, challenge), if self.may_log_in(&endpoint) => match logged_in {
-                Ok(()) => return,
+        if let Some(reason) = self.reason_not_to_log_in(&endpoint) {
+            self.publish(ServerState::LoginRequired { link: None, reason });
+        } else {
+            let logged_in = {
+                let mut login = std::pin::pin!(self.log_in(&endpoint, challenge));
+                tokio::select! {
+                    logged_in = &mut login => logged_in,
+                    () = self.shutdown.cancelled() => return,
+                    () = changed(&store, before) => {
+                        // Possibly by ourselves, and the user's browser still waits for its page.
+                        let _ = tokio::time::timeout(PAGE_PATIENCE, login).await;
+                        return;
+                    }
+                }
+            };
+            match logged_in {
+                Ok(()) => {
+                    self.logins += 1;
+                    return;
+                }
                 Err(error) => {
-                    let reason = format!("{}; {by_hand}", crate::error_chain(&error));
+                    let reason = format!("{}; {}", crate::error_chain(&error), self.advice());
                     tracing::warn!(server = self.config.name, reason, "login failed");
                     self.publish(ServerState::LoginRequired { link: None, reason });
                 }
-            },
+            }
         }
         tokio::select! {
-            () = changed(&store, before) => {}
-            () = shutdown.cancelled() => {}
+            () = changed(&store, before) => self.logins = 0,
+            () = self.shutdown.cancelled() => {}
         }
     }
 
-    /// With a fixed `Authorization` header, a login would not be used.
-    fn may_log_in(&self, endpoint: &HttpEndpoint) -> bool {
-        self.settings.login != LoginMode::Never && !endpoint.has_own_credentials()
+    fn reason_not_to_log_in(&self, endpoint: &HttpEndpoint) -> Option<String> {
+        if endpoint.has_own_credentials() {
+            return Some(
+                "the server does not accept the `Authorization` header of the configuration".to_owned(),
+            );
+        }
+        if self.logins >= MOST_LOGINS {
+            let times = self.logins;
+            return Some(format!(
+                "the server still refuses after {times} logins; {}",
+                self.advice()
+            ));
+        }
+        (self.settings.login == LoginMode::Never).then(|| self.advice())
+    }
+
+    fn advice(&self) -> String {
+        format!("run `ahma_mcp login {}`", self.config.name)
     }
 
     async fn log_in(&self, endpoint: &HttpEndpoint, challenge: String) -> Result<(), LoginError> {

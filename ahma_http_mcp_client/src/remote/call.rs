@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::state::{Nudge, ServerState, Slot, Snapshot};
+use super::state::{Board, Nudge, ServerState, Slot, Snapshot};
 use crate::session::request::request;
 use crate::session::{Failure, describe_call};
 
@@ -42,7 +42,7 @@ pub enum CallError {
 pub(super) async fn call(
     server: &str,
     slot: &Slot,
-    states: watch::Receiver<Snapshot>,
+    board: &Board,
     params: CallToolRequestParams,
     progress: Option<mpsc::Sender<ProgressNotificationParam>>,
     cancel: &CancellationToken,
@@ -52,7 +52,7 @@ pub(super) async fn call(
         reason,
     };
     tokio::select! {
-        ready = tokio::time::timeout(CONNECT_PATIENCE, until_ready(server, slot, states)) => {
+        ready = tokio::time::timeout(CONNECT_PATIENCE, until_ready(server, slot, board.subscribe())) => {
             ready.map_err(|_| unavailable("it is still being connected".to_owned()))??;
         }
         () = cancel.cancelled() => return Err(CallError::Cancelled),
@@ -69,7 +69,7 @@ pub(super) async fn call(
             server: server.to_owned(),
             reason: "its answer is not the result of a tool call".to_owned(),
         }),
-        Err(error) => Err(failed(server, slot, error)),
+        Err(error) => Err(failed(server, slot, board, error)),
     }
 }
 
@@ -111,7 +111,7 @@ async fn until_ready(
     }
 }
 
-fn failed(server: &str, slot: &Slot, error: ServiceError) -> CallError {
+fn failed(server: &str, slot: &Slot, board: &Board, error: ServiceError) -> CallError {
     let server = server.to_owned();
     if let ServiceError::Cancelled { .. } = error {
         return CallError::Cancelled;
@@ -120,6 +120,8 @@ fn failed(server: &str, slot: &Slot, error: ServiceError) -> CallError {
         (None, ServiceError::McpError(error)) => CallError::Protocol(error),
         (Some(Failure::Unreachable(reason)), _) => CallError::Unavailable { server, reason },
         (Some(Failure::LoginRequired(challenge)), _) => {
+            // Published here as well: who hears of the error must not find the server ready.
+            board.publish(&server, ServerState::login_required(&server));
             slot.nudge(Nudge::LoginRequired(challenge));
             CallError::LoginRequired { server, link: None }
         }

@@ -85,7 +85,7 @@ impl RemoteServers {
                 server: server.to_owned(),
             });
         };
-        call::call(server, slot, self.states(), params, progress, cancel).await
+        call::call(server, slot, &self.board, params, progress, cancel).await
     }
 
     /// Ends all connections: sessions are deleted, programs are stopped.

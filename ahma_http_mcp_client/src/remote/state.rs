@@ -30,6 +30,16 @@ pub enum ServerState {
     Failed { reason: String },
 }
 
+impl ServerState {
+    /// Before a link is there.
+    pub(super) fn login_required(server: &str) -> Self {
+        Self::LoginRequired {
+            link: None,
+            reason: format!("run `ahma_mcp login {server}`"),
+        }
+    }
+}
+
 /// Where actors write and everybody else reads.
 #[derive(Debug)]
 pub(super) struct Board {

@@ -17,7 +17,8 @@ use rmcp::transport::Transport;
 use tokio::sync::mpsc;
 
 use super::failure::Failure;
-use super::progress::{ProgressRoutes, Tapped};
+use super::progress::ProgressRoutes;
+use super::tap::Tapped;
 use crate::config::{HttpEndpoint, ServerConfig, StdioCommand, TransportChoice};
 use crate::oauth::{TokenFile, manager_for};
 use crate::settings::ClientSettings;
@@ -272,10 +273,7 @@ impl<H: ClientHandler + Clone> Start<'_, H> {
     where
         T: Transport<RoleClient> + 'static,
     {
-        let transport = Tapped {
-            inner: transport,
-            routes: self.routes.clone(),
-        };
+        let transport = Tapped::new(transport, self.routes.clone());
         serve_client_with_lifecycle(self.handler.clone(), transport, lifecycle).await
     }
 }
@@ -287,13 +285,16 @@ fn either_era() -> ClientLifecycleMode {
     }
 }
 
-/// A server may know `server/discover` and still offer legacy revisions only; rmcp does not fall back then.
+/// Cases in which rmcp does not fall back to `initialize`, and should: a server that knows `server/discover` and
+/// offers legacy revisions only, and one that answers every unknown method with an empty result.
 fn only_speaks_legacy(error: &ClientInitializeError) -> bool {
-    matches!(
-        error,
-        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. }
-            if server_supported.iter().any(|version| *version < ProtocolVersion::NO_INITIALIZE)
-    )
+    match error {
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => server_supported
+            .iter()
+            .any(|version| *version < ProtocolVersion::NO_INITIALIZE),
+        ClientInitializeError::ExpectedInitResult(Some(_)) => true,
+        _ => false,
+    }
 }
 
 fn silence(patience: Duration) -> Failure {

@@ -4,6 +4,7 @@ pub(crate) mod connect;
 mod failure;
 pub(crate) mod progress;
 pub(crate) mod request;
+mod tap;
 
 pub use connect::{Attempt, ConnectError, ConnectReport, Step};
 pub(crate) use connect::{Connection, connect};

@@ -1,16 +1,9 @@
-//! Takes progress notifications out of the message flow, in order, and hands each to the request it belongs to.
-//!
-//! rmcp runs every notification in a task of its own, so there they may overtake each other and even the
-//! response. Here they are routed where messages arrive one after the other: in the transport.
+//! Hands progress to the request it belongs to. [`super::tap`] feeds it in the order of arrival.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rmcp::RoleClient;
-use rmcp::model::{
-    ClientJsonRpcMessage, ProgressNotificationParam, ProgressToken, ServerJsonRpcMessage, ServerNotification,
-};
-use rmcp::transport::Transport;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use tokio::sync::mpsc;
 
 /// Progress that arrives before its request has told us its token; only the newest matter.
@@ -52,7 +45,7 @@ impl ProgressRoutes {
     }
 
     /// A sink that is full loses this one: a slow reader must not hold up the connection.
-    fn deliver(&self, progress: ProgressNotificationParam) {
+    pub(super) fn deliver(&self, progress: ProgressNotificationParam) {
         let mut routes = self.lock();
         if let Some(sink) = routes.sinks.get(&progress.progress_token) {
             let _ = sink.try_send(progress);
@@ -72,44 +65,5 @@ impl ProgressRoutes {
 impl Drop for Route {
     fn drop(&mut self) {
         self.routes.lock().sinks.remove(&self.token);
-    }
-}
-
-/// A transport whose progress notifications go to their routes.
-pub(crate) struct Tapped<T> {
-    pub(crate) inner: T,
-    pub(crate) routes: ProgressRoutes,
-}
-
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
-    type Error = T::Error;
-
-    fn name() -> std::borrow::Cow<'static, str> {
-        T::name()
-    }
-
-    fn send(
-        &mut self,
-        message: ClientJsonRpcMessage,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.inner.send(message)
-    }
-
-    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        loop {
-            match self.inner.receive().await? {
-                ServerJsonRpcMessage::Notification(message) => match message.notification {
-                    ServerNotification::ProgressNotification(progress) => {
-                        self.routes.deliver(progress.params)
-                    }
-                    notification => return Some(ServerJsonRpcMessage::notification(notification)),
-                },
-                message => return Some(message),
-            }
-        }
-    }
-
-    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
-        self.inner.close()
     }
 }

@@ -3,7 +3,7 @@
 use rmcp::RoleClient;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientRequest, ListToolsRequest,
-    PaginatedRequestParams, ProgressNotificationParam, RequestId, ServerResult, Tool,
+    PaginatedRequestParams, ProgressNotificationParam, RequestId, ResultType, ServerResult, Tool,
 };
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use tokio::sync::mpsc;
@@ -37,7 +37,9 @@ pub(crate) async fn request(
     match answer {
         Some(answer) => {
             abandoned.id = None;
-            answer.map_err(|_| ServiceError::TransportClosed)?
+            answer
+                .map_err(|_| ServiceError::TransportClosed)?
+                .map(with_result_type)
         }
         None => Err(ServiceError::Cancelled {
             reason: Some("cancelled by the client".to_owned()),
@@ -80,6 +82,24 @@ pub(crate) async fn list_tools(
         "the server's tool list does not end; the rest is left out"
     );
     Ok(tools)
+}
+
+/// Legacy servers do not name the type of a result, and modern clients insist on it; rmcp takes it away again for
+/// legacy ones.
+fn with_result_type(mut result: ServerResult) -> ServerResult {
+    let result_type = match &mut result {
+        ServerResult::CompleteResult(result) => &mut result.result_type,
+        ServerResult::GetPromptResult(result) => &mut result.result_type,
+        ServerResult::ListPromptsResult(result) => &mut result.result_type,
+        ServerResult::ListResourcesResult(result) => &mut result.result_type,
+        ServerResult::ListResourceTemplatesResult(result) => &mut result.result_type,
+        ServerResult::ReadResourceResult(result) => &mut result.result_type,
+        ServerResult::ListToolsResult(result) => &mut result.result_type,
+        ServerResult::CallToolResult(result) => &mut result.result_type,
+        _ => return result,
+    };
+    result_type.get_or_insert(ResultType::COMPLETE);
+    result
 }
 
 /// Tells the server when nobody waits for the answer any more.

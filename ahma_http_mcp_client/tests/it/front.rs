@@ -97,6 +97,15 @@ async fn every_era_speaks_to_every_other() {
             let info = service.peer().peer_info().unwrap();
             assert_eq!(info.server_info.as_ref().unwrap().name, "fixture", "{case}");
             assert_eq!(service.list_all_tools().await.unwrap().len(), 3, "{case}");
+            let typed = service
+                .call_tool(call_of("echo", serde_json::json!({"text": "hi"})))
+                .await
+                .unwrap();
+            assert_eq!(
+                typed.result_type.is_some(),
+                client_era == Era::Modern,
+                "{case}: {typed:?}"
+            );
             let echo = call(&service, call_of("echo", serde_json::json!({"text": "hi"}))).await;
             assert!(echo.contains("hi"), "{case}: {echo}");
             call(

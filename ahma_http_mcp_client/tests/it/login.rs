@@ -251,6 +251,78 @@ async fn a_registered_client_uses_its_secret_and_its_port_only() {
 }
 
 #[tokio::test]
+#[ignore = "needs chromium on PATH"]
+async fn a_real_browser_walks_through_the_login() {
+    let auth = AuthHost::start(Manners {
+        expires_in: 3600,
+        ..Manners::default()
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(&dir);
+    let mut browser = None;
+    let profile = dir.path().join("profile");
+    login(&endpoint(&auth), &settings.tokens, &options(), |link| {
+        let child = std::process::Command::new("chromium")
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg(link.as_str())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        browser = Some(child);
+    })
+    .await
+    .unwrap();
+    let page = tokio::task::spawn_blocking(move || browser.unwrap().wait_with_output().unwrap())
+        .await
+        .unwrap();
+    let page = String::from_utf8(page.stdout).unwrap();
+    assert!(page.contains("<h1>You are logged in</h1>"), "{page}");
+    assert_eq!(
+        inspect(&server("jira", &auth.url()), &settings)
+            .await
+            .unwrap()
+            .tools
+            .len(),
+        3
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_dies_during_the_login_is_reported_and_nothing_is_stored() {
+    let auth = AuthHost::start(Manners::default());
+    let dir = tempfile::tempdir().unwrap();
+    let tokens = settings(&dir).tokens;
+    let mut endpoint = endpoint(&auth);
+    endpoint.oauth.callback_port = Some(free_port());
+    let mut page = None;
+    let result = login(&endpoint, &tokens, &options(), |link| {
+        let value = |name| {
+            link.query_pairs()
+                .find(|(key, _)| key == name)
+                .unwrap()
+                .1
+                .into_owned()
+        };
+        let mut callback: Url = value("redirect_uri").parse().unwrap();
+        let issuer = auth.host.url("");
+        callback
+            .query_pairs_mut()
+            .append_pair("code", "c")
+            .append_pair("iss", &issuer);
+        callback.query_pairs_mut().append_pair("state", &value("state"));
+        auth.host.kill();
+        page = Some(browse(callback));
+    })
+    .await;
+    let error = result.unwrap_err();
+    assert!(matches!(error, LoginError::Callback { .. }), "{error:?}");
+    assert_eq!(page.unwrap().await.unwrap().0, 400);
+    assert!(!tokens.path().exists());
+}
+
+#[tokio::test]
 async fn nobody_at_the_browser_and_plain_http_end_cleanly() {
     let auth = AuthHost::start(Manners::default());
     let dir = tempfile::tempdir().unwrap();

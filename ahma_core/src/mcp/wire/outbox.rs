@@ -24,7 +24,12 @@ struct State<W> {
     waiting: BytesMut,
     /// Set by the first failed write; nothing can follow it.
     broken: Option<io::ErrorKind>,
+    /// Someone waits for the writer and must be the last that polled it, or he would never be woken.
+    awaited: bool,
 }
+
+/// Marks the writer as awaited; dropping it takes the mark back.
+struct Awaiting<'a, W: AsyncWrite + Unpin>(&'a Outbox<W>);
 
 impl<W: AsyncWrite + Unpin> Outbox<W> {
     pub(super) fn new(writer: W) -> Self {
@@ -32,6 +37,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
             writer,
             waiting: BytesMut::new(),
             broken: None,
+            awaited: false,
         };
         Self {
             state: Mutex::new(state),
@@ -39,17 +45,22 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         }
     }
 
-    /// Puts a whole message behind those before it, and starts to write.
+    /// Puts a whole message behind those before it, and writes what can be written at once. [`Outbox::flushed`] must
+    /// follow: only it sees to the rest.
     pub(super) fn push(&self, message: &[u8]) {
         let mut state = self.lock();
+        let idle = state.waiting.is_empty() && !state.awaited;
         state.waiting.extend_from_slice(message);
-        // No one is woken by this attempt; `flushed` asks again with a waker that counts.
-        let _ = state.poll_flush(&mut Context::from_waker(Waker::noop()));
+        if idle {
+            let _ = state.poll_flush(&mut Context::from_waker(Waker::noop()));
+        }
     }
 
     /// Returns when everything pushed before this call is written.
     pub(super) async fn flushed(&self) -> io::Result<()> {
         let _turn = self.turn.lock().await;
+        self.lock().awaited = true;
+        let _awaiting = Awaiting(self);
         std::future::poll_fn(|cx| self.lock().poll_flush(cx)).await
     }
 
@@ -64,6 +75,12 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
 
     fn lock(&self) -> MutexGuard<'_, State<W>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<W: AsyncWrite + Unpin> Drop for Awaiting<'_, W> {
+    fn drop(&mut self) {
+        self.0.lock().awaited = false;
     }
 }
 
@@ -90,3 +107,7 @@ impl<W: AsyncWrite + Unpin> State<W> {
         Pin::new(&mut self.writer).poll_flush(cx)
     }
 }
+
+#[cfg(test)]
+#[path = "outbox_tests.rs"]
+mod tests;

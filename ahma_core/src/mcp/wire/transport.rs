@@ -28,6 +28,8 @@ pub(crate) struct LineTransport<R, W> {
     outbox: Arc<Outbox<W>>,
     open: Arc<OpenRequests>,
     opening: Opening,
+    /// An answer of our own was pushed, and nobody has waited for it yet.
+    owes_flush: bool,
     /// Set at the end of input: until then open requests may still be answered.
     patience_ends: Option<Instant>,
     /// Cancelled when the client is gone.
@@ -64,6 +66,7 @@ where
             outbox: Arc::new(Outbox::new(output)),
             open: Arc::default(),
             opening: Opening::Awaited,
+            owes_flush: false,
             patience_ends: None,
             client_gone,
         }
@@ -72,8 +75,9 @@ where
     /// Reads on until there is a message for rmcp.
     async fn next_message(&mut self) -> io::Result<Option<RxJsonRpcMessage<RoleServer>>> {
         loop {
-            if self.outbox.waiting_bytes()? > MOST_UNREAD_OUTPUT {
+            if self.owes_flush || self.outbox.waiting_bytes()? > MOST_UNREAD_OUTPUT {
                 self.outbox.flushed().await?;
+                self.owes_flush = false;
             }
             match self.lines.next().await? {
                 Line::End => return Ok(None),
@@ -135,9 +139,10 @@ where
     }
 
     /// Answers input that rmcp never sees.
-    fn refuse(&self, id: Option<RequestId>, error: ErrorData) {
+    fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
         tracing::warn!(code = error.code.0, "refused a message: {}", error.message);
         self.write(&TxJsonRpcMessage::<RoleServer>::error(error, id));
+        self.owes_flush = true;
     }
 
     fn write(&self, message: &TxJsonRpcMessage<RoleServer>) {

@@ -168,7 +168,7 @@ impl Tripwire {
                     })
                 )
             });
-            if !seen && !(new_repository && path.starts_with(".git")) {
+            if !(seen || new_repository && path.starts_with(".git")) {
                 round.compare(path, *depth, &known.picture);
             }
         }

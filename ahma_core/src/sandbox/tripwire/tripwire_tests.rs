@@ -242,7 +242,7 @@ async fn rights_taken_away_do_not_keep_the_tripwire_out() {
         .during(|scope| {
             fs::create_dir(scope.join(".vscode")).unwrap();
             fs::write(scope.join(".vscode/tasks.json"), "evil").unwrap();
-            fs::set_permissions(scope.join(".vscode"), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(scope.join(".vscode"), fs::Permissions::from_mode(0o0)).unwrap();
         })
         .await;
     assert_eq!(found, [(".vscode".to_owned(), IncidentKind::Appeared)]);

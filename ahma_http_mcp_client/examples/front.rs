@@ -1,0 +1,27 @@
+//! Serves the remote server whose address is given on stdin and stdout: `front URL`.
+
+use ahma_http_mcp_client::config::{HttpEndpoint, ServerConfig, TransportChoice};
+use ahma_http_mcp_client::{ClientSettings, front};
+use anyhow::{Context, Result};
+
+#[tokio::main]
+#[expect(clippy::print_stderr, reason = "the link is for the person at the terminal")]
+async fn main() -> Result<()> {
+    let url = std::env::args().nth(1).context("usage: front URL")?;
+    let config = ServerConfig {
+        name: url.clone(),
+        transport: TransportChoice::Auto,
+        http: Some(HttpEndpoint::new(url.parse()?)),
+        stdio: None,
+    };
+    let show_link = |link: &url::Url| eprintln!("log in: {link}");
+    front(
+        tokio::io::stdin(),
+        tokio::io::stdout(),
+        &config,
+        &ClientSettings::default(),
+        show_link,
+    )
+    .await?;
+    Ok(())
+}
