@@ -53,7 +53,9 @@ mod bridge {
         let mut bridge = settings
             .http
             .settings(settings.sandbox.scope.clone())
-            .map_err(|error| Failure::new(Exit::Usage, error.to_string()).with_hint("--help shows the flags under HTTP"))?;
+            .map_err(|error| {
+                Failure::new(Exit::Usage, error.to_string()).with_hint("--help shows the flags under HTTP")
+            })?;
         bridge.debug_echo = settings.log.debug;
         ahma_http_bridge::serve(listener, bridge, Arc::new(factory), shutdown)
             .await
