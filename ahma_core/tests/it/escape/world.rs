@@ -516,7 +516,8 @@ fn describe(path: &Path, picture: &mut BTreeMap<PathBuf, String>) {
 /// The process outside.
 struct Outside {
     process: Child,
-    input: ChildStdin,
+    /// Closed to tell it to tidy up and end.
+    input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     facts: Value,
 }
@@ -538,7 +539,7 @@ impl Outside {
         let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
         let mut outside = Self {
             process,
-            input,
+            input: Some(input),
             output: BufReader::new(output),
             facts: Value::Null,
         };
@@ -549,7 +550,9 @@ impl Outside {
 
     /// What it has noticed, or null if it is dead.
     fn state(&mut self) -> Value {
-        self.input.write_all(b"how are you?\n").ok();
+        if let Some(input) = &mut self.input {
+            input.write_all(b"how are you?\n").ok();
+        }
         self.read()
     }
 
@@ -562,7 +565,7 @@ impl Outside {
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        self.process.kill().ok();
+        self.input = None;
         self.process.wait().ok();
     }
 }
