@@ -40,8 +40,9 @@ mod bridge {
             .map_err(|error| Failure::internal("signals cannot be listened to", &error))?;
         let address = settings.http.address();
         let listener = TcpListener::bind(address).await.map_err(|error| {
-            Failure::user(format!("cannot listen on {address}: {error}"))
-                .with_hint("choose another address with --http-host and --http-port; port 0 takes any free one")
+            Failure::user(format!("cannot listen on {address}: {error}")).with_hint(
+                "choose another address with --http-host and --http-port; port 0 takes any free one",
+            )
         })?;
         let factory = Children::of_this_program(settings.sandbox.scope.clone())
             .map_err(|error| Failure::internal("the program cannot find itself", &error))?;
@@ -52,7 +53,9 @@ mod bridge {
         let mut bridge = settings
             .http
             .settings(settings.sandbox.scope.clone())
-            .map_err(|error| Failure::new(Exit::Usage, error.to_string()).with_hint("--help shows the flags under HTTP"))?;
+            .map_err(|error| {
+                Failure::new(Exit::Usage, error.to_string()).with_hint("--help shows the flags under HTTP")
+            })?;
         bridge.debug_echo = settings.log.debug;
         ahma_http_bridge::serve(listener, bridge, Arc::new(factory), shutdown)
             .await
@@ -71,7 +74,11 @@ mod bridge {
     impl Children {
         fn of_this_program(default_scope: PathBuf) -> std::io::Result<Self> {
             let program = std::env::current_exe()?;
-            Ok(Self { program, flags: std::env::args_os().skip(1).collect(), default_scope })
+            Ok(Self {
+                program,
+                flags: std::env::args_os().skip(1).collect(),
+                default_scope,
+            })
         }
     }
 
@@ -84,7 +91,11 @@ mod bridge {
                 Spawn::Scoped(scope) => args.extend(["--sandbox-scope".into(), scope.into()]),
                 Spawn::Shared => args.extend(["--sandbox-scope".into(), self.default_scope.clone().into()]),
             }
-            ChildCommand { program: self.program.clone().into(), args, env: Vec::new() }
+            ChildCommand {
+                program: self.program.clone().into(),
+                args,
+                env: Vec::new(),
+            }
         }
     }
 }

@@ -8,6 +8,7 @@
 use std::{
     fs, io,
     os::fd::{AsFd, FromRawFd, OwnedFd},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -61,7 +62,19 @@ struct Owner {
     max_processes: u32,
     /// When the processes were counted last.
     counted: Instant,
-    broker: Option<Broker>,
+    broker: Brokering,
+}
+
+/// How far the shell's calls are answered for.
+enum Brokering {
+    /// The shell has not told yet on which descriptor they come. Not waited for: the order to stop may come first.
+    Awaited {
+        socket: OwnedFd,
+        writable: Vec<PathBuf>,
+    },
+    Ready(Broker),
+    /// Not in this tier, or nobody is left to ask.
+    Over,
 }
 
 /// How signals get to everything below the owner.
@@ -105,8 +118,12 @@ impl Owner {
         let ruleset = cell.ruleset()?;
         let streams = streams(start, control, pipes)?;
         let (broker, to_owner) = match cell.tier {
-            Tier::Core => wire::pair().map(|(ours, theirs)| (Some(ours), Some(theirs)))?,
-            Tier::Full | Tier::Off => (None, None),
+            Tier::Core => {
+                let (socket, theirs) = wire::pair()?;
+                let writable = cell.writable.clone();
+                (Brokering::Awaited { socket, writable }, Some(theirs))
+            }
+            Tier::Full | Tier::Off => (Brokering::Over, None),
         };
         // SAFETY: this process has one thread, so its copy may run any code.
         let shell = match unsafe { libc::fork() } {
@@ -117,14 +134,6 @@ impl Owner {
         // The pipes close here, so that their end is the end of the shell and its children.
         drop(streams);
         drop(to_owner);
-        // Nothing comes from a shell that could not be started; its exit is reported as any other.
-        let broker = broker
-            .and_then(|socket| wire::receive_short::<()>(socket).ok().flatten())
-            .and_then(|((), fds)| fds.into_iter().next())
-            .map(|listener| Broker {
-                listener,
-                writable: cell.writable.clone(),
-            });
         Ok(Self {
             shell,
             reach,
@@ -148,13 +157,7 @@ impl Owner {
                 return;
             }
             self.wait(control.as_ref());
-            if self
-                .broker
-                .as_ref()
-                .is_some_and(|broker| broker.serve() == Askers::Gone)
-            {
-                self.broker = None;
-            }
+            self.broker = std::mem::replace(&mut self.broker, Brokering::Over).serve();
             if let Some(socket) = &control {
                 match next_order(socket) {
                     Ok(Some(Order::Stop { grace_ms })) => self.stop(Duration::from_millis(grace_ms)),
@@ -210,11 +213,7 @@ impl Owner {
         });
         let mut fds = vec![PollFd::new(&self.child_ended, PollFlags::IN)];
         fds.extend(control.map(|socket| PollFd::new(socket, PollFlags::IN)));
-        fds.extend(
-            self.broker
-                .as_ref()
-                .map(|broker| PollFd::new(&broker.listener, PollFlags::IN)),
-        );
+        fds.extend(self.broker.descriptor().map(|fd| PollFd::new(fd, PollFlags::IN)));
         rustix::event::poll(&mut fds, patience.as_ref()).ok();
         // Empties the signal queue; what ended is found by `reap`.
         let mut signals = [0_u8; 1024];
@@ -263,6 +262,35 @@ impl Owner {
                     rustix::process::kill_process(pid, signal).ok();
                 }
             }
+        }
+    }
+}
+
+impl Brokering {
+    fn descriptor(&self) -> Option<&OwnedFd> {
+        match self {
+            Self::Awaited { socket, .. } => Some(socket),
+            Self::Ready(broker) => Some(&broker.listener),
+            Self::Over => None,
+        }
+    }
+
+    /// Does what has come in, without waiting.
+    fn serve(self) -> Self {
+        match self {
+            Self::Awaited { socket, writable } if is_ready(&socket) => {
+                // Nothing comes from a shell that could not be started; its exit is reported as any other.
+                let listener = wire::receive_short::<()>(&socket)
+                    .ok()
+                    .flatten()
+                    .and_then(|((), fds)| fds.into_iter().next());
+                match listener {
+                    Some(listener) => Self::Ready(Broker { listener, writable }).serve(),
+                    None => Self::Over,
+                }
+            }
+            Self::Ready(broker) if broker.serve() == Askers::Gone => Self::Over,
+            unchanged => unchanged,
         }
     }
 }
@@ -319,13 +347,7 @@ fn streams(start: Start, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result<S
 
 /// Reads an order if one has come, without waiting. `None` means that the server is gone.
 fn next_order(control: &OwnedFd) -> io::Result<Option<Order>> {
-    let mut fds = [PollFd::new(control, PollFlags::IN)];
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    rustix::event::poll(&mut fds, Some(&now))?;
-    if fds[0].revents().is_empty() {
+    if !is_ready(control) {
         return Err(io::ErrorKind::WouldBlock.into());
     }
     match wire::receive_short(control) {
@@ -333,6 +355,16 @@ fn next_order(control: &OwnedFd) -> io::Result<Option<Order>> {
         Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Whether a read would not wait.
+fn is_ready(fd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::IN)];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    rustix::event::poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().is_empty()
 }
 
 /// Blocks every signal and returns a descriptor that tells when a child has ended.

@@ -54,6 +54,11 @@ fn promises(tier: Tier, abi: i32, policy: &Policy) -> Vec<Promise> {
             "Landlock, read-only mounts in the full tier",
         ),
         promise(
+            "modes, owners and times of files outside the scope stay as they are",
+            on,
+            "read-only mounts in the full tier, the owner process in the core tier",
+        ),
+        promise(
             "nothing outside the listed paths can be read",
             on,
             "Landlock, own mount view in the full tier",
@@ -74,7 +79,7 @@ fn promises(tier: Tier, abi: i32, policy: &Policy) -> Vec<Promise> {
             "Landlock, no capabilities, not dumpable",
         ),
         promise(
-            "unix sockets of the host cannot be reached",
+            "unix sockets outside the scope cannot be reached",
             on,
             "mount view, seccomp, Landlock scope",
         ),

@@ -36,6 +36,30 @@ pub(super) const FILES: &[Attempt] = &[
     ),
     attempt("change a mode", "chmod 777 $OUT/victim"),
     attempt("change the mode of a readable file", "chmod 666 ~/.gitconfig"),
+    attempt("change a mode through a link", "ln -s $OUT/victim l; chmod 777 l"),
+    attempt("change a mode through an own descriptor", "exec 5< ~/.gitconfig; chmod 640 /proc/self/fd/5; chmod 604 /dev/fd/5"),
+    attempt(
+        "change a mode by descriptor",
+        "python3 -c 'import os; os.fchmod(os.open(os.path.expanduser(\"~/.gitconfig\"), os.O_RDONLY), 0o620)'",
+    ),
+    attempt("change a mode from another directory", "cd $OUT && chmod 777 victim"),
+    attempt("change a mode of what lies above", "chmod 777 $SCOPE/../outside/*/victim"),
+    attempt(
+        "change a mode while the path changes",
+        "echo > inside; python3 - <<'END'
+import ctypes, os, threading
+inside, out = b'inside', os.environ['OUT'].encode() + b'/victim'
+path = ctypes.create_string_buffer(200); chmod = ctypes.CDLL(None).chmod
+go = True
+def flip():
+    while go:
+        path.value = inside; path.value = out
+worker = threading.Thread(target=flip); worker.start()
+for n in range(1500): chmod(path, 0o600 + n % 8)
+go = False
+END",
+    ),
+    attempt("change a time to now", "touch $OUT/victim"),
     attempt("change an owner", "chown 1:1 $OUT/victim").needs(Needs::Root),
     attempt("change a time", "touch -d 2001-01-01 $OUT/victim"),
     attempt(

@@ -223,7 +223,14 @@ impl World {
             return String::new();
         };
         // A server that an attempt killed never answers.
+        let deadline = std::time::Instant::now() + test_support::PATIENCE;
         loop {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "no answer to: {script}\nits processes:\n{}\nits log:\n{}",
+                processes_below(server.pid()),
+                server.complaints()
+            );
             if let Some(answer) = server.answer_within(id, std::time::Duration::from_millis(200)) {
                 let parts = answer["result"]["content"]
                     .as_array()
@@ -314,11 +321,16 @@ impl World {
                 Net::Ports => vec!["--allow-connect".to_owned(), port],
             });
         }
+        // As if that user's own client had made them.
+        let give_pipes = match self.user {
+            User::Current => String::new(),
+            User::Nobody => format!("chown {NOBODY} /proc/self/fd/0 /proc/self/fd/1;"),
+        };
         // Started with a descriptor that its parent forgot to close.
         let inherited = self.base.path().join("inherited");
         let mut words = vec![
             "-c".to_owned(),
-            "exec 7<\"$0\"; exec \"$@\"".to_owned(),
+            format!("{give_pipes} exec 7<\"$0\"; exec \"$@\""),
             inherited.display().to_string(),
         ];
         words.extend(arguments);
@@ -430,6 +442,21 @@ fn prepare_scope(scope: &Path) {
     fs::write(scope.join(".envrc"), "export GOOD=1\n").unwrap();
 }
 
+/// What hangs, and where in the kernel.
+fn processes_below(pid: i32) -> String {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let mut text = format!(
+        "{pid} {} {}\n{}",
+        read("comm").trim(),
+        read("wchan"),
+        read("stack")
+    );
+    for child in read(&format!("task/{pid}/children")).split_whitespace() {
+        text.push_str(&processes_below(child.parse().unwrap()));
+    }
+    text
+}
+
 fn as_user_words(user: User) -> Vec<String> {
     match user {
         User::Current => vec!["env".to_owned()],
@@ -464,9 +491,13 @@ fn describe(path: &Path, picture: &mut BTreeMap<PathBuf, String>) {
         Vec::new()
     };
     // A home gets a directory for the log; its own time says nothing then.
-    let time = if found.is_dir() { 0 } else { found.mtime() };
+    let time = if found.is_dir() {
+        (0, 0)
+    } else {
+        (found.mtime(), found.mtime_nsec())
+    };
     let text = format!(
-        "{:o} {}:{} {} {time} {:?} {:?}",
+        "{:o} {}:{} {} {time:?} {:?} {:?}",
         found.mode(),
         found.uid(),
         found.gid(),
@@ -485,7 +516,8 @@ fn describe(path: &Path, picture: &mut BTreeMap<PathBuf, String>) {
 /// The process outside.
 struct Outside {
     process: Child,
-    input: ChildStdin,
+    /// Closed to tell it to tidy up and end.
+    input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     facts: Value,
 }
@@ -507,7 +539,7 @@ impl Outside {
         let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
         let mut outside = Self {
             process,
-            input,
+            input: Some(input),
             output: BufReader::new(output),
             facts: Value::Null,
         };
@@ -518,7 +550,9 @@ impl Outside {
 
     /// What it has noticed, or null if it is dead.
     fn state(&mut self) -> Value {
-        self.input.write_all(b"how are you?\n").ok();
+        if let Some(input) = &mut self.input {
+            input.write_all(b"how are you?\n").ok();
+        }
         self.read()
     }
 
@@ -531,7 +565,7 @@ impl Outside {
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        self.process.kill().ok();
+        self.input = None;
         self.process.wait().ok();
     }
 }
