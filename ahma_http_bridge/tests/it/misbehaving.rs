@@ -212,6 +212,31 @@ async fn a_bridge_that_stops_answers_what_is_open() {
 }
 
 #[tokio::test]
+async fn a_child_that_never_got_ready_does_not_hold_up_the_end() {
+    let count = tempfile::NamedTempFile::new().unwrap();
+    let flag = format!("--count={}", count.path().display());
+    let bridge = Bridge::start(&["--mute", &flag], |settings| {
+        settings.isolation = Isolation::PerSession
+    })
+    .await;
+    let client = bridge.client();
+    let waiting = tokio::spawn(async move { client.post(JSON, &initialize("2025-11-25", json!({}))).await });
+    let started = || {
+        std::fs::read_to_string(count.path())
+            .unwrap()
+            .trim()
+            .parse::<i32>()
+            .ok()
+    };
+    eventually("the child's start", async || started().is_some()).await;
+    let pid = started().unwrap();
+    // The child would have half a minute to answer; nobody waits for that.
+    bridge.stop().await;
+    assert!(!is_alive(pid));
+    assert!(!waiting.await.unwrap().status().is_success());
+}
+
+#[tokio::test]
 async fn a_killed_bridge_leaves_no_child() {
     let bridge = BridgeProcess::start(&[], &["--session-isolation"]);
     let mut client = bridge.client();
