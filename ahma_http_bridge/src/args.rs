@@ -235,3 +235,7 @@ impl BridgeArgs {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "args_tests.rs"]
+mod args_tests;

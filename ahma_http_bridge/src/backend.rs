@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use crate::child::{Answer, Audience, CallFailure, Child, ChildFactory, ChildLimits, Ending, Spawn, Verdict};
 use crate::envelope::Envelope;
@@ -49,6 +50,8 @@ pub(crate) struct Backend {
     current: Mutex<Current>,
     /// Held while starting, so that there is one start at a time.
     attempts: tokio::sync::Mutex<Attempts>,
+    /// Cuts a start short.
+    stopping: CancellationToken,
 }
 
 #[derive(Debug)]
@@ -95,6 +98,7 @@ impl Backend {
             params,
             current: Mutex::new(Current::None),
             attempts: tokio::sync::Mutex::default(),
+            stopping: CancellationToken::new(),
         })
     }
 
@@ -128,9 +132,12 @@ impl Backend {
     /// Stops the child for good and returns when it is gone.
     pub(crate) async fn stop(&self, failure: CallFailure) {
         let last = std::mem::replace(&mut *self.current(), Current::Stopped);
+        self.stopping.cancel();
         if let Current::Running(greeted) = last {
             greeted.child.stop(failure).await;
         }
+        // A child that was just being started is gone too once its start is over.
+        drop(self.attempts.lock().await);
     }
 
     /// Boxed, since a start may be followed by a restart, which is a start.
@@ -147,18 +154,22 @@ impl Backend {
         if delay > PATIENT_DELAY {
             return Err(StartError::Waiting(delay));
         }
-        tokio::time::sleep(delay).await;
+        if self
+            .stopping
+            .run_until_cancelled(tokio::time::sleep(delay))
+            .await
+            .is_none()
+        {
+            return Err(StartError::Stopped);
+        }
         attempts.begin(Instant::now());
         let greeted = self.start_once().await.inspect_err(|error| {
             tracing::warn!(%error, spawn = ?self.params.spawn, "no child");
         })?;
-        let mut current = self.current();
-        if matches!(*current, Current::Stopped) {
-            // Dropping the only handle stops it.
+        if !self.install(&greeted) {
+            greeted.child.stop(CallFailure::SessionEnded).await;
             return Err(StartError::Stopped);
         }
-        *current = Current::Running(greeted.clone());
-        drop(current);
         if self.params.restart == Restart::Eager {
             let ended = greeted.child.watch_end();
             tokio::spawn(restart_after(ended, Arc::downgrade(&self)));
@@ -179,12 +190,32 @@ impl Backend {
         let command = factory.command(spawn);
         let child = Child::start(&command, *limits, Arc::clone(audience))
             .map_err(|error| StartError::Spawn(format!("{}: {error}", command.program.display())))?;
-        let greeting = greet(&child, initialize, *start_timeout).await?;
+        let greeted = self
+            .stopping
+            .run_until_cancelled(greet(&child, initialize, *start_timeout))
+            .await;
+        let greeting = match greeted {
+            Some(Ok(greeting)) => greeting,
+            failed => {
+                child.stop(CallFailure::ChildDied).await;
+                return Err(failed.and_then(Result::err).unwrap_or(StartError::Stopped));
+            }
+        };
         let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         child.send(initialized).map_err(|_| StartError::Died)?;
         audience.greeted(&child);
         tracing::debug!(pid = child.process_id(), ?spawn, "child ready");
         Ok(Greeted { child, greeting })
+    }
+
+    /// Makes a new child the current one, unless it is not wanted any more.
+    fn install(&self, greeted: &Greeted) -> bool {
+        let mut current = self.current();
+        let wanted = !matches!(*current, Current::Stopped);
+        if wanted {
+            *current = Current::Running(greeted.clone());
+        }
+        wanted
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {

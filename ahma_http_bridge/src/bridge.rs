@@ -75,10 +75,11 @@ impl Bridge {
             echo: settings.debug_echo.then(Echo::to_stderr),
         };
         let nursery = Nursery {
-            factory: Arc::clone(&factory),
+            factory,
             limits,
             start_timeout: settings.times.start,
         };
+        let tasks = TaskTracker::new();
         let shared = (settings.isolation == Isolation::Shared).then(|| {
             let hub = Arc::new(Hub::default());
             let backend = own_backend(&nursery, Spawn::Shared, Restart::Eager, &hub);
@@ -90,11 +91,11 @@ impl Bridge {
             metrics: Metrics::default(),
             pressure: Pressure::default(),
             sessions: Sessions::new(settings.limits.sessions),
-            greeter: Greeter::new(factory, limits, settings.times.start),
+            greeter: Greeter::new(nursery.clone(), tasks.clone()),
             nursery,
             shared,
             sessionless: DashMap::new(),
-            tasks: TaskTracker::new(),
+            tasks,
             shutdown,
             settings,
         }))

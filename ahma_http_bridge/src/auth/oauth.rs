@@ -36,7 +36,7 @@ const ALGORITHMS: [Algorithm; 9] = [
 
 const KEYS_FRESH_FOR: Duration = Duration::from_secs(600);
 /// A token with an unknown key may ask for the keys again, but not more often than this.
-const KEYS_ASKED_EVERY: Duration = Duration::from_secs(10);
+const KEYS_ASKED_EVERY: Duration = Duration::from_secs(2);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 const CLOCK_LEEWAY_SECONDS: u64 = 30;
 

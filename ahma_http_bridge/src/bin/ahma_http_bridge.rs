@@ -1,6 +1,7 @@
 //! Serves any stdio MCP server over HTTP: `ahma_http_bridge [flags] -- COMMAND ARGS`.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -48,7 +49,11 @@ async fn main() -> ExitCode {
     match run(cli).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error:#}");
+            // A closed standard error leaves nobody to tell.
+            let _ = writeln!(
+                std::io::stderr(),
+                "error: {error:#}\nhint: --help shows every flag"
+            );
             ExitCode::FAILURE
         }
     }

@@ -1,4 +1,4 @@
-//! The handle of a running child, and the two tasks behind it: one listens, one looks after the process.
+//! The handle of a running child: what can be asked of it. The tasks behind it are in `tasks`.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,15 +7,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ChildCommand;
-use super::inbox::{Inbox, MAX_LINE_BYTES};
 use super::outbox::{Outbox, OutboxError};
-use super::pending::{Answer, CallFailure, CallParams, OwnerId, Pending, Reply, Route};
-use super::process::{Grace, Process};
+use super::pending::{Answer, CallFailure, CallParams, OwnerId, Pending, Reply};
+use super::process::Process;
+use super::tasks::{Listener, supervise};
 use crate::echo::Echo;
 use crate::envelope::{Edit, Envelope, Kind, splice};
 
@@ -66,20 +65,20 @@ pub(crate) enum SendError {
 /// A running stdio MCP server. Dropping the last handle stops it.
 #[derive(Debug)]
 pub(crate) struct Child {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
     stop: CancellationToken,
     ended: watch::Receiver<Option<Ending>>,
     id: Option<u32>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    outbox: Outbox,
+pub(super) struct Inner {
+    pub(super) outbox: Outbox,
     pending: Mutex<Pending>,
     next_number: AtomicU64,
     /// Set as soon as the end is certain, before the process is reaped: nobody shall be sent to it any more.
-    is_over: AtomicBool,
-    echo: Option<Echo>,
+    pub(super) is_over: AtomicBool,
+    pub(super) echo: Option<Echo>,
 }
 
 impl Child {
@@ -289,7 +288,7 @@ impl Drop for Child {
 }
 
 impl Inner {
-    fn pending(&self) -> MutexGuard<'_, Pending> {
+    pub(super) fn pending(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -302,145 +301,6 @@ impl Answer {
         Self {
             body,
             verdict: super::Verdict::Failed(failure),
-        }
-    }
-}
-
-/// The task that reads a child's standard output.
-#[derive(Debug)]
-struct Listener {
-    child: std::sync::Weak<Child>,
-    audience: Arc<dyn Audience>,
-    echo: Option<Echo>,
-}
-
-impl Listener {
-    async fn listen(self, stdout: ChildStdout) {
-        let mut inbox = Inbox::new(stdout, MAX_LINE_BYTES);
-        loop {
-            match inbox.next_line().await {
-                Ok(Some(line)) => {
-                    let Some(child) = self.child.upgrade() else { return };
-                    if let Some(echo) = self.echo {
-                        echo.received(&line);
-                    }
-                    self.hear(&child, &line);
-                }
-                Ok(None) => return,
-                Err(error) => {
-                    tracing::error!(%error, "the child's output cannot be read any further");
-                    return;
-                }
-            }
-        }
-    }
-
-    fn hear(&self, child: &Child, line: &[u8]) {
-        let envelope = match Envelope::parse(line) {
-            Ok(envelope) => envelope,
-            Err(error) => {
-                if !line.trim_ascii().is_empty() {
-                    tracing::warn!(%error, bytes = line.len(), "the child wrote a line that is no message");
-                }
-                return;
-            }
-        };
-        match &envelope.kind {
-            Kind::Response { id, error_code } => {
-                let number = id.get().parse::<u64>().ok();
-                let delivered = number
-                    .is_some_and(|number| child.inner.pending().answer(number, &envelope, id, *error_code));
-                if !delivered {
-                    tracing::debug!(id = id.get(), "the child answered a request that is not open");
-                }
-            }
-            Kind::Notification { method } => self.hear_notification(child, method, &envelope),
-            Kind::Request { id, method } => {
-                self.audience.heard(
-                    child,
-                    Heard::Request {
-                        id,
-                        method,
-                        envelope: &envelope,
-                    },
-                );
-            }
-        }
-    }
-
-    fn hear_notification(&self, child: &Child, method: &str, envelope: &Envelope<'_>) {
-        let params = envelope.params().unwrap_or_default();
-        let route = if let Some(token) = params
-            .progress_token
-            .filter(|_| method == "notifications/progress")
-        {
-            child.inner.pending().progress(envelope, token)
-        } else if let Some(subscription) = params.meta().ok().and_then(|meta| meta.subscription_id) {
-            match child.inner.pending().subscription(envelope, subscription) {
-                // A subscription that is over: nobody else may see what it was told.
-                Route::Unknown => Route::Delivered,
-                route => route,
-            }
-        } else {
-            Route::Unknown
-        };
-        match route {
-            Route::Delivered => {}
-            Route::Owner(owner, message) => self.audience.heard(child, Heard::For { owner, message }),
-            Route::Unknown => self
-                .audience
-                .heard(child, Heard::Notification { method, envelope }),
-        }
-    }
-}
-
-/// Output that was written before the end must still be read; a descendant may hold the pipe open for ever.
-const LAST_WORDS: Duration = Duration::from_millis(500);
-
-async fn supervise(
-    mut process: Process,
-    inner: Arc<Inner>,
-    stop: CancellationToken,
-    grace: Duration,
-    silent: CancellationToken,
-    stderr: ChildStderr,
-    ended: watch::Sender<Option<Ending>>,
-) {
-    let id = process.id();
-    let drain = tokio::spawn(read_stderr(stderr, inner.echo, id));
-    let asked_for = tokio::select! {
-        () = process.exited() => false,
-        () = silent.cancelled() => false,
-        () = inner.outbox.flush() => false,
-        () = stop.cancelled() => true,
-    };
-    inner.is_over.store(true, Ordering::Release);
-    inner.outbox.close();
-    if silent.is_cancelled() {
-        // It can say nothing more, even if it takes its time to exit.
-        inner.pending().close(CallFailure::ChildDied);
-    }
-    let status = process
-        .finish(Grace {
-            after_eof: grace,
-            after_term: grace,
-        })
-        .await;
-    let _ = tokio::time::timeout(LAST_WORDS, silent.cancelled()).await;
-    inner.pending().close(CallFailure::ChildDied);
-    drain.abort();
-    if !asked_for {
-        tracing::warn!(pid = id, ?status, "the child ended by itself");
-    }
-    ended.send_replace(Some(Ending { asked_for }));
-}
-
-async fn read_stderr(stderr: ChildStderr, echo: Option<Echo>, pid: Option<u32>) {
-    let mut inbox = Inbox::new(stderr, MAX_LINE_BYTES);
-    while let Ok(Some(line)) = inbox.next_line().await {
-        match echo {
-            Some(echo) => echo.complained(&line),
-            None => tracing::debug!(pid, "{}", String::from_utf8_lossy(&line)),
         }
     }
 }

@@ -9,6 +9,7 @@ mod inbox;
 mod outbox;
 mod pending;
 mod process;
+mod tasks;
 
 pub use command::{ChildCommand, ChildFactory, FixedCommand, Spawn};
 

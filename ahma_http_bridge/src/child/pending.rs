@@ -95,6 +95,8 @@ const MAX_ANSWERED: usize = 1024;
 pub(crate) struct Pending {
     /// `None` once the child is over: nothing may be registered that nobody would ever answer.
     calls: Option<HashMap<u64, Call>>,
+    /// What a late-comer is told: why the child is over.
+    over: CallFailure,
     answered: VecDeque<Answered>,
 }
 
@@ -113,6 +115,7 @@ impl Pending {
     pub(crate) fn new() -> Self {
         Self {
             calls: Some(HashMap::new()),
+            over: CallFailure::ChildDied,
             answered: VecDeque::new(),
         }
     }
@@ -146,8 +149,8 @@ impl Pending {
                 Ok(())
             }
             None => {
-                call.fail(CallFailure::ChildDied);
-                Err(CallFailure::ChildDied)
+                call.fail(self.over);
+                Err(self.over)
             }
         }
     }
@@ -307,6 +310,9 @@ impl Pending {
 
     /// The child is over: every waiter is told, and nobody may wait any more.
     pub(crate) fn close(&mut self, failure: CallFailure) {
+        if self.calls.is_some() {
+            self.over = failure;
+        }
         for call in self.calls.take().into_iter().flatten().map(|(_, call)| call) {
             call.fail(failure);
         }

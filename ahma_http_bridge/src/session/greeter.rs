@@ -7,8 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio_util::task::TaskTracker;
+
+use super::Nursery;
 use crate::backend::{StartError, greet};
-use crate::child::{Audience, CallFailure, Child, ChildFactory, ChildLimits, Heard, Spawn};
+use crate::child::{Audience, CallFailure, Child, Heard, Spawn};
 use crate::envelope::Envelope;
 
 /// An answer may name tools or instructions that change; after this it is asked for again.
@@ -18,9 +21,9 @@ const MAX_REMEMBERED: usize = 32;
 
 #[derive(Debug)]
 pub(crate) struct Greeter {
-    factory: Arc<dyn ChildFactory>,
-    limits: ChildLimits,
-    start_timeout: Duration,
+    nursery: Nursery,
+    /// Sees to it that no deferred child outlives the bridge.
+    tasks: TaskTracker,
     remembered: Mutex<HashMap<Box<str>, Remembered>>,
 }
 
@@ -31,11 +34,10 @@ struct Remembered {
 }
 
 impl Greeter {
-    pub(crate) fn new(factory: Arc<dyn ChildFactory>, limits: ChildLimits, start_timeout: Duration) -> Self {
+    pub(crate) fn new(nursery: Nursery, tasks: TaskTracker) -> Self {
         Self {
-            factory,
-            limits,
-            start_timeout,
+            nursery,
+            tasks,
             remembered: Mutex::default(),
         }
     }
@@ -46,11 +48,12 @@ impl Greeter {
         if let Some(greeting) = offer.as_deref().and_then(|offer| self.recall(offer)) {
             return Ok(greeting);
         }
-        let command = self.factory.command(&Spawn::Deferred);
-        let child = Child::start(&command, self.limits, Arc::new(Nobody))
+        let command = self.nursery.factory.command(&Spawn::Deferred);
+        let child = Child::start(&command, self.nursery.limits, Arc::new(Nobody))
             .map_err(|error| StartError::Spawn(format!("{}: {error}", command.program.display())))?;
-        let greeting = greet(&child, initialize.text(), self.start_timeout).await?;
-        tokio::spawn(async move { child.stop(CallFailure::SessionEnded).await });
+        let greeting = greet(&child, initialize.text(), self.nursery.start_timeout).await?;
+        self.tasks
+            .spawn(async move { child.stop(CallFailure::SessionEnded).await });
         if let Some(offer) = offer {
             self.remember(offer, &greeting);
         }

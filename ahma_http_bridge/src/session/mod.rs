@@ -3,7 +3,9 @@
 //! [`state`] decides, [`session`] does, [`hub`] and [`isolated`] say who hears a child, [`registry`] keeps
 //! them all. Nothing here knows axum.
 
+mod activity;
 mod greeter;
+mod handshake;
 mod hub;
 mod isolated;
 mod outward;
@@ -13,11 +15,12 @@ mod roots;
 mod session;
 mod state;
 
+pub(crate) use activity::Activity;
 pub(crate) use greeter::Greeter;
 pub(crate) use hub::Hub;
 pub(crate) use isolated::{Isolated, Nursery};
 pub(crate) use outward::Outward;
 pub(crate) use registry::{OpenError, Sessions};
 pub(crate) use roots::RootsRule;
-pub(crate) use session::{Activity, Service, Session, SessionError, SessionParams, Transport};
+pub(crate) use session::{Service, Session, SessionError, SessionParams, Transport};
 pub(crate) use state::EndReason;

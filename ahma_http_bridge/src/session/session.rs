@@ -1,23 +1,23 @@
 //! One client's session: what arrives from it and what goes to it.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::activity::{Activity, Uses};
+use super::handshake::{roots_support, with_version};
 use super::hub::{Hub, Unsubscribe};
 use super::isolated::Isolated;
-use super::state::{Effect, EndReason, RootsSupport, SessionEvent, SessionState};
+use super::state::{Effect, EndReason, SessionEvent, SessionState};
 use super::{Greeter, Outward};
 use crate::auth::Principal;
 use crate::backend::{Backend, StartError};
 use crate::child::{CallFailure, Child, OwnerId};
-use crate::envelope::{Edit, Envelope, Kind, result_message, splice, string_of};
-use crate::http::version;
+use crate::envelope::{Envelope, Kind, result_message, string_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
@@ -58,13 +58,7 @@ pub(crate) struct Session {
     asked: Mutex<HashSet<Box<str>>>,
     /// One permit for each request the client may have open.
     calls: Arc<Semaphore>,
-    uses: Uses,
-}
-
-#[derive(Debug)]
-struct Uses {
-    open: AtomicUsize,
-    last: Mutex<Instant>,
+    uses: Arc<Uses>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -100,10 +94,7 @@ impl Session {
                 version: OnceLock::new(),
                 asked: Mutex::default(),
                 calls,
-                uses: Uses {
-                    open: AtomicUsize::new(0),
-                    last: Mutex::new(Instant::now()),
-                },
+                uses: Arc::new(Uses::default()),
             }
         })
     }
@@ -387,78 +378,14 @@ impl Session {
     }
 
     /// Marks the session as in use while the guard lives.
-    pub(crate) fn use_it(self: &Arc<Self>) -> Activity {
-        self.uses.open.fetch_add(1, Ordering::Relaxed);
-        Activity(Arc::clone(self))
+    pub(crate) fn use_it(&self) -> Activity {
+        Activity::begin(&self.uses)
     }
 
     /// How long nobody has used the session; zero while somebody does.
     pub(crate) fn idle_for(&self) -> Duration {
-        if self.uses.open.load(Ordering::Relaxed) > 0 {
-            return Duration::ZERO;
-        }
-        self.uses
-            .last
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .elapsed()
+        self.uses.idle_for()
     }
-}
-
-/// A request or an open stream of a session.
-#[derive(Debug)]
-pub(crate) struct Activity(Arc<Session>);
-
-impl Drop for Activity {
-    fn drop(&mut self) {
-        *self.0.uses.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.0.uses.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-fn roots_support(initialize: &Envelope<'_>) -> RootsSupport {
-    #[derive(serde::Deserialize)]
-    struct Capabilities<'a> {
-        #[serde(borrow, default)]
-        roots: Option<&'a RawValue>,
-    }
-    let capabilities = initialize.params().ok().and_then(|params| params.capabilities);
-    let offered = capabilities
-        .and_then(|capabilities| serde_json::from_str::<Capabilities<'_>>(capabilities.get()).ok())
-        .and_then(|capabilities| capabilities.roots)
-        .is_some();
-    if offered {
-        RootsSupport::Offered
-    } else {
-        RootsSupport::Missing
-    }
-}
-
-/// The child's greeting with the revision the client can speak, and that revision.
-fn with_version(greeting: &str, wanted: Option<&str>) -> (String, String) {
-    #[derive(serde::Deserialize)]
-    struct Greeting<'a> {
-        #[serde(borrow, rename = "protocolVersion")]
-        version: &'a RawValue,
-    }
-    let Ok(Greeting { version }) = serde_json::from_str::<Greeting<'_>>(greeting) else {
-        return (greeting.to_owned(), version::OLDEST_STREAMABLE.to_owned());
-    };
-    let spoken = string_of(version).unwrap_or_default().into_owned();
-    // A newer child can talk to an older client, which ignores what it does not know.
-    let agreed = match wanted {
-        Some(wanted) if version::is_legacy(wanted) && wanted < spoken.as_str() => wanted,
-        _ => &spoken,
-    };
-    let start = version.get().as_ptr() as usize - greeting.as_ptr() as usize;
-    let edit = Edit {
-        span: start..start + version.get().len(),
-        text: format!("\"{agreed}\""),
-    };
-    (
-        String::from_utf8_lossy(&splice(greeting, vec![edit])).into_owned(),
-        agreed.to_owned(),
-    )
 }
 
 fn waiting_for(state: &SessionState) -> &'static str {
@@ -471,7 +398,3 @@ fn waiting_for(state: &SessionState) -> &'static str {
         SessionState::Locked { .. } | SessionState::Ended { .. } => "the server process is not ready",
     }
 }
-
-#[cfg(test)]
-#[path = "session_tests.rs"]
-mod session_tests;

@@ -369,6 +369,12 @@ impl BridgeProcess {
         statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
     }
 
+    /// Ends it in a way it cannot notice.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
     /// Ends it and gives everything it wrote to standard error.
     pub(crate) fn stop(mut self) -> String {
         let pid = rustix::process::Pid::from_child(&self.process);

@@ -9,6 +9,7 @@
 mod harness;
 
 mod auth;
+mod binary;
 mod contract;
 mod exposure;
 mod fuzz;

@@ -8,7 +8,9 @@ use reqwest::StatusCode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::harness::{BOTH, Bridge, Events, JSON, initialize, is_alive, tool_call};
+use crate::harness::{
+    BOTH, Bridge, BridgeProcess, Events, JSON, eventually, initialize, is_alive, tool_call,
+};
 
 #[tokio::test]
 async fn a_crash_is_told_to_every_waiter_and_the_session_goes_on() {
@@ -207,6 +209,41 @@ async fn a_bridge_that_stops_answers_what_is_open() {
         assert_eq!(call.await.unwrap(), "slept");
         assert!(events.next().await.is_none());
     }
+}
+
+#[tokio::test]
+async fn a_child_that_never_got_ready_does_not_hold_up_the_end() {
+    let count = tempfile::NamedTempFile::new().unwrap();
+    let flag = format!("--count={}", count.path().display());
+    let bridge = Bridge::start(&["--mute", &flag], |settings| {
+        settings.isolation = Isolation::PerSession
+    })
+    .await;
+    let client = bridge.client();
+    let waiting = tokio::spawn(async move { client.post(JSON, &initialize("2025-11-25", json!({}))).await });
+    let started = || {
+        std::fs::read_to_string(count.path())
+            .unwrap()
+            .trim()
+            .parse::<i32>()
+            .ok()
+    };
+    eventually("the child's start", async || started().is_some()).await;
+    let pid = started().unwrap();
+    // The child would have half a minute to answer; nobody waits for that.
+    bridge.stop().await;
+    assert!(!is_alive(pid));
+    assert!(!waiting.await.unwrap().status().is_success());
+}
+
+#[tokio::test]
+async fn a_killed_bridge_leaves_no_child() {
+    let bridge = BridgeProcess::start(&[], &["--session-isolation"]);
+    let mut client = bridge.client();
+    client.initialize(json!({})).await;
+    let child = client.who().await.pid;
+    bridge.kill();
+    eventually("the child's end", async || !is_alive(child)).await;
 }
 
 #[tokio::test]

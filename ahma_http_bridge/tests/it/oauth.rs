@@ -224,6 +224,27 @@ async fn the_metadata_names_the_issuer() {
 }
 
 #[tokio::test]
+async fn a_new_key_of_the_issuer_is_found_and_an_old_one_forgotten() {
+    let (old, new) = (Key::new("old"), Key::new("new"));
+    let issuer = Issuer::start(&old).await;
+    let (bridge, _starts) = issuer.bridge().await;
+    assert_eq!(
+        try_in(&bridge, &old.token(&issuer.claims())).await.0,
+        StatusCode::OK
+    );
+    *issuer.keys.lock().unwrap() = json!({ "keys": [new.public()] });
+    crate::harness::eventually("the new key", async || {
+        try_in(&bridge, &new.token(&issuer.claims())).await.0 == StatusCode::OK
+    })
+    .await;
+    assert_eq!(
+        try_in(&bridge, &old.token(&issuer.claims())).await.0,
+        StatusCode::UNAUTHORIZED
+    );
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn without_the_issuers_keys_nobody_comes_in() {
     let key = Key::new("one");
     let issuer = Issuer::start(&key).await;
