@@ -24,11 +24,12 @@ use serde_json::{Value, json};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let server = PathBuf::from(
-        arguments
-            .next()
-            .expect("usage: bench SERVER [--short] [--json FILE]"),
-    );
+    let server = arguments
+        .next()
+        .expect("usage: bench SERVER [--short] [--json FILE]");
+    let server = PathBuf::from(server)
+        .canonicalize()
+        .expect("the server to measure");
     let rest: Vec<String> = arguments.collect();
     let short = rest.iter().any(|word| word == "--short");
     let json_file = rest

@@ -25,12 +25,15 @@ pub(super) fn serve(settings: Settings, wall: Wall) -> Result<(), Failure> {
 mod bridge {
     use std::{ffi::OsString, io::Write as _, path::PathBuf, sync::Arc};
 
-    use ahma_http_bridge::{ChildCommand, ChildFactory, Spawn};
+    use ahma_http_bridge::{ChildCommand, ChildFactory, ServeError, Spawn};
     use tokio::net::TcpListener;
     use tokio_util::sync::CancellationToken;
 
     use super::{Failure, Settings, Wall};
-    use crate::app::{exit::Exit, signals};
+    use crate::app::{
+        exit::{Exit, chain},
+        signals,
+    };
 
     pub(super) async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
         // It stood, so the children's will. They have their own.
@@ -46,10 +49,6 @@ mod bridge {
         })?;
         let factory = Children::of_this_program(settings.sandbox.scope.clone())
             .map_err(|error| Failure::internal("the program cannot find itself", &error))?;
-        if let Ok(address) = listener.local_addr() {
-            writeln!(std::io::stderr(), "listening on http://{address}/mcp").ok();
-            tracing::info!(%address, "listening");
-        }
         let mut bridge = settings
             .http
             .settings(settings.sandbox.scope.clone())
@@ -57,9 +56,27 @@ mod bridge {
                 Failure::new(Exit::Usage, error.to_string()).with_hint("--help shows the flags under HTTP")
             })?;
         bridge.debug_echo = settings.log.debug;
+        let bound = listener
+            .local_addr()
+            .map_err(|error| Failure::internal("the listener has no address", &error))?;
+        let scheme = if bridge.tls.is_some() { "https" } else { "http" };
+        writeln!(std::io::stderr(), "listening on {scheme}://{bound}/mcp").ok();
+        tracing::info!(address = %bound, "listening");
         ahma_http_bridge::serve(listener, bridge, Arc::new(factory), shutdown)
             .await
-            .map_err(|error| Failure::internal("the bridge failed", &error))
+            .map_err(refused)
+    }
+
+    /// Most of what keeps the bridge from serving is for the user to mend.
+    fn refused(error: ServeError) -> Failure {
+        match error {
+            ServeError::Exposed(_)
+            | ServeError::Tokens(_)
+            | ServeError::Tls(_)
+            | ServeError::Audit { .. } => Failure::user(chain(&error))
+                .with_hint("docs/http.md describes how to serve safely; --help shows the flags"),
+            ServeError::Http(_) | ServeError::Listener(_) => Failure::internal("the bridge failed", &error),
+        }
     }
 
     /// How the children are started.
@@ -76,10 +93,29 @@ mod bridge {
             let program = std::env::current_exe()?;
             Ok(Self {
                 program,
-                flags: std::env::args_os().skip(1).collect(),
+                flags: without_token(std::env::args_os().skip(1)),
                 default_scope,
             })
         }
+    }
+
+    /// A credential of the listener is none of its children's business.
+    fn without_token(flags: impl Iterator<Item = OsString>) -> Vec<OsString> {
+        const TOKEN: &str = "--http-token";
+        let mut kept = Vec::new();
+        let mut skip_value = false;
+        for flag in flags {
+            let text = flag.to_string_lossy();
+            if std::mem::take(&mut skip_value) {
+                continue;
+            }
+            if text == TOKEN {
+                skip_value = true;
+            } else if !text.starts_with(&format!("{TOKEN}=")) {
+                kept.push(flag);
+            }
+        }
+        kept
     }
 
     impl ChildFactory for Children {

@@ -6,7 +6,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use rustix::pipe::PipeFlags;
@@ -139,6 +139,9 @@ struct Shared {
     tripwire: Arc<Tripwire>,
 }
 
+/// Longer than a short command takes, shorter than the time between two calls of an agent.
+const REFILL_DELAY: Duration = Duration::from_millis(3);
+
 impl Launcher {
     /// Starts the jail in the highest tier that is allowed and works. Blocks for some milliseconds; called before any
     /// runtime exists.
@@ -194,7 +197,7 @@ impl Launcher {
 
     /// Keeps the pool filled; runs until shutdown. Spawn it once on the runtime.
     pub async fn keep_warm(self) {
-        let idle_check = std::time::Duration::from_secs(5);
+        let idle_check = Duration::from_secs(5);
         loop {
             if self.refill().is_err() {
                 return;
@@ -204,6 +207,9 @@ impl Launcher {
                 .is_err()
             {
                 lock(&self.shared.pool).tend(Instant::now());
+            } else if !lock(&self.shared.pool).is_empty() {
+                // A new shell takes a processor for a moment; the call that took the last one needs it more.
+                tokio::time::sleep(REFILL_DELAY).await;
             }
         }
     }

@@ -94,6 +94,10 @@ impl Pool {
         self.waiting.truncate(self.target);
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     pub(super) fn clear(&mut self) {
         self.target = 0;
         self.settings.cap = 0;

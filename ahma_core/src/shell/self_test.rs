@@ -122,16 +122,15 @@ impl Outside {
             .map_or(0, |a| a.port());
         format!(
             "d={directory}; exec 2>/dev/null\n\
-             {{ read -r line < $d/secret; echo \"read $line\"; }}\n\
-             ( echo x > $d/written )\n\
-             ( : > $d/victim )\n\
-             ( rm -f $d/victim )\n\
-             ( ln $d/secret ahma-probe-link && read -r line < ahma-probe-link && echo \"link $line\"; rm -f ahma-probe-link )\n\
+             read -r line < $d/secret && echo \"read $line\"\n\
+             echo x > $d/written\n\
+             printf '' > $d/victim\n\
+             rm -f $d/victim\n\
              kill -URG {pid}\n\
-             ( read -r line < /proc/{pid}/environ; test -n \"$line\" && echo environ-read )\n\
-             ( read -r line < /proc/{pid}/maps && echo maps-read )\n\
-             ( for f in /proc/{pid}/fd/*; do test -e \"$f\" && echo fd-seen; done )\n\
-             ( : > /etc/ahma-probe && rm -f /etc/ahma-probe && echo etc-written )\n\
+             read -r line < /proc/{pid}/environ; test -n \"$line\" && echo environ-read\n\
+             read -r line < /proc/{pid}/maps && echo maps-read\n\
+             for f in /proc/{pid}/fd/*; do test -e \"$f\" && echo fd-seen; done\n\
+             printf '' > /etc/ahma-probe && rm -f /etc/ahma-probe && echo etc-written\n\
              test {port} = 0 || ( exec 3<>/dev/tcp/127.0.0.1/{port} )\n\
              echo probe ran\n"
         )
