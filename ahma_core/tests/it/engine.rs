@@ -11,10 +11,12 @@ use std::{
 use ahma_core::{
     call::{Command, CommandPlan, ExecutionMode, Program, Sequence, SequenceStep, Work},
     operation::{Engine, EngineSettings, Operation},
-    sandbox::{Host, Network, SandboxSettings, Tier, Toolchains, assemble},
-    shell::{Launcher, LauncherSettings, PoolSettings, TierChoice},
+    sandbox::Tier,
+    shell::{Launcher, TierChoice},
 };
 use tempfile::TempDir;
+
+use crate::launchers::TestLauncher;
 
 pub(crate) struct TestEngine {
     pub(crate) engine: Engine,
@@ -40,38 +42,12 @@ impl TestEngine {
     }
 
     fn in_tier(tier: TierChoice, adjust: impl FnOnce(&mut EngineSettings)) -> Self {
-        let [scope, private, state] = [(); 3].map(|()| tempfile::tempdir().unwrap());
-        std::fs::create_dir(private.path().join("tmp")).unwrap();
-        let variables: BTreeMap<String, String> = std::env::vars().collect();
-        let host = Host {
-            home: variables.get("HOME").map(PathBuf::from),
-            path: variables.get("PATH").cloned().unwrap_or_default(),
-            variables: variables.clone(),
-        };
-        let sandbox = SandboxSettings {
-            scope: scope.path().to_owned(),
-            private: private.path().to_owned(),
-            network: Network::Open,
-            allow_read: Vec::new(),
-            allow_write: Vec::new(),
-            allow_tmp: false,
-            toolchains: Toolchains::Auto,
-            trust_workspace_config: false,
-            tools_dir: ".ahma/tools".into(),
-        };
-        let launcher = Launcher::start(LauncherSettings {
-            helper: env!("CARGO_BIN_EXE_ahma_mcp").into(),
-            policy: assemble(&sandbox, &host).unwrap(),
-            tier,
-            shell: "/bin/bash".into(),
-            variables,
-            pass_variables: Vec::new(),
-            pool: PoolSettings::default(),
-            max_processes: 4096,
-            max_file_bytes: 1 << 34,
-            quarantine: private.path().join("quarantine"),
-        })
-        .unwrap();
+        let TestLauncher {
+            launcher,
+            scope,
+            private,
+        } = TestLauncher::start(tier);
+        let state = tempfile::tempdir().unwrap();
         tokio::spawn(launcher.clone().keep_warm());
         let mut settings = EngineSettings::new(state.path());
         adjust(&mut settings);

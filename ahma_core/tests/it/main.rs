@@ -12,6 +12,7 @@ mod command_line;
 mod endings;
 mod engine;
 mod escape;
+mod launchers;
 mod layers;
 mod operations;
 mod output;

@@ -1,20 +1,16 @@
 //! Real processes through the real jail, in every tier this machine has.
 
-use std::{
-    collections::BTreeMap,
-    io::Read,
-    os::fd::OwnedFd,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeMap, io::Read, os::fd::OwnedFd, path::Path, time::Duration};
 
 use ahma_core::{
     call::Program,
     jail::{ExitStatus, ProcessEvent},
-    sandbox::{Host, Network, SandboxSettings, Tier, Toolchains, assemble},
-    shell::{Launcher, LauncherSettings, OutputPipes, PoolSettings, Running, Script, Stdio, TierChoice},
+    sandbox::Tier,
+    shell::{Launcher, OutputPipes, Running, Script, Stdio, TierChoice},
 };
 use tempfile::TempDir;
+
+use crate::launchers::TestLauncher;
 
 const TIERS: [Tier; 3] = [Tier::Full, Tier::Core, Tier::Off];
 
@@ -26,40 +22,11 @@ struct Bench {
 
 impl Bench {
     fn start(tier: Tier) -> Self {
-        let scope = tempfile::tempdir().unwrap();
-        let private = tempfile::tempdir().unwrap();
-        std::fs::create_dir(private.path().join("tmp")).unwrap();
-        let variables: BTreeMap<String, String> = std::env::vars().collect();
-        let host = Host {
-            home: variables.get("HOME").map(PathBuf::from),
-            path: variables.get("PATH").cloned().unwrap_or_default(),
-            variables: variables.clone(),
-        };
-        let settings = SandboxSettings {
-            scope: scope.path().to_owned(),
-            private: private.path().to_owned(),
-            network: Network::Open,
-            allow_read: Vec::new(),
-            allow_write: Vec::new(),
-            allow_tmp: false,
-            toolchains: Toolchains::Auto,
-            trust_workspace_config: false,
-            tools_dir: ".ahma/tools".into(),
-        };
-        let policy = assemble(&settings, &host).unwrap();
-        let launcher = Launcher::start(LauncherSettings {
-            helper: env!("CARGO_BIN_EXE_ahma_mcp").into(),
-            policy,
-            tier: TierChoice::Only(tier),
-            shell: "/bin/bash".into(),
-            variables,
-            pass_variables: Vec::new(),
-            pool: PoolSettings::default(),
-            max_processes: 4096,
-            max_file_bytes: 1 << 34,
-            quarantine: private.path().join("quarantine"),
-        })
-        .unwrap();
+        let TestLauncher {
+            launcher,
+            scope,
+            private,
+        } = TestLauncher::start(TierChoice::Only(tier));
         Self {
             launcher,
             scope,
