@@ -572,3 +572,45 @@ fn a_server_without_a_scope_runs_nothing() {
     assert_eq!(refused["isError"], true);
     assert!(!workspace.scope().join("ran").exists());
 }
+
+#[test]
+fn the_death_of_the_helper_process_interrupts_nothing() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::BOTH[0]);
+    let running = start(
+        &mut server,
+        "while ! test -e go; do sleep 0.05; done; echo survived",
+    );
+    let helper = || -> i32 {
+        let pid = server.pid();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        children
+            .split_whitespace()
+            .next()
+            .expect("a helper")
+            .parse()
+            .unwrap()
+    };
+    let killed = helper();
+    let pid = rustix::process::Pid::from_raw(killed).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    // More calls than shells can have been warm, so that some need a new helper.
+    for _ in 0..20 {
+        let result = shell(&mut server, "echo again", "synchronous");
+        assert_eq!(result["structuredContent"]["output"], "again\n");
+    }
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", server.pid())).unwrap();
+    assert!(
+        !children
+            .split_whitespace()
+            .any(|child| child == killed.to_string()),
+        "a new helper serves"
+    );
+    std::fs::write(workspace.scope().join("go"), "").unwrap();
+    let collected = server.tool("await", json!({"operation_ids": [running]}));
+    let operation = &collected["structuredContent"]["operations"][0];
+    assert_eq!(
+        (&operation["status"], &operation["output"]),
+        (&json!("completed"), &json!("survived\n"))
+    );
+}
