@@ -51,7 +51,7 @@ async fn run(args: Args) -> ExitCode {
             return fail(
                 PREREQUISITE_MISSING,
                 &format!("server `{server}` wants a login"),
-                "log in with `ahma_mcp login`, or pass a token with --token-env NAME",
+                "put a token into a variable and name it with --token-env NAME",
             );
         }
         Err(error @ ConnectError::Failed { .. }) => {

@@ -154,7 +154,7 @@ fn a_server_that_wants_a_login_is_a_missing_prerequisite() {
     let output = program(&["--http", &url]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("hint: log in with `ahma_mcp login`"),
+        stderr(&output).contains("hint: put a token into a variable and name it with --token-env NAME"),
         "{}",
         stderr(&output)
     );
