@@ -144,7 +144,7 @@ fn unusable_policy(error: PolicyError) -> Failure {
 fn no_wall(error: StartError) -> Failure {
     match &error {
         StartError::NoTier { .. } => Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(
-            "a kernel with Landlock (6.12 or newer) or user namespaces is needed; inside another sandbox that you \
+            "a kernel with Landlock is needed: 6.2 where user namespaces are allowed, 6.12 elsewhere; inside another sandbox that you \
              trust, --no-sandbox or AHMA_NO_SANDBOX=1 runs commands without one",
         ),
         StartError::Jail(_) => Failure::internal("the helper process that starts commands does not work", &error),
