@@ -107,6 +107,9 @@ impl Fake {
 
     fn request(self: &Arc<Self>, method: &str, id: Value, params: &Value) {
         match method {
+            "initialize" if params["clientInfo"].is_null() => send(&json!({
+                "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "clientInfo is missing" }
+            })),
             "initialize" => {
                 let asked = params["protocolVersion"].as_str().unwrap_or_default();
                 let version = if asked < "2025-11-25" { asked } else { "2025-11-25" };
@@ -233,6 +236,9 @@ impl Fake {
                 let ask_id = json!(format!("ask-{id}"));
                 self.asked.lock().unwrap().insert(ask_id.to_string(), tx);
                 send(&json!({ "jsonrpc": "2.0", "id": ask_id, "method": arguments["method"], "params": {} }));
+                if arguments["cancel"] == true {
+                    notify("notifications/cancelled", json!({ "requestId": ask_id }));
+                }
                 std::thread::spawn(move || {
                     let heard = rx.recv().unwrap_or_default();
                     answer(&id, text(heard.to_string()));
@@ -260,6 +266,18 @@ impl Fake {
                     json!({ "level": "info", "data": arguments["text"] }),
                 );
                 answer(&id, text("logged"));
+            }
+            "log_related" => {
+                let log = |data: &str| {
+                    let meta = json!({ "ahma/relatedRequestId": id });
+                    notify(
+                        "notifications/message",
+                        json!({ "level": "info", "data": data, "_meta": meta }),
+                    );
+                };
+                log("before");
+                answer(&id, text("logged"));
+                log("after");
             }
             "touch" => {
                 notify(

@@ -4,15 +4,17 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use ahma_flags::value;
+use clap::{ArgAction, Args, ValueEnum};
 
 use crate::auth::{AuthSettings, OAuthSettings, Secret, TokenSource};
 use crate::settings::{BridgeSettings, Isolation};
+use crate::sse_endpoint::SseEndpoint;
 use crate::tls::TlsSettings;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AuthMode {
-    /// Anybody who can reach the server.
+    /// Anybody who can reach the server, except commands.
     None,
     /// A token from --tokens-file or AHMA_HTTP_TOKEN.
     Token,
@@ -29,31 +31,33 @@ pub enum ArgsError {
     UnusedTokens,
     #[error("--auth oauth needs --oauth-issuer and --oauth-resource")]
     NoIssuer,
+    #[error(
+        "--oauth-issuer, --oauth-resource and --oauth-scope contradict --auth {0}; drop them, or use --auth oauth"
+    )]
+    UnusedIssuer(&'static str),
+    #[error("--auth oauth contradicts the tokens of --tokens-file or AHMA_HTTP_TOKEN; drop one of them")]
+    TokensAndOauth,
 }
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "HTTP")]
 pub struct BridgeArgs {
-    /// Address to listen on.
-    #[arg(long, env = "AHMA_HTTP_HOST", value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
-    pub http_host: IpAddr,
+    /// Address to listen on, or localhost [default: 127.0.0.1].
+    #[arg(long, env = "AHMA_HTTP_HOST", value_name = "ADDRESS", value_parser = value::listening_host)]
+    pub http_host: Option<IpAddr>,
 
-    /// Port to listen on; 0 takes any free one.
-    #[arg(long, env = "AHMA_HTTP_PORT", value_name = "PORT", default_value_t = 3000)]
-    pub http_port: u16,
+    /// Port to listen on; 0 takes any free one [default: 3000].
+    #[arg(long, env = "AHMA_HTTP_PORT", value_name = "PORT")]
+    pub http_port: Option<u16>,
 
     /// Give each session its own server process, confined to the client's first root.
-    #[arg(long, env = "AHMA_SESSION_ISOLATION")]
+    #[arg(long, env = "AHMA_SESSION_ISOLATION", action = ArgAction::SetTrue, value_parser = value::switch)]
     pub session_isolation: bool,
 
-    /// Path of the HTTP+SSE transport of 2024-11-05.
-    #[arg(
-        long,
-        env = "AHMA_SSE_ENDPOINT",
-        value_name = "PATH",
-        default_value = "/mcp/sse"
-    )]
-    pub sse_endpoint: String,
+    /// Path of the HTTP+SSE transport of 2024-11-05. In an address such as http://localhost:8888/mcp/sse, host and port
+    /// are what to listen on where --http-host and --http-port do not say [default: /mcp/sse].
+    #[arg(long, env = "AHMA_SSE_ENDPOINT", value_name = "PATH|URL")]
+    pub sse_endpoint: Option<SseEndpoint>,
 
     /// Host name clients may use beside localhost; may be repeated.
     #[arg(
@@ -86,33 +90,35 @@ pub struct BridgeArgs {
     )]
     pub max_connections: usize,
 
-    /// Requests one session may have open at once.
+    /// Requests one session, or one client without a session, may have open at once.
     #[arg(long, env = "AHMA_MAX_CALLS", value_name = "COUNT", default_value_t = 256)]
     pub max_calls: usize,
 
-    /// Largest request body, in bytes.
-    #[arg(long, env = "AHMA_MAX_BODY", value_name = "BYTES", default_value_t = 4 << 20)]
+    /// Largest request body.
+    #[arg(long, env = "AHMA_MAX_BODY", value_name = "BYTES", default_value = "4M", value_parser = value::byte_count)]
     pub max_body: usize,
 
-    /// Seconds a request may go without an answer or progress.
+    /// How long a request may go without an answer or progress.
     #[arg(
         long,
         env = "AHMA_REQUEST_TIMEOUT",
-        value_name = "SECONDS",
-        default_value_t = 60
+        value_name = "TIME",
+        default_value = "60s",
+        value_parser = value::positive_duration
     )]
-    pub request_timeout: u64,
+    pub request_timeout: Duration,
 
-    /// Seconds without requests or open streams after which a session ends.
+    /// How long a session may be without requests and open streams before it ends.
     #[arg(
         long,
         env = "AHMA_SESSION_IDLE",
-        value_name = "SECONDS",
-        default_value_t = 1800
+        value_name = "TIME",
+        default_value = "30m",
+        value_parser = value::positive_duration
     )]
-    pub session_idle: u64,
+    pub session_idle: Duration,
 
-    /// How clients prove who they are; default is token if there are tokens, else none.
+    /// How clients prove who they are; default is oauth if there is an issuer, token if there are tokens, else none.
     #[arg(long, env = "AHMA_AUTH", value_name = "MODE")]
     pub auth: Option<AuthMode>,
 
@@ -156,19 +162,19 @@ pub struct BridgeArgs {
     pub tls_key: Option<PathBuf>,
 
     /// Listen beyond this machine without authentication or without TLS.
-    #[arg(long, env = "AHMA_INSECURE_HTTP")]
+    #[arg(long, env = "AHMA_INSECURE_HTTP", action = ArgAction::SetTrue, value_parser = value::switch)]
     pub insecure_http: bool,
 
-    /// No new sessions above this much memory, in bytes.
-    #[arg(long, env = "AHMA_MAX_MEMORY", value_name = "BYTES")]
-    pub max_memory: Option<u64>,
+    /// No new sessions above this much memory of the server and everything it runs.
+    #[arg(long, env = "AHMA_MAX_MEMORY", value_name = "BYTES", value_parser = value::byte_count)]
+    pub max_memory: Option<usize>,
 
     /// No new sessions above this load average per processor.
     #[arg(long, env = "AHMA_MAX_LOAD", value_name = "LOAD")]
     pub max_load: Option<f64>,
 
     /// Serve Prometheus text at /metrics.
-    #[arg(long, env = "AHMA_METRICS")]
+    #[arg(long, env = "AHMA_METRICS", action = ArgAction::SetTrue, value_parser = value::switch)]
     pub metrics: bool,
 
     /// Append an audit trail to this file.
@@ -176,9 +182,24 @@ pub struct BridgeArgs {
     pub audit_file: Option<PathBuf>,
 }
 
+/// Where clients expect a server of this kind by default.
+const DEFAULT_PORT: u16 = 3000;
+
 impl BridgeArgs {
+    /// What to listen on.
     pub fn address(&self) -> SocketAddr {
-        SocketAddr::new(self.http_host, self.http_port)
+        let (host, port) = self
+            .sse_endpoint
+            .as_ref()
+            .and_then(|endpoint| endpoint.listen)
+            .unwrap_or((IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT));
+        SocketAddr::new(self.http_host.unwrap_or(host), self.http_port.unwrap_or(port))
+    }
+
+    /// Whether anything was said about authentication, be it that there is none.
+    pub fn says_who_may_come(&self) -> bool {
+        let said = self.auth.is_some() || self.tokens_file.is_some() || self.http_token.is_some();
+        said || self.oauth_issuer.is_some()
     }
 
     /// The settings these flags make, for clients that name no root in `default_scope`.
@@ -187,15 +208,17 @@ impl BridgeArgs {
         if self.session_isolation {
             settings.isolation = Isolation::PerSession;
         }
-        settings.sse_path.clone_from(&self.sse_endpoint);
+        if let Some(endpoint) = &self.sse_endpoint {
+            settings.sse_path = endpoint.path.clone();
+        }
         settings.allowed_hosts.clone_from(&self.allow_hosts);
         settings.allowed_origins.clone_from(&self.allow_origins);
         settings.limits.sessions = self.max_sessions;
         settings.limits.connections = self.max_connections;
         settings.limits.calls_per_session = self.max_calls;
         settings.limits.body_bytes = self.max_body;
-        settings.times.request = Duration::from_secs(self.request_timeout);
-        settings.times.session_idle = Duration::from_secs(self.session_idle);
+        settings.times.request = self.request_timeout;
+        settings.times.session_idle = self.session_idle;
         settings.auth = self.auth_settings()?;
         settings.tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(TlsSettings {
@@ -205,7 +228,7 @@ impl BridgeArgs {
             _ => None,
         };
         settings.insecure_http = self.insecure_http;
-        settings.limits.memory_bytes = self.max_memory;
+        settings.limits.memory_bytes = self.max_memory.map(|bytes| bytes as u64);
         settings.limits.load_per_cpu = self.max_load;
         settings.metrics = self.metrics;
         settings.audit_file.clone_from(&self.audit_file);
@@ -218,13 +241,23 @@ impl BridgeArgs {
             (None, Some(token)) => Some(TokenSource::Single(token.clone())),
             (None, None) => None,
         };
-        match (self.auth, source) {
-            (None, None) => Ok(AuthSettings::None),
-            (Some(AuthMode::None), None) => Ok(AuthSettings::None),
-            (Some(AuthMode::None), Some(_)) => Err(ArgsError::UnusedTokens),
-            (None | Some(AuthMode::Token), Some(source)) => Ok(AuthSettings::Token(source)),
-            (Some(AuthMode::Token), None) => Err(ArgsError::NoTokens),
-            (Some(AuthMode::Oauth), _) => match (&self.oauth_issuer, &self.oauth_resource) {
+        let names_issuer =
+            self.oauth_issuer.is_some() || self.oauth_resource.is_some() || !self.oauth_scopes.is_empty();
+        // What is given for a way to authenticate asks for that way: it must never be left out silently.
+        let wanted = self.auth.unwrap_or(match (&source, names_issuer) {
+            (_, true) => AuthMode::Oauth,
+            (Some(_), false) => AuthMode::Token,
+            (None, false) => AuthMode::None,
+        });
+        match (wanted, source) {
+            (AuthMode::None, _) if names_issuer => Err(ArgsError::UnusedIssuer("none")),
+            (AuthMode::Token, _) if names_issuer => Err(ArgsError::UnusedIssuer("token")),
+            (AuthMode::None, None) => Ok(AuthSettings::None),
+            (AuthMode::None, Some(_)) => Err(ArgsError::UnusedTokens),
+            (AuthMode::Token, Some(source)) => Ok(AuthSettings::Token(source)),
+            (AuthMode::Token, None) => Err(ArgsError::NoTokens),
+            (AuthMode::Oauth, Some(_)) => Err(ArgsError::TokensAndOauth),
+            (AuthMode::Oauth, None) => match (&self.oauth_issuer, &self.oauth_resource) {
                 (Some(issuer), Some(resource)) => Ok(AuthSettings::OAuth(OAuthSettings {
                     issuer: issuer.clone(),
                     resource: resource.clone(),

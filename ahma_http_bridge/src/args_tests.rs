@@ -24,7 +24,7 @@ fn the_way_to_authenticate_follows_from_what_is_given() {
         "--oauth-resource",
         "https://r.example",
     ];
-    let table: [(&[&str], Result<&str, ArgsError>); 8] = [
+    let table: [(&[&str], Result<&str, ArgsError>); 15] = [
         (&[], Ok("None")),
         (&["--auth", "none"], Ok("None")),
         (&["--tokens-file", "f"], Ok("Token")),
@@ -38,6 +38,22 @@ fn the_way_to_authenticate_follows_from_what_is_given() {
         (
             &["--auth", "oauth", oauth[0], oauth[1], oauth[2], oauth[3]],
             Ok("OAuth"),
+        ),
+        (&oauth, Ok("OAuth")),
+        (&oauth[..2], Err(ArgsError::NoIssuer)),
+        (&oauth[2..], Err(ArgsError::NoIssuer)),
+        (&["--oauth-scope", "s"], Err(ArgsError::NoIssuer)),
+        (
+            &["--auth", "none", oauth[0], oauth[1]],
+            Err(ArgsError::UnusedIssuer("none")),
+        ),
+        (
+            &["--auth", "token", "--tokens-file", "f", oauth[0], oauth[1]],
+            Err(ArgsError::UnusedIssuer("token")),
+        ),
+        (
+            &["--tokens-file", "f", oauth[0], oauth[1], oauth[2], oauth[3]],
+            Err(ArgsError::TokensAndOauth),
         ),
     ];
     for (flags, expected) in table {
@@ -57,6 +73,14 @@ fn flags_reach_the_settings() {
         "7",
         "--request-timeout",
         "9",
+        "--session-idle",
+        "2h",
+        "--max-body",
+        "8M",
+        "--max-memory",
+        "2G",
+        "--sse-endpoint",
+        "/events",
         "--allow-host",
         "a,b",
     ];
@@ -64,10 +88,31 @@ fn flags_reach_the_settings() {
     assert_eq!(settings.isolation, Isolation::PerSession);
     assert_eq!(settings.limits.sessions, 7);
     assert_eq!(settings.times.request, Duration::from_secs(9));
+    assert_eq!(settings.times.session_idle, Duration::from_secs(7200));
+    assert_eq!(settings.limits.body_bytes, 8 << 20);
+    assert_eq!(settings.limits.memory_bytes, Some(2 << 30));
+    assert_eq!(settings.sse_path.as_str(), "/events");
     assert_eq!(settings.allowed_hosts, ["a", "b"]);
 }
 
 #[test]
 fn a_certificate_needs_its_key() {
     assert!(Cli::try_parse_from(["program", "--tls-cert", "c"]).is_err());
+}
+
+#[test]
+fn what_is_listened_on_follows_from_the_flags() {
+    let url = "http://localhost:8888/mcp/sse";
+    let table: [(&[&str], &str); 5] = [
+        (&[], "127.0.0.1:3000"),
+        (&["--http-host", "localhost", "--http-port", "0"], "127.0.0.1:0"),
+        (&["--sse-endpoint", "/sse"], "127.0.0.1:3000"),
+        (&["--sse-endpoint", url], "127.0.0.1:8888"),
+        (&["--sse-endpoint", url, "--http-port", "9"], "127.0.0.1:9"),
+    ];
+    for (flags, expected) in table {
+        let words = std::iter::once("program").chain(flags.iter().copied());
+        let args = Cli::try_parse_from(words).unwrap().bridge;
+        assert_eq!(args.address().to_string(), expected, "{flags:?}");
+    }
 }

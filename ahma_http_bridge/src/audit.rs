@@ -1,9 +1,10 @@
 //! The audit trail: JSON lines, each carrying the hash of the one before, so that a changed, missing or
-//! inserted line shows.
+//! inserted line shows. What the newest file lost at its end does not: nothing comes after it that could tell.
 //!
 //! Lines are written by a thread of their own, in order. When it cannot keep up, lines are dropped rather
 //! than requests held up, and a line says how many. Without a file, session events go to the log.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -19,13 +20,15 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::child::Verdict;
-use crate::echo::redact;
+use crate::redact::Redactor;
 
 /// A file that grew over this is set aside with a number.
 const ROTATE_BYTES: u64 = 64 << 20;
 const KEPT_FILES: u32 = 8;
 /// Lines waiting for the disk.
 const MAX_WAITING: usize = 8192;
+/// A disk that hangs must not keep the bridge from ending.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(2);
 /// Arguments longer than this are cut: the trail says what was done, it does not keep the data.
 const MAX_ARGUMENTS_BYTES: usize = 1024;
 /// What the first line of a trail refers back to.
@@ -33,15 +36,23 @@ const GENESIS: &str = "000000000000000000000000000000000000000000000000000000000
 
 #[derive(Debug)]
 pub(crate) struct Audit {
-    lines: Option<mpsc::SyncSender<Map<String, Value>>>,
+    orders: Option<mpsc::SyncSender<Order>>,
     writer: std::sync::Mutex<Option<JoinHandle<()>>>,
     dropped: AtomicU64,
+}
+
+/// What the writing thread is told.
+#[derive(Debug)]
+enum Order {
+    Write(Map<String, Value>),
+    /// Say so when everything before this is written.
+    Settle(mpsc::SyncSender<()>),
 }
 
 impl Audit {
     pub(crate) fn to_log() -> Self {
         Self {
-            lines: None,
+            orders: None,
             writer: std::sync::Mutex::new(None),
             dropped: AtomicU64::new(0),
         }
@@ -49,15 +60,22 @@ impl Audit {
 
     pub(crate) fn to_file(path: &Path) -> std::io::Result<Self> {
         let mut trail = Trail::open(path)?;
-        let (lines, waiting) = mpsc::sync_channel::<Map<String, Value>>(MAX_WAITING);
+        let (orders, waiting) = mpsc::sync_channel(MAX_WAITING);
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || {
                 while let Ok(first) = waiting.recv() {
-                    let batch = std::iter::once(first).chain(waiting.try_iter());
-                    let written = batch
-                        .into_iter()
-                        .try_for_each(|line| trail.write(line))
+                    let written = std::iter::once(first)
+                        .chain(waiting.try_iter())
+                        .try_for_each(|order| match order {
+                            Order::Write(line) => trail.write(line),
+                            Order::Settle(done) => {
+                                let flushed = trail.flush();
+                                // Nobody may be waiting any more.
+                                let _ = done.try_send(());
+                                flushed
+                            }
+                        })
                         .and_then(|()| trail.flush());
                     if let Err(error) = written {
                         tracing::error!(%error, "the audit trail cannot be written");
@@ -65,19 +83,29 @@ impl Audit {
                 }
             })?;
         Ok(Self {
-            lines: Some(lines),
+            orders: Some(orders),
             writer: std::sync::Mutex::new(Some(writer)),
             dropped: AtomicU64::new(0),
         })
     }
 
+    /// Waits, not for ever, until everything recorded so far is written. Blocks.
+    pub(crate) fn settle(&self) {
+        let (done, settled) = mpsc::sync_channel(1);
+        if let Some(orders) = &self.orders
+            && orders.send(Order::Settle(done)).is_ok()
+        {
+            let _ = settled.recv_timeout(SETTLE_PATIENCE);
+        }
+    }
+
     /// Whether calls are recorded, which costs reading their arguments.
     pub(crate) fn records_calls(&self) -> bool {
-        self.lines.is_some()
+        self.orders.is_some()
     }
 
     pub(crate) fn record(&self, event: &'static str, fields: Value) {
-        let Some(lines) = &self.lines else {
+        let Some(orders) = &self.orders else {
             tracing::info!(target: "audit", event, %fields);
             return;
         };
@@ -92,7 +120,7 @@ impl Audit {
         if dropped > 0 {
             line.insert("dropped_before".to_owned(), dropped.into());
         }
-        if lines.try_send(line).is_err() {
+        if orders.try_send(Order::Write(line)).is_err() {
             self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
         }
     }
@@ -100,7 +128,7 @@ impl Audit {
 
 impl Drop for Audit {
     fn drop(&mut self) {
-        self.lines = None;
+        self.orders = None;
         if let Ok(mut writer) = self.writer.lock()
             && let Some(writer) = writer.take()
         {
@@ -141,11 +169,11 @@ fn duration_ms(duration: Duration) -> u64 {
 }
 
 /// The arguments of a call as they may be written down.
-pub(crate) fn shown_arguments(arguments: &str) -> Value {
+pub(crate) fn shown_arguments(arguments: &str, redactor: &Redactor) -> Value {
     let Ok(mut value) = serde_json::from_str::<Value>(arguments) else {
         return Value::Null;
     };
-    redact(&mut value);
+    redactor.redact(&mut value);
     let text = value.to_string();
     if text.len() <= MAX_ARGUMENTS_BYTES {
         return value;
@@ -168,10 +196,9 @@ struct Trail {
 
 impl Trail {
     fn open(path: &Path) -> std::io::Result<Self> {
-        let last = match File::open(path) {
-            Ok(file) => last_hash(file)?.unwrap_or_else(|| GENESIS.to_owned()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => GENESIS.to_owned(),
-            Err(error) => return Err(error),
+        let last = match last_hash(path)? {
+            Some(last) => last,
+            None => origin(&numbered(path, 1))?,
         };
         let file = append_to(path)?;
         let size = file.metadata()?.len();
@@ -202,7 +229,7 @@ impl Trail {
     /// The new file goes on with the chain of the old one.
     fn rotate(&mut self) -> std::io::Result<()> {
         self.file.flush()?;
-        let numbered = |number: u32| PathBuf::from(format!("{}.{number}", self.path.display()));
+        let numbered = |number: u32| numbered(&self.path, number);
         for number in (1..KEPT_FILES).rev() {
             // A number that is not there yet is no error.
             let _ = std::fs::rename(numbered(number), numbered(number + 1));
@@ -222,12 +249,44 @@ fn append_to(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
-fn last_hash(file: File) -> std::io::Result<Option<String>> {
+/// The file that `path` becomes when it is set aside for the `number`th time.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    name.into()
+}
+
+/// The file that was set aside before `path`, and how many times `path` itself was.
+fn predecessor(path: &Path) -> (PathBuf, u32) {
+    let newest = || (numbered(path, 1), 0);
+    let extension = path.extension().and_then(OsStr::to_str);
+    let number = extension.and_then(|extension| extension.parse::<u32>().ok());
+    match number {
+        // A trail may have such a name of its own.
+        Some(number) if (1..=KEPT_FILES).contains(&number) && !newest().0.exists() => {
+            (numbered(&path.with_extension(""), number + 1), number)
+        }
+        _ => newest(),
+    }
+}
+
+/// What the first line after `before` refers back to.
+fn origin(before: &Path) -> std::io::Result<String> {
+    Ok(last_hash(before)?.unwrap_or_else(|| GENESIS.to_owned()))
+}
+
+/// The hash of the last line; `None` if there is none.
+fn last_hash(path: &Path) -> std::io::Result<Option<String>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
     let mut last = None;
     for line in BufReader::new(file).lines() {
-        last = Some(hash_of(&line?));
+        last = Some(line?);
     }
-    Ok(last)
+    Ok(last.as_deref().map(hash_of))
 }
 
 fn hash_of(line: &str) -> String {
@@ -240,8 +299,13 @@ fn hash_of(line: &str) -> String {
 /// What is wrong with a trail.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
+    #[error("it is empty, so everything in it may have been removed")]
+    Empty,
+    #[error("line 1 does not follow from {before}: lines were removed or added there, or line 1 was changed")]
+    Beginning { before: String },
     #[error(
-        "line {line} does not follow from the line before it: it or its predecessor was changed, removed or added"
+        "line {line} does not follow from line {}: one of the two was changed, or a line was removed or added there",
+        line - 1
     )]
     Broken { line: usize },
     #[error("line {line} is not an audit line: {reason}")]
@@ -250,10 +314,26 @@ pub enum AuditError {
     Io(#[from] std::io::Error),
 }
 
-/// Checks a trail and gives back its number of lines. The first line of a rotated file refers to the file
-/// before it, which is not checked.
+impl AuditError {
+    /// How many lines from the beginning still hang together.
+    pub fn intact_lines(&self) -> usize {
+        match self {
+            // What the last of them says may have been changed: the line that would tell is the broken one.
+            Self::Broken { line } => line.saturating_sub(2),
+            Self::Unreadable { line, .. } => line.saturating_sub(2),
+            Self::Empty | Self::Beginning { .. } | Self::Io(_) => 0,
+        }
+    }
+}
+
+/// Checks a file of a trail and gives back its number of lines.
+///
+/// Its first line must begin a trail, or follow from the last line of the file set aside before it. Of the oldest file
+/// that is kept nobody can tell: the one before it is gone.
 pub fn verify_audit(path: &Path) -> Result<usize, AuditError> {
-    let mut expected: Option<String> = None;
+    let (before, number) = predecessor(path);
+    let begins_anywhere = number == KEPT_FILES && !before.exists();
+    let mut expected = origin(&before)?;
     let mut count = 0;
     for line in BufReader::new(File::open(path)?).lines() {
         let text = line?;
@@ -262,15 +342,23 @@ pub fn verify_audit(path: &Path) -> Result<usize, AuditError> {
             line: count,
             reason: error.to_string(),
         })?;
-        if expected
-            .as_deref()
-            .is_some_and(|expected| value["previous"] != expected)
-        {
-            return Err(AuditError::Broken { line: count });
+        let follows = value["previous"] == expected.as_str();
+        match count {
+            1 if !follows && !begins_anywhere => {
+                let before = match before.exists() {
+                    true => before.display().to_string(),
+                    false => "the beginning of a trail".to_owned(),
+                };
+                return Err(AuditError::Beginning { before });
+            }
+            2.. if !follows => return Err(AuditError::Broken { line: count }),
+            _ => expected = hash_of(&text),
         }
-        expected = Some(hash_of(&text));
     }
-    Ok(count)
+    match count {
+        0 => Err(AuditError::Empty),
+        count => Ok(count),
+    }
 }
 
 #[cfg(test)]

@@ -21,36 +21,90 @@ fn an_untouched_trail_is_whole_across_restarts() {
 #[test]
 fn the_first_broken_line_is_named() {
     type Tamper = fn(&mut Vec<String>);
-    let table: [(Tamper, usize); 4] = [
+    let table: [(Tamper, &str, usize); 9] = [
         (
             |lines| lines[2] = lines[2].replace("\"number\":2", "\"number\":9"),
-            4,
+            "line 4 does not follow from line 3",
+            2,
         ),
-        (|lines| drop(lines.remove(1)), 2),
-        (|lines| lines.insert(3, lines[0].clone()), 4),
-        (|lines| lines.swap(1, 2), 2),
+        (|lines| drop(lines.remove(1)), "line 2 does not follow", 0),
+        (
+            |lines| lines.insert(3, lines[0].clone()),
+            "line 4 does not follow",
+            2,
+        ),
+        (|lines| lines.swap(1, 2), "line 2 does not follow", 0),
+        (
+            |lines| lines[4] = "{".to_owned(),
+            "line 5 is not an audit line",
+            3,
+        ),
+        (
+            |lines| drop(lines.remove(0)),
+            "line 1 does not follow from the beginning",
+            0,
+        ),
+        (
+            |lines| drop(lines.drain(..4)),
+            "line 1 does not follow from the beginning",
+            0,
+        ),
+        (
+            |lines| lines[0] = lines[1].clone(),
+            "line 1 does not follow from the beginning",
+            0,
+        ),
+        (|lines| lines.clear(), "it is empty", 0),
     ];
-    for (tamper, broken) in table {
+    for (tamper, told, intact) in table {
         let (_directory, path) = trail(5);
         let text = std::fs::read_to_string(&path).unwrap();
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         tamper(&mut lines);
         std::fs::write(&path, lines.join("\n")).unwrap();
-        match verify_audit(&path) {
-            Err(AuditError::Broken { line }) => assert_eq!(line, broken),
-            other => panic!("{other:?}"),
-        }
+        let error = verify_audit(&path).unwrap_err();
+        assert!(error.to_string().starts_with(told), "{error}");
+        assert_eq!(error.intact_lines(), intact, "{error}");
     }
+}
+
+#[test]
+fn a_file_follows_from_the_one_set_aside_before_it() {
+    let (_directory, path) = trail(2);
+    let aside = numbered(&path, 1);
+    std::fs::rename(&path, &aside).unwrap();
+    for number in 0..2 {
+        Audit::to_file(&path)
+            .unwrap()
+            .record("event", json!({ "number": number }));
+    }
+    assert_eq!(verify_audit(&path).unwrap(), 2);
+    assert_eq!(verify_audit(&aside).unwrap(), 2);
+
+    let text = std::fs::read_to_string(&aside).unwrap();
+    std::fs::write(&aside, text.lines().next().unwrap()).unwrap();
+    let error = verify_audit(&path).unwrap_err().to_string();
+    assert!(
+        error.contains("line 1 does not follow from") && error.contains(".jsonl.1"),
+        "{error}"
+    );
+    std::fs::remove_file(&aside).unwrap();
+    assert!(matches!(verify_audit(&path), Err(AuditError::Beginning { .. })));
+
+    // What stood before the oldest file that is kept is gone, and nobody is to blame.
+    let oldest = numbered(&path, KEPT_FILES);
+    std::fs::rename(&path, &oldest).unwrap();
+    assert_eq!(verify_audit(&oldest).unwrap(), 2);
 }
 
 #[test]
 fn arguments_are_redacted_and_cut() {
     assert_eq!(
-        shown_arguments(r#"{"password":"x","n":1}"#),
+        shown_arguments(r#"{"password":"x","n":1}"#, &Redactor::new()),
         json!({ "password": "[redacted]", "n": 1 })
     );
     let long = format!(r#"{{"text":"{}"}}"#, "ü".repeat(4000));
-    let shown = shown_arguments(&long);
+    let shown = shown_arguments(&long, &Redactor::new());
     assert!(shown["cut"].as_str().unwrap().len() <= MAX_ARGUMENTS_BYTES);
     assert_eq!(shown["bytes"], long.len());
 }

@@ -10,7 +10,9 @@ use futures::future::BoxFuture;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::child::{Answer, Audience, CallFailure, Child, ChildFactory, ChildLimits, Ending, Spawn, Verdict};
+use crate::child::{
+    Answer, Audience, BRIDGE, CallFailure, Child, ChildFactory, ChildLimits, Ending, Spawn, Verdict,
+};
 use crate::envelope::Envelope;
 
 /// The protocol revision the bridge offers to a child it initialises for itself. It is the newest that
@@ -73,7 +75,14 @@ pub(crate) struct Greeted {
 #[derive(Debug, Default)]
 struct Attempts {
     in_a_row: u32,
-    last_start: Option<Instant>,
+    last: Option<Attempt>,
+}
+
+#[derive(Debug)]
+struct Attempt {
+    started: Instant,
+    /// How long its child lived, once it is known to be gone. What is waited afterwards is not life.
+    lived: Option<Duration>,
 }
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -164,6 +173,7 @@ impl Backend {
         }
         attempts.begin(Instant::now());
         let greeted = self.start_once().await.inspect_err(|error| {
+            attempts.failed();
             tracing::warn!(%error, spawn = ?self.params.spawn, "no child");
         })?;
         if !self.install(&greeted) {
@@ -188,7 +198,7 @@ impl Backend {
             ..
         } = &self.params;
         let command = factory.command(spawn);
-        let child = Child::start(&command, *limits, Arc::clone(audience))
+        let child = Child::start(&command, limits.clone(), Arc::clone(audience))
             .map_err(|error| StartError::Spawn(format!("{}: {error}", command.program.display())))?;
         let greeted = self
             .stopping
@@ -234,27 +244,39 @@ impl Current {
 }
 
 impl Attempts {
-    /// How long the next start has to wait.
-    fn delay(&self, now: Instant) -> Duration {
-        let Some(last_start) = self.last_start else {
+    /// How long the next start has to wait. Asked when the last child, if any, is gone.
+    fn delay(&mut self, now: Instant) -> Duration {
+        let Some(last) = &mut self.last else {
             return Duration::ZERO;
         };
-        let lived = now.saturating_duration_since(last_start);
-        if lived >= HEALTHY_LIFE.max(MAX_DELAY) || self.in_a_row < 2 {
+        let since_start = now.saturating_duration_since(last.started);
+        let lived = *last.lived.get_or_insert(since_start);
+        if lived >= HEALTHY_LIFE || self.in_a_row < 2 {
             return Duration::ZERO;
         }
         let doubled = FIRST_DELAY
             .saturating_mul(1 << (self.in_a_row - 2).min(16))
             .min(MAX_DELAY);
-        doubled.saturating_sub(lived)
+        doubled.saturating_sub(since_start)
     }
 
     fn begin(&mut self, now: Instant) {
         let healthy = self
-            .last_start
-            .is_none_or(|last| now.saturating_duration_since(last) >= HEALTHY_LIFE);
+            .last
+            .as_ref()
+            .is_none_or(|last| last.lived.is_some_and(|lived| lived >= HEALTHY_LIFE));
         self.in_a_row = if healthy { 1 } else { self.in_a_row + 1 };
-        self.last_start = Some(now);
+        self.last = Some(Attempt {
+            started: now,
+            lived: None,
+        });
+    }
+
+    /// The start came to nothing, however long it took.
+    fn failed(&mut self) {
+        if let Some(last) = &mut self.last {
+            last.lived = Some(Duration::ZERO);
+        }
     }
 }
 
@@ -266,7 +288,7 @@ pub(crate) async fn greet(
 ) -> Result<Arc<str>, StartError> {
     let envelope =
         Envelope::parse(initialize.as_bytes()).map_err(|error| StartError::Spawn(error.to_string()))?;
-    let answer = tokio::time::timeout(patience, child.ask(&envelope, 0, patience))
+    let answer = tokio::time::timeout(patience, child.ask(&envelope, BRIDGE, patience))
         .await
         .map_err(|_| StartError::Silent)?;
     match answer.verdict {

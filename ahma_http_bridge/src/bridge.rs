@@ -1,25 +1,28 @@
 //! What all requests share: the settings, the sessions, and the children that belong to no session.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
 use serde_json::{Map, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::{Audit, CallRecord, shown_arguments};
 use crate::auth::{Authenticator, Principal};
-use crate::backend::{Backend, BackendParams, Restart, StartError, own_initialize};
+use crate::backend::{Backend, BackendParams, Restart, own_initialize};
 use crate::child::{CallFailure, Child, ChildFactory, ChildLimits, Spawn};
 use crate::echo::Echo;
 use crate::envelope::{Envelope, Kind, string_of};
 use crate::metrics::{Gauges, Metrics};
 use crate::pressure::Pressure;
+use crate::redact::Redactor;
 use crate::server::ServeError;
 use crate::session::{
-    EndReason, Greeter, Hub, Isolated, Nursery, OpenError, RootsRule, Service, Session, SessionParams,
-    Sessions, Transport,
+    Activity, EndReason, Greeter, Hub, Isolated, Nursery, OpenError, RootsRule, Service, Session,
+    SessionError, SessionParams, Sessions, Transport, Uses,
 };
 use crate::settings::{BridgeSettings, Isolation};
 
@@ -36,8 +39,11 @@ pub(crate) struct Bridge {
     shared: Option<Shared>,
     /// With isolation: the children of clients that have no session, by the client's name.
     sessionless: DashMap<Arc<str>, Sessionless>,
+    /// One permit for each request that a client may have open without a session, by the client's name.
+    callers: DashMap<Arc<str>, Arc<Semaphore>>,
     pub(crate) auth: Authenticator,
     pub(crate) audit: Arc<Audit>,
+    pub(crate) redactor: Arc<Redactor>,
     pub(crate) metrics: Metrics,
     pub(crate) pressure: Pressure,
     /// Work that outlives the request it came with.
@@ -54,7 +60,17 @@ struct Shared {
 #[derive(Debug)]
 struct Sessionless {
     backend: Arc<Backend>,
-    last_use: Mutex<Instant>,
+    /// The directory its child is confined to.
+    scope: PathBuf,
+    uses: Arc<Uses>,
+}
+
+/// The child for a request without a session, in use as long as the value lives.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    pub(crate) child: Arc<Child>,
+    /// A child of everybody is always in use.
+    pub(crate) activity: Option<Activity>,
 }
 
 impl Bridge {
@@ -70,9 +86,12 @@ impl Bridge {
                 reason: error.to_string(),
             })?,
         };
+        let redactor = Arc::new(Redactor::new());
         let limits = ChildLimits {
             grace: settings.times.stop_grace,
-            echo: settings.debug_echo.then(Echo::to_stderr),
+            echo: settings
+                .debug_echo
+                .then(|| Echo::to_stderr(Arc::clone(&redactor))),
         };
         let nursery = Nursery {
             factory,
@@ -86,8 +105,9 @@ impl Bridge {
             Shared { hub, backend }
         });
         Ok(Arc::new(Self {
-            auth: Authenticator::new(&settings.auth)?,
+            auth: Authenticator::new(&settings.auth, settings.isolation)?,
             audit: Arc::new(audit),
+            redactor,
             metrics: Metrics::default(),
             pressure: Pressure::default(),
             sessions: Sessions::new(settings.limits.sessions),
@@ -95,6 +115,7 @@ impl Bridge {
             nursery,
             shared,
             sessionless: DashMap::new(),
+            callers: DashMap::new(),
             tasks,
             shutdown,
             settings,
@@ -121,6 +142,7 @@ impl Bridge {
         };
         let max_calls = self.settings.limits.calls_per_session;
         let params = SessionParams {
+            audit: Arc::clone(&self.audit),
             principal: Arc::clone(principal),
             transport,
             service,
@@ -138,6 +160,11 @@ impl Bridge {
             .map_or(Ok(()), |why| Err(OpenError::Pressure(why)))
     }
 
+    /// What must hear of credentials, because messages are shown or written down.
+    pub(crate) fn writes_messages(&self) -> Option<&Redactor> {
+        (self.audit.records_calls() || self.settings.debug_echo).then_some(&self.redactor)
+    }
+
     /// Writes down that a session began.
     pub(crate) fn record_opened(&self, session: &Session, initialize: &Envelope<'_>) {
         let client = initialize
@@ -150,7 +177,7 @@ impl Bridge {
             json!({
                 "principal": &**session.principal().name(),
                 "session": session.id(),
-                "client": client.as_deref().map(shown_arguments),
+                "client": client.map(|client| shown_arguments(&client, &self.redactor)),
             }),
         );
     }
@@ -177,7 +204,10 @@ impl Bridge {
             fields.insert("tool".to_owned(), tool.into());
         }
         if let Some(arguments) = params.arguments {
-            fields.insert("arguments".to_owned(), shown_arguments(arguments.get()));
+            fields.insert(
+                "arguments".to_owned(),
+                shown_arguments(arguments.get(), &self.redactor),
+            );
         }
         Some(CallRecord {
             audit: Arc::clone(&self.audit),
@@ -201,40 +231,68 @@ impl Bridge {
     /// Ends a session; when this returns its child is gone. It goes on even if the caller does not.
     pub(crate) async fn end_session(&self, session: Arc<Session>, reason: EndReason) {
         self.sessions.remove(session.id());
-        let audit = Arc::clone(&self.audit);
-        let ended = self.tasks.spawn(async move {
-            session.end(reason.clone()).await;
-            let principal = &**session.principal().name();
-            let fields =
-                json!({ "principal": principal, "session": session.id(), "outcome": reason.to_string() });
-            audit.record("session_ended", fields);
-        });
+        let ended = self.tasks.spawn(async move { session.end(reason).await });
         // An error is a panic in the task, which has been reported.
         let _ = ended.await;
     }
 
-    /// The child for a request without a session.
-    pub(crate) async fn sessionless_child(&self, principal: &Principal) -> Result<Arc<Child>, StartError> {
-        if let Some(Shared { backend, .. }) = &self.shared {
-            return backend.child().await;
+    /// A place for one more open request of a client without a session.
+    pub(crate) fn sessionless_permit(
+        &self,
+        principal: &Principal,
+    ) -> Result<OwnedSemaphorePermit, OpenError> {
+        let max = self.settings.limits.calls_per_session;
+        // The entry is held meanwhile, so that nobody forgets it before the place is taken.
+        let places = self
+            .callers
+            .entry(Arc::clone(principal.name()))
+            .or_insert_with(|| Arc::new(Semaphore::new(max)));
+        Arc::clone(&places)
+            .try_acquire_owned()
+            .map_err(|_| OpenError::TooManyCalls(max))
+    }
+
+    /// The child for a request without a session. One of its own counts as a session.
+    pub(crate) async fn sessionless_child(&self, principal: &Principal) -> Result<Lent, SessionError> {
+        if let Some(Shared { backend, hub }) = &self.shared {
+            hub.note_stranger();
+            return Ok(Lent {
+                child: backend.child().await?,
+                activity: None,
+            });
         }
-        let backend = {
-            let entry = self
-                .sessionless
-                .entry(Arc::clone(principal.name()))
-                .or_insert_with(|| {
-                    let scope = self.roots_rule(principal).default_scope;
-                    let hub = Arc::new(Hub::default());
-                    let backend = own_backend(&self.nursery, Spawn::Scoped(scope), Restart::OnDemand, &hub);
-                    Sessionless {
-                        backend,
-                        last_use: Mutex::new(Instant::now()),
-                    }
-                });
-            *entry.last_use.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-            Arc::clone(&entry.backend)
+        let (backend, activity) = self.borrow_sessionless(principal)?;
+        Ok(Lent {
+            child: backend.child().await?,
+            activity: Some(activity),
+        })
+    }
+
+    fn borrow_sessionless(&self, principal: &Principal) -> Result<(Arc<Backend>, Activity), OpenError> {
+        let scope = self.roots_rule(principal).default_scope;
+        let open = || {
+            let hub = Arc::new(Hub::default());
+            let spawn = Spawn::Scoped(scope.clone());
+            Sessionless {
+                backend: own_backend(&self.nursery, spawn, Restart::OnDemand, &hub),
+                scope: scope.clone(),
+                uses: Arc::default(),
+            }
         };
-        backend.child().await
+        let mut entry = self
+            .sessionless
+            .entry(Arc::clone(principal.name()))
+            .or_try_insert_with(|| {
+                self.sessions.admit_guest(principal)?;
+                Ok::<_, OpenError>(open())
+            })?;
+        // The client's rights may be others than when its child was started.
+        if entry.scope != scope {
+            let last = std::mem::replace(&mut *entry, open());
+            self.tasks
+                .spawn(async move { last.backend.stop(CallFailure::SessionEnded).await });
+        }
+        Ok((Arc::clone(&entry.backend), Activity::begin(&entry.uses)))
     }
 
     pub(crate) fn is_shared(&self) -> bool {
@@ -265,6 +323,8 @@ impl Bridge {
                     .spawn(async move { bridge.end_session(session, EndReason::Idle).await });
             }
             self.end_idle_sessionless(times.session_idle);
+            self.callers
+                .retain(|_, places| places.available_permits() < self.settings.limits.calls_per_session);
         }
     }
 
@@ -293,6 +353,9 @@ impl Bridge {
         futures::future::join_all(stops).await;
         self.tasks.close();
         self.tasks.wait().await;
+        let audit = Arc::clone(&self.audit);
+        // A panic there has been reported.
+        let _ = tokio::task::spawn_blocking(move || audit.settle()).await;
     }
 
     pub(crate) fn children(&self) -> Vec<Arc<Child>> {
@@ -308,27 +371,18 @@ impl Bridge {
     }
 
     fn end_idle_sessionless(&self, idle: Duration) {
-        let is_idle = |entry: &Sessionless| {
-            let busy = entry
-                .backend
-                .running()
-                .is_some_and(|child| child.open_calls() > 0);
-            !busy
-                && entry
-                    .last_use
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .elapsed()
-                    >= idle
-        };
-        let idle: Vec<Arc<str>> = self
+        let is_idle = |entry: &Sessionless| entry.uses.idle_for() >= idle;
+        let names: Vec<Arc<str>> = self
             .sessionless
             .iter()
             .filter(|entry| is_idle(entry))
             .map(|entry| Arc::clone(entry.key()))
             .collect();
-        for name in idle {
-            if let Some((_, Sessionless { backend, .. })) = self.sessionless.remove(&name) {
+        for name in names {
+            // Somebody may have come for it meanwhile.
+            let removed = self.sessionless.remove_if(&name, |_, entry| is_idle(entry));
+            if let Some((_, Sessionless { backend, .. })) = removed {
+                self.sessions.dismiss_guest(&name);
                 self.tasks
                     .spawn(async move { backend.stop(CallFailure::SessionEnded).await });
             }
@@ -354,7 +408,7 @@ fn own_backend(nursery: &Nursery, spawn: Spawn, restart: Restart, hub: &Arc<Hub>
         factory: Arc::clone(&nursery.factory),
         spawn,
         restart,
-        limits: nursery.limits,
+        limits: nursery.limits.clone(),
         start_timeout: nursery.start_timeout,
         initialize: own_initialize(),
         audience: Arc::clone(hub) as Arc<dyn crate::child::Audience>,

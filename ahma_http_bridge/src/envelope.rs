@@ -72,6 +72,12 @@ pub(crate) struct Meta<'a> {
     pub(crate) client_capabilities: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "io.modelcontextprotocol/subscriptionId")]
     pub(crate) subscription_id: Option<&'a RawValue>,
+    /// Of a request: the client it comes from. For the bridge alone to write.
+    #[serde(borrow, default, rename = "ahma/client")]
+    pub(crate) client: Option<&'a RawValue>,
+    /// Of a notification: the request it belongs to. Not in the specification, where stdio has one client.
+    #[serde(borrow, default, rename = "ahma/relatedRequestId")]
+    pub(crate) related_request: Option<&'a RawValue>,
 }
 
 /// Why a text is not one JSON-RPC message. The display text is meant for the peer.
@@ -181,6 +187,12 @@ impl<'a> Envelope<'a> {
         object_fields(self.body)
     }
 
+    /// The text of `params`, if it is an object.
+    pub(crate) fn params_object(&self) -> Option<&'a RawValue> {
+        let body = self.body.filter(|_| !matches!(self.kind, Kind::Response { .. }));
+        body.filter(|params| params.get().starts_with('{'))
+    }
+
     /// The request or notification method, if it is one.
     pub(crate) fn method(&self) -> Option<&str> {
         match &self.kind {
@@ -197,6 +209,11 @@ impl<'a> Envelope<'a> {
 }
 
 impl<'a> Params<'a> {
+    /// The text of `_meta`, if it is an object.
+    pub(crate) fn meta_object(&self) -> Option<&'a RawValue> {
+        self.meta.filter(|meta| meta.get().starts_with('{'))
+    }
+
     pub(crate) fn meta(&self) -> Result<Meta<'a>, EnvelopeError> {
         object_fields(self.meta)
     }

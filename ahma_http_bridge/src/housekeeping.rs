@@ -1,7 +1,7 @@
 //! What is looked after once a second: changed files, memory and load; and once a minute a line in the log.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::bridge::Bridge;
 use crate::tls::Certificate;
@@ -13,18 +13,14 @@ pub(crate) async fn keep_house(bridge: Arc<Bridge>, certificate: Option<Arc<Cert
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut count = 0;
+    let mut last = (Instant::now(), bridge.pressure.cpu_time());
     let shutdown = bridge.shutdown.clone();
     while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
-        let children: Vec<u32> = bridge
-            .children()
-            .iter()
-            .filter_map(|child| child.process_id())
-            .collect();
         let (house, certificate) = (Arc::clone(&bridge), certificate.clone());
         // Files are read on a thread that may block.
         let looked = tokio::task::spawn_blocking(move || {
             house.auth.refresh();
-            house.pressure.sample(&children);
+            house.pressure.sample();
             if let Some(certificate) = certificate {
                 certificate.refresh();
             }
@@ -34,14 +30,18 @@ pub(crate) async fn keep_house(bridge: Arc<Bridge>, certificate: Option<Arc<Cert
         }
         count += 1;
         if count % TICKS_PER_REPORT == 0 {
-            report(&bridge);
+            last = report(&bridge, last);
         }
     }
 }
 
-fn report(bridge: &Bridge) {
+/// Says what is in use, and when it was said with how much processor time used by then.
+fn report(bridge: &Bridge, (before, used_before): (Instant, Duration)) -> (Instant, Duration) {
+    let (at, used) = (Instant::now(), bridge.pressure.cpu_time());
+    let share = used.saturating_sub(used_before).as_secs_f64() / (at - before).as_secs_f64();
     let now = bridge.gauges();
     tracing::info!(
+        cpu_percent = (share * 100.0).round(),
         load_per_cpu = now.load_per_cpu,
         memory_bytes = now.memory_bytes,
         sessions = now.sessions,
@@ -50,4 +50,5 @@ fn report(bridge: &Bridge) {
         connections = now.connections,
         "in use"
     );
+    (at, used)
 }

@@ -3,7 +3,7 @@
 //! The bridge reads JSON-RPC envelopes and nothing else; it never knows what a tool is. Clients share one
 //! child process, or each session has its own, confined to the client's workspace.
 //!
-//! The way of a request: `server` accepts, `routes` reads it and finds its session, `session` finds its
+//! The way of a request: `server` accepts, `peer` looks who it is, `routes` reads it and finds its session, `session` finds its
 //! child, `child` passes it on and finds the waiter when the answer comes.
 
 mod args;
@@ -17,20 +17,25 @@ mod envelope;
 mod housekeeping;
 mod http;
 mod metrics;
+mod peer;
 mod pressure;
+mod redact;
 mod routes;
 mod server;
 mod session;
 mod settings;
+mod sse_endpoint;
 mod stream;
 mod tls;
 
 pub use args::{ArgsError, AuthMode, BridgeArgs};
 pub use audit::{AuditError, verify_audit};
 pub use auth::{
-    AuthSettings, OAuthSettings, Secret, TokenEntry, TokenError, TokenParams, TokenSource, issue_token,
+    AuthSettings, IssuedToken, OAuthSettings, Secret, TokenEntry, TokenError, TokenParams, TokenSource,
+    issue_token,
 };
 pub use child::{ChildCommand, ChildFactory, FixedCommand, Spawn};
 pub use server::{ServeError, serve};
 pub use settings::{BridgeSettings, ExposureError, Isolation, Limits, Times};
+pub use sse_endpoint::{SseEndpoint, SsePath};
 pub use tls::{TlsError, TlsSettings};

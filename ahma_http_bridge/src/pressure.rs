@@ -1,8 +1,9 @@
-//! How much memory and processor the bridge and its children use, from cgroup or /proc, sampled in the
+//! How much memory and processor time the bridge and everything below it use, from cgroup or /proc, sampled in the
 //! background so that a request only reads numbers.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::settings::Limits;
 
@@ -11,21 +12,26 @@ pub(crate) struct Pressure {
     memory_bytes: AtomicU64,
     /// Load average of one minute per processor, in thousandths.
     load_milli: AtomicU64,
+    /// Processor time used so far.
+    cpu_ms: AtomicU64,
 }
 
 impl Pressure {
-    /// Looks again. `children` are process ids whose memory counts when no cgroup tells.
-    pub(crate) fn sample(&self, children: &[u32]) {
-        let memory = cgroup_memory().unwrap_or_else(|| {
-            resident_bytes("self")
-                + children
-                    .iter()
-                    .map(|pid| resident_bytes(&pid.to_string()))
-                    .sum::<u64>()
-        });
+    /// Looks again.
+    pub(crate) fn sample(&self) {
+        let tree = process_tree();
+        let resident = || tree.iter().copied().map(resident_bytes).sum();
+        let memory = limited_cgroup_memory().unwrap_or_else(resident);
         self.memory_bytes.store(memory, Ordering::Relaxed);
         self.load_milli
             .store(load_milli().unwrap_or(0), Ordering::Relaxed);
+        // A process takes its time with it when nobody waits for it; the sum must not go back for that.
+        self.cpu_ms
+            .fetch_max(tree.iter().copied().map(cpu_ms).sum(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn cpu_time(&self) -> Duration {
+        Duration::from_millis(self.cpu_ms.load(Ordering::Relaxed))
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
@@ -55,22 +61,55 @@ impl Pressure {
     }
 }
 
-/// The memory of our cgroup, if it is one of its own and not the whole machine.
-fn cgroup_memory() -> Option<u64> {
+/// The memory of our cgroup, if somebody gave it a limit of its own. Without one it may be that of a whole desktop.
+fn limited_cgroup_memory() -> Option<u64> {
     let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
-    if path == "/" {
-        return None;
-    }
-    let file = PathBuf::from(format!("/sys/fs/cgroup{path}/memory.current"));
-    std::fs::read_to_string(file).ok()?.trim().parse().ok()
+    let directory = PathBuf::from(format!("/sys/fs/cgroup{path}"));
+    let number = |file: &str| {
+        let text = std::fs::read_to_string(directory.join(file)).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    // Without a limit it says `max`.
+    number("memory.max")?;
+    number("memory.current")
 }
 
-fn resident_bytes(process: &str) -> u64 {
+/// This process and all below it.
+fn process_tree() -> Vec<u32> {
+    let mut tree = vec![std::process::id()];
+    let mut next = 0;
+    while let Some(&process) = tree.get(next) {
+        next += 1;
+        let threads = std::fs::read_dir(format!("/proc/{process}/task"));
+        for thread in threads.into_iter().flatten().flatten() {
+            // A child is listed with the thread that started it.
+            let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            tree.extend(
+                children
+                    .split_whitespace()
+                    .filter_map(|id| id.parse::<u32>().ok()),
+            );
+        }
+    }
+    tree
+}
+
+fn resident_bytes(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kilobytes.unwrap_or(0) * 1024
+}
+
+/// The time of a process and of those it has waited for.
+fn cpu_ms(process: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name before it may hold anything, a parenthesis too. The times are fields 14 to 17.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let times = fields.split_whitespace().skip(11).take(4);
+    let ticks: u64 = times.filter_map(|time| time.parse::<u64>().ok()).sum();
+    ticks * 1000 / rustix::param::clock_ticks_per_second().max(1)
 }
 
 #[expect(
@@ -84,3 +123,7 @@ fn load_milli() -> Option<u64> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Some((load * 1000.0) as u64 / cpus as u64)
 }
+
+#[cfg(test)]
+#[path = "pressure_tests.rs"]
+mod pressure_tests;

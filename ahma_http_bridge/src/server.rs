@@ -1,12 +1,16 @@
 //! The listener: accepts connections within a bound, serves them, and drains them at the end.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
+use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
@@ -16,11 +20,12 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::TokenError;
+use crate::auth::{AuthSettings, TokenError};
 use crate::bridge::Bridge;
 use crate::child::ChildFactory;
 use crate::housekeeping::keep_house;
 use crate::http::guard::WebGuard;
+use crate::peer::{Doorkeeper, Peer};
 use crate::routes;
 use crate::settings::{BridgeSettings, ExposureError, Limits, Times};
 use crate::tls::{Certificate, TlsError};
@@ -49,11 +54,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Serves MCP on `listener` until `shutdown`; when this returns, no child is left.
+///
+/// `ready` is called once nothing in the settings can be wrong any more: only then is the address worth telling.
 pub async fn serve(
     listener: TcpListener,
     settings: BridgeSettings,
     factory: Arc<dyn ChildFactory>,
     shutdown: CancellationToken,
+    ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
     let address = listener.local_addr()?;
     settings.check_exposure(address)?;
@@ -64,6 +72,8 @@ pub async fn serve(
         .map(|certificate| certificate.acceptor())
         .transpose()?;
     let (times, limits) = (settings.times, settings.limits);
+    // Whoever proves who he is need not be looked at.
+    let doorkeeper = matches!(settings.auth, AuthSettings::None).then(Doorkeeper::new);
     let bridge = Bridge::new(settings, factory, shutdown.clone())?;
     bridge.warm_up();
     bridge.tasks.spawn(Arc::clone(&bridge).sweep());
@@ -75,13 +85,15 @@ pub async fn serve(
         http2: http2_builder(times, limits),
         tls,
         handshake: times.head,
+        doorkeeper,
         bridge: Arc::clone(&bridge),
     });
+    ready(address);
     let places = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "no connection accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -95,7 +107,7 @@ pub async fn serve(
         let (door, watcher) = (Arc::clone(&door), graceful.watcher());
         tokio::spawn(async move {
             door.bridge.metrics.connected();
-            door.serve(stream, watcher).await;
+            door.serve(stream, peer, watcher).await;
             door.bridge.metrics.disconnected();
             drop(place);
         });
@@ -121,38 +133,81 @@ struct Door {
     http2: http2::Builder<TokioExecutor>,
     tls: Option<TlsAcceptor>,
     handshake: Duration,
+    /// Without authentication.
+    doorkeeper: Option<Arc<Doorkeeper>>,
     bridge: Arc<Bridge>,
 }
 
 impl Door {
-    async fn serve(&self, stream: TcpStream, watcher: Watcher) {
+    async fn serve(&self, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
         // Without this a small answer may wait 40 ms for the acknowledgement of the one before.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
         }
+        let service = self.service_for(&stream, peer).await;
         match &self.tls {
-            None => self.converse(stream, watcher).await,
+            None => self.converse(stream, service, watcher).await,
             Some(tls) => match tokio::time::timeout(self.handshake, tls.accept(stream)).await {
                 Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(HTTP_2) => {
-                    let connection = self
-                        .http2
-                        .serve_connection(TokioIo::new(stream), self.service.clone());
+                    let connection = self.http2.serve_connection(TokioIo::new(stream), service);
                     // A client that breaks off is its own affair.
                     let _ = watcher.watch(connection).await;
                 }
-                Ok(Ok(stream)) => self.converse(stream, watcher).await,
+                Ok(Ok(stream)) => self.converse(stream, service, watcher).await,
                 Ok(Err(error)) => tracing::debug!(%error, "TLS handshake"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             },
         }
     }
 
-    async fn converse(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, watcher: Watcher) {
-        let connection = self
-            .http1
-            .serve_connection(TokioIo::new(stream), self.service.clone());
+    /// What serves this connection, decided before anything of it is read.
+    async fn service_for(&self, stream: &TcpStream, peer: SocketAddr) -> ForPeer {
+        let judged = match &self.doorkeeper {
+            Some(doorkeeper) => doorkeeper.judge(stream, peer).await,
+            None => Ok(()),
+        };
+        let service = match judged {
+            Ok(()) => self.service.clone(),
+            Err(reason) => {
+                tracing::warn!(%peer, %reason, "a connection is refused");
+                TowerToHyperService::new(routes::refusing(&self.bridge, reason))
+            }
+        };
+        ForPeer {
+            service,
+            peer: Peer(peer),
+        }
+    }
+
+    async fn converse(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        service: ForPeer,
+        watcher: Watcher,
+    ) {
+        let connection = self.http1.serve_connection(TokioIo::new(stream), service);
         // A client that breaks off is its own affair.
         let _ = watcher.watch(connection).await;
+    }
+}
+
+/// What serves one connection: its requests know who they come from.
+#[derive(Debug, Clone)]
+struct ForPeer {
+    service: TowerToHyperService<Router>,
+    peer: Peer,
+}
+
+type RouterService = TowerToHyperService<Router>;
+
+impl Service<Request<Incoming>> for ForPeer {
+    type Response = <RouterService as Service<Request<Incoming>>>::Response;
+    type Error = <RouterService as Service<Request<Incoming>>>::Error;
+    type Future = <RouterService as Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.peer);
+        self.service.call(request)
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::auth::AuthSettings;
+use crate::sse_endpoint::SsePath;
 use crate::tls::TlsSettings;
 
 /// The settings of one bridge. Every field has a default that is safe on the local machine.
@@ -13,8 +14,8 @@ pub struct BridgeSettings {
     pub isolation: Isolation,
     /// The scope of clients that name no root.
     pub default_scope: PathBuf,
-    /// Where the transport of 2024-11-05 is served; its messages are posted to `…/message` below it.
-    pub sse_path: String,
+    /// Where the transport of 2024-11-05 is served.
+    pub sse_path: SsePath,
     /// Prints every message between bridge and child to standard error.
     pub debug_echo: bool,
     pub auth: AuthSettings,
@@ -77,11 +78,16 @@ pub struct Limits {
 }
 
 impl BridgeSettings {
+    /// How the addresses of this bridge begin.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
     pub fn new(default_scope: PathBuf) -> Self {
         Self {
             isolation: Isolation::Shared,
             default_scope,
-            sse_path: "/mcp/sse".to_owned(),
+            sse_path: SsePath::default(),
             debug_echo: false,
             auth: AuthSettings::None,
             tls: None,

@@ -8,7 +8,7 @@ use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
@@ -21,8 +21,12 @@ pub struct TlsSettings {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("{path}: {reason}")]
-    File { path: PathBuf, reason: String },
+    #[error("{flag} {path}: {reason}")]
+    File {
+        flag: &'static str,
+        path: PathBuf,
+        reason: String,
+    },
     #[error("the certificate and its key cannot be used: {0}")]
     Pair(String),
 }
@@ -99,14 +103,28 @@ fn stamps(settings: &TlsSettings) -> Stamps {
 }
 
 fn read(settings: &TlsSettings, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
-    let in_file = |path: &Path, reason: String| TlsError::File {
+    let in_file = |flag: &'static str, path: &Path, error: pem::Error| TlsError::File {
+        flag,
         path: path.to_owned(),
-        reason,
+        reason: match error {
+            pem::Error::Io(error) => error.to_string(),
+            pem::Error::NoItemsFound => {
+                "there is nothing of the kind in this file; it must be PEM".to_owned()
+            }
+            error => error.to_string(),
+        },
     };
-    let chain = CertificateDer::pem_file_iter(&settings.certificate)
+    let (certificate, key) = (&settings.certificate, &settings.key);
+    let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(|certificates| certificates.collect::<Result<Vec<_>, _>>())
-        .map_err(|error| in_file(&settings.certificate, error.to_string()))?;
-    let key = PrivateKeyDer::from_pem_file(&settings.key)
-        .map_err(|error| in_file(&settings.key, error.to_string()))?;
+        .and_then(|chain| {
+            if chain.is_empty() {
+                Err(pem::Error::NoItemsFound)
+            } else {
+                Ok(chain)
+            }
+        })
+        .map_err(|error| in_file("--tls-cert", certificate, error))?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(|error| in_file("--tls-key", key, error))?;
     CertifiedKey::from_der(chain, key, provider).map_err(|error| TlsError::Pair(error.to_string()))
 }

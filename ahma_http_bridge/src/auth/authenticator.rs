@@ -7,9 +7,11 @@ use http::{HeaderMap, StatusCode};
 
 use super::oauth::{OAuth, OAuthError};
 use super::tokens::{Checked, Tokens};
-use super::{AuthSettings, OAuthSettings, Principal, TokenSource};
+use super::{AuthSettings, OAuthSettings, Principal, Secret, TokenSource};
 use crate::http::refusal::Refusal;
+use crate::redact::Redactor;
 use crate::server::ServeError;
+use crate::settings::Isolation;
 
 #[derive(Debug)]
 pub(crate) enum Authenticator {
@@ -19,18 +21,23 @@ pub(crate) enum Authenticator {
 }
 
 impl Authenticator {
-    pub(crate) fn new(settings: &AuthSettings) -> Result<Self, ServeError> {
+    pub(crate) fn new(settings: &AuthSettings, isolation: Isolation) -> Result<Self, ServeError> {
         Ok(match settings {
             AuthSettings::None => Self::Anybody(Arc::new(Principal::anonymous())),
             AuthSettings::Token(TokenSource::Single(token)) => Self::Tokens(Tokens::single(token)),
-            AuthSettings::Token(TokenSource::File(path)) => Self::Tokens(Tokens::from_file(path)?),
+            AuthSettings::Token(TokenSource::File(path)) => Self::Tokens(Tokens::from_file(path, isolation)?),
             AuthSettings::OAuth(settings) => Self::OAuth(
                 OAuth::new(settings.clone()).map_err(|error| ServeError::Http(error.to_string()))?,
             ),
         })
     }
 
-    pub(crate) async fn check(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
+    /// Who asks. The redactor, if something is written down, hears of a credential that is accepted.
+    pub(crate) async fn check(
+        &self,
+        headers: &HeaderMap,
+        redactor: Option<&Redactor>,
+    ) -> Result<Arc<Principal>, Refusal> {
         let tokens = match self {
             Self::Anybody(principal) => return Ok(Arc::clone(principal)),
             Self::Tokens(tokens) => Some(tokens),
@@ -39,7 +46,7 @@ impl Authenticator {
         let Some(token) = presented(headers, tokens.is_some()) else {
             return Err(self.challenge("credentials are missing", None));
         };
-        match self {
+        let checked = match self {
             Self::Anybody(principal) => Ok(Arc::clone(principal)),
             Self::Tokens(tokens) => match tokens.check(token) {
                 Checked::Valid(principal) => Ok(principal),
@@ -55,7 +62,11 @@ impl Authenticator {
                     std::time::Duration::from_secs(5),
                 )),
             },
+        };
+        if let (Ok(_), Some(redactor)) = (&checked, redactor) {
+            redactor.remember(&Secret::new(token));
         }
+        checked
     }
 
     /// The metadata of RFC 9728, for clients that must find the authorization server.

@@ -10,7 +10,7 @@ mod tokens;
 
 pub use oauth::OAuthSettings;
 pub use secret::Secret;
-pub use tokens::{TokenEntry, TokenError, TokenParams, issue_token};
+pub use tokens::{IssuedToken, TokenEntry, TokenError, TokenParams, issue_token};
 
 pub(crate) use authenticator::{Authenticator, METADATA_PATH};
 pub(crate) use principal::Principal;

@@ -1,11 +1,11 @@
 //! JWTs of an OAuth authorization server, as the MCP authorization specification has it: the bridge is a
 //! resource server. When the issuer's keys cannot be had, nobody comes in.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::jwk::JwkSet;
+use jsonwebtoken::jwk::{Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 
@@ -45,6 +45,8 @@ pub(crate) struct OAuth {
     settings: OAuthSettings,
     http: reqwest::Client,
     keys: Mutex<Option<Keys>>,
+    /// When the issuer was last asked in vain, since its keys were had.
+    asked_in_vain: Mutex<Option<Instant>>,
     /// Held while fetching, so that a crowd of clients asks the issuer once.
     fetching: tokio::sync::Mutex<()>,
 }
@@ -90,6 +92,7 @@ impl OAuth {
             settings,
             http,
             keys: Mutex::new(None),
+            asked_in_vain: Mutex::new(None),
             fetching: tokio::sync::Mutex::new(()),
         })
     }
@@ -103,14 +106,19 @@ impl OAuth {
         if !ALGORITHMS.contains(&header.alg) {
             return Err(OAuthError::Invalid("the token's algorithm is not accepted"));
         }
-        let key = self.key(header.kid.as_deref(), header.alg).await?;
+        let keys = self.candidates(header.kid.as_deref(), header.alg).await?;
         let mut validation = Validation::new(header.alg);
         validation.leeway = CLOCK_LEEWAY_SECONDS;
         validation.validate_nbf = true;
         validation.set_issuer(&[&self.settings.issuer]);
         validation.set_audience(&[&self.settings.resource]);
         validation.set_required_spec_claims(&["exp", "iss", "aud"]);
-        let claims = decode::<Claims>(token, &key, &validation)
+        let claims = keys
+            .iter()
+            .map(|key| decode::<Claims>(token, key, &validation))
+            // Any other complaint is of a token whose signature is right.
+            .find(|decoded| !matches!(decoded, Err(error) if *error.kind() == ErrorKind::InvalidSignature))
+            .unwrap_or_else(|| Err(ErrorKind::InvalidSignature.into()))
             .map_err(|error| OAuthError::Invalid(why(error.kind())))?
             .claims;
         let granted: Vec<&str> = claims
@@ -138,12 +146,17 @@ impl OAuth {
         }))
     }
 
-    /// The issuer's key for a token, fetched again when it is not among the known ones.
-    async fn key(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<DecodingKey, OAuthError> {
+    /// The issuer's keys that a token may be signed with, fetched again when there is none among the known ones.
+    async fn candidates(
+        &self,
+        kid: Option<&str>,
+        algorithm: Algorithm,
+    ) -> Result<Vec<DecodingKey>, OAuthError> {
         for _ in 0..2 {
             let keys = self.keys(kid, algorithm).await?;
-            if let Some(key) = find(&keys.set, kid, algorithm) {
-                return Ok(key);
+            let candidates = find(&keys.set, kid, algorithm);
+            if !candidates.is_empty() {
+                return Ok(candidates);
             }
             if keys.fetched.elapsed() < KEYS_ASKED_EVERY {
                 break;
@@ -157,7 +170,7 @@ impl OAuth {
     async fn keys(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<Keys, OAuthError> {
         let usable = |keys: &Keys| {
             let age = keys.fetched.elapsed();
-            age < KEYS_ASKED_EVERY || (age < KEYS_FRESH_FOR && find(&keys.set, kid, algorithm).is_some())
+            age < KEYS_ASKED_EVERY || (age < KEYS_FRESH_FOR && !find(&keys.set, kid, algorithm).is_empty())
         };
         if let Some(keys) = self.cached().filter(usable) {
             return Ok(keys);
@@ -166,7 +179,16 @@ impl OAuth {
         if let Some(keys) = self.cached().filter(usable) {
             return Ok(keys);
         }
-        match self.fetch().await {
+        // Those who waited for the same answer do not wait for another one each.
+        if self
+            .in_vain()
+            .is_some_and(|asked| asked.elapsed() < KEYS_ASKED_EVERY)
+        {
+            return Err(OAuthError::IssuerUnreachable);
+        }
+        let fetched = self.fetch().await;
+        *self.in_vain() = fetched.is_err().then(Instant::now);
+        match fetched {
             Ok(set) => {
                 let keys = Keys {
                     set: Arc::new(set),
@@ -184,6 +206,10 @@ impl OAuth {
                 Err(OAuthError::IssuerUnreachable)
             }
         }
+    }
+
+    fn in_vain(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.asked_in_vain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn cached(&self) -> Option<Keys> {
@@ -229,23 +255,23 @@ fn discovery_addresses(issuer: &str) -> Vec<String> {
     ]
 }
 
-fn find(set: &JwkSet, kid: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
-    let fits = |key: &&jsonwebtoken::jwk::Jwk| {
+/// The keys that fit what a token says of its own: one if it names it, else maybe several.
+fn find(set: &JwkSet, kid: Option<&str>, algorithm: Algorithm) -> Vec<DecodingKey> {
+    let fits = |key: &&Jwk| {
         let id = kid.is_none() || key.common.key_id.as_deref() == kid;
-        // A key that names its algorithm is for no other.
-        let named = key
-            .common
-            .key_algorithm
-            .and_then(|named| named.to_string().parse::<Algorithm>().ok());
-        id && named.is_none_or(|named| named == algorithm)
+        // A key that names its algorithm is for no other; one that is not for signing at all, for none of ours.
+        let named = key.common.key_algorithm.map(|named| named.to_string().parse());
+        let signs = key.common.public_key_use != Some(PublicKeyUse::Encryption);
+        id && signs
+            && named.is_none_or(|named: Result<Algorithm, _>| named.is_ok_and(|named| named == algorithm))
     };
-    let key = set
-        .keys
+    set.keys
         .iter()
         .filter(fits)
-        .find_map(|key| DecodingKey::from_jwk(key).ok())?;
-    // A key of another family (a shared secret, say) would make the check meaningless.
-    (key.family() == algorithm.family()).then_some(key)
+        .filter_map(|key| DecodingKey::from_jwk(key).ok())
+        // A key of another family (a shared secret, say) would make the check meaningless.
+        .filter(|key| key.family() == algorithm.family())
+        .collect()
 }
 
 fn why(kind: &ErrorKind) -> &'static str {

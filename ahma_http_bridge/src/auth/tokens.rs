@@ -15,18 +15,21 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::{Principal, Secret};
+use crate::settings::Isolation;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     #[error("tokens file {path} cannot be used: {reason}")]
     File { path: PathBuf, reason: String },
-    #[error("token {name}: {reason}")]
+    #[error("tokens file {path} has another form than {{\"tokens\": [...]}}: {reason}")]
+    Form { path: PathBuf, reason: String },
+    #[error("token `{name}`: {reason}")]
     Entry { name: String, reason: String },
 }
 
 /// One line of the tokens file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `name` and `sha256`")]
 pub struct TokenEntry {
     pub name: String,
     /// The SHA-256 of the token, in hexadecimal.
@@ -42,7 +45,7 @@ pub struct TokenEntry {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `tokens`")]
 struct TokensFile {
     tokens: Vec<TokenEntry>,
 }
@@ -66,6 +69,7 @@ struct Known {
 pub(crate) struct Tokens {
     known: RwLock<Vec<Known>>,
     file: Option<PathBuf>,
+    isolation: Isolation,
     seen: RwLock<Option<Stamp>>,
 }
 
@@ -87,15 +91,24 @@ impl Tokens {
         Self {
             known: RwLock::new(known),
             file: None,
+            isolation: Isolation::Shared,
             seen: RwLock::new(None),
         }
     }
 
-    pub(crate) fn from_file(path: &Path) -> Result<Self, TokenError> {
-        let known = RwLock::new(read(path)?);
+    /// Refuses a file with a token whose scope nobody would keep: clients of a shared child are in one directory.
+    pub(crate) fn from_file(path: &Path, isolation: Isolation) -> Result<Self, TokenError> {
+        let known = read(path)?;
+        if let Some(unkept) = known.iter().find(|known| !known.can_be_kept(isolation)) {
+            return Err(TokenError::Entry {
+                name: unkept.principal.name().to_string(),
+                reason: NEEDS_ISOLATION.to_owned(),
+            });
+        }
         Ok(Self {
-            known,
+            known: RwLock::new(known),
             file: Some(path.to_owned()),
+            isolation,
             seen: RwLock::new(stamp(path)),
         })
     }
@@ -125,12 +138,27 @@ impl Tokens {
         }
         *seen = now;
         match read(path) {
-            Ok(known) => {
+            Ok(mut known) => {
+                for unkept in known.extract_if(.., |known| !known.can_be_kept(self.isolation)) {
+                    tracing::error!(
+                        token = &**unkept.principal.name(),
+                        "not admitted: it {NEEDS_ISOLATION}"
+                    );
+                }
                 tracing::info!(path = %path.display(), tokens = known.len(), "tokens file read again");
                 *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
             }
             Err(error) => tracing::error!(%error, "the tokens read before stay in force"),
         }
+    }
+}
+
+const NEEDS_ISOLATION: &str = "is confined to a scope, which only --session-isolation keeps; serve with it, or issue the token without a scope";
+
+impl Known {
+    /// Whether a server of this kind can keep the client where its token says.
+    fn can_be_kept(&self, isolation: Isolation) -> bool {
+        isolation == Isolation::PerSession || self.principal.scope().is_none()
     }
 }
 
@@ -144,12 +172,14 @@ fn read(path: &Path) -> Result<Vec<Known>, TokenError> {
 }
 
 fn read_file(path: &Path) -> Result<TokensFile, TokenError> {
-    let unusable = |reason: String| TokenError::File {
+    let text = std::fs::read_to_string(path).map_err(|error| TokenError::File {
         path: path.to_owned(),
-        reason,
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| unusable(error.to_string()))
+        reason: error.to_string(),
+    })?;
+    serde_json::from_str(&text).map_err(|error| TokenError::Form {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
 }
 
 impl TryFrom<TokenEntry> for Known {
@@ -207,13 +237,26 @@ pub struct TokenParams {
     pub max_sessions: Option<usize>,
 }
 
-/// Makes a token, adds its hash to the file, and gives back the token, which nobody can find out again.
-/// A token of the same name is replaced.
-pub fn issue_token(file: &Path, params: TokenParams) -> Result<Secret, TokenError> {
+/// A new token, which nobody can find out again.
+#[derive(Debug, Clone)]
+pub struct IssuedToken {
+    pub token: Secret,
+    /// Whether there was one of this name, which is worth nothing from now on.
+    pub replaced: bool,
+}
+
+/// Makes a token and adds its hash to the file. A token of the same name is replaced.
+pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, TokenError> {
     let wrong = |reason: String| TokenError::Entry {
         name: params.name.clone(),
         reason,
     };
+    if params.name.trim().is_empty() || params.name.chars().any(char::is_control) {
+        return Err(wrong("a token needs a name that can be read".to_owned()));
+    }
+    if params.max_sessions == Some(0) {
+        return Err(wrong("with no session at all it would be of no use".to_owned()));
+    }
     // Two UUIDs carry 244 random bits.
     let token = format!(
         "ahma_{}{}",
@@ -226,6 +269,7 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<Secret, TokenErro
             let expires = OffsetDateTime::now_utc() + lifetime;
             Some(
                 expires
+                    .truncate_to_second()
                     .format(&Rfc3339)
                     .map_err(|error| wrong(error.to_string()))?,
             )
@@ -245,10 +289,15 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<Secret, TokenErro
     } else {
         TokensFile::default()
     };
+    let before = tokens.tokens.len();
     tokens.tokens.retain(|known| known.name != entry.name);
+    let replaced = tokens.tokens.len() < before;
     tokens.tokens.push(entry);
     write_file(file, &tokens)?;
-    Ok(Secret::new(token))
+    Ok(IssuedToken {
+        token: Secret::new(token),
+        replaced,
+    })
 }
 
 /// Replaces the file in one step, so that a running bridge never reads half of it.
@@ -257,7 +306,8 @@ fn write_file(path: &Path, tokens: &TokensFile) -> Result<(), TokenError> {
         path: path.to_owned(),
         reason,
     };
-    let text = serde_json::to_string_pretty(tokens).map_err(|error| unusable(error.to_string()))?;
+    let mut text = serde_json::to_string_pretty(tokens).map_err(|error| unusable(error.to_string()))?;
+    text.push('\n');
     let beside = path.with_extension(format!("{}.new", std::process::id()));
     let write = || {
         let mut file = std::fs::OpenOptions::new()

@@ -11,17 +11,21 @@ fn params(name: &str, lifetime: Option<Duration>) -> TokenParams {
     }
 }
 
+fn issued(file: &Path, params: TokenParams) -> Secret {
+    issue_token(file, params).unwrap().token
+}
+
 #[test]
 fn an_issued_token_is_known_by_its_hash_alone() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.json");
-    let token = issue_token(&file, params("ci", None)).unwrap();
-    let expired = issue_token(&file, params("old", Some(Duration::ZERO))).unwrap();
+    let token = issued(&file, params("ci", None));
+    let expired = issued(&file, params("old", Some(Duration::ZERO)));
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(!text.contains(token.expose()) && !format!("{token:?}").contains(token.expose()));
     assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
 
-    let tokens = Tokens::from_file(&file).unwrap();
+    let tokens = Tokens::from_file(&file, Isolation::Shared).unwrap();
     match tokens.check(token.expose()) {
         Checked::Valid(principal) => {
             assert_eq!((&*principal.name, principal.max_sessions), ("ci", Some(3)));
@@ -38,9 +42,9 @@ fn an_issued_token_is_known_by_its_hash_alone() {
 fn a_changed_file_is_read_again_and_a_broken_one_is_not() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.json");
-    let first = issue_token(&file, params("a", None)).unwrap();
-    let tokens = Tokens::from_file(&file).unwrap();
-    let second = issue_token(&file, params("a", None)).unwrap();
+    let first = issued(&file, params("a", None));
+    let tokens = Tokens::from_file(&file, Isolation::Shared).unwrap();
+    let second = issued(&file, params("a", None));
     tokens.refresh();
     assert!(
         matches!(tokens.check(first.expose()), Checked::Unknown),
@@ -60,24 +64,75 @@ fn a_bad_entry_is_named() {
     let table = [
         (
             r#"{"tokens":[{"name":"n","sha256":"12"}]}"#.to_owned(),
-            "token n: sha256",
+            "token `n`: sha256",
         ),
         (
             format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","expires":"soon"}}]}}"#),
-            "token n: expires",
+            "token `n`: expires",
         ),
         (
             format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","scope":"/no/such"}}]}}"#),
-            "token n: scope",
+            "token `n`: scope",
         ),
         (
             format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","expire":"x"}}]}}"#),
             "tokens file",
         ),
+        ("[]".to_owned(), "tokens file"),
+        ("".to_owned(), "tokens file"),
+        (
+            format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","scope":"/"}}]}}"#),
+            "token `n`: is confined to a scope, which only --session-isolation keeps",
+        ),
     ];
     for (text, expected) in table {
         std::fs::write(&file, text).unwrap();
-        let error = Tokens::from_file(&file).unwrap_err().to_string();
+        let error = Tokens::from_file(&file, Isolation::Shared)
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with(expected), "{error}");
     }
+}
+
+#[test]
+fn a_scope_that_nobody_would_keep_admits_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens.json");
+    let free = issued(&file, params("free", None));
+    let shared = Tokens::from_file(&file, Isolation::Shared).unwrap();
+    let isolated = Tokens::from_file(&file, Isolation::PerSession).unwrap();
+    let scope = Some(directory.path().to_owned());
+    let confined = issued(
+        &file,
+        TokenParams {
+            scope,
+            ..params("confined", None)
+        },
+    );
+    for (tokens, admits_confined) in [(shared, false), (isolated, true)] {
+        tokens.refresh();
+        assert!(matches!(tokens.check(free.expose()), Checked::Valid(_)));
+        let checked = tokens.check(confined.expose());
+        assert_eq!(
+            matches!(checked, Checked::Valid(_)),
+            admits_confined,
+            "{checked:?}"
+        );
+    }
+}
+
+#[test]
+fn a_token_of_no_use_is_not_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens.json");
+    for (name, max_sessions) in [("", None), (" ", None), ("a\nb", None), ("ci", Some(0))] {
+        let params = TokenParams {
+            max_sessions,
+            ..params(name, None)
+        };
+        assert!(issue_token(&file, params).is_err(), "{name:?} {max_sessions:?}");
+    }
+    assert!(!file.exists());
+    assert!(!issue_token(&file, params("ci", None)).unwrap().replaced);
+    assert!(issue_token(&file, params("ci", None)).unwrap().replaced);
 }

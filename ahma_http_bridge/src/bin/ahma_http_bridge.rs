@@ -1,14 +1,16 @@
 //! Serves any stdio MCP server over HTTP: `ahma_http_bridge [flags] -- COMMAND ARGS`.
 
-use std::ffi::OsString;
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use ahma_flags::{value, variables};
 use ahma_http_bridge::{BridgeArgs, FixedCommand, serve};
-use anyhow::Context;
-use clap::Parser;
+use anyhow::{Context, bail};
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -25,7 +27,7 @@ struct Cli {
     sandbox_scope: Option<PathBuf>,
 
     /// Print every message to and from the server process.
-    #[arg(long, env = "AHMA_DEBUG")]
+    #[arg(long, env = "AHMA_DEBUG", action = ArgAction::SetTrue, value_parser = value::switch)]
     debug: bool,
 
     /// The MCP server and its arguments. `{scope}` stands for the session's directory, which is also in
@@ -34,9 +36,34 @@ struct Cli {
     command: Vec<OsString>,
 }
 
+impl Cli {
+    /// Reads the command line and the variables; if there is nothing to serve, the code to end with.
+    fn read() -> Result<Self, ExitCode> {
+        let mut command = variables::with_regular_names(Self::command());
+        let read = command.try_get_matches_from_mut(std::env::args_os());
+        read.and_then(|matches| Self::from_arg_matches(&matches))
+            .map_err(|error| {
+                let _ = error.print();
+                if let Some(variable) = variables::at_fault(&error, &command) {
+                    let _ = writeln!(
+                        std::io::stderr(),
+                        "hint: the value is that of the variable {variable}"
+                    );
+                }
+                ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
+            })
+    }
+}
+
+/// The exit code for a command line that cannot be understood.
+const USAGE: u8 = 2;
+
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::read() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
     let level = if cli.debug {
         tracing::Level::DEBUG
     } else {
@@ -44,6 +71,7 @@ async fn main() -> ExitCode {
     };
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_max_level(level)
         .init();
     match run(cli).await {
@@ -71,6 +99,12 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     settings.debug_echo = cli.debug;
     let mut words = cli.command.into_iter();
     let program = words.next().context("name the server to run after `--`")?;
+    if !can_be_found(&program) {
+        bail!(
+            "the program `{}` cannot be found; is it installed, and on PATH?",
+            program.display()
+        );
+    }
     let factory = FixedCommand {
         program,
         args: words.collect(),
@@ -80,9 +114,23 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("cannot listen on {address}"))?;
-    tracing::info!("listening on http://{}/mcp", listener.local_addr()?);
+    let scheme = settings.scheme();
+    let ready = |bound| tracing::info!("listening on {scheme}://{bound}/mcp");
     let shutdown = stop_on_signal()?;
-    Ok(serve(listener, settings, Arc::new(factory), shutdown).await?)
+    Ok(serve(listener, settings, Arc::new(factory), shutdown, ready).await?)
+}
+
+/// Whether there is such a program to start: every session would fail otherwise.
+fn can_be_found(program: &OsStr) -> bool {
+    let is_program = |file: &Path| {
+        let found = file.metadata();
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if program.as_encoded_bytes().contains(&b'/') {
+        return is_program(Path::new(program));
+    }
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&directories).any(|directory| is_program(&directory.join(program)))
 }
 
 /// The first signal asks to stop; the runtime handles a second one as usual only after we are done.

@@ -26,6 +26,9 @@ pub struct ChildCommand {
     pub program: OsString,
     pub args: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
+    /// The program keeps its clients apart: each request names its client in `_meta["ahma/client"]`, and
+    /// `notifications/ahma/client_gone` says that one has left.
+    pub keeps_clients_apart: bool,
 }
 
 /// Any stdio MCP server: one command line for every purpose.
@@ -51,6 +54,7 @@ impl ChildFactory for FixedCommand {
             program: self.program.clone(),
             args: self.args.iter().map(|arg| fill_in(arg, scope)).collect(),
             env: vec![("AHMA_SANDBOX_SCOPE".into(), scope.into())],
+            keeps_clients_apart: false,
         }
     }
 }

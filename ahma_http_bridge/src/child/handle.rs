@@ -11,8 +11,9 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ChildCommand;
+use super::client_name;
 use super::outbox::{Outbox, OutboxError};
-use super::pending::{Answer, CallFailure, CallParams, OwnerId, Pending, Reply};
+use super::pending::{Answer, CallFailure, CallParams, OwnerId, Pending, Reply, Request};
 use super::process::Process;
 use super::tasks::{Listener, supervise};
 use crate::echo::Echo;
@@ -24,7 +25,7 @@ pub(crate) trait Audience: Send + Sync + Debug {
     fn greeted(&self, _child: &Child) {}
 
     /// Must not block: it is called by the task that reads the child's output.
-    fn heard(&self, child: &Child, heard: Heard<'_>);
+    fn heard(&self, child: &Arc<Child>, heard: Heard<'_>);
 }
 
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub(crate) enum Heard<'a> {
     },
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct ChildLimits {
     pub(crate) grace: Duration,
     pub(crate) echo: Option<Echo>,
@@ -79,6 +80,8 @@ pub(super) struct Inner {
     /// Set as soon as the end is certain, before the process is reaped: nobody shall be sent to it any more.
     pub(super) is_over: AtomicBool,
     pub(super) echo: Option<Echo>,
+    /// Whether the child wants to know which client a request comes from.
+    names_clients: bool,
 }
 
 impl Child {
@@ -93,7 +96,8 @@ impl Child {
             pending: Mutex::new(Pending::new()),
             next_number: AtomicU64::new(1),
             is_over: AtomicBool::new(false),
-            echo: limits.echo,
+            echo: limits.echo.clone(),
+            names_clients: command.keeps_clients_apart,
         });
         let (ended_tx, ended) = watch::channel(None);
         let stop = CancellationToken::new();
@@ -142,20 +146,27 @@ impl Child {
 
     /// Passes a request on under a number of ours. The reply hears of every failure, also of one here.
     pub(crate) fn call(&self, envelope: &Envelope<'_>, params: CallParams) -> Result<u64, CallFailure> {
-        let Kind::Request { id, .. } = &envelope.kind else {
+        let Kind::Request { id, method } = &envelope.kind else {
             return Err(CallFailure::Cancelled);
         };
-        let token = envelope
-            .params()
-            .and_then(|params| params.meta())
-            .ok()
-            .and_then(|meta| meta.progress_token);
+        let read = envelope.params().and_then(|fields| Ok((fields.meta()?, fields)));
+        let owner = params.owner;
+        let token = read.as_ref().ok().and_then(|(meta, _)| meta.progress_token);
         let number = self.inner.next_number.fetch_add(1, Ordering::Relaxed);
-        self.inner.pending().insert(number, id, token, params)?;
+        let request = Request { id, method, token };
+        self.inner.pending().insert(number, &request, params)?;
+        let Ok((meta, fields)) = read else {
+            // The child might read it otherwise, and find somebody else's token or name in it.
+            self.inner.pending().give_up(number, CallFailure::Unreadable);
+            return Err(CallFailure::Unreadable);
+        };
         let mut edits = vec![Edit {
             span: envelope.span(id),
             text: number.to_string(),
         }];
+        if self.inner.names_clients {
+            edits.extend(client_name::edit(envelope, &fields, &meta, owner));
+        }
         if let Some(token) = token {
             edits.push(Edit {
                 span: envelope.span(token),
@@ -226,11 +237,15 @@ impl Child {
         }
     }
 
-    /// Ends every open request of one client.
+    /// Ends every open request of one client that is gone, and what it started if the child knows what that is.
     pub(crate) fn cancel_owner(&self, owner: OwnerId, reason: &str) {
         let numbers = self.inner.pending().give_up_owner(owner);
         for number in numbers {
             self.tell_cancelled(number, reason);
+        }
+        if self.inner.names_clients {
+            // A child that is gone has nothing left to end.
+            let _ = self.send(&client_name::gone(owner));
         }
     }
 
@@ -271,7 +286,7 @@ impl Child {
     }
 
     fn send_line(&self, line: &[u8]) -> Result<(), SendError> {
-        if let Some(echo) = self.inner.echo {
+        if let Some(echo) = &self.inner.echo {
             echo.sent(line);
         }
         self.inner.outbox.send(line).map_err(|error| match error {

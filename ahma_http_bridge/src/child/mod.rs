@@ -3,6 +3,7 @@
 //! Nothing here knows HTTP or sessions. What the child says on its own account goes to an [`Audience`].
 //! Start reading at [`Child`].
 
+mod client_name;
 mod command;
 mod handle;
 mod inbox;
@@ -14,4 +15,4 @@ mod tasks;
 pub use command::{ChildCommand, ChildFactory, FixedCommand, Spawn};
 
 pub(crate) use handle::{Audience, Child, ChildLimits, Ending, Heard};
-pub(crate) use pending::{Answer, CallFailure, CallParams, OwnerId, Reply, Verdict};
+pub(crate) use pending::{Answer, BRIDGE, CallFailure, CallParams, OwnerId, Reply, Verdict};

@@ -15,8 +15,11 @@ use crate::audit::CallRecord;
 use crate::envelope::{Edit, Envelope, Params, error_message, splice};
 use crate::stream::EventStream;
 
-/// Whose request it is: a session's serial number, or 0 for a client without a session.
+/// Whose request it is: the serial number of a session, or of a principal that goes without one.
 pub(crate) type OwnerId = u64;
+
+/// The bridge itself, which asks for all.
+pub(crate) const BRIDGE: OwnerId = 0;
 
 /// What the client called its request, and where the answer goes.
 #[derive(Debug)]
@@ -70,6 +73,16 @@ pub(crate) enum CallFailure {
     SessionEnded,
     #[error("the server process does not read its input")]
     ChildStuck,
+    #[error("`params` names a key twice")]
+    Unreadable,
+}
+
+/// A request as its client wrote it.
+#[derive(Debug)]
+pub(super) struct Request<'a> {
+    pub(super) id: &'a RawValue,
+    pub(super) method: &'a str,
+    pub(super) token: Option<&'a RawValue>,
 }
 
 #[derive(Debug)]
@@ -77,15 +90,18 @@ struct Call {
     params: CallParams,
     id: Box<str>,
     token: Option<Box<str>>,
+    /// Whether something may go on after the answer.
+    starts_work: bool,
     last_sign: Instant,
 }
 
-/// A call that was answered, remembered because an operation may report progress after its call returned.
+/// A call that was answered, remembered because what it started may have something to say after it returned.
 #[derive(Debug)]
 struct Answered {
     number: u64,
     owner: OwnerId,
-    token: Box<str>,
+    id: Box<str>,
+    token: Option<Box<str>>,
 }
 
 /// Enough for the operations a child keeps in its history.
@@ -103,8 +119,8 @@ pub(crate) struct Pending {
 /// Where a notification with one of our numbers in it belongs.
 #[derive(Debug)]
 pub(crate) enum Route {
-    /// It was put into the stream of its open request.
-    Delivered,
+    /// It was put into the stream of its open request, or is for nobody.
+    Settled,
     /// It is for this client, but not for an open stream.
     Owner(OwnerId, Bytes),
     /// The number is not one of ours.
@@ -130,17 +146,17 @@ impl Pending {
     }
 
     /// Registers a call. Gives it back as failed when the child is over.
-    pub(crate) fn insert(
+    pub(super) fn insert(
         &mut self,
         number: u64,
-        id: &RawValue,
-        token: Option<&RawValue>,
+        request: &Request<'_>,
         params: CallParams,
     ) -> Result<(), CallFailure> {
         let call = Call {
             params,
-            id: id.get().into(),
-            token: token.map(|token| token.get().into()),
+            id: request.id.get().into(),
+            token: request.token.map(|token| token.get().into()),
+            starts_work: request.method == "tools/call",
             last_sign: Instant::now(),
         };
         match &mut self.calls {
@@ -178,18 +194,23 @@ impl Pending {
             body: splice(envelope.text(), edits).freeze(),
             verdict,
         };
-        if let Some(token) = &call.token {
-            if self.answered.len() == MAX_ANSWERED {
-                self.answered.pop_front();
-            }
-            self.answered.push_back(Answered {
+        if call.starts_work {
+            self.remember(Answered {
                 number,
                 owner: call.params.owner,
-                token: token.clone(),
+                id: call.id.clone(),
+                token: call.token.clone(),
             });
         }
         call.finish(answer);
         true
+    }
+
+    fn remember(&mut self, answered: Answered) {
+        if self.answered.len() == MAX_ANSWERED {
+            self.answered.pop_front();
+        }
+        self.answered.push_back(answered);
     }
 
     /// Delivers a progress notification whose token is `token`.
@@ -216,20 +237,52 @@ impl Pending {
             return match &call.params.reply {
                 Reply::Events(stream) => {
                     stream.push(body);
-                    Route::Delivered
+                    Route::Settled
                 }
                 Reply::Once(_) => Route::Owner(call.params.owner, body),
             };
         }
-        match self
-            .answered
+        match self.answered(number) {
+            Some(Answered {
+                owner,
+                token: Some(token),
+                ..
+            }) => Route::Owner(*owner, edited(token)),
+            _ => Route::Unknown,
+        }
+    }
+
+    /// Delivers a notification that names the request it belongs to.
+    pub(crate) fn related(&mut self, envelope: &Envelope<'_>, request: &RawValue) -> Route {
+        let Ok(number) = request.get().parse::<u64>() else {
+            return Route::Unknown;
+        };
+        let edited = |id: &str| {
+            let edit = Edit {
+                span: envelope.span(request),
+                text: id.to_owned(),
+            };
+            splice(envelope.text(), vec![edit]).freeze()
+        };
+        let open = self.calls.as_ref().and_then(|calls| calls.get(&number));
+        match (open, self.answered(number)) {
+            (Some(call), _) => match &call.params.reply {
+                Reply::Events(stream) => {
+                    stream.push(edited(&call.id));
+                    Route::Settled
+                }
+                Reply::Once(_) => Route::Owner(call.params.owner, edited(&call.id)),
+            },
+            (None, Some(answered)) => Route::Owner(answered.owner, edited(&answered.id)),
+            (None, None) => Route::Unknown,
+        }
+    }
+
+    fn answered(&self, number: u64) -> Option<&Answered> {
+        self.answered
             .iter()
             .rev()
             .find(|answered| answered.number == number)
-        {
-            Some(answered) => Route::Owner(answered.owner, edited(&answered.token)),
-            None => Route::Unknown,
-        }
     }
 
     /// Delivers a notification of a `subscriptions/listen` stream.
@@ -253,7 +306,7 @@ impl Pending {
                     text: id.to_string(),
                 };
                 stream.push(splice(envelope.text(), vec![edit]).freeze());
-                Route::Delivered
+                Route::Settled
             }
             _ => Route::Unknown,
         }
@@ -321,11 +374,8 @@ impl Pending {
 
 impl Call {
     fn fail(self, failure: CallFailure) {
-        let body = error_message(Some(&self.id), failure.rpc_code(), &failure.to_string());
-        self.finish(Answer {
-            body,
-            verdict: Verdict::Failed(failure),
-        });
+        let answer = failure.answer(&self.id);
+        self.finish(answer);
     }
 
     fn finish(self, answer: Answer) {
@@ -337,6 +387,14 @@ impl Call {
 }
 
 impl CallFailure {
+    /// The failure as the end of the request with this id.
+    pub(crate) fn answer(self, id: &str) -> Answer {
+        Answer {
+            body: error_message(Some(id), self.rpc_code(), &self.to_string()),
+            verdict: Verdict::Failed(self),
+        }
+    }
+
     /// Codes from the range JSON-RPC leaves to implementations.
     pub(crate) fn rpc_code(self) -> i64 {
         match self {
@@ -344,6 +402,7 @@ impl CallFailure {
             Self::TimedOut => -32001,
             Self::SessionEnded => -32003,
             Self::ChildStuck => -32004,
+            Self::Unreadable => -32600,
             Self::Cancelled => -32800,
         }
     }
@@ -368,3 +427,7 @@ fn subscription_edit(envelope: &Envelope<'_>, id: &str) -> Option<Edit> {
         text: id.to_owned(),
     })
 }
+
+#[cfg(test)]
+#[path = "pending_tests.rs"]
+mod tests;

@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::ChildCommand;
 
 /// Credentials of the bridge that no child has any business with.
-const BRIDGE_SECRETS: [&str; 2] = ["AHMA_HTTP_TOKEN", "AHMA_HTTP_TOKENS_FILE"];
+const BRIDGE_SECRETS: [&str; 3] = ["AHMA_HTTP_TOKEN", "AHMA_HTTP_TOKENS_FILE", "AHMA_TOKENS_FILE"];
 
 #[derive(Debug)]
 pub(crate) struct Process {

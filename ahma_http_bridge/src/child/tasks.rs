@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +31,7 @@ impl Listener {
             match inbox.next_line().await {
                 Ok(Some(line)) => {
                     let Some(child) = self.child.upgrade() else { return };
-                    if let Some(echo) = self.echo {
+                    if let Some(echo) = &self.echo {
                         echo.received(&line);
                     }
                     self.hear(&child, &line);
@@ -44,7 +45,7 @@ impl Listener {
         }
     }
 
-    fn hear(&self, child: &Child, line: &[u8]) {
+    fn hear(&self, child: &Arc<Child>, line: &[u8]) {
         let envelope = match Envelope::parse(line) {
             Ok(envelope) => envelope,
             Err(error) => {
@@ -77,29 +78,39 @@ impl Listener {
         }
     }
 
-    fn hear_notification(&self, child: &Child, method: &str, envelope: &Envelope<'_>) {
+    fn hear_notification(&self, child: &Arc<Child>, method: &str, envelope: &Envelope<'_>) {
         let params = envelope.params().unwrap_or_default();
-        let route = if let Some(token) = params
+        let meta = params.meta().unwrap_or_default();
+        // Clients' tokens are numbers of ours on the pipe; another token is the child's own.
+        let is_ours = |token: &&RawValue| token.get().parse::<u64>().is_ok();
+        let token = params
             .progress_token
             .filter(|_| method == "notifications/progress")
-        {
-            child.inner.pending().progress(envelope, token)
-        } else if let Some(subscription) = params.meta().ok().and_then(|meta| meta.subscription_id) {
-            match child.inner.pending().subscription(envelope, subscription) {
-                // A subscription that is over: nobody else may see what it was told.
-                Route::Unknown => Route::Delivered,
-                route => route,
-            }
+            .filter(is_ours);
+        let route = if let Some(token) = token {
+            addressed(child.inner.pending().progress(envelope, token))
+        } else if let Some(request) = meta.related_request {
+            addressed(child.inner.pending().related(envelope, request))
+        } else if let Some(subscription) = meta.subscription_id {
+            addressed(child.inner.pending().subscription(envelope, subscription))
         } else {
             Route::Unknown
         };
         match route {
-            Route::Delivered => {}
+            Route::Settled => {}
             Route::Owner(owner, message) => self.audience.heard(child, Heard::For { owner, message }),
             Route::Unknown => self
                 .audience
                 .heard(child, Heard::Notification { method, envelope }),
         }
+    }
+}
+
+/// What is for one client nobody else may see, also when that client is no longer known.
+fn addressed(route: Route) -> Route {
+    match route {
+        Route::Unknown => Route::Settled,
+        known => known,
     }
 }
 
@@ -116,7 +127,7 @@ pub(super) async fn supervise(
     ended: watch::Sender<Option<Ending>>,
 ) {
     let id = process.id();
-    let drain = tokio::spawn(read_stderr(stderr, inner.echo, id));
+    let drain = tokio::spawn(read_stderr(stderr, inner.echo.clone(), id));
     let asked_for = tokio::select! {
         () = process.exited() => false,
         () = silent.cancelled() => false,
@@ -144,10 +155,13 @@ pub(super) async fn supervise(
     ended.send_replace(Some(Ending { asked_for }));
 }
 
+/// A complaint longer than this is shown in pieces.
+const MAX_COMPLAINT_BYTES: usize = 16 << 10;
+
 async fn read_stderr(stderr: ChildStderr, echo: Option<Echo>, pid: Option<u32>) {
-    let mut inbox = Inbox::new(stderr, MAX_LINE_BYTES);
-    while let Ok(Some(line)) = inbox.next_line().await {
-        match echo {
+    let mut inbox = Inbox::new(stderr, MAX_COMPLAINT_BYTES);
+    while let Ok(Some(line)) = inbox.next_piece().await {
+        match &echo {
             Some(echo) => echo.complained(&line),
             None => tracing::debug!(pid, "{}", String::from_utf8_lossy(&line)),
         }

@@ -10,6 +10,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use crate::backend::StartError;
 use crate::child::{Answer, CallFailure, Verdict};
 use crate::envelope::{EnvelopeError, error_message};
+use crate::peer::Unwelcome;
 use crate::session::{OpenError, SessionError};
 
 /// JSON-RPC codes of our own, from the range left to implementations.
@@ -19,6 +20,10 @@ pub(crate) const CODE_HEADER_MISMATCH: i64 = -32020;
 
 /// When to come back if we cannot know better.
 const RETRY_SECONDS: u64 = 1;
+
+/// Goes with the response of a refusal to whoever writes it down.
+#[derive(Debug, Clone)]
+pub(crate) struct Reason(pub(crate) String);
 
 #[derive(Debug)]
 pub(crate) struct Refusal {
@@ -111,6 +116,7 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let body = error_message(self.id.as_deref(), self.code, &self.message);
         let mut response = json_response(self.status, body);
+        response.extensions_mut().insert(Reason(self.message));
         if let Some((name, value)) = self.header.map(|header| *header) {
             response.headers_mut().insert(name, value);
         }
@@ -157,6 +163,7 @@ pub(crate) fn status_of(verdict: Verdict, era: Era) -> StatusCode {
             CallFailure::TimedOut => StatusCode::GATEWAY_TIMEOUT,
             CallFailure::SessionEnded => StatusCode::NOT_FOUND,
             CallFailure::ChildStuck => StatusCode::SERVICE_UNAVAILABLE,
+            CallFailure::Unreadable => StatusCode::BAD_REQUEST,
             // The client asked for it; the error in the body says so.
             CallFailure::Cancelled => StatusCode::OK,
         },
@@ -167,6 +174,12 @@ pub(crate) fn status_of(verdict: Verdict, era: Era) -> StatusCode {
 impl From<EnvelopeError> for Refusal {
     fn from(error: EnvelopeError) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error.code(), error.to_string())
+    }
+}
+
+impl From<Unwelcome> for Refusal {
+    fn from(reason: Unwelcome) -> Self {
+        Self::forbidden(reason.to_string())
     }
 }
 
@@ -198,7 +211,14 @@ impl From<SessionError> for Refusal {
                 CallFailure::TimedOut.rpc_code(),
                 error.to_string(),
             ),
+            // The client asked for it; the error in the body says so.
+            SessionError::Cancelled => Self::new(
+                StatusCode::OK,
+                CallFailure::Cancelled.rpc_code(),
+                error.to_string(),
+            ),
             SessionError::TooManyCalls(_) => Self::unavailable(error.to_string(), Duration::ZERO),
+            SessionError::Open(error) => error.into(),
             SessionError::Start(error) => error.into(),
         }
     }

@@ -8,16 +8,18 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, CONNECTION, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use serde_json::json;
 
-use super::HEALTH_PATH;
+use super::{HEALTH_PATH, body};
 use crate::auth::{METADATA_PATH, Principal};
 use crate::bridge::Bridge;
 use crate::http::guard::WebGuard;
-use crate::http::refusal::Refusal;
+use crate::http::refusal::{Reason, Refusal};
+use crate::peer::{Peer, Unwelcome};
 
 /// How long a restart of the whole server may take.
 const RESTART_PATIENCE: Duration = Duration::from_secs(5);
@@ -40,41 +42,43 @@ impl Gate {
                 RESTART_PATIENCE,
             ));
         }
-        self.bridge.auth.check(headers).await
-    }
-
-    fn refuse(&self, request: &Request, refusal: Refusal) -> Response {
-        self.bridge.metrics.response(refusal.status());
-        let fields = json!({
-            "status": refusal.status().as_u16(),
-            "path": request.uri().path(),
-            "outcome": refusal.message(),
-        });
-        self.bridge.audit.record("refused", fields);
-        refusal.into_response()
+        self.bridge
+            .auth
+            .check(headers, self.bridge.writes_messages())
+            .await
     }
 }
 
 pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
+    let mut asker = Asker::of(&request);
     let origin = match gate
         .guard
         .check(request.version(), request.uri(), request.headers())
     {
         Ok(origin) => origin,
-        Err(refusal) => return gate.refuse(&request, refusal),
+        Err(refusal) => return asker.refuse(&gate.bridge, refusal),
     };
     if let Some(origin) = &origin
         && request.method() == Method::OPTIONS
     {
-        return preflight(origin);
+        return preflight(origin, request.headers());
     }
-    let principal = match gate.admit(request.uri().path(), request.headers()).await {
-        Ok(principal) => principal,
-        Err(refusal) => return gate.refuse(&request, refusal),
+    let mut response = match gate.admit(request.uri().path(), request.headers()).await {
+        Ok(principal) => {
+            asker.principal = Some(Arc::clone(&principal));
+            request.extensions_mut().insert(principal);
+            let mut response = next.run(request).await;
+            gate.bridge.metrics.response(response.status());
+            if gate.bridge.audit.records_calls()
+                && let Some(Reason(reason)) = response.extensions_mut().remove()
+            {
+                asker.record(&gate.bridge, response.status(), &reason);
+            }
+            response
+        }
+        // A page that is let in must be able to read that it lacks a credential, and where to get one.
+        Err(refusal) => asker.refuse(&gate.bridge, refusal),
     };
-    request.extensions_mut().insert(principal);
-    let mut response = next.run(request).await;
-    gate.bridge.metrics.response(response.status());
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Some(origin) = origin {
@@ -87,8 +91,59 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
     response
 }
 
+/// Answers every request of a connection that may not use the bridge. The connection ends with the answer, so that a
+/// client that was wronged is looked at anew.
+pub(crate) async fn turn_away(
+    State((bridge, reason)): State<(Arc<Bridge>, Unwelcome)>,
+    request: Request,
+) -> Response {
+    let asker = Asker::of(&request);
+    // A connection that is closed before all is read loses the answer.
+    let _ = body::read(request.into_body(), &bridge.settings).await;
+    let mut response = asker.refuse(&bridge, reason.into());
+    response
+        .headers_mut()
+        .insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// Who asked for what, for the audit trail.
+struct Asker {
+    uri: Uri,
+    peer: Option<Peer>,
+    /// Once it is known.
+    principal: Option<Arc<Principal>>,
+}
+
+impl Asker {
+    fn of(request: &Request) -> Self {
+        Self {
+            uri: request.uri().clone(),
+            peer: request.extensions().get().copied(),
+            principal: None,
+        }
+    }
+
+    fn refuse(&self, bridge: &Bridge, refusal: Refusal) -> Response {
+        bridge.metrics.response(refusal.status());
+        self.record(bridge, refusal.status(), refusal.message());
+        refusal.into_response()
+    }
+
+    fn record(&self, bridge: &Bridge, status: StatusCode, reason: &str) {
+        let fields = json!({
+            "principal": self.principal.as_ref().map(|principal| &**principal.name()),
+            "peer": self.peer.map(|Peer(address)| address.to_string()),
+            "status": status.as_u16(),
+            "path": self.uri.path(),
+            "outcome": reason,
+        });
+        bridge.audit.record("refused", fields);
+    }
+}
+
 /// The answer to a browser that asks before it lets a page send a request.
-fn preflight(origin: &HeaderValue) -> Response {
+fn preflight(origin: &HeaderValue, asked: &HeaderMap) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
     allow_origin(headers, origin.clone());
@@ -96,15 +151,32 @@ fn preflight(origin: &HeaderValue) -> Response {
         ACCESS_CONTROL_ALLOW_METHODS,
         HeaderValue::from_static("GET, POST, DELETE"),
     );
-    headers.insert(
-        ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static(
-            "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, \
-             mcp-session-id, x-api-key",
-        ),
-    );
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers(asked));
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response
+}
+
+const ALLOWED_HEADERS: &str = "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, \
+                               mcp-protocol-version, mcp-session-id, x-api-key";
+
+/// How headers begin that carry a tool's argument; the rest is the tool's choice.
+const ARGUMENT_HEADER: &str = "mcp-param-";
+
+/// The headers a page may send: the known ones, and of those it asks for the ones that carry arguments.
+fn allowed_headers(asked: &HeaderMap) -> HeaderValue {
+    let asked = asked
+        .get_all(ACCESS_CONTROL_REQUEST_HEADERS)
+        .iter()
+        .filter_map(|names| names.to_str().ok())
+        .flat_map(|names| names.split(','))
+        .filter_map(|name| name.trim().parse::<HeaderName>().ok())
+        .filter(|name| name.as_str().starts_with(ARGUMENT_HEADER));
+    let mut allowed = ALLOWED_HEADERS.to_owned();
+    for name in asked {
+        allowed.push_str(", ");
+        allowed.push_str(name.as_str());
+    }
+    HeaderValue::try_from(allowed).unwrap_or(HeaderValue::from_static(ALLOWED_HEADERS))
 }
 
 fn allow_origin(headers: &mut HeaderMap, origin: HeaderValue) {

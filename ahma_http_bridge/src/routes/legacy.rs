@@ -12,14 +12,14 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::post::Posted;
 use crate::auth::Principal;
 use crate::bridge::Bridge;
-use crate::child::{Answer, CallParams, Child, OwnerId, Reply, Verdict};
+use crate::child::{Answer, CallFailure, CallParams, Child, Reply};
 use crate::envelope::{Envelope, Kind, batch_members};
 use crate::http::negotiate::{Wanted, single};
 use crate::http::refusal::{Era, Refusal, json_response, status_of};
 use crate::http::sse::{self, Opening};
 use crate::http::standard_headers::PROTOCOL_VERSION;
 use crate::http::version;
-use crate::session::{EndReason, Session, Transport};
+use crate::session::{EndReason, Greeting, Place, Session, SessionError, Transport};
 use crate::stream::{EventStream, Keep, Next};
 
 pub(crate) const SESSION_ID: &str = "mcp-session-id";
@@ -47,7 +47,7 @@ pub(crate) fn session_of(
 
 pub(crate) fn refuse_ended(session: &Session) -> Result<(), Refusal> {
     match session.end_reason() {
-        Some(reason) => Err(crate::session::SessionError::Ended(reason).into()),
+        Some(reason) => Err(SessionError::Ended(reason).into()),
         None => Ok(()),
     }
 }
@@ -85,13 +85,16 @@ async fn initialize(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Respo
         bridge,
         session: Some(&session),
     };
-    let body = session.initialize(envelope, &bridge.greeter).await?;
-    unclaimed.claim();
-    bridge.record_opened(&session, envelope);
-    let mut response = match posted.wanted {
+    let answered = |body| match posted.wanted {
         Wanted::Json => json_response(StatusCode::OK, body),
         Wanted::EventStream => sse::single_response(&body),
     };
+    let mut response = match session.initialize(envelope, &bridge.greeter).await? {
+        Greeting::Welcome(body) => answered(body),
+        Greeting::Declined(body) => return Ok(answered(body)),
+    };
+    unclaimed.claim();
+    bridge.record_opened(&session, envelope);
     if let Ok(id) = HeaderValue::from_str(session.id()) {
         response.headers_mut().insert(SESSION_ID, id);
     }
@@ -130,20 +133,32 @@ async fn without_session(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<
     if !matches!(envelope.kind, Kind::Request { .. }) {
         return Ok(StatusCode::ACCEPTED.into_response());
     }
+    if matches!(
+        envelope.method(),
+        Some("resources/subscribe" | "resources/unsubscribe")
+    ) {
+        return Err(Refusal::bad_request(
+            "updates of a resource go to a session; send initialize to start one",
+        ));
+    }
     posted.bridge.refuse_under_pressure()?;
-    let child = posted.bridge.sessionless_child(posted.principal).await?;
+    let permit = posted.bridge.sessionless_permit(posted.principal)?;
+    let child = posted.bridge.sessionless_child(posted.principal).await?.child;
     match posted.wanted {
         Wanted::Json => {
-            let answer = ask(&child, envelope, SESSIONLESS, &posted, None, None).await;
+            let answer = ask(&child, envelope, &posted, None, permit, None).await;
             Ok(json_response(status_of(answer.verdict, Era::Legacy), answer.body))
         }
         Wanted::EventStream => {
             let stream = EventStream::for_answers(0, Keep::UntilRead, 1);
             let params = CallParams {
                 reply: Reply::Events(Arc::clone(&stream)),
-                owner: SESSIONLESS,
+                owner: posted
+                    .bridge
+                    .sessions
+                    .owner_without_session(posted.principal.name()),
                 patience: Some(posted.bridge.settings.times.request),
-                permit: None,
+                permit: Some(permit),
                 record: posted.bridge.record_call(envelope, posted.principal, None),
             };
             // A failure to send is in the stream.
@@ -153,19 +168,11 @@ async fn without_session(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<
     }
 }
 
-const SESSIONLESS: OwnerId = 0;
-
 async fn request(
     posted: Posted<'_>,
     session: &Arc<Session>,
     envelope: &Envelope<'_>,
 ) -> Result<Response, Refusal> {
-    if let Some(body) = session.answer_here(envelope) {
-        return Ok(match posted.wanted {
-            Wanted::Json => json_response(StatusCode::OK, body),
-            Wanted::EventStream => sse::single_response(&body),
-        });
-    }
     match posted.wanted {
         Wanted::Json => {
             let answer = answer_for(&posted, session, envelope).await?;
@@ -185,45 +192,63 @@ async fn answer_for(
     session: &Arc<Session>,
     envelope: &Envelope<'_>,
 ) -> Result<Answer, Refusal> {
+    if let Some(answer) = session.answer_here(envelope) {
+        return Ok(answer);
+    }
     let permit = session.permit()?;
-    let child = match session.running() {
-        Some(child) => child,
-        None => session.ready(posted.bridge.settings.times.request).await?,
+    let Kind::Request { id, .. } = &envelope.kind else {
+        return Ok(Answer::lost());
     };
-    Ok(ask(
-        &child,
-        envelope,
-        session.serial(),
-        posted,
-        Some(session),
-        Some(permit),
-    )
-    .await)
+    let (child, place) = match session.running() {
+        Some(child) => (child, None),
+        None => {
+            let place = session.wait_as(id);
+            let patience = posted.bridge.settings.times.request;
+            (session.ready_for(&place, patience).await?, Some(place))
+        }
+    };
+    Ok(ask(&child, envelope, posted, Some(session), permit, place).await)
 }
 
 async fn ask(
     child: &Child,
     envelope: &Envelope<'_>,
-    owner: OwnerId,
     posted: &Posted<'_>,
     session: Option<&Session>,
-    permit: Option<OwnedSemaphorePermit>,
+    permit: OwnedSemaphorePermit,
+    place: Option<Place<'_>>,
 ) -> Answer {
     let (tx, answer) = oneshot::channel();
     let patience = Some(posted.bridge.settings.times.request);
     let record = posted.bridge.record_call(envelope, posted.principal, session);
-    // A failure to send reaches the receiver.
-    let _ = child.call(
+    let without_session = || {
+        posted
+            .bridge
+            .sessions
+            .owner_without_session(posted.principal.name())
+    };
+    // A failure to send reaches the receiver too.
+    let number = child.call(
         envelope,
         CallParams {
             reply: Reply::Once(tx),
-            owner,
+            owner: session.map_or_else(without_session, Session::serial),
             patience,
-            permit,
+            permit: Some(permit),
             record,
         },
     );
+    leave(place, child, number);
     answer.await.unwrap_or_else(|_| Answer::lost())
+}
+
+/// Ends the waiting of a request that the child has now, or had better not have.
+fn leave(place: Option<Place<'_>>, child: &Child, number: Result<u64, CallFailure>) {
+    if let (Some(place), Ok(number)) = (place, number)
+        && place.is_cancelled()
+    {
+        child.cancel(number, "the client cancelled it");
+    }
 }
 
 /// Passes a request on, now if the child is there, else as soon as it is; the stream hears of it in any case.
@@ -237,6 +262,9 @@ pub(crate) fn start_call(
     let Kind::Request { id, .. } = &envelope.kind else {
         return;
     };
+    if let Some(answer) = session.answer_here(envelope) {
+        return stream.finish(answer);
+    }
     let permit = match session.permit() {
         Ok(permit) => permit,
         Err(error) => return stream.finish(Refusal::from(error).into_answer(id.get())),
@@ -257,17 +285,18 @@ pub(crate) fn start_call(
         return;
     }
     let message = Bytes::copy_from_slice(envelope.text().as_bytes());
-    let (session, stream, id) = (
-        Arc::clone(session),
-        Arc::clone(stream),
-        Box::<str>::from(id.get()),
-    );
+    let (session, stream, id) = (Arc::clone(session), Arc::clone(stream), (*id).to_owned());
     posted.bridge.tasks.spawn(async move {
         let _activity = session.use_it();
-        match (session.ready(patience).await, Envelope::parse(&message)) {
-            (Ok(child), Ok(envelope)) => drop(child.call(&envelope, params)),
-            (Err(error), _) => stream.finish(Refusal::from(error).into_answer(&id)),
-            (_, Err(error)) => stream.finish(Refusal::from(error).into_answer(&id)),
+        let place = session.wait_as(&id);
+        match (
+            session.ready_for(&place, patience).await,
+            Envelope::parse(&message),
+        ) {
+            (Ok(child), Ok(envelope)) => leave(Some(place), &child, child.call(&envelope, params)),
+            (Err(SessionError::Cancelled), _) => stream.finish(CallFailure::Cancelled.answer(id.get())),
+            (Err(error), _) => stream.finish(Refusal::from(error).into_answer(id.get())),
+            (_, Err(error)) => stream.finish(Refusal::from(error).into_answer(id.get())),
         }
     });
 }
@@ -375,12 +404,6 @@ async fn batch_answer(posted: &Posted<'_>, session: &Arc<Session>, envelope: &En
     let Kind::Request { id, .. } = &envelope.kind else {
         return Answer::lost();
     };
-    if let Some(body) = session.answer_here(envelope) {
-        return Answer {
-            body,
-            verdict: Verdict::Result,
-        };
-    }
     answer_for(posted, session, envelope)
         .await
         .unwrap_or_else(|refusal| refusal.into_answer(id.get()))

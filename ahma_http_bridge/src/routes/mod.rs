@@ -21,13 +21,32 @@ use crate::auth::METADATA_PATH;
 use crate::bridge::Bridge;
 use crate::http::compression::LargeJson;
 use crate::http::guard::WebGuard;
+use crate::peer::Unwelcome;
 
 pub(crate) const ENDPOINT: &str = "/mcp";
 pub(crate) const HEALTH_PATH: &str = "/healthz";
+const METRICS_PATH: &str = "/metrics";
+/// The metadata of a resource has the resource's path at its end.
+const ENDPOINT_METADATA_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
+
+/// What is served whatever the settings say, so that nothing else can be there.
+pub(crate) const OURS: [&str; 5] = [
+    ENDPOINT,
+    HEALTH_PATH,
+    METRICS_PATH,
+    METADATA_PATH,
+    ENDPOINT_METADATA_PATH,
+];
+
+/// What a connection meets that may not use the bridge: the same answer everywhere.
+pub(crate) fn refusing(bridge: &Arc<Bridge>, reason: Unwelcome) -> Router {
+    Router::new()
+        .fallback(gate::turn_away)
+        .with_state((Arc::clone(bridge), reason))
+}
 
 pub(crate) fn router(bridge: &Arc<Bridge>, guard: WebGuard) -> Router {
-    let sse_path = bridge.settings.sse_path.clone();
-    let message_path = sse_legacy::message_path(&sse_path);
+    let sse_path = &bridge.settings.sse_path;
     let gate = Arc::new(gate::Gate {
         guard,
         bridge: Arc::clone(bridge),
@@ -37,15 +56,12 @@ pub(crate) fn router(bridge: &Arc<Bridge>, guard: WebGuard) -> Router {
             ENDPOINT,
             post_method(post::post).get(events::get).delete(delete::delete),
         )
-        .route(&sse_path, get(sse_legacy::open))
-        .route(&message_path, post_method(sse_legacy::message))
+        .route(sse_path.as_str(), get(sse_legacy::open))
+        .route(&sse_path.messages(), post_method(sse_legacy::message))
         .route(HEALTH_PATH, get(health::healthz))
-        .route("/metrics", get(health::metrics))
+        .route(METRICS_PATH, get(health::metrics))
         .route(METADATA_PATH, get(health::resource_metadata))
-        .route(
-            &format!("{METADATA_PATH}{ENDPOINT}"),
-            get(health::resource_metadata),
-        )
+        .route(ENDPOINT_METADATA_PATH, get(health::resource_metadata))
         .fallback(health::nothing_here)
         .method_not_allowed_fallback(health::wrong_method)
         .layer(from_fn_with_state(gate, gate::pass))

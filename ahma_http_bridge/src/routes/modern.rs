@@ -9,16 +9,15 @@ use tokio::sync::oneshot;
 
 use super::legacy::HEAD_PATIENCE;
 use super::post::Posted;
+use crate::bridge::Lent;
 use crate::child::{Answer, CallParams, Child, Reply};
 use crate::envelope::{Envelope, Kind, Meta, Params};
 use crate::http::negotiate::Wanted;
 use crate::http::refusal::{Era, Refusal, json_response, status_of};
 use crate::http::sse::{self, Opening, StreamGuard};
 use crate::http::standard_headers;
+use crate::session::Activity;
 use crate::stream::{EventStream, Keep, Next};
-
-/// A client without a session owns nothing that could be found by name.
-const NOBODY: u64 = 0;
 
 /// Methods of the legacy era. A child that was greeted the legacy way might still answer them.
 const REMOVED: [&str; 5] = [
@@ -46,8 +45,13 @@ pub(crate) async fn handle(
     }
     let listens = method == "subscriptions/listen";
     posted.bridge.refuse_under_pressure()?;
-    let child = posted.bridge.sessionless_child(posted.principal).await?;
+    let permit = Some(posted.bridge.sessionless_permit(posted.principal)?);
+    let Lent { child, activity } = posted.bridge.sessionless_child(posted.principal).await?;
     let record = posted.bridge.record_call(envelope, posted.principal, None);
+    let owner = posted
+        .bridge
+        .sessions
+        .owner_without_session(posted.principal.name());
     let patience = (!listens).then_some(posted.bridge.settings.times.request);
     match posted.wanted {
         Wanted::Json if listens => Err(Refusal::new(
@@ -59,12 +63,12 @@ pub(crate) async fn handle(
             let (tx, answer) = oneshot::channel();
             let call = CallParams {
                 reply: Reply::Once(tx),
-                owner: NOBODY,
+                owner,
                 patience,
-                permit: None,
+                permit,
                 record,
             };
-            let mut guard = CancelOnDrop::new(&child, child.call(envelope, call).ok());
+            let mut guard = CancelOnDrop::new(&child, child.call(envelope, call).ok(), activity);
             let answer = answer.await.unwrap_or_else(|_| Answer::lost());
             guard.completed();
             Ok(json_response(status_of(answer.verdict, Era::Modern), answer.body))
@@ -74,12 +78,12 @@ pub(crate) async fn handle(
             let reply = Reply::Events(Arc::clone(&stream));
             let call = CallParams {
                 reply,
-                owner: NOBODY,
+                owner,
                 patience,
-                permit: None,
+                permit,
                 record,
             };
-            let guard = CancelOnDrop::new(&child, child.call(envelope, call).ok());
+            let guard = CancelOnDrop::new(&child, child.call(envelope, call).ok(), activity);
             Ok(stream_response(&stream, guard, &posted).await)
         }
     }
@@ -112,13 +116,15 @@ async fn stream_response(
 struct CancelOnDrop {
     child: Arc<Child>,
     number: Option<u64>,
+    _activity: Option<Activity>,
 }
 
 impl CancelOnDrop {
-    fn new(child: &Arc<Child>, number: Option<u64>) -> Self {
+    fn new(child: &Arc<Child>, number: Option<u64>, activity: Option<Activity>) -> Self {
         Self {
             child: Arc::clone(child),
             number,
+            _activity: activity,
         }
     }
 }

@@ -18,12 +18,7 @@ use crate::envelope::{Envelope, Kind};
 use crate::http::negotiate::{self, Wanted};
 use crate::http::refusal::Refusal;
 use crate::http::sse::{self, Opening, StreamGuard};
-use crate::session::{EndReason, Session, Transport};
-
-/// Where the messages of a stream are posted.
-pub(crate) fn message_path(sse_path: &str) -> String {
-    format!("{}/message", sse_path.trim_end_matches('/'))
-}
+use crate::session::{EndReason, Greeting, Session, Transport};
 
 pub(crate) async fn open(
     State(bridge): State<Arc<Bridge>>,
@@ -32,7 +27,7 @@ pub(crate) async fn open(
     let session = bridge.open_session(&principal, Transport::HttpSse)?;
     let endpoint = format!(
         "{}?sessionId={}",
-        message_path(&bridge.settings.sse_path),
+        bridge.settings.sse_path.messages(),
         session.id()
     );
     let reader = session.outward.standing().read_after(None);
@@ -80,13 +75,15 @@ pub(crate) async fn message(
         Kind::Request { id, method } if method == "initialize" => {
             let answer = session.initialize(&envelope, &bridge.greeter).await;
             let answer = answer.map_err(|error| Refusal::from(error).for_request(id.get()))?;
-            bridge.record_opened(&session, &envelope);
-            session.outward.standing().push(answer);
+            match answer {
+                Greeting::Welcome(answer) => {
+                    bridge.record_opened(&session, &envelope);
+                    session.push(answer);
+                }
+                Greeting::Declined(answer) => session.push(answer),
+            }
         }
-        Kind::Request { .. } => match session.answer_here(&envelope) {
-            Some(answer) => session.outward.standing().push(answer),
-            None => start_call(&posted, &session, &envelope, session.outward.standing()),
-        },
+        Kind::Request { .. } => start_call(&posted, &session, &envelope, session.outward.standing()),
     }
     Ok(StatusCode::ACCEPTED.into_response())
 }

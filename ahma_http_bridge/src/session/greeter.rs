@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 use super::Nursery;
@@ -49,11 +50,17 @@ impl Greeter {
             return Ok(greeting);
         }
         let command = self.nursery.factory.command(&Spawn::Deferred);
-        let child = Child::start(&command, self.nursery.limits, Arc::new(Nobody))
+        let child = Child::start(&command, self.nursery.limits.clone(), Arc::new(Nobody))
             .map_err(|error| StartError::Spawn(format!("{}: {error}", command.program.display())))?;
-        let greeting = greet(&child, initialize.text(), self.nursery.start_timeout).await?;
-        self.tasks
-            .spawn(async move { child.stop(CallFailure::SessionEnded).await });
+        let (tx, greeted) = oneshot::channel();
+        let (initialize, patience) = (Box::<str>::from(initialize.text()), self.nursery.start_timeout);
+        // A task of its own: a client that goes away must not leave a child behind, nor must a refusal.
+        self.tasks.spawn(async move {
+            // Whoever asked may be gone.
+            let _ = tx.send(greet(&child, &initialize, patience).await);
+            child.stop(CallFailure::SessionEnded).await;
+        });
+        let greeting = greeted.await.unwrap_or(Err(StartError::Stopped))?;
         if let Some(offer) = offer {
             self.remember(offer, &greeting);
         }
@@ -93,5 +100,5 @@ fn offer_of(initialize: &Envelope<'_>) -> Option<Box<str>> {
 struct Nobody;
 
 impl Audience for Nobody {
-    fn heard(&self, _child: &Child, _heard: Heard<'_>) {}
+    fn heard(&self, _child: &Arc<Child>, _heard: Heard<'_>) {}
 }

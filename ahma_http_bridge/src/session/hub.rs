@@ -4,12 +4,13 @@
 //! somebody we cannot name goes to nobody, unless there is only one client it could be for.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use dashmap::DashMap;
 
-use crate::child::{Audience, CallParams, Child, Heard, OwnerId, Reply};
+use crate::child::{Audience, BRIDGE, CallParams, Child, Heard, OwnerId, Reply};
 use crate::envelope::{Envelope, error_message, result_message, splice, string_of};
 use crate::session::Session;
 
@@ -21,6 +22,8 @@ pub(crate) struct Hub {
     sessions: DashMap<OwnerId, Weak<Session>>,
     /// Resource uri → the sessions that subscribed to it.
     subscribers: Mutex<HashMap<Box<str>, HashSet<OwnerId>>>,
+    /// Whether clients without a session were served, too: then a message may be theirs.
+    has_strangers: AtomicBool,
 }
 
 /// What the bridge has to do about a client's `resources/unsubscribe`.
@@ -34,6 +37,10 @@ pub(crate) enum Unsubscribe {
 impl Hub {
     pub(crate) fn join(&self, owner: OwnerId, session: Weak<Session>) {
         self.sessions.insert(owner, session);
+    }
+
+    pub(crate) fn note_stranger(&self) {
+        self.has_strangers.store(true, Ordering::Relaxed);
     }
 
     /// Forgets a session. Gives back the resources nobody is subscribed to any more.
@@ -75,7 +82,7 @@ impl Hub {
         let (tx, _) = tokio::sync::oneshot::channel();
         let params = CallParams {
             reply: Reply::Once(tx),
-            owner: 0,
+            owner: BRIDGE,
             patience: Some(UNASKED_PATIENCE),
             permit: None,
             record: None,
@@ -131,7 +138,7 @@ impl Hub {
                     .for_each(|session| session.push(message.clone()));
             }
             _ => match self.everybody().as_slice() {
-                [only] => only.push(message()),
+                [only] if !self.has_strangers.load(Ordering::Relaxed) => only.push(message()),
                 _ => tracing::debug!(
                     method,
                     "a notification of the shared child belongs to nobody in particular"
@@ -149,7 +156,7 @@ impl Audience for Hub {
             .for_each(|uri| Self::resubscribe(child, "resources/subscribe", uri));
     }
 
-    fn heard(&self, child: &Child, heard: Heard<'_>) {
+    fn heard(&self, child: &Arc<Child>, heard: Heard<'_>) {
         match heard {
             Heard::For { owner, message } => {
                 if let Some(session) = self.session(owner) {

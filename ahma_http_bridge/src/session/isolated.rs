@@ -102,7 +102,7 @@ impl Isolated {
             factory: Arc::clone(&self.nursery.factory),
             spawn,
             restart: Restart::OnDemand,
-            limits: self.nursery.limits,
+            limits: self.nursery.limits.clone(),
             start_timeout: self.nursery.start_timeout,
             initialize: self
                 .initialize
@@ -123,10 +123,18 @@ impl Isolated {
 struct SessionEars(Weak<Session>);
 
 impl Audience for SessionEars {
-    fn heard(&self, child: &Child, heard: Heard<'_>) {
+    fn heard(&self, child: &Arc<Child>, heard: Heard<'_>) {
         let Some(session) = self.0.upgrade() else { return };
         match heard {
             Heard::For { message, .. } => session.push(message),
+            Heard::Notification {
+                method: "notifications/cancelled",
+                envelope,
+            } => {
+                if let Some(message) = session.asked.take_back(child, envelope) {
+                    session.push(message);
+                }
+            }
             Heard::Notification { envelope, .. } => {
                 session.push(splice(envelope.text(), Vec::new()).freeze())
             }
@@ -148,7 +156,7 @@ impl Audience for SessionEars {
                 );
             }
             Heard::Request { id, envelope, .. } => {
-                session.ask_client(id, splice(envelope.text(), Vec::new()).freeze());
+                session.push(session.asked.ask(child, envelope, id));
             }
         }
     }

@@ -4,6 +4,7 @@
 //! them all. Nothing here knows axum.
 
 mod activity;
+mod asked;
 mod greeter;
 mod handshake;
 mod hub;
@@ -14,13 +15,15 @@ mod roots;
 #[expect(clippy::module_inception, reason = "the session itself, beside its parts")]
 mod session;
 mod state;
+mod waiting;
 
-pub(crate) use activity::Activity;
+pub(crate) use activity::{Activity, Uses};
 pub(crate) use greeter::Greeter;
 pub(crate) use hub::Hub;
 pub(crate) use isolated::{Isolated, Nursery};
 pub(crate) use outward::Outward;
 pub(crate) use registry::{OpenError, Sessions};
 pub(crate) use roots::RootsRule;
-pub(crate) use session::{Service, Session, SessionError, SessionParams, Transport};
+pub(crate) use session::{Greeting, Service, Session, SessionError, SessionParams, Transport};
 pub(crate) use state::EndReason;
+pub(crate) use waiting::Place;

@@ -26,6 +26,23 @@ struct Requests {
     closed: bool,
 }
 
+impl Requests {
+    /// Keeps no more finished streams than there may be: those that somebody read go first, then the oldest.
+    fn forget_some(&mut self) {
+        let mut finished: Vec<(bool, u64)> = self
+            .streams
+            .values()
+            .filter(|stream| stream.is_closed())
+            .map(|stream| (!stream.is_exhausted(), stream.id()))
+            .collect();
+        finished.sort_unstable();
+        let too_many = finished.len().saturating_sub(MAX_FINISHED);
+        for (_, id) in &finished[..too_many] {
+            self.streams.remove(id);
+        }
+    }
+}
+
 impl Outward {
     pub(crate) fn new() -> Self {
         Self {
@@ -65,15 +82,7 @@ impl Outward {
             stream.close();
         }
         requests.streams.insert(stream.id(), Arc::clone(&stream));
-        let finished: Vec<u64> = requests
-            .streams
-            .values()
-            .filter(|stream| stream.is_closed())
-            .map(|stream| stream.id())
-            .collect();
-        for id in finished.iter().rev().skip(MAX_FINISHED) {
-            requests.streams.remove(id);
-        }
+        requests.forget_some();
         drop(requests);
         if !self.standing.has_reader() {
             self.standing
@@ -116,3 +125,7 @@ impl Outward {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+#[path = "outward_tests.rs"]
+mod outward_tests;

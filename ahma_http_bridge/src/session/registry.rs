@@ -1,5 +1,6 @@
 //! All sessions: how many there may be, who may find which, and when one is forgotten.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use uuid::Uuid;
 use super::session::{Session, SessionParams};
 use super::state::EndReason;
 use crate::auth::Principal;
+use crate::child::OwnerId;
 
 /// Sessions that ended with a refusal are remembered to say so; this many at most.
 const MAX_REFUSED: usize = 256;
@@ -18,9 +20,12 @@ const MAX_REFUSED: usize = 256;
 pub(crate) struct Sessions {
     by_id: DashMap<Box<str>, Arc<Session>>,
     next_serial: AtomicU64,
+    /// The numbers of principals that were served without a session.
+    without_session: DashMap<Arc<str>, OwnerId>,
     max: usize,
-    /// Held while counting and inserting, so that the cap is exact.
-    opening: Mutex<()>,
+    /// Clients that have a child without a session, which counts as one. Held while counting and inserting, so that the
+    /// cap is exact.
+    guests: Mutex<HashSet<Arc<str>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,38 +34,31 @@ pub(crate) enum OpenError {
     Full(usize),
     #[error("this client has as many sessions as it may have ({0}); end one first")]
     PrincipalFull(usize),
+    #[error("this client has as many open requests as it may have ({0}); wait for one to be answered")]
+    TooManyCalls(usize),
     #[error("{0}")]
     Pressure(&'static str),
 }
 
 impl Sessions {
     pub(crate) fn new(max: usize) -> Self {
-        // Serial 0 is nobody's.
+        // 0 is the bridge's.
         Self {
             by_id: DashMap::new(),
             next_serial: AtomicU64::new(1),
+            without_session: DashMap::new(),
             max,
-            opening: Mutex::new(()),
+            guests: Mutex::default(),
         }
     }
 
     pub(crate) fn open(&self, params: SessionParams) -> Result<Arc<Session>, OpenError> {
-        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut live, mut of_principal, mut refused) = (0, 0, Vec::new());
-        for session in &self.by_id {
-            if session.end_reason().is_some() {
-                refused.push((session.serial(), session.key().clone()));
-            } else {
-                live += 1;
-                of_principal += usize::from(session.principal().name() == params.principal.name());
-            }
-        }
-        if live >= self.max {
-            return Err(OpenError::Full(self.max));
-        }
-        if let Some(cap) = params.principal.max_sessions().filter(|cap| of_principal >= *cap) {
-            return Err(OpenError::PrincipalFull(cap));
-        }
+        let guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        self.refuse_if_full(&guests, &params.principal)?;
+        let mut refused: Vec<_> = (self.by_id.iter())
+            .filter(|session| session.end_reason().is_some())
+            .map(|session| (session.serial(), session.key().clone()))
+            .collect();
         refused.sort();
         for (_, id) in refused.iter().rev().skip(MAX_REFUSED) {
             self.by_id.remove(id);
@@ -69,6 +67,47 @@ impl Sessions {
         let session = Session::new(Uuid::new_v4().to_string(), serial, params);
         self.by_id.insert(session.id().into(), Arc::clone(&session));
         Ok(session)
+    }
+
+    /// The number of a principal whose requests stand alone.
+    pub(crate) fn owner_without_session(&self, principal: &Arc<str>) -> OwnerId {
+        if let Some(known) = self.without_session.get(principal) {
+            return *known;
+        }
+        *self
+            .without_session
+            .entry(Arc::clone(principal))
+            .or_insert_with(|| self.next_serial.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Counts the child of a client without a session.
+    pub(crate) fn admit_guest(&self, principal: &Principal) -> Result<(), OpenError> {
+        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        self.refuse_if_full(&guests, principal)?;
+        guests.insert(Arc::clone(principal.name()));
+        Ok(())
+    }
+
+    pub(crate) fn dismiss_guest(&self, name: &Arc<str>) {
+        self.guests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(name);
+    }
+
+    fn refuse_if_full(&self, guests: &HashSet<Arc<str>>, principal: &Principal) -> Result<(), OpenError> {
+        let (mut live, mut of_principal) = (guests.len(), usize::from(guests.contains(principal.name())));
+        for session in self.by_id.iter().filter(|session| session.end_reason().is_none()) {
+            live += 1;
+            of_principal += usize::from(session.principal().name() == principal.name());
+        }
+        if live >= self.max {
+            return Err(OpenError::Full(self.max));
+        }
+        match principal.max_sessions().filter(|cap| of_principal >= *cap) {
+            Some(cap) => Err(OpenError::PrincipalFull(cap)),
+            None => Ok(()),
+        }
     }
 
     /// The session of this client with this id. Somebody else's is not found.

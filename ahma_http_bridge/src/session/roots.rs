@@ -85,7 +85,7 @@ impl RootsRule {
         if !is_directory {
             return Err(format!("root {uri}: {} is not a directory", scope.display()));
         }
-        if scope == Path::new("/") || std::env::home_dir().is_some_and(|home| home == scope) {
+        if is_too_wide(&scope, std::env::home_dir().as_deref()) {
             return Err(format!(
                 "root {uri}: {} is too wide for a scope; open a project in it",
                 scope.display()
@@ -99,6 +99,12 @@ impl RootsRule {
             _ => Ok(scope),
         }
     }
+}
+
+/// Whether a directory is, or holds, the user's home; `/` holds everything.
+fn is_too_wide(scope: &Path, home: Option<&Path>) -> bool {
+    let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
+    scope == Path::new("/") || home.is_some_and(|home| home.starts_with(scope))
 }
 
 /// The path of a `file:` URI on this machine, percent-decoded.

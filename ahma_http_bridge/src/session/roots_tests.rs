@@ -94,3 +94,26 @@ async fn a_confined_client_cannot_choose_a_scope_outside() {
     let refused = judge(Some(&mine), roots(&[&outside])).await.answer;
     assert!(matches!(refused, RootsAnswer::Unusable(why) if why.contains("confined")));
 }
+
+#[test]
+fn a_directory_that_holds_the_home_is_too_wide() {
+    let temp = tempfile::tempdir().unwrap();
+    let top = temp.path().canonicalize().unwrap();
+    std::fs::create_dir_all(top.join("home/user/project")).unwrap();
+    std::os::unix::fs::symlink(top.join("home/user"), top.join("link")).unwrap();
+    let table = [
+        ("", true),
+        ("home", true),
+        ("home/user", true),
+        ("home/user/project", false),
+        ("home/user2", false),
+        ("other", false),
+    ];
+    for (scope, expected) in table {
+        for home in ["home/user", "link"] {
+            let found = is_too_wide(&top.join(scope), Some(&top.join(home)));
+            assert_eq!(found, expected, "{scope} with the home at {home}");
+        }
+    }
+    assert!(is_too_wide(Path::new("/"), None));
+}

@@ -1,22 +1,26 @@
 //! One client's session: what arrives from it and what goes to it.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::activity::{Activity, Uses};
+use super::asked::Asked;
 use super::handshake::{roots_support, with_version};
 use super::hub::{Hub, Unsubscribe};
 use super::isolated::Isolated;
+use super::registry::OpenError;
 use super::state::{Effect, EndReason, SessionEvent, SessionState};
+use super::waiting::{Place, Waiting};
 use super::{Greeter, Outward};
+use crate::audit::Audit;
 use crate::auth::Principal;
 use crate::backend::{Backend, StartError};
-use crate::child::{CallFailure, Child, OwnerId};
+use crate::child::{Answer, CallFailure, Child, OwnerId, Verdict};
 use crate::envelope::{Envelope, Kind, result_message, string_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub(crate) enum Transport {
 
 #[derive(Debug)]
 pub(crate) struct SessionParams {
+    /// Where the end is written down.
+    pub(crate) audit: Arc<Audit>,
     pub(crate) principal: Arc<Principal>,
     pub(crate) transport: Transport,
     pub(crate) service: Service,
@@ -54,8 +60,9 @@ pub(crate) struct Session {
     params: SessionParams,
     pub(crate) outward: Outward,
     version: OnceLock<Box<str>>,
-    /// Requests of the child that the client has not answered.
-    asked: Mutex<HashSet<Box<str>>>,
+    pub(super) asked: Asked,
+    /// Requests of the client that no child has yet.
+    waiting: Waiting,
     /// One permit for each request the client may have open.
     calls: Arc<Semaphore>,
     uses: Arc<Uses>,
@@ -71,11 +78,27 @@ pub(crate) enum SessionError {
     NotReady(&'static str),
     #[error("the session has as many open requests as it may have ({0}); wait for one to be answered")]
     TooManyCalls(usize),
+    #[error("the request was cancelled")]
+    Cancelled,
+    #[error(transparent)]
+    Open(#[from] OpenError),
     #[error(transparent)]
     Start(#[from] StartError),
 }
 
-/// The id of the bridge's own question. A child's ids are its own affair; this one is odd enough.
+/// What came of a client's `initialize`: a JSON-RPC answer in any case.
+#[derive(Debug)]
+pub(crate) enum Greeting {
+    Welcome(Bytes),
+    /// The child would not have it. There is no session.
+    Declined(Bytes),
+}
+
+/// How long those who wait for a child may take to hear that there will be none. They are woken already; on a busy
+/// machine it is milliseconds.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// The id of the bridge's own question; those of a child have numbers.
 const ROOTS_ID: &str = r#""ahma-bridge/roots""#;
 
 impl Session {
@@ -92,7 +115,8 @@ impl Session {
                 params,
                 outward: Outward::new(),
                 version: OnceLock::new(),
-                asked: Mutex::default(),
+                asked: Asked::default(),
+                waiting: Waiting::default(),
                 calls,
                 uses: Arc::new(Uses::default()),
             }
@@ -140,7 +164,7 @@ impl Session {
         &self,
         envelope: &Envelope<'_>,
         greeter: &Greeter,
-    ) -> Result<Bytes, SessionError> {
+    ) -> Result<Greeting, SessionError> {
         let Kind::Request { id, .. } = &envelope.kind else {
             return Err(SessionError::NotReady("`initialize` must be a request"));
         };
@@ -156,23 +180,50 @@ impl Session {
             Service::Isolated(isolated) => {
                 isolated.set_initialize(envelope.text());
                 let event = SessionEvent::Initialize(roots_support(envelope));
-                let greeting = match isolated.transition(event, &self.me).first() {
-                    Some(Effect::Greet) => greeter.greeting(envelope).await?,
-                    Some(Effect::StartChild(_)) => self.backend()?.greeted().await?.greeting,
+                let greeted = match isolated.transition(event, &self.me).first() {
+                    Some(Effect::Greet) => greeter.greeting(envelope).await,
+                    Some(Effect::StartChild(_)) => {
+                        let greeted = self.backend()?.greeted().await;
+                        greeted.map(|greeted| greeted.greeting)
+                    }
                     Some(Effect::AskRoots | Effect::StopChild) | None => {
                         return Err(self.over().unwrap_or(SessionError::InitializedAlready));
                     }
                 };
-                (greeting, None)
+                match greeted {
+                    Ok(greeting) => (greeting, None),
+                    // It was the client's own request, with its id, so the answer is the client's too.
+                    Err(StartError::Refused(answer)) if matches!(answer.verdict, Verdict::RpcError(_)) => {
+                        return Ok(Greeting::Declined(answer.body));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
         };
         let (result, version) = with_version(&greeting, wanted.as_deref());
         let _ = self.version.set(version.into());
-        Ok(result_message(id.get(), &result))
+        Ok(Greeting::Welcome(result_message(id.get(), &result)))
+    }
+
+    /// A place for a request whose child is not there yet.
+    pub(crate) fn wait_as(&self, id: &RawValue) -> Place<'_> {
+        self.waiting.enter(id.get())
+    }
+
+    /// The child for a request that waits for it, unless its client takes it back.
+    pub(crate) async fn ready_for(
+        &self,
+        place: &Place<'_>,
+        patience: Duration,
+    ) -> Result<Arc<Child>, SessionError> {
+        place
+            .unless_cancelled(self.ready(patience))
+            .await
+            .unwrap_or(Err(SessionError::Cancelled))
     }
 
     /// The child that serves this session's requests; waits for the scope to be known.
-    pub(crate) async fn ready(&self, patience: Duration) -> Result<Arc<Child>, SessionError> {
+    async fn ready(&self, patience: Duration) -> Result<Arc<Child>, SessionError> {
         match &self.params.service {
             Service::Shared { backend, ended, .. } => match ended.get() {
                 Some(reason) => Err(SessionError::Ended(reason.clone())),
@@ -228,12 +279,23 @@ impl Session {
                 }
             }
             ("notifications/roots/list_changed", Some(isolated)) => {
+                let before = isolated.state();
                 let effects = isolated.transition(SessionEvent::RootsListChanged, &self.me);
+                if let (SessionState::Locked { scope }, [Effect::StopChild]) = (before, &*effects) {
+                    tracing::error!(
+                        session = self.id(),
+                        scope = %scope.display(),
+                        "the client changed its roots after the scope was locked; the session is ended"
+                    );
+                }
                 self.carry_out(effects).await;
             }
             // A shared child was initialised by the bridge, and was promised no roots.
             ("notifications/initialized" | "notifications/roots/list_changed", None) => {}
             ("notifications/cancelled", _) => {
+                if let Some(id) = envelope.params().ok().and_then(|params| params.request_id) {
+                    self.waiting.cancel(id.get());
+                }
                 if let Some(child) = self.running() {
                     child.cancel_named(self.serial, envelope);
                 }
@@ -255,14 +317,9 @@ impl Session {
         if id.get() == ROOTS_ID {
             let result = envelope.result().filter(|_| error_code.is_none());
             self.roots_answered(result).await;
-        } else if self
-            .asked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(id.get())
-            && let Some(child) = self.running()
-        {
-            let _ = child.send(envelope.text());
+        } else if let Some((child, answer)) = self.asked.answer(envelope, id) {
+            // A child that is gone waits for no answer.
+            let _ = child.send(&String::from_utf8_lossy(&answer));
         }
     }
 
@@ -289,19 +346,13 @@ impl Session {
                         tokio::spawn(async move { drop(backend.child().await) });
                     }
                 }
-                Effect::StopChild => self.stop().await,
+                Effect::StopChild => {
+                    self.stop().await;
+                    self.record_end();
+                }
                 Effect::Greet | Effect::AskRoots => {}
             }
         }
-    }
-
-    /// Puts a request of the child to the client.
-    pub(crate) fn ask_client(&self, id: &RawValue, message: Bytes) {
-        self.asked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id.get().into());
-        self.push(message);
     }
 
     /// Sends the client something that belongs to none of its requests.
@@ -310,7 +361,7 @@ impl Session {
     }
 
     /// What the bridge answers itself, because other clients of a shared child are concerned.
-    pub(crate) fn answer_here(&self, envelope: &Envelope<'_>) -> Option<Bytes> {
+    pub(crate) fn answer_here(&self, envelope: &Envelope<'_>) -> Option<Answer> {
         let Service::Shared { hub, .. } = &self.params.service else {
             return None;
         };
@@ -328,7 +379,10 @@ impl Session {
             return None;
         }
         match hub.unsubscribe(self.serial, &uri) {
-            Unsubscribe::AnswerHere => Some(result_message(id.get(), "{}")),
+            Unsubscribe::AnswerHere => Some(Answer {
+                body: result_message(id.get(), "{}"),
+                verdict: Verdict::Result,
+            }),
             Unsubscribe::PassOn => None,
         }
     }
@@ -339,6 +393,7 @@ impl Session {
             Service::Shared { ended, .. } => {
                 if ended.set(reason).is_ok() {
                     self.stop().await;
+                    self.record_end();
                 }
             }
             Service::Isolated(isolated) => {
@@ -346,6 +401,14 @@ impl Session {
                 self.carry_out(effects).await;
             }
         }
+    }
+
+    /// Writes down why the session ended, which happens once.
+    fn record_end(&self) {
+        let outcome = self.end_reason().map(|reason| reason.to_string());
+        let principal = &**self.principal().name();
+        let fields = json!({ "principal": principal, "session": self.id(), "outcome": outcome });
+        self.params.audit.record("session_ended", fields);
     }
 
     async fn stop(&self) {
@@ -363,6 +426,8 @@ impl Session {
                 if let Some(backend) = isolated.backend() {
                     backend.stop(CallFailure::SessionEnded).await;
                 }
+                // No child will come for them. They hear why before their streams end.
+                let _ = tokio::time::timeout(LAST_WORDS, self.waiting.nobody()).await;
             }
         }
         self.outward.close();

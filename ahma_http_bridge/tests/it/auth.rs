@@ -1,6 +1,6 @@
 //! Tokens: who comes in, who does not, and whose session is whose.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ahma_http_bridge::{AuthSettings, Isolation, Secret, TokenParams, TokenSource, issue_token};
@@ -11,33 +11,37 @@ use tempfile::TempDir;
 
 use crate::harness::{Bridge, Client, JSON, eventually, initialize, tool_call};
 
-struct Tokens {
+pub(crate) struct Tokens {
     directory: TempDir,
     file: PathBuf,
 }
 
 impl Tokens {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("tokens.json");
         Self { directory, file }
+    }
+
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
     }
 
     fn issue(&self, name: &str) -> Secret {
         self.issue_for(name, None, None)
     }
 
-    fn issue_for(&self, name: &str, lifetime: Option<Duration>, scope: Option<PathBuf>) -> Secret {
+    pub(crate) fn issue_for(&self, name: &str, lifetime: Option<Duration>, scope: Option<PathBuf>) -> Secret {
         let params = TokenParams {
             name: name.to_owned(),
             lifetime,
             scope,
             max_sessions: Some(2),
         };
-        issue_token(&self.file, params).unwrap()
+        issue_token(&self.file, params).unwrap().token
     }
 
-    async fn bridge(&self) -> Bridge {
+    pub(crate) async fn bridge(&self) -> Bridge {
         let count = self.directory.path().join("starts");
         let flag = format!("--count={}", count.display());
         Bridge::start(&[&flag], |settings| {
@@ -214,5 +218,21 @@ async fn one_token_from_the_environment_does_for_everybody() {
             .status(),
         StatusCode::UNAUTHORIZED
     );
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_page_can_read_that_it_lacks_a_credential() {
+    let tokens = Tokens::new();
+    tokens.issue("somebody");
+    let bridge = tokens.bridge().await;
+    let client = bearing(bridge.client(), "origin", "http://localhost:5173");
+    let response = client.post(JSON, &initialize("2025-11-25", json!({}))).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    let headers = response.headers();
+    assert_eq!(headers["access-control-allow-origin"], "http://localhost:5173");
+    let exposed = headers["access-control-expose-headers"].to_str().unwrap();
+    assert!(exposed.contains("www-authenticate"), "{exposed}");
+    assert_eq!(headers["x-content-type-options"], "nosniff");
     bridge.stop().await;
 }

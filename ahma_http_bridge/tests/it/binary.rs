@@ -16,7 +16,7 @@ fn run(flags: &[&str]) -> (i32, String) {
 
 #[test]
 fn mistakes_are_told_with_what_to_do() {
-    let table: [(&[&str], i32, &str); 5] = [
+    let table: [(&[&str], i32, &str); 10] = [
         (&[], 2, "COMMAND"),
         (&["--http-port", "x", "--", "cat"], 2, "--http-port"),
         (
@@ -43,6 +43,32 @@ fn mistakes_are_told_with_what_to_do() {
             1,
             "/no/such/file",
         ),
+        (&["--", "no-such-program"], 1, "`no-such-program` cannot be found"),
+        (
+            &["--sse-endpoint", "/mcp", "--", "cat"],
+            2,
+            "/mcp is served already",
+        ),
+        (&["--sse-endpoint", "/{x}", "--", "cat"], 2, "its parts must be"),
+        (
+            &["--request-timeout", "soon", "--", "cat"],
+            2,
+            "expected a duration",
+        ),
+        (
+            &[
+                "--tls-cert",
+                "/no/cert",
+                "--tls-key",
+                "/no/key",
+                "--http-port",
+                "0",
+                "--",
+                "cat",
+            ],
+            1,
+            "--tls-cert /no/cert: No such file",
+        ),
     ];
     for (flags, code, told) in table {
         let (found, stderr) = run(flags);
@@ -65,4 +91,48 @@ fn help_and_version_are_data() {
                 .contains("ahma_http_bridge")
         );
     }
+}
+
+#[test]
+fn variables_are_read_like_flags_and_named_when_they_are_wrong() {
+    let table = [
+        (
+            "AHMA_METRICS",
+            "maybe",
+            2,
+            "the value is that of the variable AHMA_METRICS",
+        ),
+        (
+            "AHMA_REQUEST_TIMEOUT",
+            "soon",
+            2,
+            "the variable AHMA_REQUEST_TIMEOUT",
+        ),
+        // The switches are understood, so the program that is missing is what stops it.
+        ("AHMA_DEBUG", "1", 1, "cannot be found"),
+        ("AHMA_SESSION_ISOLATION", "yes", 1, "cannot be found"),
+        ("AHMA_INSECURE_HTTP", "0", 1, "cannot be found"),
+    ];
+    for (name, value, code, told) in table {
+        let output = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"))
+            .args(["--", "no-such-program"])
+            .env(name, value)
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{name}: {stderr}");
+        assert!(stderr.contains(told), "{name}: {stderr}");
+    }
+    // The regular name of the variable counts as well: there is never an open server for want of a name.
+    let output = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"))
+        .args(["--http-port", "0", "--", "cat"])
+        .env("AHMA_TOKENS_FILE", "/no/such/file")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("/no/such/file")
+    );
 }

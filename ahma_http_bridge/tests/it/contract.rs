@@ -255,10 +255,21 @@ async fn foreign_pages_are_kept_out() {
         .request(reqwest::Method::OPTIONS, &client.url)
         .header("origin", "http://localhost:5173")
         .header("access-control-request-method", "POST")
+        .header(
+            "access-control-request-headers",
+            "Mcp-Param-Region, x-other, mcp-param-b",
+        )
         .send()
         .await
         .unwrap();
     assert_eq!(preflight.status(), StatusCode::NO_CONTENT);
+    let allowed = preflight.headers()["access-control-allow-headers"]
+        .to_str()
+        .unwrap();
+    assert!(
+        allowed.ends_with(", x-api-key, mcp-param-region, mcp-param-b"),
+        "{allowed}"
+    );
     assert_eq!(
         preflight.headers()["access-control-allow-origin"],
         "http://localhost:5173"

@@ -7,7 +7,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::auth::bearing;
-use crate::harness::{Bridge, BridgeProcess, Client, JSON, eventually, http_client, initialize};
+use crate::harness::{Bridge, BridgeProcess, Client, JSON, eventually, http_client, initialize, tool_call};
 
 #[test]
 fn a_bind_beyond_this_machine_needs_auth_and_tls() {
@@ -105,7 +105,7 @@ async fn only_large_json_is_compressed() {
     let bridge = Bridge::shared().await;
     let client = bridge.session().await;
     let encoding = async |bytes: usize, accept: &str, encodings: &str| {
-        let call = crate::harness::tool_call(json!(1), "huge", json!({ "bytes": bytes }));
+        let call = tool_call(json!(1), "huge", json!({ "bytes": bytes }));
         let response = client
             .http
             .post(&client.url)
@@ -142,6 +142,15 @@ async fn the_audit_trail_tells_who_did_what() {
         .await;
     client.try_call(json!(2), "no such tool", json!({})).await;
     client.delete().await;
+    assert_eq!(
+        client
+            .post(JSON, &tool_call(json!(3), "echo", json!({})))
+            .await
+            .status(),
+        StatusCode::NOT_FOUND
+    );
+    // This one is open when the bridge stops.
+    bridge.session().await;
     bridge.stop().await;
     let text = std::fs::read_to_string(&file).unwrap();
     assert_eq!(verify_audit(&file).unwrap(), text.lines().count());
@@ -151,7 +160,18 @@ async fn the_audit_trail_tells_who_did_what() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
-    assert_eq!(events, ["session_opened", "call", "call", "session_ended"]);
+    let expected = "session_opened call call session_ended refused session_opened session_ended";
+    assert_eq!(events.join(" "), expected);
+    let refused = &lines[4];
+    assert_eq!(
+        (&refused["principal"], &refused["status"], &refused["path"]),
+        (&json!("anonymous"), &json!(404), &json!("/mcp"))
+    );
+    assert!(
+        refused["peer"].as_str().unwrap().starts_with("127.0.0.1:"),
+        "{refused}"
+    );
+    assert_eq!(lines[6]["outcome"], "the bridge is shutting down");
     let call = &lines[1];
     assert_eq!(
         (&call["tool"], &call["outcome"], &call["principal"]),
@@ -172,6 +192,11 @@ async fn no_credential_is_ever_written() {
     good.initialize(json!({})).await;
     let arguments = json!({ "text": "hello", "token": "planted-2", "nested": { "Password": "planted-3" } });
     good.call("echo", arguments).await;
+    // In the middle of a text there is no key to tell.
+    let command =
+        "curl -H 'Authorization: Bearer planted-6' -H 'X-API-Key: planted-7' h; echo planted-1 | tee x";
+    good.call("echo", json!({ "text": command, "planted-1": "key" }))
+        .await;
     assert_eq!(good.call("env", json!({ "name": "AHMA_HTTP_TOKEN" })).await, "");
     for value in ["Bearer planted-4", "Basic planted-5"] {
         let refused = client(value)
@@ -186,7 +211,7 @@ async fn no_credential_is_ever_written() {
         "the echo works: {written}"
     );
     assert!(
-        audited.contains("\"refused\"") && audited.contains("\"call\""),
+        audited.contains("\"refused\"") && audited.contains("\"call\"") && audited.contains("| tee x"),
         "{audited}"
     );
     for place in [&written, &audited] {

@@ -49,7 +49,13 @@ impl Bridge {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(serve(listener, settings, Arc::new(factory), shutdown.clone()));
+        let served = tokio::spawn(serve(
+            listener,
+            settings,
+            Arc::new(factory),
+            shutdown.clone(),
+            |_| {},
+        ));
         Self {
             address,
             scope,

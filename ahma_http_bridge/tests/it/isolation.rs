@@ -69,7 +69,13 @@ async fn the_first_root_is_the_scope_for_ever() {
 
 #[tokio::test]
 async fn a_roots_change_after_the_lock_ends_the_session() {
-    let bridge = Bridge::isolated().await;
+    let directory = tempfile::tempdir().unwrap();
+    let audit = directory.path().join("audit.jsonl");
+    let bridge = Bridge::start(&[], |settings| {
+        settings.isolation = Isolation::PerSession;
+        settings.audit_file = Some(audit.clone());
+    })
+    .await;
     let mut client = bridge.client();
     client.initialize(roots_capable()).await;
     let mut events = client.events(None).await;
@@ -95,6 +101,15 @@ async fn a_roots_change_after_the_lock_ends_the_session() {
         );
     }
     bridge.stop().await;
+    let trail = std::fs::read_to_string(&audit).unwrap();
+    let ends: Vec<&str> = trail
+        .lines()
+        .filter(|line| line.contains("session_ended"))
+        .collect();
+    assert!(
+        matches!(ends[..], [end] if end.contains("roots_change_rejected")),
+        "it is written down once: {trail}"
+    );
 }
 
 #[tokio::test]
@@ -153,6 +168,19 @@ async fn a_client_without_a_standing_stream_is_asked_on_its_request() {
     answer_roots(&client, &mut events, &[uri(bridge.scope.path())]).await;
     assert_eq!(events.next_json().await["id"], 1);
     assert!(events.next().await.is_none());
+
+    // It also hears there why its root is refused.
+    let mut client = bridge.client();
+    client.initialize(roots_capable()).await;
+    let mut events = Events::of(client.post(BOTH, &tool_call(json!(2), "who", json!({}))).await);
+    answer_roots(&client, &mut events, &["file:///".to_owned()]).await;
+    let refused = events.next_json().await;
+    assert_eq!(refused["id"], 2, "{refused}");
+    assert!(
+        refused["error"]["message"].as_str().unwrap().contains("too wide"),
+        "{refused}"
+    );
+    assert!(events.next().await.is_none());
     bridge.stop().await;
 }
 
@@ -170,6 +198,46 @@ async fn a_client_that_never_answers_is_told_what_is_missing() {
     assert!(
         body["error"]["message"].as_str().unwrap().contains("roots/list"),
         "{body}"
+    );
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_that_waits_for_its_scope_can_be_cancelled() {
+    let bridge = Bridge::isolated().await;
+    let mut client = bridge.client();
+    client.initialize(roots_capable()).await;
+    let cancel = |id: i32| {
+        let cancelled =
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+        let client = client.clone();
+        async move { client.post(JSON, &cancelled).await }
+    };
+    // The one that wants one answer gets it; the request may not have arrived at the first cancellation.
+    let waiting = tokio::spawn({
+        let client = client.clone();
+        async move { client.try_call(json!(7), "who", json!({})).await }
+    });
+    eventually("the end of the request", async || {
+        cancel(7).await;
+        waiting.is_finished()
+    })
+    .await;
+    let (status, body) = waiting.await.unwrap();
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (StatusCode::OK, &json!(-32800)),
+        "{body}"
+    );
+
+    // The one that has a stream sees it end without an answer. The session goes on.
+    let mut events = Events::of(client.post(BOTH, &tool_call(json!(8), "who", json!({}))).await);
+    cancel(8).await;
+    answer_roots(&client, &mut events, &[uri(bridge.scope.path())]).await;
+    assert!(events.next().await.is_none());
+    assert_eq!(
+        client.who().await.scope,
+        bridge.scope.path().canonicalize().unwrap()
     );
     bridge.stop().await;
 }
@@ -222,5 +290,73 @@ async fn a_question_of_the_child_reaches_its_own_client() {
     client.post(JSON, &answer).await;
     let heard: Value = serde_json::from_str(&asking.await.unwrap()).unwrap();
     assert_eq!(heard["result"]["said"], "yes");
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_late_answer_does_not_reach_the_next_child() {
+    let bridge = Bridge::isolated().await;
+    let mut client = bridge.client();
+    client.initialize(json!({ "sampling": {} })).await;
+    let mut events = client.events(None).await;
+    let ask = || {
+        let client = client.clone();
+        let arguments = json!({ "method": "sampling/createMessage" });
+        tokio::spawn(async move { client.try_call(json!(1), "ask", arguments).await })
+    };
+    let first = ask();
+    let stale = events.next_json().await;
+    client.try_call(json!(2), "crash", json!({})).await;
+    assert_eq!(first.await.unwrap().0, StatusCode::INTERNAL_SERVER_ERROR);
+
+    // The new child counts from the beginning, so for it the question has the same name.
+    let second = ask();
+    let fresh = events.next_json().await;
+    for (question, said) in [(&stale, "late"), (&fresh, "yes")] {
+        let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "said": said } });
+        client.post(JSON, &answer).await;
+    }
+    let (_, answer) = second.await.unwrap();
+    let heard: Value =
+        serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(heard["result"]["said"], "yes");
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_child_that_takes_its_question_back_is_understood() {
+    let bridge = Bridge::isolated().await;
+    let mut client = bridge.client();
+    client.initialize(json!({ "sampling": {} })).await;
+    let mut events = client.events(None).await;
+    let call = tool_call(
+        json!(1),
+        "ask",
+        json!({ "method": "sampling/createMessage", "cancel": true }),
+    );
+    let _response = client.post(BOTH, &call).await;
+    let question = events.next_json().await;
+    let cancelled = events.next_json().await;
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], question["id"]);
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_child_says_against_an_initialize_reaches_its_client() {
+    let bridge = Bridge::isolated().await;
+    let client = bridge.client();
+    for capabilities in [json!({}), roots_capable()] {
+        let mut bad = crate::harness::initialize("2025-11-25", capabilities);
+        bad["params"].as_object_mut().unwrap().remove("clientInfo");
+        let response = client.post(JSON, &bad).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert!(!response.headers().contains_key("mcp-session-id"));
+        let answer: Value = response.json().await.unwrap();
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!("init"), &json!(-32602))
+        );
+    }
     bridge.stop().await;
 }

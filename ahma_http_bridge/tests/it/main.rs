@@ -2,14 +2,16 @@
 
 #![expect(
     clippy::expect_used,
+    clippy::print_stderr,
     clippy::unwrap_used,
-    reason = "helpers of tests fail like tests"
+    reason = "helpers of tests fail like tests, and say why they skip"
 )]
 
 mod harness;
 
 mod auth;
 mod binary;
+mod browser;
 mod contract;
 mod exposure;
 mod fuzz;
@@ -19,6 +21,8 @@ mod load;
 mod misbehaving;
 mod modern;
 mod oauth;
+mod peers;
+mod proxies;
 mod shared;
 mod sse_legacy;
 mod streams;

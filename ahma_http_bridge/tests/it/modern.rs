@@ -1,9 +1,14 @@
 //! The revision without sessions, 2026-07-28.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ahma_http_bridge::Isolation;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::harness::{BOTH, Bridge, Client, Events, JSON, eventually};
+use crate::auth::{Tokens, bearing};
+use crate::harness::{BOTH, Bridge, Client, Events, JSON, eventually, initialize, is_alive, tool_call};
 
 const VERSION: &str = "2026-07-28";
 
@@ -239,5 +244,155 @@ async fn with_isolation_clients_without_a_session_share_the_default_scope() {
         who["scope"],
         bridge.scope.path().canonicalize().unwrap().to_str().unwrap()
     );
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn what_it_causes_reaches_no_session() {
+    let bridge = Bridge::shared().await;
+    let session = bridge.session().await;
+    let mut events = session.events(None).await;
+    let client = bridge.client();
+    let logged = post(
+        &client,
+        JSON,
+        &call(json!(1), "log", json!({ "text": "mine alone" })),
+    )
+    .await;
+    assert_eq!(logged.status(), StatusCode::OK);
+    let mut late = call(json!(2), "late_progress", json!({}));
+    late["params"]["_meta"]["progressToken"] = json!(9);
+    assert_eq!(post(&client, JSON, &late).await.status(), StatusCode::OK);
+    session.call("list_changed", json!({})).await;
+    assert_eq!(
+        events.next_json().await["method"],
+        "notifications/tools/list_changed"
+    );
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_without_a_session_may_have_only_so_many_open_requests() {
+    let bridge = Bridge::start(&[], |settings| settings.limits.calls_per_session = 2).await;
+    let client = bridge.client();
+    let waiting: Vec<_> = (0..2)
+        .map(|id| {
+            let client = client.clone();
+            tokio::spawn(async move { post(&client, JSON, &call(json!(id), "silent", json!({}))).await })
+        })
+        .collect();
+    bridge.wait_for_open_calls(2).await;
+    for accept in [JSON, BOTH] {
+        let modern = post(&client, accept, &call(json!(9), "echo", json!({}))).await;
+        assert_eq!(modern.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let legacy = client.post(accept, &tool_call(json!(9), "echo", json!({}))).await;
+        assert_eq!(legacy.status(), StatusCode::SERVICE_UNAVAILABLE);
+    }
+    let session = bridge.session().await;
+    assert_eq!(session.call("echo", json!({ "text": "free" })).await, "free");
+    waiting.iter().for_each(tokio::task::JoinHandle::abort);
+    eventually("the places to be free again", async || {
+        post(&client, JSON, &call(json!(9), "echo", json!({ "text": "" })))
+            .await
+            .status()
+            == StatusCode::OK
+    })
+    .await;
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_subscription_keeps_its_child() {
+    let bridge = Bridge::start(&[], |settings| {
+        settings.isolation = Isolation::PerSession;
+        settings.times.session_idle = Duration::from_millis(300);
+    })
+    .await;
+    let client = bridge.client();
+    let listen = request(json!("s"), "subscriptions/listen", json!({ "notifications": {} }));
+    let mut events = Events::of(post(&client, BOTH, &listen).await);
+    events.next_json().await;
+    let first = who(&client).await;
+    // Sessions that began later are over because nobody uses them; the subscription is in use.
+    for _ in 0..2 {
+        let idle = bridge.session().await.who().await;
+        eventually("the end of an idle session", async || !is_alive(idle.pid)).await;
+    }
+    assert_eq!(who(&client).await.0, first.0, "the child is the same");
+    drop(events);
+    let pid = first.0;
+    eventually("the end of a child nobody uses", async || !is_alive(pid)).await;
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_whose_scope_changes_gets_another_child() {
+    let (tokens, places) = (Tokens::new(), tempfile::tempdir().unwrap());
+    let top = places.path().canonicalize().unwrap();
+    let bridge = tokens.bridge().await;
+    let mut pids = Vec::new();
+    for name in ["one", "two"] {
+        std::fs::create_dir(top.join(name)).unwrap();
+        std::fs::remove_file(tokens.file()).ok();
+        let token = tokens.issue_for("user", None, Some(top.join(name)));
+        let client = bearing(
+            bridge.client(),
+            "authorization",
+            &format!("Bearer {}", token.expose()),
+        );
+        eventually("the new token to be known", async || {
+            post(&client, JSON, &request(json!(1), "tools/list", json!({})))
+                .await
+                .status()
+                == StatusCode::OK
+        })
+        .await;
+        let (pid, scope) = who(&client).await;
+        assert_eq!(scope, top.join(name));
+        pids.push(pid);
+    }
+    let last = pids[0];
+    eventually("the end of the child of the former scope", async || {
+        !is_alive(last)
+    })
+    .await;
+    bridge.stop().await;
+}
+
+/// The process that serves a client, and its scope.
+async fn who(client: &Client) -> (i32, PathBuf) {
+    let answer: Value = post(client, JSON, &call(json!(1), "who", json!({})))
+        .await
+        .json()
+        .await
+        .unwrap();
+    let text = answer["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{answer}"));
+    let who: Value = serde_json::from_str(text).unwrap();
+    let pid = i32::try_from(who["pid"].as_i64().unwrap()).unwrap();
+    (pid, who["scope"].as_str().unwrap().into())
+}
+
+#[tokio::test]
+async fn a_child_of_its_own_counts_as_a_session() {
+    let bridge = Bridge::start(&[], |settings| {
+        settings.isolation = Isolation::PerSession;
+        settings.limits.sessions = 1;
+    })
+    .await;
+    let session = bridge.session().await;
+    let who = call(json!(1), "who", json!({}));
+    assert_eq!(
+        post(&bridge.client(), JSON, &who).await.status(),
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    session.delete().await;
+    assert_eq!(post(&bridge.client(), JSON, &who).await.status(), StatusCode::OK);
+    let refused = bridge
+        .client()
+        .post(JSON, &initialize("2025-11-25", json!({})))
+        .await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     bridge.stop().await;
 }

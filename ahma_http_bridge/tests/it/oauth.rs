@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ahma_http_bridge::{AuthSettings, OAuthSettings};
@@ -256,5 +257,55 @@ async fn without_the_issuers_keys_nobody_comes_in() {
         try_in(&bridge, &token).await.0 == StatusCode::SERVICE_UNAVAILABLE
     })
     .await;
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_that_names_no_key_is_tried_with_all_that_fit() {
+    let (other, key) = (Key::new("one"), Key::new("two"));
+    // The right one, but it says that it is for something else.
+    let mut encrypting = serde_json::to_value(key.public()).unwrap();
+    encrypting["alg"] = json!("RSA-OAEP");
+    for (keys, status) in [
+        (json!([other.public(), encrypting]), StatusCode::UNAUTHORIZED),
+        (json!([other.public(), key.public()]), StatusCode::OK),
+    ] {
+        let issuer = Issuer::start(&other).await;
+        *issuer.keys.lock().unwrap() = json!({ "keys": keys });
+        let (bridge, _starts) = issuer.bridge().await;
+        let nameless = encode(&Header::new(Algorithm::ES256), &issuer.claims(), &key.signing()).unwrap();
+        let (found, why) = try_in(&bridge, &nameless).await;
+        assert_eq!(found, status, "{why}");
+        bridge.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_crowd_does_not_ask_an_issuer_that_does_not_answer_one_by_one() {
+    const CROWD: usize = 8;
+    let key = Key::new("one");
+    let mut issuer = Issuer::start(&key).await;
+    issuer.server.abort();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    issuer.url = format!("http://{}", listener.local_addr().unwrap());
+    let visits = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&visits);
+    let server = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            drop(stream);
+        }
+    });
+    let (bridge, _starts) = issuer.bridge().await;
+    let token = key.token(&issuer.claims());
+    let crowd = futures::future::join_all((0..CROWD).map(|_| try_in(&bridge, &token))).await;
+    assert!(
+        crowd
+            .iter()
+            .all(|(status, _)| *status == StatusCode::SERVICE_UNAVAILABLE)
+    );
+    let visits = visits.load(Ordering::Relaxed);
+    assert!((1..CROWD).contains(&visits), "{visits}");
+    server.abort();
     bridge.stop().await;
 }

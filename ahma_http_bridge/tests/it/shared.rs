@@ -84,6 +84,31 @@ async fn a_log_line_of_somebody_goes_to_nobody() {
 }
 
 #[tokio::test]
+async fn a_log_line_that_names_its_request_goes_to_its_client() {
+    let bridge = Bridge::shared().await;
+    let (mine, other) = (bridge.session().await, bridge.session().await);
+    let (mut my_events, mut other_events) = (mine.events(None).await, other.events(None).await);
+    let call = tool_call(json!("mine"), "log_related", json!({}));
+    let mut answer = Events::of(mine.post(BOTH, &call).await);
+    let before = answer.next_json().await;
+    assert_eq!(
+        before["params"],
+        json!({ "level": "info", "data": "before", "_meta": { "ahma/relatedRequestId": "mine" } })
+    );
+    assert_eq!(answer.next_json().await["id"], "mine");
+    // What it started goes on and is told on the session's own stream.
+    let after = my_events.next_json().await;
+    assert_eq!(after["params"]["data"], "after");
+    assert_eq!(after["params"]["_meta"]["ahma/relatedRequestId"], "mine");
+    other.call("list_changed", json!({})).await;
+    assert_eq!(
+        other_events.next_json().await["method"],
+        "notifications/tools/list_changed"
+    );
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn cancelling_touches_only_the_clients_own_request() {
     let bridge = Bridge::shared().await;
     let (mine, other) = (bridge.session().await, bridge.session().await);
@@ -179,5 +204,34 @@ async fn a_question_of_a_shared_child_is_answered_by_the_bridge() {
     assert_eq!(answer["error"]["code"], -32601);
     let answer: Value = serde_json::from_str(&client.call("ask", json!({ "method": "ping" })).await).unwrap();
     assert_eq!(answer["result"], json!({}));
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_ends_the_subscriptions_of_others() {
+    let bridge = Bridge::shared().await;
+    let mut old = bridge.client();
+    old.initialize_as("2025-03-26", json!({})).await;
+    let (other, stranger) = (bridge.session().await, bridge.client());
+    let message =
+        |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "uri": "x:1" } });
+    for client in [&old, &other] {
+        client.post(JSON, &message("resources/subscribe")).await;
+    }
+    // Without a session there is nobody whom an update could go to.
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        for accept in [JSON, BOTH] {
+            let response = stranger.post(accept, &message(method)).await;
+            assert_eq!(response.status(), reqwest::StatusCode::BAD_REQUEST, "{method}");
+        }
+    }
+    // A batch that is answered by a stream is no way around either.
+    let batch = json!([
+        message("resources/unsubscribe"),
+        tool_call(json!(2), "echo", json!({}))
+    ]);
+    let answers = Events::of(old.post(BOTH, &batch).await).rest().await;
+    assert_eq!(answers.len(), 2, "{answers:?}");
+    assert_eq!(other.call("subscribed", json!({})).await, r#"["\"x:1\""]"#);
     bridge.stop().await;
 }

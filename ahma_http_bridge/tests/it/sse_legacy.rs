@@ -76,3 +76,26 @@ async fn the_child_goes_with_the_stream() {
     eventually("the child's end", async || !is_alive(pid)).await;
     bridge.stop().await;
 }
+
+#[tokio::test]
+async fn a_request_that_can_be_read_in_two_ways_reaches_no_child() {
+    let bridge = Bridge::shared().await;
+    let (mut events, client) = open(&bridge).await;
+    client.post("*/*", &initialize("2024-11-05", json!({}))).await;
+    events.next().await.unwrap();
+    let body = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hi"},"_meta":{"progressToken":4,"progressToken":4}}}"#;
+    let posted = client
+        .http
+        .post(&client.url)
+        .header("content-type", "application/json")
+        .body(body)
+        .send();
+    assert_eq!(posted.await.unwrap().status(), StatusCode::ACCEPTED);
+    let answer = events.next_json().await;
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(2), &json!(-32600)),
+        "{answer}"
+    );
+    bridge.stop().await;
+}

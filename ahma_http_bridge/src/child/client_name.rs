@@ -1,0 +1,78 @@
+//! Says in a request which client it comes from, for a child that keeps several apart.
+//!
+//! The name goes into `_meta`, in place of one that the client wrote there itself. The child hears, too, when a client is
+//! gone, so that it can end what that client started.
+
+use super::pending::OwnerId;
+use crate::envelope::{Edit, Envelope, Meta, Params};
+
+/// The edit that writes the name. A request without `params` is about nothing that belongs to a client.
+pub(super) fn edit(
+    envelope: &Envelope<'_>,
+    params: &Params<'_>,
+    meta: &Meta<'_>,
+    owner: OwnerId,
+) -> Option<Edit> {
+    if let Some(given) = meta.client {
+        return Some(Edit {
+            span: envelope.span(given),
+            text: format!(r#""{owner}""#),
+        });
+    }
+    let member = format!(r#""ahma/client":"{owner}""#);
+    let (object, member) = match params.meta_object() {
+        Some(meta) => (meta, member),
+        None => (envelope.params_object()?, format!(r#""_meta":{{{member}}}"#)),
+    };
+    let inside = object.get().get(1..)?.trim_ascii_start();
+    let comma = if inside.starts_with('}') { "" } else { "," };
+    let start = envelope.span(object).start + 1;
+    Some(Edit {
+        span: start..start,
+        text: format!("{member}{comma}"),
+    })
+}
+
+/// The notification that a client is gone.
+pub(super) fn gone(owner: OwnerId) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/ahma/client_gone","params":{{"client":"{owner}"}}}}"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::envelope::splice;
+
+    #[test]
+    fn the_name_is_written_over_what_the_client_wrote() {
+        for (params, expected) in [
+            (json!({}), json!({ "_meta": { "ahma/client": "7" } })),
+            (
+                json!({ "name": "x" }),
+                json!({ "name": "x", "_meta": { "ahma/client": "7" } }),
+            ),
+            (json!({ "_meta": {} }), json!({ "_meta": { "ahma/client": "7" } })),
+            (
+                json!({ "_meta": { "progressToken": 1 } }),
+                json!({ "_meta": { "progressToken": 1, "ahma/client": "7" } }),
+            ),
+            (
+                json!({ "_meta": { "ahma/client": "1" } }),
+                json!({ "_meta": { "ahma/client": "7" } }),
+            ),
+        ] {
+            let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+            for text in [request.to_string(), format!("{request:#}")] {
+                let envelope = Envelope::parse(text.as_bytes()).unwrap();
+                let params = envelope.params().unwrap();
+                let edit = edit(&envelope, &params, &params.meta().unwrap(), 7).unwrap();
+                let named: Value = serde_json::from_slice(&splice(&text, vec![edit])).unwrap();
+                assert_eq!(named["params"], expected, "{text}");
+            }
+        }
+    }
+}

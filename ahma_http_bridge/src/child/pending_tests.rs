@@ -1,0 +1,70 @@
+use crate::envelope::Kind;
+
+use super::*;
+
+const OWNER: OwnerId = 7;
+
+/// Asks under `number`, and is answered.
+fn ask(pending: &mut Pending, number: u64, request: &str) {
+    let request = Envelope::parse(request.as_bytes()).unwrap();
+    let Kind::Request { id, method } = &request.kind else {
+        panic!("{request:?}")
+    };
+    let meta = request.params().unwrap().meta().unwrap();
+    let request = Request {
+        id,
+        method,
+        token: meta.progress_token,
+    };
+    let (reply, _nobody_listens) = oneshot::channel();
+    let params = CallParams {
+        reply: Reply::Once(reply),
+        owner: OWNER,
+        patience: Some(Duration::from_secs(60)),
+        permit: None,
+        record: None,
+    };
+    pending.insert(number, &request, params).unwrap();
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{number},"result":{{}}}}"#);
+    let answer = Envelope::parse(answer.as_bytes()).unwrap();
+    let Kind::Response { id, .. } = &answer.kind else {
+        panic!("{answer:?}")
+    };
+    assert!(pending.answer(number, &answer, id, None));
+}
+
+fn progress(pending: &mut Pending, number: u64) -> Route {
+    let progress = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{number},"progress":1}}}}"#
+    );
+    let progress = Envelope::parse(progress.as_bytes()).unwrap();
+    let token = progress.params().unwrap().progress_token.unwrap();
+    pending.progress(&progress, token)
+}
+
+#[test]
+fn late_progress_of_a_tool_finds_its_client_after_any_number_of_other_requests() {
+    let mut pending = Pending::new();
+    let call = r#"{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":{"name":"build","_meta":{"progressToken":"token"}}}"#;
+    ask(&mut pending, 1, call);
+    for number in 2..=2 * MAX_ANSWERED as u64 {
+        let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"progressToken":3}}}"#;
+        ask(&mut pending, number, list);
+    }
+    let Route::Owner(OWNER, message) = progress(&mut pending, 1) else {
+        panic!("the call is forgotten")
+    };
+    assert!(String::from_utf8_lossy(&message).contains(r#""progressToken":"token""#));
+    assert!(matches!(progress(&mut pending, 2), Route::Unknown));
+}
+
+#[test]
+fn only_so_many_calls_are_remembered() {
+    let mut pending = Pending::new();
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build","_meta":{"progressToken":1}}}"#;
+    for number in 1..=MAX_ANSWERED as u64 + 1 {
+        ask(&mut pending, number, call);
+    }
+    assert!(matches!(progress(&mut pending, 1), Route::Unknown));
+    assert!(matches!(progress(&mut pending, 2), Route::Owner(OWNER, _)));
+}

@@ -1,0 +1,175 @@
+//! Processes as `/proc` shows them: what they hold, and below whom they run.
+//!
+//! A process is kept as its open directory, which goes dead with it: nothing here is fooled by a number that is used
+//! again.
+
+use std::cmp::Reverse;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Dir, Mode, OFlags};
+
+/// The word by which the processes of `ahma_mcp` are known that keep a wall around a command. Each command runs below
+/// one, also when its server has died.
+const WARDEN: &[u8] = b"__jail";
+
+/// The first process of this machine or container.
+const INIT: u32 = 1;
+
+#[derive(Debug)]
+pub(super) struct Process {
+    pid: u32,
+    directory: OwnedFd,
+}
+
+/// What a descriptor of this socket looks like.
+#[derive(Debug)]
+pub(super) struct Link(String);
+
+#[derive(Debug, Clone, Copy)]
+struct Ancestor {
+    pid: u32,
+    is_warden: bool,
+}
+
+impl Link {
+    pub(super) fn of_socket(inode: u32) -> Self {
+        Self(format!("socket:[{inode}]"))
+    }
+}
+
+impl Process {
+    pub(super) fn open(pid: u32) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(format!("/proc/{pid}"), flags, Mode::empty())?;
+        Ok(Self { pid, directory })
+    }
+
+    /// Everybody whom we can see, the newest first: who just connected has often just started.
+    pub(super) fn all() -> io::Result<Vec<u32>> {
+        let mut pids: Vec<u32> = std::fs::read_dir("/proc")?
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .collect();
+        let newest = newest().unwrap_or(u32::MAX);
+        // Numbers begin again when they have all been used, so a higher one may be older.
+        pids.sort_unstable_by_key(|pid| (*pid > newest, Reverse(*pid)));
+        Ok(pids)
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub(super) fn holds_as(&self, descriptor: u32, link: &Link) -> bool {
+        let mut target = [0_u8; 64];
+        rustix::fs::readlinkat_raw(&self.directory, format!("fd/{descriptor}"), &mut target[..])
+            .is_ok_and(|length| target.get(..length) == Some(link.0.as_bytes()))
+    }
+
+    /// Under which number it holds the socket.
+    pub(super) fn descriptor_of(&self, link: &Link) -> Option<u32> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let table = rustix::fs::openat(&self.directory, "fd", flags, Mode::empty()).ok()?;
+        Dir::new(table)
+            .ok()?
+            .filter_map(|entry| entry.ok()?.file_name().to_str().ok()?.parse().ok())
+            .find(|descriptor| self.holds_as(*descriptor, link))
+    }
+
+    /// Whether it is a command: of this bridge, whose number is `bridge`, or of another server.
+    pub(super) fn is_command(&self, bridge: u32) -> io::Result<bool> {
+        if self.pid == bridge {
+            return Ok(false);
+        }
+        let line = self.line()?;
+        if line.iter().any(|ancestor| ancestor.pid == bridge) {
+            return Ok(true);
+        }
+        let mut wardens = line.iter().filter(|ancestor| ancestor.is_warden).peekable();
+        if wardens.peek().is_none() {
+            return Ok(false);
+        }
+        // Somebody may run bridge and client both as commands; between the two of them there is no wall.
+        let ours = Self::open(bridge)?.line()?;
+        Ok(wardens.any(|warden| !ours.iter().any(|ancestor| ancestor.pid == warden.pid)))
+    }
+
+    /// Itself and everybody above it.
+    fn line(&self) -> io::Result<Vec<Ancestor>> {
+        let mut line = vec![self.as_ancestor()?];
+        let mut above: Option<Self> = None;
+        loop {
+            let lowest = above.as_ref().unwrap_or(self);
+            match lowest.parent_pid()? {
+                0 => return Ok(line),
+                // Readable or not, it is the end, and no command.
+                INIT => {
+                    line.push(Ancestor {
+                        pid: INIT,
+                        is_warden: false,
+                    });
+                    return Ok(line);
+                }
+                _ => {
+                    let parent = lowest.parent()?;
+                    line.push(parent.as_ancestor()?);
+                    above = Some(parent);
+                }
+            }
+        }
+    }
+
+    fn as_ancestor(&self) -> io::Result<Ancestor> {
+        let words = self.read("cmdline")?;
+        let is_warden = words.split(|byte| *byte == 0).nth(1) == Some(WARDEN);
+        Ok(Ancestor {
+            pid: self.pid,
+            is_warden,
+        })
+    }
+
+    fn parent(&self) -> io::Result<Self> {
+        loop {
+            let pid = self.parent_pid()?;
+            let parent = Self::open(pid);
+            // A parent that ended meanwhile has left its number to a stranger, and this process to somebody else.
+            if self.parent_pid()? == pid {
+                return parent;
+            }
+        }
+    }
+
+    fn parent_pid(&self) -> io::Result<u32> {
+        let stat = self.read("stat")?;
+        // The name before may have any character in it.
+        let after_name = stat.rsplit(|byte| *byte == b')').next().unwrap_or_default();
+        std::str::from_utf8(after_name)
+            .ok()
+            .and_then(|fields| fields.split_ascii_whitespace().nth(1)?.parse().ok())
+            .ok_or_else(|| io::Error::other("the parent of a process cannot be read"))
+    }
+
+    /// The beginning of a file about it.
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let file = rustix::fs::openat(
+            &self.directory,
+            name,
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        let mut text = Vec::new();
+        File::from(file).take(4096).read_to_end(&mut text)?;
+        Ok(text)
+    }
+}
+
+/// The number that was given away last.
+fn newest() -> Option<u32> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_ascii_whitespace().nth(4)?.parse().ok()
+}
+
+#[cfg(test)]
+#[path = "process_tests.rs"]
+mod process_tests;

@@ -1,0 +1,19 @@
+//! Why a connection may not use the bridge.
+
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "nobody is looked at there, so nobody is refused")
+)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unwelcome {
+    #[error(
+        "this connection comes from a command, and commands may not use the server without a token; hint: serve with \
+         --auth token"
+    )]
+    Command,
+    #[error(
+        "the program at the other end of this connection cannot be identified, so it may be a command; hint: serve \
+         with --auth token and give the program one"
+    )]
+    Unidentified,
+}

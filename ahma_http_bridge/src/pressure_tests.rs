@@ -1,0 +1,38 @@
+#![cfg(target_os = "linux")]
+
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+
+use super::*;
+
+#[test]
+fn everything_below_counts() {
+    // The second process is a grandchild; both say that they are there.
+    let mut child = Command::new("sh")
+        .args(["-c", "sh -c 'echo $$; read end'; :"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut stdout = child.stdout.take().unwrap();
+    while !said.ends_with('\n') {
+        let mut byte = [0];
+        stdout.read_exact(&mut byte).unwrap();
+        said.push(char::from(byte[0]));
+    }
+    let grandchild: u32 = said.trim().parse().unwrap();
+    let tree = process_tree();
+    assert!(tree.contains(&std::process::id()) && tree.contains(&child.id()) && tree.contains(&grandchild));
+    assert!(tree.iter().copied().map(resident_bytes).sum::<u64>() > resident_bytes(std::process::id()));
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+#[test]
+fn the_time_of_this_process_is_found() {
+    let mut work: u64 = 1;
+    while cpu_ms(std::process::id()) == 0 {
+        work = std::hint::black_box(work.wrapping_mul(31));
+    }
+}

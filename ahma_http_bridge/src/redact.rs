@@ -1,0 +1,170 @@
+//! Takes credentials out of what is shown or written down.
+//!
+//! They are known by the name of their key, by the way they are written (`Bearer …`, a JWT), and, wherever they stand,
+//! those that clients came in with. A few innocent words go too; that is the safe side.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::{LazyLock, PoisonError, RwLock};
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use crate::auth::Secret;
+
+#[derive(Debug)]
+pub(crate) struct Redactor {
+    /// Credentials that were accepted, the newest last. Those of others are not kept: they could be chosen so that
+    /// something innocent is hidden.
+    accepted: RwLock<VecDeque<Secret>>,
+}
+
+/// A client's own credential is always the newest or a few before it, so this is enough.
+const REMEMBERED: usize = 256;
+/// Shorter ones are replaced where they are a word of their own only, or they would eat every text.
+const LONG_ENOUGH: usize = 8;
+const REDACTED: &str = "[redacted]";
+
+impl Redactor {
+    pub(crate) fn new() -> Self {
+        Self {
+            accepted: RwLock::new(VecDeque::new()),
+        }
+    }
+
+    /// Takes note of a credential that was accepted.
+    pub(crate) fn remember(&self, credential: &Secret) {
+        let is_known = |accepted: &VecDeque<Secret>| accepted.contains(credential);
+        if is_known(&self.accepted.read().unwrap_or_else(PoisonError::into_inner)) {
+            return;
+        }
+        let mut accepted = self.accepted.write().unwrap_or_else(PoisonError::into_inner);
+        if accepted.len() >= REMEMBERED {
+            accepted.pop_front();
+        }
+        accepted.push_back(credential.clone());
+    }
+
+    /// Replaces credentials at any depth.
+    pub(crate) fn redact(&self, value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                let redacted: Map<String, Value> = std::mem::take(fields)
+                    .into_iter()
+                    .map(|(key, mut value)| {
+                        if is_secret(&key) {
+                            value = Value::from(REDACTED);
+                        } else {
+                            self.redact(&mut value);
+                        }
+                        (self.scrub(&key).into_owned(), value)
+                    })
+                    .collect();
+                *fields = redacted;
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact(item)),
+            Value::String(text) => {
+                if let Cow::Owned(scrubbed) = self.scrub(text) {
+                    *text = scrubbed;
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// The text without credentials.
+    pub(crate) fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut scrubbed = Cow::Borrowed(text);
+        for credential in self
+            .accepted
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+        {
+            if let Some(without) = without(&scrubbed, credential.expose()) {
+                scrubbed = Cow::Owned(without);
+            }
+        }
+        for (pattern, replacement) in PATTERNS.iter() {
+            if let Cow::Owned(without) = pattern.replace_all(&scrubbed, *replacement) {
+                scrubbed = Cow::Owned(without);
+            }
+        }
+        scrubbed
+    }
+}
+
+/// The text with every appearance of `credential` replaced, if there is one.
+fn without(text: &str, credential: &str) -> Option<String> {
+    let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let stands_alone = |start: usize| {
+        let (before, after) = (&text[..start], &text[start + credential.len()..]);
+        !is_word(before.chars().next_back()) && !is_word(after.chars().next())
+    };
+    let mut result = String::new();
+    let mut copied = 0;
+    for (start, found) in text.match_indices(credential) {
+        if found.len() >= LONG_ENOUGH || stands_alone(start) {
+            result.push_str(&text[copied..start]);
+            result.push_str(REDACTED);
+            copied = start + found.len();
+        }
+    }
+    (copied > 0).then(|| result + &text[copied..])
+}
+
+/// How credentials are written, whoever they belong to.
+static PATTERNS: LazyLock<[(Regex, &'static str); 4]> = LazyLock::new(|| {
+    #[expect(
+        clippy::expect_used,
+        reason = "the patterns are constants, and a test uses each of them"
+    )]
+    let pattern = |text: &str| Regex::new(text).expect("a valid pattern");
+    [
+        // Headers, as in `curl -H 'X-API-Key: …'`.
+        (
+            pattern(
+                r#"(?i)\b(authorization|x-api-key)(["']?\s*[:=]\s*["']?)(?:(?:basic|bearer|digest|token) +)?[^\s"',;]+"#,
+            ),
+            "$1$2[redacted]",
+        ),
+        (pattern(r"(?i)\b(bearer\s+)[a-z0-9._~+/=-]{8,}"), "$1[redacted]"),
+        // A JWT: three parts, of which the first is JSON.
+        (
+            pattern(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"),
+            REDACTED,
+        ),
+        // What `token new` makes.
+        (pattern(r"\bahma_[0-9a-f]{64}\b"), REDACTED),
+    ]
+});
+
+/// Parts of key names that mean a credential.
+const SECRET_KEYS: [&str; 9] = [
+    "password",
+    "passwd",
+    "secret",
+    "authorization",
+    "apikey",
+    "credential",
+    "privatekey",
+    "cookie",
+    "bearer",
+];
+
+/// Keys that contain "token" and are no credential.
+const PROTOCOL_TOKENS: [&str; 1] = ["progresstoken"];
+
+fn is_secret(key: &str) -> bool {
+    let key: String = key
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
+    let token = key.contains("token") && !PROTOCOL_TOKENS.contains(&key.as_str());
+    token || SECRET_KEYS.iter().any(|part| key.contains(part))
+}
+
+#[cfg(test)]
+#[path = "redact_tests.rs"]
+mod redact_tests;

@@ -1,0 +1,76 @@
+//! Requests that wait for their session's child, so that their client can take them back.
+//!
+//! A cancellation marks the waiting request before it looks among those the child has; whoever passes a request on
+//! looks at the mark after the child has it. So one of the two always sees the other.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    /// By the id their client gave them, as it was written. A client that uses an id twice cancels both.
+    places: Mutex<HashMap<Box<str>, CancellationToken>>,
+    /// Told whenever a place is left.
+    left: Notify,
+}
+
+impl Waiting {
+    pub(crate) fn enter(&self, id: &str) -> Place<'_> {
+        let cancelled = self.lock().entry(id.into()).or_default().clone();
+        Place {
+            waiting: self,
+            id: id.into(),
+            cancelled,
+        }
+    }
+
+    pub(crate) fn cancel(&self, id: &str) {
+        if let Some(cancelled) = self.lock().get(id) {
+            cancelled.cancel();
+        }
+    }
+
+    /// Returns when nobody waits any more.
+    pub(crate) async fn nobody(&self) {
+        loop {
+            let left = self.left.notified();
+            if self.lock().is_empty() {
+                return;
+            }
+            left.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, CancellationToken>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A waiting request's place; dropped when it waits no longer.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    waiting: &'a Waiting,
+    id: Box<str>,
+    cancelled: CancellationToken,
+}
+
+impl Place<'_> {
+    /// What `future` gives, or nothing if the request is cancelled first.
+    pub(crate) async fn unless_cancelled<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        self.cancelled.run_until_cancelled(future).await
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.is_cancelled()
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.waiting.lock().remove(&self.id);
+        self.waiting.left.notify_waiters();
+    }
+}
