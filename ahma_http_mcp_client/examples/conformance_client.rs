@@ -60,9 +60,9 @@ fn server(url: Url, context: &Value) -> Result<ServerConfig> {
     endpoint.oauth.client_id = context["client_id"].as_str().map(str::to_owned);
     endpoint.oauth.client_secret = context["client_secret"].as_str().map(Secret::new);
     endpoint.oauth.client_metadata_url = Some(METADATA_DOCUMENT.to_owned());
-    // Scenarios run side by side, and each needs a callback of its own.
-    let free = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    endpoint.oauth.callback_port = Some(free);
+    // Scenarios run side by side, and each needs a callback of its own: below the ports that the kernel hands out, where
+    // another scenario's server would take it before the login begins.
+    endpoint.oauth.callback_port = Some(20_000 + (std::process::id() % 12_000) as u16);
     Ok(ServerConfig {
         name: SERVER.to_owned(),
         transport: TransportChoice::Auto,

@@ -17,9 +17,12 @@ pub struct Inspection {
     pub tools: Vec<Tool>,
 }
 
+/// Not the name of one that mounts: a server may show those less (see [`crate::CLIENT_NAME`]).
+const INSPECTOR_NAME: &str = "ahma_list_tools";
+
 /// Connects once, without retries and without a login.
 pub async fn inspect(config: &ServerConfig, settings: &ClientSettings) -> Result<Inspection, ConnectError> {
-    let mut connection = connect(config, settings, &MountHandler::default()).await?;
+    let mut connection = connect(config, settings, &MountHandler::new(INSPECTOR_NAME)).await?;
     let peer = connection.service.peer().clone();
     let never = CancellationToken::new();
     let listing = list_tools(&peer, &connection.routes, &never);

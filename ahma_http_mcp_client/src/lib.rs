@@ -24,10 +24,13 @@ pub use front::{FrontError, front};
 pub use inspect::{Inspection, inspect};
 pub use name::mounted_name;
 pub use oauth::{Browser, LoginError, LoginOptions, TokenFile, TokenFileError, login, logout};
-pub use remote::{CallError, RemoteServers, ServerState, Snapshot};
+pub use remote::{CallError, LoginNews, RemoteServers, ServerState, Snapshot};
 pub use session::{Attempt, ConnectError, ConnectReport, Step};
 pub use settings::{ClientSettings, LoginMode};
 pub use transport::{HttpMcpError, HttpMcpTransport, RetryPolicy};
+
+/// How this client introduces itself, to MCP servers whose tools it mounts and to authorization servers.
+pub const CLIENT_NAME: &str = "ahma_mcp";
 
 /// An error and its causes on one line.
 pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {

@@ -92,6 +92,14 @@ impl Args {
         Duration::from_secs(self.timeout)
     }
 
+    /// What a person can do when `server` wants a login.
+    pub(crate) fn login_command(&self, server: &str) -> String {
+        match &self.mcp_config {
+            Some(file) => format!("ahma_mcp login {server} --mcp-config {}", file.display()),
+            None => format!("ahma_mcp login {server}"),
+        }
+    }
+
     pub(crate) async fn server_config(&self) -> Result<ServerConfig, UserError> {
         let mut config = match (&self.http, &self.mcp_config) {
             (Some(url), _) => at_address(url)?,
@@ -137,7 +145,12 @@ impl Args {
                 };
                 return Err(error(
                     message,
-                    format!("choose one with --server: {}", names.join(", ")),
+                    match names.as_slice() {
+                        [] => {
+                            "give an mcp.json that names a server under `servers` or `mcpServers`".to_owned()
+                        }
+                        names => format!("choose one with --server: {}", names.join(", ")),
+                    },
                 ));
             }
         };
@@ -155,7 +168,10 @@ impl Args {
         Err(match problems.as_slice() {
             [] => error(
                 format!("{} has no server `{wanted}`", file.display()),
-                format!("its servers are: {}", names.join(", ")),
+                match names.as_slice() {
+                    [] => "it names no server at all".to_owned(),
+                    names => format!("its servers are: {}", names.join(", ")),
+                },
             ),
             problems => error(problems.join("; "), "correct the file"),
         })

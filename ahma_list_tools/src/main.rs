@@ -51,14 +51,21 @@ async fn run(args: Args) -> ExitCode {
             return fail(
                 PREREQUISITE_MISSING,
                 &format!("server `{server}` wants a login"),
-                "put a token into a variable and name it with --token-env NAME",
+                &format!(
+                    "run `{}`, or name a variable that holds a token with --token-env NAME",
+                    args.login_command(&server)
+                ),
             );
         }
         Err(error @ ConnectError::Failed { .. }) => {
             return fail(
                 USER_ERROR,
                 &error.to_string(),
-                "is the server running, and is the address right?",
+                if config.http.is_some() {
+                    "is the server running, and is the address right?"
+                } else {
+                    "is the program installed, and does it serve MCP on stdin and stdout?"
+                },
             );
         }
     };

@@ -51,11 +51,14 @@ fn text(out: &mut impl Write, inspection: &Inspection) -> io::Result<()> {
         || "unnamed server".to_owned(),
         |info| format!("{} {}", info.name, info.version),
     );
-    let count = inspection.tools.len();
+    let count = match inspection.tools.len() {
+        1 => "1 tool".to_owned(),
+        count => format!("{count} tools"),
+    };
     let (transport, protocol) = (inspection.report.step, &inspection.report.protocol);
     writeln!(
         out,
-        "{}: {count} tools ({transport}, protocol {})",
+        "{}: {count} ({transport}, protocol {})",
         visible(&name),
         visible(protocol)
     )?;

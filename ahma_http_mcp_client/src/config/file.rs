@@ -112,6 +112,10 @@ impl Reader<'_> {
         if self.config.servers.iter().any(|server| server.name == name) {
             return self.problem("is defined twice");
         }
+        if is_this_program(&entry) {
+            tracing::debug!(server = name, "not mounting ourselves");
+            return;
+        }
         let problems_before = self.config.problems.len();
         let transport = self.transport(&mut entry);
         let stdio = self.stdio(&mut entry);
@@ -121,9 +125,6 @@ impl Reader<'_> {
             (None, None, _) => self.problem("has neither `url` nor `command`"),
             (None, _, TransportChoice::Http | TransportChoice::Sse) => self.problem("has no `url`"),
             (_, None, TransportChoice::Stdio) => self.problem("has no `command`"),
-            (None, Some(command), _) if is_this_program(&command.program) => {
-                tracing::debug!(server = name, "not mounting ourselves");
-            }
             _ => self.config.servers.push(ServerConfig {
                 name,
                 transport,
@@ -164,7 +165,13 @@ impl Reader<'_> {
         };
         let headers = self.headers(entry);
         let oauth = self.oauth(entry);
-        Some(HttpEndpoint { url, headers, oauth })
+        let found_in = (self.trust == ConfigTrust::Found).then(|| self.file.to_owned());
+        Some(HttpEndpoint {
+            url,
+            headers,
+            oauth,
+            found_in,
+        })
     }
 
     fn headers(&mut self, entry: &mut Map<String, Value>) -> Vec<(HeaderName, HeaderValue)> {
@@ -322,8 +329,8 @@ impl Reader<'_> {
 }
 
 /// An editor's `mcp.json` lists this very server; mounting it would start it again, for ever.
-fn is_this_program(program: &str) -> bool {
-    Path::new(program)
-        .file_stem()
-        .is_some_and(|stem| stem == "ahma_mcp")
+fn is_this_program(entry: &Map<String, Value>) -> bool {
+    let program = entry.get("command").and_then(Value::as_str).map(Path::new);
+    let stem = program.and_then(Path::file_stem);
+    stem.is_some_and(|stem| stem == "ahma_mcp") && !entry.contains_key("url")
 }

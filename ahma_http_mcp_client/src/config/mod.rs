@@ -62,6 +62,9 @@ pub struct HttpEndpoint {
     /// Sent with every request; values are marked sensitive, so they never reach a log.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub oauth: OAuthIdentity,
+    /// The file that named the address without the user having named the file. A login made for it counts for this
+    /// file alone: a foreign project must not come by the user's logins by writing down a known address.
+    pub found_in: Option<PathBuf>,
 }
 
 impl HttpEndpoint {
@@ -70,6 +73,7 @@ impl HttpEndpoint {
             url,
             headers: Vec::new(),
             oauth: OAuthIdentity::default(),
+            found_in: None,
         }
     }
 

@@ -252,7 +252,8 @@ impl ServerHandler for Downstream {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         lock(&self.relay.watched).remove(&params.uri);
-        if self.relay.current().is_some_and(|remote| remote.is_modern()) {
+        // A modern server sees the end of its stream; one that is gone has forgotten it anyway.
+        if self.relay.current().is_none_or(|remote| remote.is_modern()) {
             return Ok(());
         }
         let request = rmcp::model::UnsubscribeRequest::new(params);

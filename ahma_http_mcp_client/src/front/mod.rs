@@ -13,10 +13,11 @@ mod relay;
 mod upstream;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::service::{ServerInitializeError, serve_server};
 use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use url::Url;
 
 use crate::config::ServerConfig;
@@ -53,14 +54,26 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let Some((client, input)) = greeting::read(input).await.map_err(FrontError::Greeting)? else {
+    let Some((client, mut input)) = greeting::read(input).await.map_err(FrontError::Greeting)? else {
         return Ok(());
     };
     let relay = Arc::new(Relay::default());
     let handler = Upstream::new(Arc::clone(&relay), client);
-    let mut connection = reach(config, settings, &handler, &show_link).await?;
+    let mut read_ahead = Vec::new();
+    let mut connection = {
+        let mut reaching = std::pin::pin!(reach(config, settings, &handler, &show_link));
+        tokio::select! {
+            reached = &mut reaching => reached?,
+            // Nobody waits for a slow server, or for a login, on behalf of a client that has left.
+            () = end_of(&mut input, &mut read_ahead) => match tokio::time::timeout(LAST_WORDS, reaching).await {
+                Ok(reached) => reached?,
+                Err(_) => return Ok(()),
+            },
+        }
+    };
     relay.attach(&connection);
 
+    let input = std::io::Cursor::new(read_ahead).chain(input);
     let transport = AsyncRwTransport::new(input, output);
     let client = serve_server(Downstream::new(Arc::clone(&relay)), transport)
         .await
@@ -90,7 +103,21 @@ where
     result
 }
 
-const CLOSE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+/// What was said before the end of the input is still answered by a server that can be reached in this time.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// More than a client says before its first answer.
+const MOST_READ_AHEAD: usize = 1 << 20;
+
+/// Waits for the end of `input`. What comes before it is kept.
+async fn end_of(input: &mut (impl AsyncRead + Unpin), read_ahead: &mut Vec<u8>) {
+    while read_ahead.len() < MOST_READ_AHEAD {
+        if !matches!(input.read_buf(read_ahead).await, Ok(1..)) {
+            return;
+        }
+    }
+    std::future::pending().await
+}
 
 /// Connects, with a login if one is asked for and allowed.
 async fn reach(

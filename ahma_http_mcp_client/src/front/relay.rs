@@ -1,6 +1,6 @@
 //! What the two sides of a front share: each other.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext, ServiceError, SubscriptionSendError, SubscriptionSink};
 use rmcp::{ClientHandler, RoleClient, RoleServer};
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::DropGuard;
 
 use crate::session::progress::ProgressRoutes;
 use crate::session::request::request;
@@ -37,8 +38,9 @@ pub(super) struct Relay {
     pub(super) client: OnceLock<Peer<RoleServer>>,
     /// Subscriptions of a modern client.
     sinks: Mutex<Vec<SubscriptionSink>>,
-    /// Resources somebody watches; asked for again after a reconnect.
-    pub(super) watched: Mutex<BTreeSet<String>>,
+    /// Resources the client watches, each with what carries a modern server's updates; asked for again after a
+    /// reconnect.
+    pub(super) watched: Mutex<BTreeMap<String, Option<DropGuard>>>,
 }
 
 /// The remote server, while it is connected.
@@ -121,7 +123,8 @@ impl Relay {
         })
     }
 
-    async fn remote(&self) -> Result<Remote, ErrorData> {
+    /// The remote server, waited for while it is being connected again.
+    pub(super) async fn remote(&self) -> Result<Remote, ErrorData> {
         let mut remote = self.remote.subscribe();
         let waiting = tokio::time::timeout(RETURN_PATIENCE, remote.wait_for(Option::is_some));
         match waiting.await {

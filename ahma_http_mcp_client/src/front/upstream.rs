@@ -5,6 +5,7 @@
 )]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
     ClientConfig, ClientRequest, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
@@ -16,9 +17,14 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, ServiceError, Subscription};
 use rmcp::{ClientHandler, RoleClient};
 
-use super::relay::{Relay, as_protocol_error, lock};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::relay::{Relay, Remote, as_protocol_error, lock};
 use crate::session::Connection;
 use crate::transport::link::LinkEvent;
+
+/// A server that ends every subscription at once is not asked again faster than this.
+const RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub(super) struct Upstream {
@@ -130,9 +136,10 @@ impl ClientHandler for Upstream {
 }
 
 /// Carries changes to the client until the connection is lost; says why it was.
-pub(super) async fn watch(relay: &Relay, connection: &mut Connection<Upstream>) -> String {
+pub(super) async fn watch(relay: &Arc<Relay>, connection: &mut Connection<Upstream>) -> String {
     let peer = connection.service.peer().clone();
-    watch_resources_again(relay).await;
+    // Beside the loop: a server that does not answer must not keep us from noticing that it is gone.
+    tokio::spawn(watch_resources_again(Arc::clone(relay)));
     let mut changes = subscribe(relay).await;
     loop {
         tokio::select! {
@@ -140,6 +147,7 @@ pub(super) async fn watch(relay: &Relay, connection: &mut Connection<Upstream>) 
                 Some(LinkEvent::SessionRenewed) => {
                     let notification = ToolListChangedNotification::default();
                     relay.announce(ServerNotification::ToolListChangedNotification(notification)).await;
+                    tokio::spawn(watch_resources_again(Arc::clone(relay)));
                 }
                 // Any request opens a new one.
                 Some(LinkEvent::SessionLost) => if let Err(error) = ping(&peer).await {
@@ -151,7 +159,7 @@ pub(super) async fn watch(relay: &Relay, connection: &mut Connection<Upstream>) 
             change = next(&mut changes) => match change {
                 Some(notification) => relay.announce(notification).await,
                 None => {
-                    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                    tokio::time::sleep(RESUBSCRIBE_DELAY).await;
                     changes = subscribe(relay).await;
                 }
             },
@@ -159,35 +167,53 @@ pub(super) async fn watch(relay: &Relay, connection: &mut Connection<Upstream>) 
     }
 }
 
-/// Asks the remote server to report changes of one resource, in its own era's way.
+/// Asks the remote server to report changes of one resource, now and after every reconnect.
 pub(super) async fn watch_resource(relay: &Arc<Relay>, uri: &str) -> Result<(), ErrorData> {
-    let Some(remote) = relay.current() else {
-        return Ok(());
-    };
-    lock(&relay.watched).insert(uri.to_owned());
+    let remote = relay.remote().await?;
+    let carrier = ask_for_updates(relay, &remote, uri).await?;
+    // An earlier carrier of the same updates ends here.
+    lock(&relay.watched).insert(uri.to_owned(), carrier);
+    Ok(())
+}
+
+/// Asks for updates of one resource in the server's own era's way. What a modern server says is carried until the value
+/// is dropped; a legacy server says it unasked.
+async fn ask_for_updates(
+    relay: &Arc<Relay>,
+    remote: &Remote,
+    uri: &str,
+) -> Result<Option<DropGuard>, ErrorData> {
     if !remote.is_modern() {
         let subscribed = remote.peer.subscribe(SubscribeRequestParams::new(uri)).await;
-        return subscribed.map_err(|error| as_protocol_error(&error));
+        return subscribed
+            .map(|()| None)
+            .map_err(|error| as_protocol_error(&error));
     }
+    let peer = remote.peer.clone();
     let filter = SubscriptionFilter::builder()
         .resource_subscriptions([uri.to_owned()])
         .build();
-    let mut subscription = remote
-        .peer
-        .listen(filter)
+    let mut subscription = peer
+        .listen(filter.clone())
         .await
         .map_err(|error| as_protocol_error(&error))?;
-    let (relay, uri) = (Arc::clone(relay), uri.to_owned());
-    // Ends with the connection, or when nobody watches the resource any more.
-    tokio::spawn(async move {
-        while let Ok(Some(notification)) = subscription.next().await {
-            if !lock(&relay.watched).contains(&uri) {
-                break;
+    let stop = CancellationToken::new();
+    let (relay, stopped) = (Arc::clone(relay), stop.clone());
+    let carry = async move {
+        loop {
+            while let Ok(Some(notification)) = subscription.next().await {
+                relay.announce(notification).await;
             }
-            relay.announce(notification).await;
+            tokio::time::sleep(RESUBSCRIBE_DELAY).await;
+            // With the connection it ends; the next one brings another carrier.
+            match peer.listen(filter.clone()).await {
+                Ok(again) => subscription = again,
+                Err(_) => return,
+            }
         }
-    });
-    Ok(())
+    };
+    tokio::spawn(async move { stopped.run_until_cancelled(carry).await });
+    Ok(Some(stop.drop_guard()))
 }
 
 /// Fulfils what a modern server needs for its answer by asking a legacy client.
@@ -208,19 +234,28 @@ fn value(answer: impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(answer).unwrap_or_default()
 }
 
-async fn watch_resources_again(relay: &Relay) {
-    let Some(remote) = relay.current().filter(|remote| !remote.is_modern()) else {
-        return;
-    };
-    let watched = lock(&relay.watched).clone();
+/// Asks a server that is new, or has forgotten us, for what the client watches.
+async fn watch_resources_again(relay: Arc<Relay>) {
+    let Some(remote) = relay.current() else { return };
+    let watched: Vec<String> = lock(&relay.watched).keys().cloned().collect();
     for uri in watched {
-        let _ = remote.peer.subscribe(SubscribeRequestParams::new(uri)).await;
+        let carrier = match ask_for_updates(&relay, &remote, &uri).await {
+            Ok(carrier) => carrier,
+            Err(error) => {
+                tracing::warn!(uri, error = %error.message, "the resource is no longer watched");
+                continue;
+            }
+        };
+        // The client may have lost interest meanwhile.
+        if let Some(watch) = lock(&relay.watched).get_mut(&uri) {
+            *watch = carrier;
+        }
     }
 }
 
 /// A modern server reports changes on a subscription only.
 async fn subscribe(relay: &Relay) -> Option<Subscription> {
-    let remote = relay.current().filter(super::relay::Remote::is_modern)?;
+    let remote = relay.current().filter(Remote::is_modern)?;
     let wanted = SubscriptionFilter::builder()
         .tools_list_changed()
         .prompts_list_changed()
@@ -254,6 +289,6 @@ async fn ping(peer: &rmcp::service::Peer<RoleClient>) -> Result<(), ServiceError
 /// rmcp has no signal for this, so it is looked up; a request notices at once anyway.
 async fn closed(peer: &rmcp::service::Peer<RoleClient>) {
     while !peer.is_transport_closed() {
-        tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+        tokio::time::sleep(Duration::from_millis(250)).await;
     }
 }

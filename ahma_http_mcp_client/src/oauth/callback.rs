@@ -10,8 +10,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
-const PATH: &str = "/callback";
-/// The documented address; people register it with their identity provider.
+/// Where a browser may come back to.
+const PATHS: [&str; 2] = ["/", "/callback"];
+/// Of the documented address, which people register with their identity provider.
 const DEFAULT_PORT: u16 = 8080;
 /// How many ports after the default one may be tried.
 const MORE_PORTS: u16 = 20;
@@ -43,6 +44,15 @@ impl PortRule {
             Self::DefaultOrNext => DEFAULT_PORT..=DEFAULT_PORT + MORE_PORTS,
         }
     }
+}
+
+/// Who told the provider about this client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Registration {
+    /// A person, with the documented address `http://localhost:8080`.
+    ByHand,
+    /// We do, with whatever address we like.
+    ByUs,
 }
 
 #[derive(Debug)]
@@ -83,8 +93,17 @@ impl CallbackListener {
         Ok(Self { v4, v6, port })
     }
 
-    pub(super) fn redirect_uri(&self) -> String {
-        format!("http://localhost:{}{PATH}", self.port)
+    /// The address to come back to, as the provider knows it. Providers compare it letter by letter.
+    pub(super) fn redirect_uri(&self, client: Registration) -> String {
+        let origin = self.origin();
+        match client {
+            Registration::ByHand => origin,
+            Registration::ByUs => format!("{origin}/callback"),
+        }
+    }
+
+    fn origin(&self) -> String {
+        format!("http://localhost:{}", self.port)
     }
 
     /// Waits for the visit that carries `state`.
@@ -93,7 +112,7 @@ impl CallbackListener {
         loop {
             tokio::select! {
                 accepted = self.accept() => {
-                    let (origin, state) = (self.redirect_uri(), state.to_owned());
+                    let (origin, state) = (self.origin(), state.to_owned());
                     let stream = accepted?;
                     visitors.spawn(async move { receive(stream, &origin, &state).await });
                 }
@@ -155,7 +174,7 @@ async fn receive(mut stream: TcpStream, origin: &str, state: &str) -> Option<Vis
         .ok()??;
     let target = head.strip_prefix("GET ").and_then(|rest| rest.split(' ').next());
     let url = Url::parse(origin).ok()?.join(target.unwrap_or("/")).ok()?;
-    if target.is_none() || url.path() != PATH {
+    if target.is_none() || !PATHS.contains(&url.path()) {
         respond(
             &mut stream,
             "404 Not Found",

@@ -8,12 +8,10 @@ use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationReques
 use url::Url;
 
 pub use super::browser::Browser;
-use super::callback::{CallbackListener, PortRule, Visit};
+use super::callback::{CallbackListener, PortRule, Registration, Visit};
 use super::store::ServerTokens;
 use super::token_file::{TokenFile, TokenFileError};
 use crate::config::{HttpEndpoint, Secret};
-
-const CLIENT_NAME: &str = "ahma_mcp";
 
 #[derive(Debug, Clone)]
 pub struct LoginOptions {
@@ -36,20 +34,20 @@ impl Default for LoginOptions {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    #[error("{url} is not https: a login there could be overheard; use the https address")]
+    #[error("{url} is not https: a login there could be overheard")]
     Insecure { url: Url },
     #[error(
         "the callback address http://localhost:{port} cannot be used; free the port, or set `callback_port`"
     )]
     CallbackPort { port: u16, source: std::io::Error },
-    #[error("cannot prepare a login at {url}: {}", explain(source))]
-    Prepare { url: Url, source: AuthError },
+    #[error("cannot prepare a login at {url}: {}", explain(cause))]
+    Prepare { url: Url, cause: AuthError },
     #[error("nobody logged in within {} s; start the login again", patience.as_secs())]
     TimedOut { patience: Duration },
     #[error("the login was refused: {reason}")]
     Refused { reason: String },
-    #[error("the answer of the login page cannot be trusted or used: {}", explain(source))]
-    Callback { source: AuthError },
+    #[error("the answer of the login page cannot be trusted or used: {}", explain(cause))]
+    Callback { cause: AuthError },
     #[error("the callback server failed")]
     Listener { source: std::io::Error },
     #[error(transparent)]
@@ -79,7 +77,7 @@ pub async fn login(
             },
             source,
         })?;
-    let store = ServerTokens::new(tokens.clone(), &endpoint.url);
+    let store = ServerTokens::new(tokens.clone(), endpoint);
     // Asked before the user is sent away: a token that cannot be kept is a wasted login.
     let granted = store
         .entry()
@@ -88,11 +86,11 @@ pub async fn login(
         .unwrap_or_default();
     let session = prepare(endpoint, &store, granted, &listener, options)
         .await
-        .map_err(|source| LoginError::Prepare {
+        .map_err(|cause| LoginError::Prepare {
             url: endpoint.url.clone(),
-            source,
+            cause,
         })?;
-    let (link, state) = link_and_state(&session).map_err(|source| LoginError::Callback { source })?;
+    let (link, state) = link_and_state(&session).map_err(|cause| LoginError::Callback { cause })?;
     show_link(&link);
     if options.browser == Browser::Open {
         super::browser::open(&link).await;
@@ -108,7 +106,7 @@ pub async fn login(
 
 /// Forgets the tokens of a server; says whether there were any.
 pub async fn logout(endpoint: &HttpEndpoint, tokens: &TokenFile) -> Result<bool, TokenFileError> {
-    ServerTokens::new(tokens.clone(), &endpoint.url).forget().await
+    ServerTokens::new(tokens.clone(), endpoint).forget().await
 }
 
 /// Discovery and the choice of identity: pre-registered, metadata document, dynamic registration.
@@ -142,7 +140,12 @@ async fn prepare(
             scopes.push(scope);
         }
     }
-    let redirect_uri = listener.redirect_uri();
+    let registration = match (&oauth.client_id, &oauth.client_metadata_url) {
+        (Some(_), _) => Registration::ByHand,
+        (None, Some(_)) if takes_metadata_url => Registration::ByHand,
+        (None, _) => Registration::ByUs,
+    };
+    let redirect_uri = listener.redirect_uri(registration);
     let mut request = AuthorizationRequest::new(&redirect_uri)
         .with_scopes(scopes.iter())
         .with_initial_scope_selection();
@@ -155,16 +158,18 @@ async fn prepare(
         (None, _) => {
             let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
             let registered = manager
-                .register_client(CLIENT_NAME, &redirect_uri, &scopes)
+                .register_client(crate::CLIENT_NAME, &redirect_uri, &scopes)
                 .await?;
-            (registered.client_id, registered.client_secret.map(Secret::new))
+            let secret = registered.client_secret.map(Secret::new);
+            // Nobody else has it. One from the configuration stays there.
+            store.remember_secret(secret.clone());
+            (registered.client_id, secret)
         }
     };
     request = request.with_preregistered_client(client_id);
     if let Some(secret) = &client_secret {
         request = request.with_client_secret(secret.expose());
     }
-    store.remember_secret(client_secret);
     AuthorizationSession::new(manager, request)
         .await
         .map_err(|(_, error)| error)
@@ -180,9 +185,9 @@ async fn redeem(session: AuthorizationSession, visit: Visit) -> Result<(), Login
             visit.answer(Ok(())).await;
             Ok(())
         }
-        Err(source) => {
-            visit.answer(Err(&explain(&source))).await;
-            Err(LoginError::Callback { source })
+        Err(cause) => {
+            visit.answer(Err(&explain(&cause))).await;
+            Err(LoginError::Callback { cause })
         }
     }
 }
@@ -208,7 +213,9 @@ fn is_loopback(url: &Url) -> bool {
 
 /// rmcp's words with the next step, where there is one.
 fn explain(error: &AuthError) -> String {
-    let text = error.to_string();
+    // Its causes stand on lines of their own.
+    let text = error.to_string().replace("\n  Caused by: ", ": ");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match error {
         AuthError::RegistrationFailed(_) => format!(
             "{text}; the server may not register clients by itself: register one and set `client_id` for it"

@@ -18,7 +18,7 @@ pub(crate) async fn manager_for(
     if endpoint.has_own_credentials() {
         return Ok(manager);
     }
-    let store = ServerTokens::new(tokens.clone(), &endpoint.url);
+    let store = ServerTokens::new(tokens.clone(), endpoint);
     let entry = store
         .entry()
         .await
@@ -34,16 +34,16 @@ pub(crate) async fn manager_for(
     }
     if manager.initialize_from_store().await? {
         // rmcp restores the id only; a confidential client needs its secret to refresh as well.
-        let secret = endpoint
-            .oauth
+        let configured = endpoint.oauth.client_secret.clone();
+        let registered = entry
             .client_secret
-            .clone()
-            .or_else(|| entry.client_secret.map(Secret::new));
-        if let Some(secret) = secret {
+            .map(Secret::new)
+            .filter(|_| configured.is_none());
+        store.remember_secret(registered.clone());
+        if let Some(secret) = configured.or(registered) {
             let config = OAuthClientConfig::new(entry.credentials.client_id, endpoint.url.as_str())
                 .with_client_secret(secret.expose());
             manager.configure_client(config)?;
-            store.remember_secret(Some(secret));
         }
     }
     Ok(manager)

@@ -3,30 +3,32 @@
 use std::sync::{Arc, Mutex};
 
 use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
-use url::Url;
 
 use super::token_file::{TokenEntry, TokenFile, TokenFileError};
-use crate::config::Secret;
+use crate::config::{HttpEndpoint, Secret};
 
 #[derive(Clone, Debug)]
 pub(crate) struct ServerTokens {
     file: TokenFile,
-    /// The server's address: tokens of one server are never sent to another.
+    /// The server's address, and the file it was found in if it was: tokens of one server are never sent to another.
     key: Arc<str>,
-    /// The secret to save beside the next credentials.
+    /// The secret of a client that registered itself, to be saved beside the next credentials.
     client_secret: Arc<Mutex<Option<Secret>>>,
 }
 
 impl ServerTokens {
-    pub(crate) fn new(file: TokenFile, url: &Url) -> Self {
-        let mut key = url.clone();
+    pub(crate) fn new(file: TokenFile, endpoint: &HttpEndpoint) -> Self {
+        let mut key = endpoint.url.clone();
         key.set_fragment(None);
         // A password in the address is the user's, and has no place in another file.
         let _ = key.set_username("");
         let _ = key.set_password(None);
         Self {
             file,
-            key: String::from(key).into(),
+            key: match &endpoint.found_in {
+                None => String::from(key).into(),
+                Some(file) => format!("{key} as found in {}", file.display()).into(),
+            },
             client_secret: Arc::default(),
         }
     }

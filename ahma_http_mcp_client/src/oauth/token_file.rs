@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,9 +74,23 @@ impl TokenFile {
         }
     }
 
-    /// `mcp_http_token.json` in the system's temporary directory.
+    /// `mcp_http_token.json` in the system's temporary directory. Where that is another user's, this user's number is in
+    /// the name.
     pub fn in_temp_dir() -> Self {
-        Self::at(std::env::temp_dir().join(Self::FILE_NAME))
+        Self::of_user_in(&std::env::temp_dir())
+    }
+
+    pub(super) fn of_user_in(directory: &Path) -> Self {
+        let user = rustix::process::geteuid().as_raw();
+        let owner = |path: &Path| std::fs::symlink_metadata(path).ok().map(|found| found.uid());
+        let common = directory.join(Self::FILE_NAME);
+        let own = directory.join(format!("mcp_http_token.{user}.json"));
+        let common_is_taken = owner(&common).is_some_and(|owner| owner != user);
+        // A file of one's own that is there once stays in use, or its logins would be lost.
+        if common_is_taken || owner(&own) == Some(user) {
+            return Self::at(own);
+        }
+        Self::at(common)
     }
 
     pub fn path(&self) -> &Path {
@@ -112,10 +127,12 @@ impl TokenFile {
 
     /// An exclusive lock, shared with other processes; dropping the file releases it.
     ///
-    /// `purpose` names the lock file. Locks are separate files, since the token file itself is replaced.
+    /// `purpose` names the lock file. Locks are separate files, since the token file itself is replaced. Each user has
+    /// his own: one that outlives its token file must not lock the next user out.
     pub(crate) async fn lock(&self, purpose: &str) -> Result<File, TokenFileError> {
         let mut path = self.path.as_os_str().to_owned();
-        path.push(format!(".{purpose}.lock"));
+        let user = rustix::process::geteuid().as_raw();
+        path.push(format!(".{user}.{purpose}.lock"));
         let path = PathBuf::from(path);
         let file = self
             .blocking(move |_| open_trusted(&path, OFlags::RDWR | OFlags::CREATE))

@@ -116,3 +116,26 @@ async fn concurrent_writers_lose_nothing() {
         );
     }
 }
+
+/// Only root can make a file of somebody else.
+#[tokio::test]
+async fn two_users_do_not_get_into_each_others_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let common = dir.path().join(TokenFile::FILE_NAME);
+    let user = rustix::process::geteuid().as_raw();
+    let own = dir.path().join(format!("mcp_http_token.{user}.json"));
+    assert_eq!(TokenFile::of_user_in(dir.path()).path(), common);
+    std::fs::write(&common, "{}").unwrap();
+    assert_eq!(TokenFile::of_user_in(dir.path()).path(), common, "it is mine");
+    if std::os::unix::fs::chown(&common, Some(user + 1), None).is_err() {
+        eprintln!("skipped: only root can give a file away");
+        return;
+    }
+    let file = TokenFile::of_user_in(dir.path());
+    assert_eq!(file.path(), own);
+    put(&file, "a", "id-a").await;
+    std::fs::remove_file(&common).unwrap();
+    let file = TokenFile::of_user_in(dir.path());
+    assert_eq!(file.path(), own, "the login is still there");
+    assert!(file.entry("a").await.unwrap().is_some());
+}

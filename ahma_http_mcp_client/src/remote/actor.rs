@@ -9,6 +9,7 @@ use rmcp::RoleClient;
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{Peer, Subscription};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -17,7 +18,9 @@ use super::state::{Board, Live, Nudge, ServerState, Slot};
 use crate::config::{HttpEndpoint, ServerConfig};
 use crate::oauth::{Browser, LoginError, LoginOptions, ServerTokens, login};
 use crate::session::request::list_tools;
-use crate::session::{ConnectError, ConnectReport, Connection, Failure, connect, describe_call};
+use crate::session::{
+    CREDENTIALS_REFUSED, ConnectError, ConnectReport, Connection, Failure, connect, describe_call,
+};
 use crate::settings::{ClientSettings, LoginMode};
 use crate::transport::link::LinkEvent;
 
@@ -29,6 +32,9 @@ const TOKEN_POLL: Duration = Duration::from_secs(2);
 const RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
 /// Nobody logs in for ever.
 const MOST_LOGINS: u32 = 3;
+/// A server that was ready for so long is not one that keeps dying.
+const STABLE_AFTER: Duration = Duration::from_secs(10);
+const SUBSCRIBE_PATIENCE: Duration = Duration::from_secs(10);
 const PAGE_PATIENCE: Duration = Duration::from_secs(2);
 const LIST_PATIENCE: Duration = Duration::from_secs(60);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(8);
@@ -46,6 +52,8 @@ pub(super) struct Actor {
     handler: MountHandler,
     /// Failures in a row.
     failures: u32,
+    /// When the connection there is, or was last, became ready.
+    ready_since: Option<Instant>,
     /// Logins in a row after which the server still wanted one.
     logins: u32,
 }
@@ -66,7 +74,7 @@ impl Actor {
         nudges: mpsc::Receiver<Nudge>,
         shutdown: CancellationToken,
     ) -> Self {
-        let handler = MountHandler::default();
+        let handler = MountHandler::new(crate::CLIENT_NAME);
         Self {
             config,
             settings,
@@ -76,6 +84,7 @@ impl Actor {
             shutdown,
             handler,
             failures: 0,
+            ready_since: None,
             logins: 0,
         }
     }
@@ -90,6 +99,10 @@ impl Actor {
                 Ended::Shutdown => return,
                 Ended::LoginRequired(challenge) => self.wait_for_login(challenge).await,
                 Ended::Lost(reason) => {
+                    let ready_since = self.ready_since.take();
+                    if ready_since.is_some_and(|since| since.elapsed() >= STABLE_AFTER) {
+                        self.failures = 0;
+                    }
                     self.wait_before_retry(&reason).await;
                     problem = Some(reason);
                 }
@@ -120,6 +133,7 @@ impl Actor {
             ..
         } = connection;
         let live = Live {
+            connection: Arc::default(),
             peer: service.peer().clone(),
             routes,
         };
@@ -147,12 +161,14 @@ impl Actor {
     ) -> Ended {
         let report = Arc::new(report);
         let peer = live.peer.clone();
+        // What was said of an earlier connection has been seen to.
+        while self.nudges.try_recv().is_ok() {}
         // Asked for before the first list: a change in between would be missed otherwise.
         let mut subscription = subscribe(&peer).await;
         if let Err(ended) = self.list(&live, &report).await {
             return ended;
         }
-        self.failures = 0;
+        self.ready_since = Some(Instant::now());
         self.logins = 0;
         loop {
             let tools_changed = Arc::clone(&self.handler.tools_changed);
@@ -198,6 +214,9 @@ impl Actor {
             return Err(Ended::Shutdown);
         }
         Err(match describe_call(&error) {
+            Some(Failure::LoginRequired(_)) if self.slot.has_own_credentials => {
+                Ended::Lost(CREDENTIALS_REFUSED.to_owned())
+            }
             Some(Failure::LoginRequired(challenge)) => Ended::LoginRequired(challenge),
             Some(failure) => Ended::Lost(failure.reason().to_owned()),
             None => Ended::Lost(format!("the server does not list its tools: {error}")),
@@ -237,9 +256,9 @@ impl Actor {
         let Some(endpoint) = self.config.http.clone() else {
             return;
         };
-        let store = ServerTokens::new(self.settings.tokens.clone(), &endpoint.url);
+        let store = ServerTokens::new(self.settings.tokens.clone(), &endpoint);
         let before = store.fingerprint().await;
-        if let Some(reason) = self.reason_not_to_log_in(&endpoint) {
+        if let Some(reason) = self.reason_not_to_log_in() {
             self.publish(ServerState::LoginRequired { link: None, reason });
         } else {
             let logged_in = {
@@ -272,12 +291,7 @@ impl Actor {
         }
     }
 
-    fn reason_not_to_log_in(&self, endpoint: &HttpEndpoint) -> Option<String> {
-        if endpoint.has_own_credentials() {
-            return Some(
-                "the server does not accept the `Authorization` header of the configuration".to_owned(),
-            );
-        }
+    fn reason_not_to_log_in(&self) -> Option<String> {
         if self.logins >= MOST_LOGINS {
             let times = self.logins;
             return Some(format!(
@@ -341,10 +355,14 @@ async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
         return None;
     }
     let filter = SubscriptionFilter::builder().tools_list_changed().build();
-    match peer.listen(filter).await {
-        Ok(subscription) => Some(subscription),
-        Err(error) => {
+    match tokio::time::timeout(SUBSCRIBE_PATIENCE, peer.listen(filter)).await {
+        Ok(Ok(subscription)) => Some(subscription),
+        Ok(Err(error)) => {
             tracing::debug!(%error, "no subscription to changes");
+            None
+        }
+        Err(_) => {
+            tracing::debug!("no subscription to changes: it is not acknowledged");
             None
         }
     }

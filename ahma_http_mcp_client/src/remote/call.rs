@@ -11,9 +11,9 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::state::{Board, Nudge, ServerState, Slot, Snapshot};
+use super::state::{Board, Live, Nudge, ServerState, Slot, Snapshot};
 use crate::session::request::request;
-use crate::session::{Failure, describe_call};
+use crate::session::{CREDENTIALS_REFUSED, Failure, describe_call};
 
 /// How long a call waits for a server that is being connected.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
@@ -27,6 +27,9 @@ pub enum CallError {
     Unavailable { server: String, reason: String },
     #[error("remote server `{server}` wants a login: {}", where_to_log_in(server, link.as_ref()))]
     LoginRequired { server: String, link: Option<Url> },
+    /// The server will not have the call, and a login would not change that.
+    #[error("remote server `{server}` refused the call: {reason}")]
+    Refused { server: String, reason: &'static str },
     /// The call was sent and its answer is lost; it may have had its effect.
     #[error(
         "the connection to remote server `{server}` was lost during the call, which may or may not have run: {reason}"
@@ -69,7 +72,7 @@ pub(super) async fn call(
             server: server.to_owned(),
             reason: "its answer is not the result of a tool call".to_owned(),
         }),
-        Err(error) => Err(failed(server, slot, board, error)),
+        Err(error) => Err(failed(server, slot, board, &live, error)),
     }
 }
 
@@ -111,7 +114,7 @@ async fn until_ready(
     }
 }
 
-fn failed(server: &str, slot: &Slot, board: &Board, error: ServiceError) -> CallError {
+fn failed(server: &str, slot: &Slot, board: &Board, live: &Live, error: ServiceError) -> CallError {
     let server = server.to_owned();
     if let ServiceError::Cancelled { .. } = error {
         return CallError::Cancelled;
@@ -119,11 +122,20 @@ fn failed(server: &str, slot: &Slot, board: &Board, error: ServiceError) -> Call
     match (describe_call(&error), error) {
         (None, ServiceError::McpError(error)) => CallError::Protocol(error),
         (Some(Failure::Unreachable(reason)), _) => CallError::Unavailable { server, reason },
+        // It may be about this call only; the connection stays.
+        (Some(Failure::LoginRequired(_)), _) if slot.has_own_credentials => CallError::Refused {
+            server,
+            reason: CREDENTIALS_REFUSED,
+        },
         (Some(Failure::LoginRequired(challenge)), _) => {
-            // Published here as well: who hears of the error must not find the server ready.
-            board.publish(&server, ServerState::login_required(&server));
-            slot.nudge(Nudge::LoginRequired(challenge));
-            CallError::LoginRequired { server, link: None }
+            // A call that was sent before the last login says nothing about that login.
+            if slot.is_current(live) {
+                // Published here as well: who hears of the error must not find the server ready.
+                board.doubt(&server);
+                slot.nudge(Nudge::LoginRequired(challenge));
+            }
+            let link = board.login_link(&server);
+            CallError::LoginRequired { server, link }
         }
         (Some(Failure::Other(reason)), _) => CallError::Lost { server, reason },
         (None, error) => CallError::Lost {

@@ -9,16 +9,27 @@ use rmcp::service::NotificationContext;
 use rmcp::{ClientHandler, RoleClient};
 use tokio::sync::Notify;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct MountHandler {
+    name: &'static str,
     pub(crate) tools_changed: Arc<Notify>,
+}
+
+impl MountHandler {
+    /// `name` is who the server is told that we are.
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            tools_changed: Arc::default(),
+        }
+    }
 }
 
 impl ClientHandler for MountHandler {
     fn get_info(&self) -> ClientConfig {
         ClientConfig::new(
             ClientCapabilities::default(),
-            Implementation::new("ahma_mcp", env!("CARGO_PKG_VERSION")),
+            Implementation::new(self.name, env!("CARGO_PKG_VERSION")),
         )
     }
 

@@ -6,10 +6,12 @@
 mod actor;
 mod call;
 mod handler;
+mod login_news;
 mod state;
 
 pub use call::CallError;
 pub(crate) use handler::MountHandler;
+pub use login_news::LoginNews;
 pub use state::{ServerState, Snapshot};
 
 use std::collections::BTreeMap;
@@ -17,8 +19,8 @@ use std::sync::Arc;
 
 use rmcp::model::{CallToolRequestParams, CallToolResponse, ProgressNotificationParam};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::config::ServerConfig;
 use crate::settings::ClientSettings;
@@ -31,7 +33,7 @@ pub struct RemoteServers {
     slots: BTreeMap<String, Arc<Slot>>,
     board: Arc<Board>,
     shutdown: CancellationToken,
-    actors: JoinSet<()>,
+    actors: TaskTracker,
 }
 
 impl RemoteServers {
@@ -40,10 +42,10 @@ impl RemoteServers {
         let board = Arc::new(Board::new(servers.iter().map(|server| server.name.clone())));
         let shutdown = CancellationToken::new();
         let settings = Arc::new(settings);
-        let mut actors = JoinSet::new();
+        let actors = TaskTracker::new();
         let mut slots = BTreeMap::new();
         for config in servers {
-            let (slot, nudges) = Slot::new();
+            let (slot, nudges) = Slot::new(&config);
             let slot = Arc::new(slot);
             slots.insert(config.name.clone(), Arc::clone(&slot));
             let actor = Actor::new(
@@ -56,6 +58,7 @@ impl RemoteServers {
             );
             actors.spawn(actor.run());
         }
+        actors.close();
         Self {
             slots,
             board,
@@ -89,15 +92,14 @@ impl RemoteServers {
     }
 
     /// Ends all connections: sessions are deleted, programs are stopped.
-    pub async fn shutdown(mut self) {
+    pub async fn shutdown(&self) {
         self.shutdown.cancel();
-        while self.actors.join_next().await.is_some() {}
+        self.actors.wait().await;
     }
 }
 
 impl Drop for RemoteServers {
     fn drop(&mut self) {
         self.shutdown.cancel();
-        self.actors.detach_all();
     }
 }

@@ -9,6 +9,7 @@ use rmcp::service::Peer;
 use tokio::sync::{mpsc, watch};
 use url::Url;
 
+use crate::config::{HttpEndpoint, ServerConfig};
 use crate::session::ConnectReport;
 use crate::session::progress::ProgressRoutes;
 
@@ -60,6 +61,26 @@ impl Board {
         self.snapshot.subscribe()
     }
 
+    /// Says that a server which counted as ready wants a login. What its actor has found out meanwhile stays.
+    pub(super) fn doubt(&self, server: &str) {
+        self.snapshot
+            .send_if_modified(|snapshot| match snapshot.get_mut(server) {
+                Some(state @ ServerState::Ready { .. }) => {
+                    *state = ServerState::login_required(server);
+                    true
+                }
+                _ => false,
+            });
+    }
+
+    /// The page to open for a server, if there is one.
+    pub(super) fn login_link(&self, server: &str) -> Option<Url> {
+        match self.snapshot.borrow().get(server) {
+            Some(ServerState::LoginRequired { link, .. }) => link.clone(),
+            _ => None,
+        }
+    }
+
     /// Wakes readers only when something is different.
     pub(super) fn publish(&self, server: &str, state: ServerState) {
         self.snapshot.send_if_modified(|snapshot| {
@@ -84,6 +105,8 @@ pub(super) enum Nudge {
 /// The meeting point of an actor and the callers of its server.
 #[derive(Debug)]
 pub(super) struct Slot {
+    /// The user brings the credentials: a login would change nothing.
+    pub(super) has_own_credentials: bool,
     live: Mutex<Option<Live>>,
     nudges: mpsc::Sender<Nudge>,
 }
@@ -91,16 +114,22 @@ pub(super) struct Slot {
 /// A connection that can be used.
 #[derive(Debug, Clone)]
 pub(super) struct Live {
+    /// Tells one connection from the next.
+    pub(super) connection: Arc<()>,
     pub(super) peer: Peer<RoleClient>,
     pub(super) routes: ProgressRoutes,
 }
 
 impl Slot {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Nudge>) {
+    pub(super) fn new(config: &ServerConfig) -> (Self, mpsc::Receiver<Nudge>) {
         // One waiting nudge is as good as ten.
         let (nudges, received) = mpsc::channel(1);
         (
             Self {
+                has_own_credentials: config
+                    .http
+                    .as_ref()
+                    .is_some_and(HttpEndpoint::has_own_credentials),
                 live: Mutex::default(),
                 nudges,
             },
@@ -110,6 +139,13 @@ impl Slot {
 
     pub(super) fn live(&self) -> Option<Live> {
         self.lock().clone()
+    }
+
+    pub(super) fn is_current(&self, live: &Live) -> bool {
+        let current = self.lock();
+        current
+            .as_ref()
+            .is_some_and(|current| Arc::ptr_eq(&current.connection, &live.connection))
     }
 
     pub(super) fn set_live(&self, live: Option<Live>) {
@@ -124,5 +160,37 @@ impl Slot {
         self.live
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_call_hides_nothing_that_is_known_better() {
+        let link = ServerState::LoginRequired {
+            link: Some("https://x.example/login".parse().unwrap()),
+            reason: "open the link to log in".to_owned(),
+        };
+        let connecting = ServerState::Connecting { problem: None };
+        let ready = ServerState::Ready {
+            report: Arc::new(ConnectReport {
+                step: crate::session::Step::StreamableHttp,
+                protocol: String::new(),
+                attempts: Vec::new(),
+            }),
+            tools: Arc::default(),
+        };
+        for (before, after) in [
+            (link.clone(), link),
+            (connecting.clone(), connecting),
+            (ready, ServerState::login_required("s")),
+        ] {
+            let board = Board::new(["s".to_owned()].into_iter());
+            board.publish("s", before);
+            board.doubt("s");
+            assert_eq!(board.subscribe().borrow().get("s"), Some(&after));
+        }
     }
 }

@@ -16,7 +16,7 @@ use rmcp::service::{
 use rmcp::transport::Transport;
 use tokio::sync::mpsc;
 
-use super::failure::Failure;
+use super::failure::{CREDENTIALS_REFUSED, Failure};
 use super::progress::ProgressRoutes;
 use super::tap::Tapped;
 use crate::config::{HttpEndpoint, ServerConfig, StdioCommand, TransportChoice};
@@ -109,7 +109,7 @@ pub(crate) async fn connect<H: ClientHandler + Clone>(
             routes: &routes,
         };
         let taken = tokio::time::timeout(settings.connect_patience, start.take(step));
-        let failure = match taken
+        let mut failure = match taken
             .await
             .unwrap_or_else(|_| Err(silence(settings.connect_patience)))
         {
@@ -146,7 +146,16 @@ pub(crate) async fn connect<H: ClientHandler + Clone>(
             Err(failure) => failure,
         };
         tracing::info!(server = config.name, %step, reason = failure.reason(), "did not connect");
+        let has_own_credentials = config
+            .http
+            .as_ref()
+            .is_some_and(HttpEndpoint::has_own_credentials);
         match failure {
+            // No other HTTP transport will do better.
+            Failure::LoginRequired(_) if has_own_credentials => {
+                host_is_dead = true;
+                failure = Failure::Other(CREDENTIALS_REFUSED.to_owned());
+            }
             Failure::LoginRequired(challenge) => {
                 return Err(ConnectError::LoginRequired {
                     server: config.name.clone(),

@@ -12,6 +12,10 @@ const LONGEST_QUOTE: usize = 200;
 /// rmcp reports an answer that can no longer come in the server's name; it is not the server's.
 const RMCP_SESSION_RENEWED: &str = "streamable HTTP session was re-initialized before the response arrived";
 
+/// Said instead of a wish for a login, where the user brings the credentials.
+pub(crate) const CREDENTIALS_REFUSED: &str =
+    "the server does not accept the `Authorization` header of the configuration";
+
 /// Why a connection could not be made or was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {

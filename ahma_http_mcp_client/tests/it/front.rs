@@ -1,12 +1,19 @@
 //! A remote server behind stdin and stdout, with clients and servers of both eras.
 
+#![expect(
+    deprecated,
+    reason = "resource subscriptions are deprecated, and clients still use them"
+)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use ahma_http_mcp_client::{ConnectError, FrontError, front};
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
-    ElicitationAction, Implementation, ProtocolVersion,
+    ElicitationAction, Implementation, ProtocolVersion, ResourceUpdatedNotificationParam,
+    SubscribeRequestParams, UnsubscribeRequestParams,
 };
 use rmcp::service::{
     ClientLifecycleMode, NotificationContext, RequestContext, RunningService, serve_client_with_lifecycle,
@@ -24,6 +31,7 @@ use crate::remote::call_of;
 struct Client {
     progress: Arc<AtomicU32>,
     tools_changed: Arc<AtomicU32>,
+    updates: Arc<AtomicU32>,
 }
 
 impl ClientHandler for Client {
@@ -46,6 +54,14 @@ impl ClientHandler for Client {
         _: NotificationContext<RoleClient>,
     ) {
         self.progress.fetch_add(1, Ordering::SeqCst);
+    }
+
+    async fn on_resource_updated(
+        &self,
+        _: ResourceUpdatedNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.updates.fetch_add(1, Ordering::SeqCst);
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -173,6 +189,111 @@ async fn changes_and_restarts_reach_the_client() {
 }
 
 #[tokio::test]
+async fn watched_resources_are_watched_again_after_a_restart() {
+    for server_era in [Era::Legacy, Era::Modern] {
+        let shared = Arc::new(Shared::default());
+        let host = Host::start(|_| router(server_era, &shared));
+        let address = host.address;
+        let client = Client::default();
+        let (service, front, _dir) = start(&host.url("/mcp"), Era::Legacy, &client).await;
+        service
+            .subscribe(SubscribeRequestParams::new("x:1"))
+            .await
+            .unwrap();
+        let asked = || shared.subscriptions.load(Ordering::SeqCst);
+        assert_eq!(asked(), 1, "{server_era:?}");
+        host.kill();
+        let life = Arc::new(Shared::default());
+        let _next_life = Host::start_at(address, |_| router(server_era, &life));
+        eventually("the server to be asked again", || {
+            (life.subscriptions.load(Ordering::SeqCst) > 0).then_some(())
+        })
+        .await;
+        life.touch("x:1").await;
+        eventually("the update", || {
+            (client.updates.load(Ordering::SeqCst) > 0).then_some(())
+        })
+        .await;
+        service.cancel().await.unwrap();
+        front.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_resource_can_be_watched_while_the_server_is_away() {
+    for server_era in [Era::Legacy, Era::Modern] {
+        let host = Host::start(|_| router(server_era, &Arc::default()));
+        let address = host.address;
+        let (service, front, _dir) = start(&host.url("/mcp"), Era::Legacy, &Client::default()).await;
+        host.kill();
+        // A request that was sent on the dying connection is lost; one that has to wait finds the server away.
+        let echo = || service.call_tool(call_of("echo", serde_json::json!({})));
+        while tokio::time::timeout(Duration::from_millis(200), echo())
+            .await
+            .is_ok()
+        {}
+        let watching = tokio::spawn({
+            let peer = service.peer().clone();
+            async move { while peer.subscribe(SubscribeRequestParams::new("x:1")).await.is_err() {} }
+        });
+        let life = Arc::new(Shared::default());
+        let _next_life = Host::start_at(address, |_| router(server_era, &life));
+        tokio::time::timeout(test_support::PATIENCE, watching)
+            .await
+            .unwrap()
+            .unwrap();
+        eventually("the server to hear of it", || {
+            (life.subscriptions.load(Ordering::SeqCst) > 0).then_some(())
+        })
+        .await;
+        service.cancel().await.unwrap();
+        front.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_resource_that_is_watched_anew_is_watched_once() {
+    let shared = Arc::new(Shared::default());
+    let host = Host::start(|_| router(Era::Modern, &shared));
+    let (service, front, _dir) = start(&host.url("/mcp"), Era::Legacy, &Client::default()).await;
+    for _ in 0..3 {
+        service
+            .subscribe(SubscribeRequestParams::new("x:1"))
+            .await
+            .unwrap();
+        service
+            .unsubscribe(UnsubscribeRequestParams::new("x:1"))
+            .await
+            .unwrap();
+        service
+            .subscribe(SubscribeRequestParams::new("x:1"))
+            .await
+            .unwrap();
+    }
+    assert_eq!(shared.subscriptions.load(Ordering::SeqCst), 6);
+    eventually("one subscription to be left", || {
+        (shared.open_subscriptions.load(Ordering::SeqCst) == 1).then_some(())
+    })
+    .await;
+    service.cancel().await.unwrap();
+    front.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_does_not_wait_for_a_silent_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let config = server("r", &format!("http://{}/mcp", silent.local_addr().unwrap()));
+    let mut settings = settings(&dir);
+    settings.connect_patience = Duration::from_secs(3600);
+    let fronting = front(&b"{}\n"[..], tokio::io::sink(), &config, &settings, |_| ());
+    tokio::time::timeout(test_support::PATIENCE, fronting)
+        .await
+        .expect("it ends with its client")
+        .unwrap();
+}
+
+#[tokio::test]
 async fn a_cancelled_request_is_cancelled_at_the_server() {
     for server_era in [Era::Legacy, Era::Modern] {
         let shared = Arc::new(Shared::default());
@@ -212,7 +333,7 @@ async fn a_dead_server_is_an_error_and_a_silent_client_is_not() {
 async fn eventually(what: &str, mut condition: impl FnMut() -> Option<()>) {
     let waiting = async {
         while condition().is_none() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     if tokio::time::timeout(test_support::PATIENCE, waiting)

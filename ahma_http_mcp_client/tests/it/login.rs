@@ -236,8 +236,14 @@ async fn a_registered_client_uses_its_secret_and_its_port_only() {
     let busy = log_in(&registered, &tokens).await.0.unwrap_err();
     assert!(matches!(busy, LoginError::CallbackPort { .. }), "{busy:?}");
 
-    registered.oauth.callback_port = Some(free_port());
+    let port = free_port();
+    registered.oauth.callback_port = Some(port);
     log_in(&registered, &tokens).await.0.unwrap();
+    let file = dir.path().join("tokens.json");
+    let keeps_quiet = || !std::fs::read_to_string(&file).unwrap().contains("hush");
+    assert!(keeps_quiet(), "what is configured stays in the configuration");
+    let sent = auth.ledger.lock().unwrap().redirect_uri.clone();
+    assert_eq!(sent, format!("http://localhost:{port}"), "as people register it");
     // The secret is needed again, for the refresh.
     auth.ledger.lock().unwrap().revoke_access();
     let mut config = server("jira", &auth.url());
@@ -248,11 +254,15 @@ async fn a_registered_client_uses_its_secret_and_its_port_only() {
     };
     inspect(&config, &again).await.unwrap();
     assert_eq!(auth.ledger.lock().unwrap().refreshes, 1);
+    assert!(keeps_quiet());
 }
 
+/// Needs Chromium; the same steps without a browser are in the other tests.
 #[tokio::test]
-#[ignore = "needs chromium on PATH"]
 async fn a_real_browser_walks_through_the_login() {
+    if !test_support::needs("chromium", &["--version"], "apt install chromium") {
+        return;
+    }
     let auth = AuthHost::start(Manners {
         expires_in: 3600,
         ..Manners::default()
@@ -346,4 +356,42 @@ fn free_port() -> u16 {
         .local_addr()
         .unwrap()
         .port()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_calls_that_are_refused_at_once_lead_to_one_login() {
+    let auth = AuthHost::start(Manners {
+        expires_in: 3600,
+        ..Manners::default()
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let settings = ahma_http_mcp_client::ClientSettings {
+        login: LoginMode::Link,
+        ..settings(&dir)
+    };
+    log_in(&endpoint(&auth), &settings.tokens).await.0.unwrap();
+    let servers = RemoteServers::start(vec![server("jira", &auth.url())], settings);
+    ready(&servers, "jira").await;
+    let never = Default::default();
+    let echo = || rmcp::model::CallToolRequestParams::new("echo");
+    let offers = |state: &ServerState| matches!(state, ServerState::LoginRequired { link: Some(_), .. });
+    // Who is first is a matter of luck, so it is tried a few times.
+    for round in 1..=5 {
+        auth.ledger.lock().unwrap().revoke_all();
+        let calls = (0..64).map(|_| servers.call("jira", echo(), None, &never));
+        // Those that are still under way when the connection is closed are lost with it.
+        for answer in futures::future::join_all(calls).await {
+            answer.unwrap_err();
+        }
+        let ServerState::LoginRequired { link: Some(link), .. } =
+            until(&servers, "jira", "a link", offers).await
+        else {
+            unreachable!()
+        };
+        assert_eq!(browse(link).await.unwrap().0, 200);
+        ready(&servers, "jira").await;
+        servers.call("jira", echo(), None, &never).await.unwrap();
+        assert_eq!(auth.ledger.lock().unwrap().logins, 1 + round);
+    }
+    servers.shutdown().await;
 }

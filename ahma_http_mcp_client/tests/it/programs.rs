@@ -116,3 +116,19 @@ async fn a_program_is_the_last_resort_of_an_address() {
     assert_eq!(seen.report.step, Step::Stdio);
     assert_eq!(seen.report.attempts.len(), 2);
 }
+
+#[tokio::test]
+async fn a_program_that_dies_as_soon_as_it_is_ready_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let starts = dir.path().join("starts");
+    let script = SCRIPT
+        .replace("sleep 1000 &", "echo start >> \"$1/starts\"; true &")
+        .replace(r#"}}]}}\n' "$id";;"#, r#"}}]}}\n' "$id"; exit 0;;"#);
+    assert!(script.contains("exit 0"));
+    let servers = RemoteServers::start(vec![program("sh", &script, dir.path())], settings(&dir));
+    let failed = |state: &ServerState| matches!(state, ServerState::Failed { .. });
+    until(&servers, "sh", "it to be given up", failed).await;
+    let started = std::fs::read_to_string(starts).unwrap().lines().count();
+    assert!((2..=6).contains(&started), "{started}");
+    servers.shutdown().await;
+}

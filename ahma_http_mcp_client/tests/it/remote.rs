@@ -1,10 +1,14 @@
 //! Mounted servers: their tools, calls, progress, cancellation, and that a bad one is nobody else's problem.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ahma_http_mcp_client::{CallError, RemoteServers, ServerState};
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::IntoResponse;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -191,4 +195,70 @@ async fn a_dead_and_a_silent_server_delay_nobody() {
         .call("good", call_of("echo", serde_json::json!({})), None, &never)
         .await
         .unwrap();
+}
+
+/// A server that refuses everything while `closed`.
+fn moody(shared: &Arc<Shared>, closed: &Arc<AtomicBool>) -> Host {
+    let closed = Arc::clone(closed);
+    let refuse = axum::middleware::from_fn(move |request: Request, next: Next| {
+        let closed = closed.load(Ordering::SeqCst);
+        async move {
+            match closed {
+                true => (StatusCode::UNAUTHORIZED, [("www-authenticate", "Bearer")]).into_response(),
+                false => next.run(request).await,
+            }
+        }
+    });
+    Host::start(|_| router(Era::Modern, shared).layer(refuse))
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_the_users_own_credentials_is_not_given_up() {
+    let closed = Arc::new(AtomicBool::new(true));
+    let host = moody(&Arc::default(), &closed);
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = server("r", &host.url("/mcp"));
+    let mut credential = http::HeaderValue::from_static("Bearer mine");
+    credential.set_sensitive(true);
+    let endpoint = config.http.as_mut().unwrap();
+    endpoint.headers.push((http::header::AUTHORIZATION, credential));
+    let mut settings = settings(&dir);
+    settings.retry.max_retries = 0;
+    let servers = RemoteServers::start(vec![config], settings);
+    let failed = until(&servers, "r", "the refusal", |state| {
+        matches!(state, ServerState::Failed { .. })
+    })
+    .await;
+    let ServerState::Failed { reason } = failed else {
+        unreachable!()
+    };
+    assert!(
+        reason.contains("does not accept the `Authorization` header"),
+        "{reason}"
+    );
+
+    // A call brings it back as soon as the server has changed its mind.
+    closed.store(false, Ordering::SeqCst);
+    let never = CancellationToken::new();
+    let echo = || {
+        servers.call(
+            "r",
+            call_of("echo", serde_json::json!({"text": "hi"})),
+            None,
+            &never,
+        )
+    };
+    echo().await.unwrap();
+
+    // One refusal is that call's, and nobody else's.
+    closed.store(true, Ordering::SeqCst);
+    let refused = echo().await.unwrap_err();
+    assert!(matches!(refused, CallError::Refused { .. }), "{refused:?}");
+    closed.store(false, Ordering::SeqCst);
+    assert!(matches!(
+        servers.states().borrow().get("r"),
+        Some(ServerState::Ready { .. })
+    ));
+    echo().await.unwrap();
+    servers.shutdown().await;
 }

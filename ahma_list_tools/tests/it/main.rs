@@ -38,7 +38,7 @@ fn lists_the_tools_of_a_program() {
     let output = program(&["--", "sh", "-c", SERVER]);
     assert_eq!(stderr(&output), "");
     insta::assert_snapshot!(stdout(&output), @r"
-    sh 1: 1 tools (stdio, protocol 2025-06-18)
+    sh 1: 1 tool (stdio, protocol 2025-06-18)
 
     greet
       Says hello.
@@ -154,7 +154,7 @@ fn a_server_that_wants_a_login_is_a_missing_prerequisite() {
     let output = program(&["--http", &url]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("hint: put a token into a variable and name it with --token-env NAME"),
+        stderr(&output).contains(&format!("hint: run `ahma_mcp login {url}`, or name a variable")),
         "{}",
         stderr(&output)
     );
