@@ -40,7 +40,7 @@ pub(crate) enum Format {
 const AFTER_HELP: &str = "\
 Exit codes:
   0  no errors (there may be warnings)
-  1  at least one file has an error
+  1  at least one file has an error, or a directory holds no tool file
   2  the command line is wrong or a path does not exist
 
 Examples:

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 /// Files of one directory: they are checked together.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
+    pub(crate) directory: PathBuf,
     /// All tool files of the directory, in the order of their names.
     pub(crate) sources: Vec<Source>,
     /// The files whose problems are reported; the others only answer questions about names.
@@ -51,7 +52,10 @@ pub(crate) fn gather(paths: &[PathBuf]) -> Result<Vec<Group>> {
 
 fn read_group(directory: &Path, wanted: Wanted) -> Result<Group> {
     let mut files = tool_files(directory)?;
-    let mut group = Group::default();
+    let mut group = Group {
+        directory: directory.to_owned(),
+        ..Group::default()
+    };
     let asked_for = if wanted.whole_directory {
         files.union(&wanted.files).cloned().collect()
     } else {

@@ -44,9 +44,18 @@ fn main() -> ExitCode {
         (_, Format::Text) => report.text(paint()),
         (_, Format::Json) => report.json(),
     };
+    let empty: Vec<_> = groups.iter().filter(|group| group.asked_for.is_empty()).collect();
+    for group in &empty {
+        // A check that checks nothing would pass for ever, unnoticed.
+        let directory = group.directory.display();
+        let _ = writeln!(
+            io::stderr(),
+            "error: no tool files in {directory}\nhint: tool files end in .json and stand directly in the directory"
+        );
+    }
     // A reader that has seen enough closes the pipe; that is not an error.
     let _ = io::stdout().lock().write_all(text.as_bytes());
-    ExitCode::from(if report.count(Severity::Error) > 0 {
+    ExitCode::from(if report.count(Severity::Error) > 0 || !empty.is_empty() {
         PROBLEMS
     } else {
         0

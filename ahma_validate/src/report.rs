@@ -54,6 +54,9 @@ impl Report<'_> {
     }
 
     fn summary(&self) -> String {
+        if self.files == 0 {
+            return "no files checked: names of tool files end in .json\n".to_owned();
+        }
         let checked = counted(self.files, "file");
         if self.problems.is_empty() {
             return format!("{checked} checked, no problems\n");
@@ -131,7 +134,7 @@ fn excerpt(line: &str, column: usize, length: usize) -> (String, String) {
     )
 }
 
-fn counted(count: usize, what: &str) -> String {
+pub(crate) fn counted(count: usize, what: &str) -> String {
     if count == 1 {
         format!("1 {what}")
     } else {

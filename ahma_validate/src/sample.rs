@@ -8,7 +8,7 @@ use ahma_core::{
 };
 use anyhow::{Context, Result, bail};
 
-use crate::args::Format;
+use crate::{args::Format, report::counted};
 
 /// A tool of the file, and its rules.
 type RuledLeaf<'a> = (&'a str, &'a Arc<StreamRules>);
@@ -79,8 +79,10 @@ fn text(lines: &[ReplayedLine]) -> String {
         }
     }
     text + &format!(
-        "{} lines, {progress} progress events, {findings} findings\n",
-        lines.len()
+        "{}, {}, {}\n",
+        counted(lines.len(), "line"),
+        counted(progress, "progress event"),
+        counted(findings as usize, "finding")
     )
 }
 

@@ -61,6 +61,27 @@ fn good_files_pass_and_folders_and_hidden_files_are_ignored() {
 }
 
 #[test]
+fn a_directory_without_tool_files_is_a_mistake_that_a_pipeline_notices() {
+    let empty = tempfile::tempdir().expect("a directory");
+    let output = run(empty.path(), &["."]);
+    assert_eq!(
+        text(&output.stdout),
+        "no files checked: names of tool files end in .json\n"
+    );
+    assert!(
+        text(&output.stderr).starts_with("error: no tool files in .\nhint: "),
+        "{}",
+        text(&output.stderr)
+    );
+    assert_eq!(output.status.code(), Some(1));
+    // The others are checked all the same.
+    let good = fixtures().join("good");
+    let output = run(empty.path(), &[".", good.to_str().expect("plain")]);
+    assert_eq!(text(&output.stdout), "2 files checked, no problems\n");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn a_single_file_is_checked_with_its_neighbours_but_reported_alone() {
     let output = run(fixtures(), &["good/greet_twice.json"]);
     assert_eq!(text(&output.stdout), "1 file checked, no problems\n");
@@ -72,7 +93,7 @@ fn a_single_file_is_checked_with_its_neighbours_but_reported_alone() {
 #[test]
 fn warnings_alone_are_no_failure() {
     let output = run(fixtures(), &["broken/34_only_warnings.json"]);
-    assert!(text(&output.stdout).ends_with("1 file checked, 0 errors, 4 warnings\n"));
+    assert!(text(&output.stdout).ends_with("1 file checked, 0 errors, 6 warnings\n"));
     assert_eq!(output.status.code(), Some(0));
 }
 
@@ -117,6 +138,11 @@ fn an_unknown_flag_is_a_usage_error() {
 #[test]
 fn help_teaches() {
     insta::assert_snapshot!(text(&run(fixtures(), &["--help"]).stdout));
+    let version = run(fixtures(), &["--version"]);
+    assert_eq!(
+        text(&version.stdout),
+        concat!("ahma_validate ", env!("CARGO_PKG_VERSION"), "\n")
+    );
 }
 
 const WATCHED: &str = r#"{ "name": "watched", "description": "Count.", "command": "count", "subcommand": [

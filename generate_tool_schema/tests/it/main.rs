@@ -49,3 +49,28 @@ fn it_writes_what_it_prints_and_notices_a_change() {
         "{message}"
     );
 }
+
+#[test]
+fn the_program_describes_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let said = |argument| {
+        let output = run(directory.path(), &[argument]);
+        assert_eq!(output.status.code(), Some(0), "{argument}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let help = said("--help");
+    assert!(
+        help.contains("Usage: generate_tool_schema") && help.contains("--check"),
+        "{help}"
+    );
+    assert_eq!(
+        said("--version"),
+        concat!("generate_tool_schema ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+    assert_eq!(run(directory.path(), &["--frobnicate"]).status.code(), Some(2));
+    assert_eq!(
+        fs::read_dir(directory.path()).unwrap().count(),
+        0,
+        "nothing was written"
+    );
+}
