@@ -1,13 +1,26 @@
 //! What the tests of several crates share.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test is a panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a failed test is a panic"
+)]
 
+mod client;
+mod http;
 mod server;
 mod workspace;
 
-use std::time::{Duration, Instant};
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
 
-pub use server::{Era, Server, ServerOptions};
+pub use client::{Client, Era};
+pub use http::{HttpServer, Roots};
+pub use server::{Server, ServerOptions};
 pub use workspace::Workspace;
 
 /// How long a test waits for something that must happen. Generous, because the machine may be busy.
@@ -24,4 +37,34 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
         assert!(Instant::now() < deadline, "gave up waiting for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Where `scripts/test-programs` installs what nobody here wrote.
+pub fn test_programs() -> PathBuf {
+    let program = std::env::current_exe().expect("a test");
+    let built = program.ancestors().nth(3).expect("target/PROFILE/deps/TEST");
+    built.join("test-programs")
+}
+
+/// Whether a program works here. Where `CI` is set it must; elsewhere the test says why it skips.
+#[track_caller]
+pub fn needs(program: impl AsRef<Path>, arguments: &[&str], to_install: &str) -> bool {
+    let program = program.as_ref();
+    let works = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !works {
+        let missing = format!(
+            "`{} {}` does not work; hint: {to_install}",
+            program.display(),
+            arguments.join(" ")
+        );
+        assert!(std::env::var_os("CI").is_none(), "{missing}");
+        eprintln!("skipped: {missing}");
+    }
+    works
 }

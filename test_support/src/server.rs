@@ -1,34 +1,18 @@
-//! A server under test, driven by raw JSON lines.
-//!
-//! SDK clients smooth over what a server does wrong, so tests speak the protocol themselves. A [`Server`] is a real
-//! process; it is killed when the value is dropped.
+//! A server under test, and a client on its pipes. It is a real process, killed when the value is dropped.
 
 use std::{
     ffi::{OsStr, OsString},
     io::{BufRead as _, BufReader, Read as _, Write as _},
+    ops::{Deref, DerefMut},
     path::PathBuf,
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, mpsc},
-    time::{Duration, Instant},
+    sync::{Arc, Mutex, MutexGuard, mpsc},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, Workspace, wait_for};
-
-/// Which protocol the client speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Era {
-    /// 2025-11-25: a handshake, then requests.
-    Legacy,
-    /// 2026-07-28: every request says who asks.
-    Modern,
-}
-
-impl Era {
-    pub const BOTH: [Self; 2] = [Self::Legacy, Self::Modern];
-}
+use crate::{Client, Era, Workspace, client::Wire, wait_for};
 
 /// How a server is started.
 #[derive(Debug, Clone)]
@@ -126,14 +110,15 @@ impl ServerOptions {
                     .push_str(&String::from_utf8_lossy(&chunk[..length]));
             }
         });
+        let input = Input(Arc::new(Mutex::new(stdin)));
+        let pipes = Pipes {
+            input: input.clone(),
+            complaints,
+        };
         Server {
             child,
-            stdin,
-            messages,
-            passed_over: Vec::new(),
-            next_id: 1,
-            era: Era::Modern,
-            complaints,
+            input,
+            client: Client::new(pipes, messages),
         }
     }
 
@@ -146,181 +131,81 @@ impl ServerOptions {
     }
 }
 
-/// A running server and the client's side of its pipes.
+/// A running server and a client on its pipes.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    stdin: Option<ChildStdin>,
-    messages: mpsc::Receiver<Value>,
-    /// Messages that came while another was waited for, oldest first.
-    passed_over: Vec<Value>,
-    next_id: i64,
-    era: Era,
+    input: Input,
+    client: Client,
+}
+
+/// The server's standard input, until it is closed.
+#[derive(Debug, Clone)]
+struct Input(Arc<Mutex<Option<ChildStdin>>>);
+
+impl Input {
+    fn lock(&self) -> MutexGuard<'_, Option<ChildStdin>> {
+        self.0.lock().expect("not poisoned")
+    }
+
+    #[track_caller]
+    fn write(&self, bytes: &[u8]) {
+        let mut input = self.lock();
+        let stdin = input.as_mut().expect("input was closed");
+        stdin.write_all(bytes).expect("the server reads");
+    }
+}
+
+#[derive(Debug)]
+struct Pipes {
+    input: Input,
     complaints: Arc<Mutex<String>>,
 }
 
-impl Server {
-    /// Does what a client of that era does first.
-    #[track_caller]
-    pub fn open(&mut self, era: Era) -> Value {
-        self.era = era;
-        match era {
-            Era::Modern => self.call("server/discover", json!({})),
-            Era::Legacy => {
-                let answer = self.call(
-                    "initialize",
-                    json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}),
-                );
-                self.notify("notifications/initialized", json!({}));
-                answer
-            }
-        }
+impl Wire for Pipes {
+    fn send(&mut self, message: &Value) {
+        self.input.write(format!("{message}\n").as_bytes());
     }
 
+    fn complaints(&self) -> String {
+        self.complaints.lock().expect("not poisoned").clone()
+    }
+}
+
+impl Deref for Server {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
+}
+
+impl Server {
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("a process id")
     }
 
-    /// What the server wrote to stderr so far.
-    pub fn complaints(&self) -> String {
-        self.complaints.lock().expect("not poisoned").clone()
-    }
-
     #[track_caller]
     pub fn send_bytes(&mut self, bytes: &[u8]) {
-        let stdin = self.stdin.as_mut().expect("input was closed");
-        stdin.write_all(bytes).expect("the server reads");
-    }
-
-    #[track_caller]
-    pub fn send(&mut self, message: &Value) {
-        self.send_bytes(format!("{message}\n").as_bytes());
-    }
-
-    #[track_caller]
-    pub fn notify(&mut self, method: &str, params: Value) {
-        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
-    }
-
-    /// Sends a request and gives its id.
-    #[track_caller]
-    pub fn request(&mut self, method: &str, mut params: Value) -> i64 {
-        let id = self.next_id;
-        self.next_id += 1;
-        if self.era == Era::Modern {
-            let meta = &mut params["_meta"];
-            meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
-            meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "test", "version": "1"});
-        }
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        id
-    }
-
-    /// Sends a request and waits for its answer, the whole message.
-    #[track_caller]
-    pub fn call(&mut self, method: &str, params: Value) -> Value {
-        let id = self.request(method, params);
-        self.answer(id)
-    }
-
-    /// Calls a tool and gives the result; panics on a protocol error.
-    #[track_caller]
-    pub fn tool(&mut self, name: &str, arguments: Value) -> Value {
-        let mut answer = self.call("tools/call", json!({"name": name, "arguments": arguments}));
-        assert!(answer.get("error").is_none(), "{name} was refused: {answer}");
-        answer["result"].take()
-    }
-
-    /// The names of the tools, in the order they are listed.
-    #[track_caller]
-    pub fn tool_names(&mut self) -> Vec<String> {
-        let answer = self.call("tools/list", json!({}));
-        let tools = answer["result"]["tools"]
-            .as_array()
-            .unwrap_or_else(|| panic!("no list of tools: {answer}"));
-        tools
-            .iter()
-            .map(|tool| tool["name"].as_str().expect("tools have names").to_owned())
-            .collect()
-    }
-
-    /// The answer to a request.
-    #[track_caller]
-    pub fn answer(&mut self, id: i64) -> Value {
-        self.expect(&format!("the answer to request {id}"), |message| {
-            message["id"] == id && message.get("method").is_none()
-        })
-    }
-
-    /// The answer to a request, if it comes within `patience`.
-    pub fn answer_within(&mut self, id: i64, patience: Duration) -> Option<Value> {
-        let wanted = |message: &Value| message["id"] == id && message.get("method").is_none();
-        if let Some(place) = self.passed_over.iter().position(wanted) {
-            return Some(self.passed_over.remove(place));
-        }
-        let deadline = Instant::now() + patience;
-        while let Ok(message) = self
-            .messages
-            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-        {
-            if wanted(&message) {
-                return Some(message);
-            }
-            self.passed_over.push(message);
-        }
-        None
-    }
-
-    /// The next notification of that kind.
-    #[track_caller]
-    pub fn notification(&mut self, method: &str) -> Value {
-        self.expect(method, |message| message["method"] == method)
-    }
-
-    /// The first message, already here or still to come, that `wanted` accepts. The others are kept.
-    #[track_caller]
-    pub fn expect(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        if let Some(place) = self.passed_over.iter().position(&wanted) {
-            return self.passed_over.remove(place);
-        }
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match self
-                .messages
-                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-            {
-                Ok(message) if wanted(&message) => return message,
-                Ok(message) => self.passed_over.push(message),
-                Err(reason) => panic!(
-                    "{what} never came ({reason}); other messages: {:#?}; stderr: {}",
-                    self.passed_over,
-                    self.complaints()
-                ),
-            }
-        }
-    }
-
-    /// Every message that has come and was not asked for, including those that come within `pause`.
-    pub fn others(&mut self, pause: Duration) -> Vec<Value> {
-        while let Ok(message) = self.messages.recv_timeout(pause) {
-            self.passed_over.push(message);
-        }
-        std::mem::take(&mut self.passed_over)
-    }
-
-    /// Stops reading: the pipe is closed when the next message has come.
-    pub fn close_output(&mut self) {
-        self.messages = mpsc::channel().1;
+        self.input.write(bytes);
     }
 
     /// Like [`Server::send_bytes`], to a server that may be gone.
     pub fn try_send_bytes(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        self.stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(bytes))
+        self.input
+            .lock()
+            .as_mut()
+            .map_or(Ok(()), |stdin| stdin.write_all(bytes))
     }
 
     pub fn close_input(&mut self) {
-        self.stdin = None;
+        *self.input.lock() = None;
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -1,0 +1,306 @@
+//! A server under test that listens, and clients of it by every way that HTTP offers.
+//!
+//! HTTP/1.0 on purpose: an answer is all that comes until the connection closes, so nothing of a client library is
+//! between the test and the server.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    path::Path,
+    sync::mpsc,
+};
+
+use serde_json::{Value, json};
+
+use crate::{Client, Era, PATIENCE, Server, ServerOptions, client::Wire, wait_for};
+
+/// A process that serves MCP over HTTP on a port of its own choice.
+#[derive(Debug)]
+pub struct HttpServer {
+    process: Server,
+    address: String,
+}
+
+/// What a client offers before its session starts.
+#[derive(Debug, Clone, Copy)]
+pub enum Roots<'a> {
+    /// It cannot be asked for a directory.
+    None,
+    /// Asked, it names this one.
+    One(&'a Path),
+}
+
+impl HttpServer {
+    /// Starts the server, which must have been told to listen on port 0, and waits until it does.
+    #[track_caller]
+    pub fn start(options: &ServerOptions) -> Self {
+        let mut process = options.start();
+        let address = wait_for("the server to listen", || {
+            let said = process.complaints();
+            assert!(process.is_running(), "the server ended: {said}");
+            let (_, after) = said.split_once("listening on http://")?;
+            Some(after.split_once("/mcp")?.0.to_owned())
+        });
+        Self { process, address }
+    }
+
+    /// Host and port.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The process that listens.
+    pub fn process(&mut self) -> &mut Server {
+        &mut self.process
+    }
+
+    /// A client with a session over Streamable HTTP, which ends with the value.
+    #[track_caller]
+    pub fn session(&self, roots: Roots<'_>) -> Client {
+        let mut client = self.client();
+        open_session(&mut client, roots);
+        client
+    }
+
+    /// A client of the era without sessions.
+    pub fn sessionless(&self) -> Client {
+        let mut client = self.client();
+        client.open(Era::Modern);
+        client
+    }
+
+    /// A client over Streamable HTTP that has not said anything.
+    fn client(&self) -> Client {
+        let (sender, messages) = mpsc::channel();
+        let wire = Streamable {
+            address: self.address.clone(),
+            session: None,
+            sender,
+        };
+        Client::new(wire, messages)
+    }
+
+    /// A client over HTTP+SSE as it was in 2024.
+    #[track_caller]
+    pub fn sse(&self, roots: Roots<'_>) -> Client {
+        let (sender, messages) = mpsc::channel();
+        let connection = exchange(
+            &self.address,
+            "GET",
+            "/mcp/sse",
+            "accept: text/event-stream\r\n",
+            "",
+        );
+        let mut events = Events::new(connection);
+        let (name, endpoint) = events.next().expect("the first event");
+        assert_eq!(name, "endpoint", "{endpoint}");
+        std::thread::spawn(move || events.pass_on(&sender));
+        let address = self.address.clone();
+        let mut client = Client::new(LegacySse { address, endpoint }, messages);
+        open_session(&mut client, roots);
+        client
+    }
+}
+
+/// The handshake, and the answer to the question about directories.
+#[track_caller]
+fn open_session(client: &mut Client, roots: Roots<'_>) {
+    match roots {
+        Roots::None => {
+            client.initialize(json!({}));
+        }
+        Roots::One(directory) => {
+            client.initialize(json!({"roots": {}}));
+            let question = client.expect("the question about roots", |message| {
+                message["method"] == "roots/list"
+            });
+            let roots = json!({"roots": [{"uri": format!("file://{}", directory.display())}]});
+            client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": roots}));
+        }
+    }
+}
+
+/// Streamable HTTP: every message is a request of its own, and a session has a stream beside them.
+#[derive(Debug)]
+struct Streamable {
+    address: String,
+    session: Option<String>,
+    sender: mpsc::Sender<Value>,
+}
+
+impl Streamable {
+    fn headers(&self, message: &Value) -> String {
+        let mut headers = "accept: application/json, text/event-stream\r\n".to_owned();
+        if let Some(session) = &self.session {
+            headers += &format!("mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n");
+        }
+        let params = &message["params"];
+        if let Some(version) = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str() {
+            let method = message["method"].as_str().unwrap_or_default();
+            headers += &format!("mcp-protocol-version: {version}\r\nmcp-method: {method}\r\n");
+            let name = params["name"].as_str().or_else(|| params["uri"].as_str());
+            if let Some(name) = name.or_else(|| params["taskId"].as_str()) {
+                headers += &format!("mcp-name: {name}\r\n");
+            }
+        }
+        headers
+    }
+
+    /// The stream of the session's own messages.
+    fn listen(&self, session: &str) {
+        let headers = format!("accept: text/event-stream\r\nmcp-session-id: {session}\r\n");
+        let mut events = Events::new(exchange(&self.address, "GET", "/mcp", &headers, ""));
+        let sender = self.sender.clone();
+        std::thread::spawn(move || events.pass_on(&sender));
+    }
+}
+
+impl Wire for Streamable {
+    fn send(&mut self, message: &Value) {
+        let connection = exchange(
+            &self.address,
+            "POST",
+            "/mcp",
+            &self.headers(message),
+            &message.to_string(),
+        );
+        let sender = self.sender.clone();
+        match (message.get("id"), message["method"].as_str()) {
+            (Some(_), Some("initialize")) => {
+                let mut events = Events::new(connection);
+                self.session = events.header("mcp-session-id");
+                assert!(self.session.is_some(), "no session: {}", events.head);
+                events.pass_on(&sender);
+            }
+            // Even the head of an answer may take its time.
+            (Some(_), Some(_)) => {
+                std::thread::spawn(move || Events::new(connection).pass_on(&sender));
+            }
+            (_, method) => {
+                let head = Events::new(connection).head;
+                assert!(head.contains(" 202 "), "{message}: {head}");
+                if let (Some("notifications/initialized"), Some(session)) = (method, &self.session) {
+                    self.listen(session);
+                }
+            }
+        }
+    }
+
+    fn complaints(&self) -> String {
+        format!("a client of {}", self.address)
+    }
+}
+
+impl Drop for Streamable {
+    fn drop(&mut self) {
+        let Some(session) = &self.session else { return };
+        // The server may have been killed by then, and a panic in here would hide the one that matters.
+        if TcpStream::connect(&self.address).is_ok() {
+            let headers = format!("mcp-session-id: {session}\r\n");
+            let mut rest = Vec::new();
+            let _ = exchange(&self.address, "DELETE", "/mcp", &headers, "").read_to_end(&mut rest);
+        }
+    }
+}
+
+/// HTTP+SSE: one stream down, and posts up.
+#[derive(Debug)]
+struct LegacySse {
+    address: String,
+    endpoint: String,
+}
+
+impl Wire for LegacySse {
+    fn send(&mut self, message: &Value) {
+        let connection = exchange(&self.address, "POST", &self.endpoint, "", &message.to_string());
+        let head = Events::new(connection).head;
+        assert!(head.contains(" 202 "), "{message}: {head}");
+    }
+
+    fn complaints(&self) -> String {
+        format!("a client of {}{}", self.address, self.endpoint)
+    }
+}
+
+#[track_caller]
+fn exchange(address: &str, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
+    let mut connection = TcpStream::connect(address).expect("the server listens");
+    connection
+        .set_read_timeout(Some(PATIENCE * 2))
+        .expect("a valid time");
+    write!(
+        connection,
+        "{method} {path} HTTP/1.0\r\nhost: {address}\r\ncontent-type: application/json\r\n{headers}\
+         content-length: {}\r\n\r\n{body}",
+        body.len(),
+    )
+    .expect("the server reads");
+    connection
+}
+
+/// An answer: its head, and the messages that follow, as events or as one document.
+#[derive(Debug)]
+struct Events {
+    head: String,
+    body: BufReader<TcpStream>,
+}
+
+impl Events {
+    #[track_caller]
+    fn new(connection: TcpStream) -> Self {
+        let mut body = BufReader::new(connection);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            let length = body.read_line(&mut head).expect("an answer");
+            assert_ne!(length, 0, "the connection closed after: {head}");
+        }
+        Self { head, body }
+    }
+
+    fn header(&self, name: &str) -> Option<String> {
+        self.head.lines().find_map(|line| {
+            let (found, value) = line.split_once(':')?;
+            found.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+        })
+    }
+
+    /// Name and data of the next event.
+    fn next(&mut self) -> Option<(String, String)> {
+        let (mut name, mut data) = ("message".to_owned(), String::new());
+        loop {
+            let mut line = String::new();
+            if self.body.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            match line.trim_end().split_once(':') {
+                Some(("event", value)) => value.trim().clone_into(&mut name),
+                Some(("data", value)) => data += value.trim_start(),
+                None if !data.is_empty() => return Some((name, data)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Gives every message to the client until the connection closes.
+    fn pass_on(&mut self, sender: &mpsc::Sender<Value>) {
+        if self
+            .header("content-type")
+            .is_some_and(|kind| kind.starts_with("application/json"))
+        {
+            let mut document = String::new();
+            if self.body.read_to_string(&mut document).is_ok()
+                && let Ok(message) = serde_json::from_str(&document)
+            {
+                let _ = sender.send(message);
+            }
+            return;
+        }
+        while let Some((_, data)) = self.next() {
+            if let Ok(message) = serde_json::from_str(&data)
+                && sender.send(message).is_err()
+            {
+                return;
+            }
+        }
+    }
+}
