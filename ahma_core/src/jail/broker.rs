@@ -1,40 +1,51 @@
-//! Changes of mode, owner and times on behalf of commands of the core tier.
+//! What commands of the core tier do only with their owner's consent: changes of mode, owner and times, watching files,
+//! and new processes, which are counted here because no kernel limit counts those of one operation.
 //!
 //! Landlock does not know these calls, so without a mount view a command could make them on any file of its user. The
 //! kernel stops each such call and asks the owner instead, who opens the file itself, and changes it if it lies where
-//! the command may write. The owner has the user's rights and no capability, so it can do no more than the command.
+//! the command may write, or watches it if it lies where the command may read. The owner has the user's rights and no
+//! capability, so it can do no more than the command.
 //!
 //! Nothing that the command could change meanwhile is looked at twice: the path is copied, opened once, and from then on
-//! only the descriptor counts. The command's call itself is never let through.
+//! only the descriptor counts. A call with a path is never let through itself.
 
 use std::{
-    fs::{self, File},
-    io,
+    fs,
     os::{
-        fd::{AsFd, AsRawFd, OwnedFd},
-        unix::{ffi::OsStrExt, fs::FileExt},
+        fd::{AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
     },
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
-    fs::{CWD, Mode, OFlags, ResolveFlags},
     io::Errno,
 };
 
-use crate::sandbox::linux::seccomp::SYS_FCHMODAT2;
-
-/// The longest path that the kernel takes.
-const MOST_PATH_BYTES: usize = 4096;
-const PAGE_BYTES: u64 = 4096;
+use super::{
+    asker::{Asker, Change, outcome},
+    cell::Places,
+    population::{Births, Population, is_birth},
+};
 
 /// Answers the calls of one operation.
 #[derive(Debug)]
 pub(super) struct Broker {
-    pub(super) listener: OwnedFd,
-    /// Canonical; below these a command may change what it likes.
-    pub(super) writable: Vec<PathBuf>,
+    listener: OwnedFd,
+    /// Below these a command may change or watch what it likes.
+    places: Places,
+    population: Population,
+}
+
+/// Those who ask without a pause must not keep the owner from the order to stop.
+const ANSWERS_AT_ONCE: usize = 32;
+
+/// What the kernel is told.
+enum Answer {
+    Value(i64),
+    /// To make the call as if nobody had been asked. Only where no argument mattered: they can change meanwhile.
+    GoOn,
 }
 
 /// Whether anyone is left who could ask.
@@ -44,33 +55,23 @@ pub(super) enum Askers {
     Gone,
 }
 
-/// What to change.
-enum Target {
-    Named {
-        directory: i32,
-        path: Vec<u8>,
-        follow: bool,
-    },
-    Open(i32),
-}
-
-/// What to change it to.
-enum Change {
-    Mode(u32),
-    Owner(u32, u32),
-    /// Access and modification; now, if nothing is said.
-    Times(Option<[libc::timespec; 2]>),
-}
-
-/// The process that asks.
-struct Asker {
-    pid: u32,
-}
-
 impl Broker {
-    /// Answers everything that has been asked.
-    pub(super) fn serve(&self) -> Askers {
-        loop {
+    pub(super) fn new(listener: OwnedFd, places: Places, max_processes: u32) -> Self {
+        Self {
+            listener,
+            places,
+            population: Population::new(max_processes),
+        }
+    }
+
+    /// Readable when somebody asks.
+    pub(super) fn listener(&self) -> &OwnedFd {
+        &self.listener
+    }
+
+    /// Answers what has been asked, without waiting.
+    pub(super) fn serve(&mut self, births: Births) -> Askers {
+        for _ in 0..ANSWERS_AT_ONCE {
             let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
             let now = Timespec {
                 tv_sec: 0,
@@ -79,16 +80,17 @@ impl Broker {
             rustix::event::poll(&mut fds, Some(&now)).ok();
             let found = fds[0].revents();
             if found.contains(PollFlags::IN) {
-                self.answer_one();
+                self.answer_one(births);
             } else if found.is_empty() {
                 return Askers::Alive;
             } else {
                 return Askers::Gone;
             }
         }
+        Askers::Alive
     }
 
-    fn answer_one(&self) {
+    fn answer_one(&mut self, births: Births) {
         // SAFETY: a zeroed notification is what the kernel asks for; its fields are plain numbers.
         let mut asked: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         // SAFETY: the kernel fills one notification, which lives until the call returns.
@@ -102,15 +104,16 @@ impl Broker {
         if received != 0 {
             return;
         }
-        let errno = match self.act(&asked) {
-            Ok(()) => 0,
-            Err(error) => error.raw_os_error(),
+        let (val, error, flags) = match self.act(&asked, births) {
+            Ok(Answer::Value(value)) => (value, 0, 0),
+            Ok(Answer::GoOn) => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+            Err(error) => (0, -error.raw_os_error(), 0),
         };
         let mut answer = libc::seccomp_notif_resp {
             id: asked.id,
-            val: 0,
-            error: -errno,
-            flags: 0,
+            val,
+            error,
+            flags,
         };
         // SAFETY: the kernel reads one answer. It fails if the asker has died, and then nobody waits for it.
         unsafe {
@@ -122,11 +125,47 @@ impl Broker {
         };
     }
 
-    fn act(&self, asked: &libc::seccomp_notif) -> Result<(), Errno> {
+    fn act(&mut self, asked: &libc::seccomp_notif, births: Births) -> Result<Answer, Errno> {
         let asker = Asker { pid: asked.pid };
-        let (target, change) = asker.decode(i64::from(asked.data.nr), &asked.data.args)?;
+        let call = i64::from(asked.data.nr);
+        if is_birth(call) {
+            return if births == Births::Counted && self.population.has_room() {
+                Ok(Answer::GoOn)
+            } else {
+                Err(Errno::AGAIN)
+            };
+        }
+        if call == libc::SYS_inotify_add_watch {
+            return self.watch(&asker, asked).map(Answer::Value);
+        }
+        let (target, change) = asker.decode(call, &asked.data.args)?;
         let file = asker.open(&target)?;
-        // All that was read of the asker was its own only if it lives still: numbers are used again.
+        self.still_asks(asked)?;
+        if !is_in(&self.places.writable, &file) {
+            return Err(Errno::PERM);
+        }
+        change.apply(&file).map(|()| Answer::Value(0))
+    }
+
+    fn watch(&self, asker: &Asker, asked: &libc::seccomp_notif) -> Result<i64, Errno> {
+        let [number, path, events, ..] = asked.data.args;
+        let events = events as u32;
+        let flags = if events & libc::IN_DONT_FOLLOW == 0 {
+            0
+        } else {
+            libc::AT_SYMLINK_NOFOLLOW
+        };
+        let file = asker.open(&asker.named(libc::AT_FDCWD, path, flags as u32)?)?;
+        let by = asker.descriptor(number as i32)?;
+        self.still_asks(asked)?;
+        if !is_in(&self.places.readable, &file) {
+            return Err(Errno::ACCESS);
+        }
+        watch_inode(&by, &file, events)
+    }
+
+    /// All that was read of the asker was its own only if it lives still: numbers are used again.
+    fn still_asks(&self, asked: &libc::seccomp_notif) -> Result<(), Errno> {
         let mut id = asked.id;
         // SAFETY: the kernel reads one number.
         let is_valid = unsafe {
@@ -136,190 +175,18 @@ impl Broker {
                 &raw mut id,
             )
         };
-        if is_valid != 0 {
-            return Err(Errno::NOENT);
-        }
-        if !self.may_change(&file) {
-            return Err(Errno::PERM);
-        }
-        change.apply(&file)
-    }
-
-    /// By where the file is now. It can be moved meanwhile, but by commands only to where they may write.
-    fn may_change(&self, file: &OwnedFd) -> bool {
-        let Ok(place) = fs::read_link(by_descriptor(file)) else {
-            return false;
-        };
-        // Pipes, sockets and memory have no path.
-        let is_nowhere = !place.is_absolute() || place.as_os_str().as_bytes().starts_with(b"/memfd:");
-        is_nowhere || self.writable.iter().any(|root| place.starts_with(root))
+        if is_valid == 0 { Ok(()) } else { Err(Errno::NOENT) }
     }
 }
 
-impl Asker {
-    fn decode(&self, call: i64, arguments: &[u64; 6]) -> Result<(Target, Change), Errno> {
-        // The kernel takes these as 32 bits wide, whatever stands above.
-        let [number_0, number_1, number_2, number_3, number_4, _] = arguments.map(|argument| argument as u32);
-        let named = |directory: u32, pointer: u64, flags: u32| self.named(directory as i32, pointer, flags);
-        let here = libc::AT_FDCWD as u32;
-        #[cfg(target_arch = "x86_64")]
-        match call {
-            libc::SYS_chmod => return Ok((named(here, arguments[0], 0)?, Change::Mode(number_1))),
-            libc::SYS_chown => {
-                return Ok((named(here, arguments[0], 0)?, Change::Owner(number_1, number_2)));
-            }
-            libc::SYS_lchown => {
-                let target = named(here, arguments[0], libc::AT_SYMLINK_NOFOLLOW as u32)?;
-                return Ok((target, Change::Owner(number_1, number_2)));
-            }
-            libc::SYS_utime => {
-                let times = self.times(arguments[1], Unit::Seconds)?;
-                return Ok((named(here, arguments[0], 0)?, Change::Times(times)));
-            }
-            libc::SYS_utimes => {
-                let times = self.times(arguments[1], Unit::Microseconds)?;
-                return Ok((named(here, arguments[0], 0)?, Change::Times(times)));
-            }
-            libc::SYS_futimesat => {
-                let times = self.times(arguments[2], Unit::Microseconds)?;
-                return Ok((named(number_0, arguments[1], 0)?, Change::Times(times)));
-            }
-            _ => {}
-        }
-        Ok(match call {
-            libc::SYS_fchmod => (Target::Open(number_0 as i32), Change::Mode(number_1)),
-            libc::SYS_fchmodat => (named(number_0, arguments[1], 0)?, Change::Mode(number_2)),
-            SYS_FCHMODAT2 => (named(number_0, arguments[1], number_3)?, Change::Mode(number_2)),
-            libc::SYS_fchown => (Target::Open(number_0 as i32), Change::Owner(number_1, number_2)),
-            libc::SYS_fchownat => (
-                named(number_0, arguments[1], number_4)?,
-                Change::Owner(number_2, number_3),
-            ),
-            libc::SYS_utimensat => {
-                let times = self.times(arguments[2], Unit::Nanoseconds)?;
-                let target = if arguments[1] == 0 {
-                    Target::Open(number_0 as i32)
-                } else {
-                    named(number_0, arguments[1], number_3)?
-                };
-                (target, Change::Times(times))
-            }
-            _ => return Err(Errno::NOSYS),
-        })
-    }
-
-    fn named(&self, directory: i32, pointer: u64, flags: u32) -> Result<Target, Errno> {
-        let path = self.text(pointer)?;
-        if path.is_empty() && flags & libc::AT_EMPTY_PATH as u32 != 0 {
-            return Ok(Target::Open(directory));
-        }
-        // What a process calls its own would be ours if we looked it up.
-        let own = format!("/proc/{}/fd/", self.pid);
-        for prefix in ["/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/", &own] {
-            if let Some(number) = path
-                .strip_prefix(prefix.as_bytes())
-                .and_then(|rest| std::str::from_utf8(rest).ok())
-                .and_then(|rest| rest.parse().ok())
-            {
-                return Ok(Target::Open(number));
-            }
-        }
-        Ok(Target::Named {
-            directory,
-            path,
-            follow: flags & libc::AT_SYMLINK_NOFOLLOW as u32 == 0,
-        })
-    }
-
-    fn open(&self, target: &Target) -> Result<OwnedFd, Errno> {
-        match target {
-            Target::Open(libc::AT_FDCWD) => hold(Path::new(&format!("/proc/{}/cwd", self.pid))),
-            Target::Open(number) => hold(Path::new(&format!("/proc/{}/fd/{number}", self.pid)))
-                .map_err(|error| if error == Errno::NOENT { Errno::BADF } else { error }),
-            Target::Named {
-                directory,
-                path,
-                follow,
-            } => {
-                let mut flags = OFlags::PATH | OFlags::CLOEXEC;
-                flags.set(OFlags::NOFOLLOW, !follow);
-                let open = |from: std::os::fd::BorrowedFd<'_>| {
-                    rustix::fs::openat2(
-                        from,
-                        path.as_slice(),
-                        flags,
-                        Mode::empty(),
-                        ResolveFlags::NO_MAGICLINKS,
-                    )
-                };
-                if path.starts_with(b"/") {
-                    return open(CWD);
-                }
-                open(self.open(&Target::Open(*directory))?.as_fd())
-            }
-        }
-    }
-
-    /// A string in the asker's memory.
-    fn text(&self, pointer: u64) -> Result<Vec<u8>, Errno> {
-        let memory = self.memory()?;
-        let mut text = Vec::new();
-        while text.len() < MOST_PATH_BYTES {
-            let at = pointer + text.len() as u64;
-            // The next page may not exist.
-            let mut piece = vec![0; (PAGE_BYTES - at % PAGE_BYTES) as usize];
-            let length = memory.read_at(&mut piece, at).map_err(|_| Errno::FAULT)?;
-            if length == 0 {
-                return Err(Errno::FAULT);
-            }
-            if let Some(end) = piece[..length].iter().position(|byte| *byte == 0) {
-                text.extend_from_slice(&piece[..end]);
-                return Ok(text);
-            }
-            text.extend_from_slice(&piece[..length]);
-        }
-        Err(Errno::NAMETOOLONG)
-    }
-
-    fn times(&self, pointer: u64, unit: Unit) -> Result<Option<[libc::timespec; 2]>, Errno> {
-        if pointer == 0 {
-            return Ok(None);
-        }
-        let mut words = [0_i64; 4];
-        let count = if unit == Unit::Seconds { 2 } else { 4 };
-        let memory = self.memory()?;
-        for (index, word) in words.iter_mut().take(count).enumerate() {
-            let mut bytes = [0; 8];
-            memory
-                .read_exact_at(&mut bytes, pointer + 8 * index as u64)
-                .map_err(|_| Errno::FAULT)?;
-            *word = i64::from_ne_bytes(bytes);
-        }
-        let time = |seconds, nanoseconds| libc::timespec {
-            tv_sec: seconds,
-            tv_nsec: nanoseconds,
-        };
-        Ok(Some(match unit {
-            Unit::Seconds => [time(words[0], 0), time(words[1], 0)],
-            Unit::Microseconds => [
-                time(words[0], words[1].saturating_mul(1000)),
-                time(words[2], words[3].saturating_mul(1000)),
-            ],
-            Unit::Nanoseconds => [time(words[0], words[1]), time(words[2], words[3])],
-        }))
-    }
-
-    fn memory(&self) -> Result<File, Errno> {
-        File::open(format!("/proc/{}/mem", self.pid)).map_err(|_| Errno::PERM)
-    }
-}
-
-/// In what a call counts parts of a second.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unit {
-    Seconds,
-    Microseconds,
-    Nanoseconds,
+/// By where the file is now. It can be moved meanwhile, but by commands only to where they may write.
+fn is_in(roots: &[PathBuf], file: &OwnedFd) -> bool {
+    let Ok(place) = fs::read_link(by_descriptor(file)) else {
+        return false;
+    };
+    // Pipes, sockets and memory have no path.
+    let is_nowhere = !place.is_absolute() || place.as_os_str().as_bytes().starts_with(b"/memfd:");
+    is_nowhere || roots.iter().any(|root| place.starts_with(root))
 }
 
 impl Change {
@@ -342,16 +209,18 @@ impl Change {
                 unsafe { libc::utimensat(fd, c"".as_ptr(), times, libc::AT_EMPTY_PATH) }
             }
         };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::PERM))
-        }
+        outcome(result.into()).map(drop)
     }
 }
 
-fn hold(path: &Path) -> Result<OwnedFd, Errno> {
-    rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+/// Watches the very inode that is held, by an inotify descriptor of the asker.
+fn watch_inode(by: &OwnedFd, file: &OwnedFd, events: u32) -> Result<i64, Errno> {
+    // A link that shall not be followed is held itself, and this leads to it.
+    let path =
+        std::ffi::CString::new(by_descriptor(file).into_os_string().as_bytes()).map_err(|_| Errno::INVAL)?;
+    let events = events & !libc::IN_DONT_FOLLOW;
+    // SAFETY: the path ends in NUL.
+    outcome(unsafe { libc::inotify_add_watch(by.as_raw_fd(), path.as_ptr(), events) }.into())
 }
 
 fn by_descriptor(fd: &OwnedFd) -> PathBuf {

@@ -11,13 +11,18 @@ use crate::sandbox::{
     linux::{
         landlock::{self, Rules},
         namespaces,
-        privileges::Limits,
+        privileges::{self, Limits},
         seccomp::{self, UnixSockets},
     },
 };
 
 /// The descriptor on which a shell reads its script. One digit, because `dash` takes no more in a redirection.
 pub(crate) const SCRIPT_FD: i32 = 9;
+
+/// What a waiting shell does: it reads what is to be prepared, which leaves the user's text as the first argument, and
+/// then runs that text. Not while it still reads the file, so that lines are counted from the text's own first and
+/// messages begin with the name of the shell, as after `bash -c`.
+pub(crate) const READ_SCRIPT: &str = ". /dev/fd/9; eval \"shift; $1\"";
 
 /// A prepared wall and shell. Cloned by fork into every owner.
 #[derive(Debug)]
@@ -29,11 +34,12 @@ pub(super) struct Cell {
     pub(super) environment: Vec<CString>,
     pub(super) limits: Limits,
     pub(super) max_processes: u32,
-    pub(super) filters: Vec<BpfProgram>,
+    /// What the jail cannot put on itself.
+    pub(super) filter: BpfProgram,
     /// Calls that the owner is asked about, in the core tier.
     pub(super) asked: BpfProgram,
     /// Where the owner then agrees.
-    pub(super) writable: Vec<PathBuf>,
+    pub(super) places: Places,
     rules: Rules,
     /// Built ahead where nothing in it changes from one operation to the next.
     ruleset: Option<RulesetCreated>,
@@ -70,18 +76,16 @@ impl Cell {
             // The full tier adds each operation's own `/proc`.
             Tier::Full | Tier::Off => None,
         };
-        let filters = match tier {
-            Tier::Off => Vec::new(),
-            Tier::Full if abi >= 6 => {
-                seccomp::for_commands(&policy.network, tier, UnixSockets::Allowed).map_err(text)?
-            }
-            Tier::Full | Tier::Core => {
-                seccomp::for_commands(&policy.network, tier, UnixSockets::Denied).map_err(text)?
-            }
-        };
         if tier != Tier::Off {
-            let inherited = seccomp::inherited().map_err(text)?;
-            seccompiler::apply_filter(&inherited).map_err(|error| error.to_string())?;
+            let unix_sockets = match tier {
+                Tier::Full if abi >= 6 => UnixSockets::Allowed,
+                _ => UnixSockets::Denied,
+            };
+            // The jail keeps the capabilities that it has: nothing here is started by exec but commands.
+            privileges::empty_bounding_set().map_err(text)?;
+            for program in seccomp::inherited(&policy.network, tier, unix_sockets).map_err(text)? {
+                seccompiler::apply_filter(&program).map_err(|error| error.to_string())?;
+            }
         }
         Ok(Self {
             tier,
@@ -99,9 +103,9 @@ impl Cell {
                 processes: (tier == Tier::Full).then_some(u64::from(configure.max_processes)),
             },
             max_processes: configure.max_processes,
-            filters,
+            filter: seccomp::for_commands(),
             asked: seccomp::asked().map_err(text)?,
-            writable: writable(policy),
+            places: Places::of(policy),
             rules,
             ruleset,
         })
@@ -120,18 +124,31 @@ impl Cell {
     }
 }
 
-/// Everything that Landlock lets commands write, by its real path.
-fn writable(policy: &Policy) -> Vec<PathBuf> {
-    let granted = policy
-        .grants
-        .iter()
-        .filter(|grant| grant.access == Access::Write)
-        .map(|grant| grant.path.clone());
-    [policy.scope.clone(), policy.temp()]
-        .into_iter()
-        .chain(granted)
-        .filter_map(|path| path.canonicalize().ok())
-        .collect()
+/// What Landlock opens to commands, by real paths.
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    pub(super) writable: Vec<PathBuf>,
+    pub(super) readable: Vec<PathBuf>,
+}
+
+impl Places {
+    fn of(policy: &Policy) -> Self {
+        let temp = policy.temp();
+        let own = [&temp];
+        let granted = |allows: fn(Access) -> bool| {
+            let grants = policy.grants.iter().filter(move |grant| allows(grant.access));
+            grants.map(|grant| &grant.path)
+        };
+        // The scope is real already; a link by now is somebody's attempt to have another directory opened.
+        let real = |paths: &mut dyn Iterator<Item = &PathBuf>| {
+            let others = paths.filter_map(|path| path.canonicalize().ok());
+            std::iter::once(policy.scope.clone()).chain(others).collect()
+        };
+        Self {
+            writable: real(&mut own.into_iter().chain(granted(|access| access == Access::Write))),
+            readable: real(&mut own.into_iter().chain(granted(|_| true)).chain(&policy.overlays)),
+        }
+    }
 }
 
 /// Sweeping in the core tier reads these files; a kernel without them would leave processes behind.
@@ -145,8 +162,7 @@ fn children_are_listed() -> Result<(), String> {
 
 fn arguments(configure: &Configure) -> Result<Vec<CString>, String> {
     let name = configure.shell.file_name().unwrap_or(configure.shell.as_os_str());
-    let source = format!(". /dev/fd/{SCRIPT_FD}");
-    [name.as_bytes(), b"-c", source.as_bytes(), name.as_bytes()]
+    [name.as_bytes(), b"-c", READ_SCRIPT.as_bytes(), name.as_bytes()]
         .into_iter()
         .map(c_string)
         .collect()

@@ -1,28 +1,32 @@
-//! The last steps of a new process before it becomes the shell: descriptors, limits, the wall, `execve`.
+//! The last steps of a new process before it becomes the command: descriptors, limits, the wall, `execve`.
 //!
-//! Runs in a fork of a single-threaded process, so ordinary code is allowed. Every failure ends the process: a shell
+//! Runs in a fork of a single-threaded process, so ordinary code is allowed. Every failure ends the process: a command
 //! that is not confined as promised is never started.
 
 use std::{
-    convert::Infallible,
+    ffi::{CStr, CString},
     io::{self, Write},
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     ptr,
 };
 
 use ::landlock::RulesetCreated;
-use rustix::fs::{Mode, OFlags};
+use rustix::{
+    fs::{Mode, OFlags},
+    io::FdFlags,
+};
 
 use super::{
     cell::{Cell, SCRIPT_FD},
-    wire,
+    program::{self, NotStarted},
+    wire::{self, Becomes},
 };
 use crate::sandbox::{
     Tier,
     linux::{privileges, seccomp},
 };
 
-/// Where the shell's streams go.
+/// Where the command's streams go.
 pub(super) struct Streams {
     pub(super) script: OwnedFd,
     pub(super) stdout: OwnedFd,
@@ -31,36 +35,59 @@ pub(super) struct Streams {
     pub(super) terminal: bool,
 }
 
-/// What a shell's exit code says when the process never became one.
+/// What the exit code says when the process never became a command.
 const CANNOT_START: i32 = 126;
 
-/// Becomes the shell.
+/// Becomes a shell that waits for its script, or waits for an order and becomes the program it names.
 ///
 /// `owner` is told, in the core tier, the descriptor on which the kernel asks it.
-pub(super) fn become_shell(
+pub(super) fn become_command(
     cell: &Cell,
     ruleset: Option<RulesetCreated>,
     streams: Streams,
     owner: Option<OwnedFd>,
-) -> ! {
-    let Err(error) = confine_and_exec(cell, ruleset, streams, owner);
+    becomes: Becomes,
+) {
+    let failed = |error: io::Error| NotStarted {
+        code: CANNOT_START,
+        reason: format!("the command could not be started: {error}"),
+    };
+    let Err(NotStarted { code, reason }) =
+        confine(cell, ruleset, streams, owner)
+            .map_err(failed)
+            .and_then(|script| match becomes {
+                // The shell opens the descriptor by its number.
+                Becomes::Shell => {
+                    std::mem::forget(script);
+                    Err(failed(exec(&cell.shell, &cell.arguments, &cell.environment)))
+                }
+                Becomes::Program => program::obey(cell, script),
+            });
     // Standard error is the operation's output by now, or at worst the jail's own.
-    writeln!(io::stderr(), "ahma_mcp: the shell could not be started: {error}").ok();
-    exit_now(CANNOT_START)
+    writeln!(io::stderr(), "ahma_mcp: {reason}").ok();
+    exit_now(code)
+}
+
+/// Runs all that a new process shall do, and ends it. The stack below is a copy of its parent's: a panic must not unwind
+/// into it and act on what both of them hold.
+pub(super) fn never_return(body: impl FnOnce()) -> ! {
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+    exit_now(if ended.is_ok() { 0 } else { CANNOT_START })
 }
 
 /// Ends this process without running the destructors it shares with its parent.
-pub(super) fn exit_now(code: i32) -> ! {
+fn exit_now(code: i32) -> ! {
     // SAFETY: _exit takes a number and does not return.
     unsafe { libc::_exit(code) }
 }
 
-fn confine_and_exec(
+/// Puts up the wall around this process and returns the pipe on which it hears what to do.
+fn confine(
     cell: &Cell,
     ruleset: Option<RulesetCreated>,
     streams: Streams,
     owner: Option<OwnedFd>,
-) -> io::Result<Infallible> {
+) -> io::Result<OwnedFd> {
     rustix::process::setsid()?;
     reset_signals();
     let Streams {
@@ -79,7 +106,7 @@ fn confine_and_exec(
     if terminal {
         rustix::process::ioctl_tiocsctty(&stdout)?;
     }
-    place_script(script.as_fd().as_raw_fd())?;
+    drop((stdout, stderr));
     std::env::set_current_dir(&cell.scope)?;
     privileges::lower_limits(cell.limits)?;
 
@@ -89,18 +116,17 @@ fn confine_and_exec(
         ruleset.restrict_self().map_err(io::Error::other)?;
     }
     if cell.tier != Tier::Off {
-        privileges::empty_bounding_set()?;
         privileges::drop_capabilities()?;
-    }
-    for filter in &cell.filters {
-        seccompiler::apply_filter(filter).map_err(io::Error::other)?;
+        seccompiler::apply_filter(&cell.filter).map_err(io::Error::other)?;
     }
     if let Some(owner) = owner {
         let listener = seccomp::install_listener(&cell.asked)?;
         wire::send(&owner, &(), &[listener.as_fd()])?;
     }
+    // Last, when no other descriptor is held that might have its number.
+    let script = place_script(script)?;
     close_everything_else()?;
-    exec(cell)
+    Ok(script)
 }
 
 /// Rust ignores SIGPIPE and the jail blocks signals; a shell expects neither.
@@ -117,21 +143,19 @@ fn reset_signals() {
     }
 }
 
-fn place_script(script: i32) -> io::Result<()> {
-    // SAFETY: both are numbers; the old owner of the target number is closed, which is meant.
-    let result = unsafe {
-        if script == SCRIPT_FD {
-            // dup2 onto itself would leave the close-on-exec flag set.
-            libc::fcntl(script, libc::F_SETFD, 0)
-        } else {
-            libc::dup2(script, SCRIPT_FD)
-        }
-    };
-    if result >= 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
+/// Moves the script to the number at which a shell opens it.
+fn place_script(script: OwnedFd) -> io::Result<OwnedFd> {
+    if script.as_raw_fd() == SCRIPT_FD {
+        // dup2 onto itself would leave the close-on-exec flag set.
+        rustix::io::fcntl_setfd(&script, FdFlags::empty())?;
+        return Ok(script);
     }
+    // SAFETY: both are numbers; whatever has the target's is a leftover of the jail and is closed, which is meant.
+    if unsafe { libc::dup2(script.as_raw_fd(), SCRIPT_FD) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just made, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(SCRIPT_FD) })
 }
 
 /// Close-on-exec covers what is ours; this covers what was leaked into us.
@@ -146,16 +170,17 @@ fn close_everything_else() -> io::Result<()> {
     Ok(())
 }
 
-fn exec(cell: &Cell) -> io::Result<Infallible> {
-    let pointers = |words: &[std::ffi::CString]| -> Vec<*const libc::c_char> {
+/// Becomes another program. Returns only if that failed.
+pub(super) fn exec(program: &CStr, arguments: &[CString], environment: &[CString]) -> io::Error {
+    let pointers = |words: &[CString]| -> Vec<*const libc::c_char> {
         words
             .iter()
             .map(|word| word.as_ptr())
             .chain([ptr::null()])
             .collect()
     };
-    let (arguments, environment) = (pointers(&cell.arguments), pointers(&cell.environment));
+    let (arguments, environment) = (pointers(arguments), pointers(environment));
     // SAFETY: all strings end in NUL and both lists in a null pointer; they live until the call replaces us.
-    unsafe { libc::execve(cell.shell.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
-    Err(io::Error::last_os_error())
+    unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+    io::Error::last_os_error()
 }

@@ -15,8 +15,7 @@ use super::{
 /// A jail that is ready.
 #[derive(Debug)]
 pub(crate) struct Jail {
-    process: Child,
-    socket: OwnedFd,
+    helper: Helper,
     pub(crate) landlock_abi: i32,
 }
 
@@ -33,57 +32,73 @@ pub enum JailError {
     Talk(#[from] io::Error),
 }
 
-impl Jail {
-    /// Starts a jail and waits until its wall stands. Blocks for some milliseconds.
-    ///
-    /// The helper is the same binary in another role, started with `posix_spawn` and an empty environment, so that
-    /// neither the server's memory nor its secrets are copied.
-    pub(crate) fn start(helper: &Path, configure: &Configure) -> Result<Self, JailError> {
+/// A helper process that has not heard yet which wall to put up.
+#[derive(Debug)]
+pub struct Helper {
+    process: Child,
+    socket: OwnedFd,
+}
+
+impl Helper {
+    /// Starts `program`, the same binary in another role, with `posix_spawn` and an empty environment, so that neither the
+    /// server's memory nor its secrets are copied. It loads while the caller does something else.
+    pub fn start(program: &Path) -> Result<Self, JailError> {
         let (socket, theirs) = wire::pair()?;
-        let process = Command::new(helper)
+        let process = Command::new(program)
             .arg(ROLE)
             .env_clear()
             .stdin(theirs)
             .stdout(Stdio::null())
             .spawn()
             .map_err(|source| JailError::Start {
-                helper: helper.to_owned(),
+                helper: program.to_owned(),
                 source,
             })?;
-        let mut jail = Self {
-            process,
-            socket,
-            landlock_abi: 0,
-        };
-        wire::send(&jail.socket, configure, &[])?;
-        match wire::receive(&jail.socket) {
-            Ok(Some((Configured::Ready { landlock_abi }, _))) => {
-                jail.landlock_abi = landlock_abi;
-                Ok(jail)
-            }
+        Ok(Self { process, socket })
+    }
+
+    /// Makes it a jail, and waits until its wall stands. Blocks for some milliseconds.
+    pub(crate) fn configure(mut self, configure: &Configure) -> Result<Jail, JailError> {
+        wire::send(&self.socket, configure, &[])?;
+        match wire::receive(&self.socket) {
+            Ok(Some((Configured::Ready { landlock_abi }, _))) => Ok(Jail {
+                helper: self,
+                landlock_abi,
+            }),
             Ok(Some((Configured::Refused { reason }, _))) => {
-                jail.process.wait().ok();
+                self.process.wait().ok();
                 Err(JailError::Refused { reason })
             }
             Ok(None) => {
-                jail.process.wait().ok();
+                self.process.wait().ok();
                 Err(JailError::Silent)
             }
             Err(error) => Err(error.into()),
         }
     }
 
+    /// Lets it go and waits until it and its owners have ended.
+    pub(crate) fn close(self) {
+        let Self { mut process, socket } = self;
+        drop(socket);
+        process.wait().ok();
+    }
+}
+
+impl Jail {
     /// Asks for one shell. Its owner answers on the control socket, not here.
     pub(crate) fn request(&self, start: Start, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-        wire::send(&self.socket, &start, fds)
+        wire::send(&self.helper.socket, &start, fds)
     }
 
     /// Lets the jail go and waits until it and its owners have ended.
     pub(crate) fn close(self) {
-        let Self {
-            mut process, socket, ..
-        } = self;
-        drop(socket);
-        process.wait().ok();
+        self.helper.close();
+    }
+
+    /// Ends the jail at once. What it started goes on until its own end.
+    pub(crate) fn kill(mut self) {
+        self.helper.process.kill().ok();
+        self.helper.process.wait().ok();
     }
 }

@@ -8,7 +8,6 @@
 use std::{
     fs, io,
     os::fd::{AsFd, FromRawFd, OwnedFd},
-    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -20,9 +19,10 @@ use rustix::{
 
 use super::{
     broker::{Askers, Broker},
-    cell::Cell,
+    cell::{Cell, Places},
     child::{self, Streams},
-    wire::{self, Exited, Order, Report, Start},
+    population::Births,
+    wire::{self, Exited, Order, Output, Report, Start},
 };
 use crate::sandbox::{
     Tier,
@@ -35,11 +35,11 @@ const ORPHANED_GRACE: Duration = Duration::from_secs(2);
 /// How often the sweep looks again for processes that were born while it killed.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How often the processes of an operation are counted where no kernel limit does it.
+/// How often the processes of an operation are counted where there is no wall.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Becomes the owner of one new shell. Never returns.
-pub(super) fn own(mut cell: Cell, start: Start, control: OwnedFd, pipes: Vec<OwnedFd>) -> ! {
+/// Owns one new shell until nothing of it is left. The calling process has nothing else to do afterwards.
+pub(super) fn own(mut cell: Cell, start: Start, control: OwnedFd, pipes: Vec<OwnedFd>) {
     match Owner::start(&mut cell, start, &control, pipes) {
         Ok(owner) => owner.run(Some(control)),
         Err(error) => {
@@ -51,7 +51,6 @@ pub(super) fn own(mut cell: Cell, start: Start, control: OwnedFd, pipes: Vec<Own
             wire::send(&control, &failed, &[]).ok();
         }
     }
-    child::exit_now(0)
 }
 
 struct Owner {
@@ -60,9 +59,19 @@ struct Owner {
     child_ended: OwnedFd,
     phase: Phase,
     max_processes: u32,
+    counting: Counting,
     /// When the processes were counted last.
     counted: Instant,
     broker: Brokering,
+}
+
+/// Who sees to it that there are not too many processes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counting {
+    /// The kernel, by a limit.
+    Kernel,
+    /// The broker while there is one, else the owner itself, now and then.
+    Owner,
 }
 
 /// How far the shell's calls are answered for.
@@ -70,7 +79,8 @@ enum Brokering {
     /// The shell has not told yet on which descriptor they come. Not waited for: the order to stop may come first.
     Awaited {
         socket: OwnedFd,
-        writable: Vec<PathBuf>,
+        places: Places,
+        max_processes: u32,
     },
     Ready(Broker),
     /// Not in this tier, or nobody is left to ask.
@@ -101,34 +111,38 @@ impl Owner {
     fn start(cell: &mut Cell, start: Start, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result<Self> {
         rustix::process::setsid()?;
         let child_ended = block_signals()?;
-        let reach = if cell.tier == Tier::Full {
+        let (reach, counting) = if cell.tier == Tier::Full {
             namespaces::mount_own_proc()?;
-            limit_namespace(cell.max_processes);
-            Reach::Namespace
+            (Reach::Namespace, limit_namespace(cell.max_processes))
         } else {
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-            Reach::Tree
+            (Reach::Tree, Counting::Owner)
         };
         if cell.tier == Tier::Core {
             // The broker must not be able to do more than those it acts for.
-            privileges::empty_bounding_set()?;
             privileges::drop_capabilities()?;
         }
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         let ruleset = cell.ruleset()?;
-        let streams = streams(start, control, pipes)?;
+        let streams = streams(start.output, control, pipes)?;
         let (broker, to_owner) = match cell.tier {
             Tier::Core => {
                 let (socket, theirs) = wire::pair()?;
-                let writable = cell.writable.clone();
-                (Brokering::Awaited { socket, writable }, Some(theirs))
+                let awaited = Brokering::Awaited {
+                    socket,
+                    places: cell.places.clone(),
+                    max_processes: cell.max_processes,
+                };
+                (awaited, Some(theirs))
             }
             Tier::Full | Tier::Off => (Brokering::Over, None),
         };
         // SAFETY: this process has one thread, so its copy may run any code.
         let shell = match unsafe { libc::fork() } {
             -1 => return Err(io::Error::last_os_error()),
-            0 => child::become_shell(cell, ruleset, streams, to_owner),
+            0 => child::never_return(|| {
+                child::become_command(cell, ruleset, streams, to_owner, start.becomes);
+            }),
             pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork gave no process"))?,
         };
         // The pipes close here, so that their end is the end of the shell and its children.
@@ -140,6 +154,7 @@ impl Owner {
             child_ended,
             phase: Phase::Running,
             max_processes: cell.max_processes,
+            counting,
             counted: Instant::now(),
             broker,
         })
@@ -157,7 +172,11 @@ impl Owner {
                 return;
             }
             self.wait(control.as_ref());
-            self.broker = std::mem::replace(&mut self.broker, Brokering::Over).serve();
+            let births = match self.phase {
+                Phase::Running | Phase::Stopping { .. } => Births::Counted,
+                Phase::Killing => Births::Refused,
+            };
+            self.broker = std::mem::replace(&mut self.broker, Brokering::Over).serve(births);
             if let Some(socket) = &control {
                 match next_order(socket) {
                     Ok(Some(Order::Stop { grace_ms })) => self.stop(Duration::from_millis(grace_ms)),
@@ -202,7 +221,7 @@ impl Owner {
     /// Sleeps until a child ends, the server speaks, or the phase has to move on.
     fn wait(&self, control: Option<&OwnedFd>) {
         let patience = match self.phase {
-            Phase::Running if self.reach == Reach::Tree => Some(COUNT_INTERVAL),
+            Phase::Running if self.has_to_count() => Some(COUNT_INTERVAL),
             Phase::Running => None,
             Phase::Stopping { kill_at } => Some(kill_at.saturating_duration_since(Instant::now())),
             Phase::Killing => Some(SWEEP_INTERVAL),
@@ -234,9 +253,9 @@ impl Owner {
     fn advance(&mut self) {
         match self.phase {
             Phase::Running => {
-                if self.reach == Reach::Tree && self.counted.elapsed() >= COUNT_INTERVAL {
+                if self.has_to_count() && self.counted.elapsed() >= COUNT_INTERVAL {
                     self.counted = Instant::now();
-                    if descendants().len() > self.max_processes as usize {
+                    if population() > self.max_processes as usize {
                         self.phase = Phase::Killing;
                         self.signal_all(Signal::KILL);
                     }
@@ -248,6 +267,11 @@ impl Owner {
                 self.signal_all(Signal::KILL);
             }
         }
+    }
+
+    /// Whether nobody else sees to it that there are not too many processes.
+    fn has_to_count(&self) -> bool {
+        self.counting == Counting::Owner && matches!(self.broker, Brokering::Over)
     }
 
     fn signal_all(&self, signal: Signal) {
@@ -270,33 +294,40 @@ impl Brokering {
     fn descriptor(&self) -> Option<&OwnedFd> {
         match self {
             Self::Awaited { socket, .. } => Some(socket),
-            Self::Ready(broker) => Some(&broker.listener),
+            Self::Ready(broker) => Some(broker.listener()),
             Self::Over => None,
         }
     }
 
     /// Does what has come in, without waiting.
-    fn serve(self) -> Self {
+    fn serve(self, births: Births) -> Self {
         match self {
-            Self::Awaited { socket, writable } if is_ready(&socket) => {
+            Self::Awaited {
+                socket,
+                places,
+                max_processes,
+            } if is_ready(&socket) => {
                 // Nothing comes from a shell that could not be started; its exit is reported as any other.
                 let listener = wire::receive_short::<()>(&socket)
                     .ok()
                     .flatten()
                     .and_then(|((), fds)| fds.into_iter().next());
                 match listener {
-                    Some(listener) => Self::Ready(Broker { listener, writable }).serve(),
+                    Some(listener) => Self::Ready(Broker::new(listener, places, max_processes)).serve(births),
                     None => Self::Over,
                 }
             }
-            Self::Ready(broker) if broker.serve() == Askers::Gone => Self::Over,
+            Self::Ready(mut broker) => match broker.serve(births) {
+                Askers::Alive => Self::Ready(broker),
+                Askers::Gone => Self::Over,
+            },
             unchanged => unchanged,
         }
     }
 }
 
 /// The shell's streams. A pseudo-terminal's other end goes to the server.
-fn streams(start: Start, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result<Streams> {
+fn streams(output: Output, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result<Streams> {
     let mut pipes = pipes.into_iter();
     let mut next = || {
         pipes
@@ -304,8 +335,8 @@ fn streams(start: Start, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result<S
             .ok_or_else(|| io::Error::other("a descriptor is missing"))
     };
     let script = next()?;
-    Ok(match start {
-        Start::Merged => {
+    Ok(match output {
+        Output::Merged => {
             let stdout = next()?;
             let stderr = rustix::io::fcntl_dupfd_cloexec(&stdout, 3)?;
             Streams {
@@ -315,13 +346,13 @@ fn streams(start: Start, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result<S
                 terminal: false,
             }
         }
-        Start::Separate => Streams {
+        Output::Separate => Streams {
             script,
             stdout: next()?,
             stderr: next()?,
             terminal: false,
         },
-        Start::Pty => {
+        Output::Pty => {
             let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
             let master = rustix::fs::open("/dev/ptmx", flags, Mode::empty())?;
             rustix::pty::unlockpt(&master)?;
@@ -413,9 +444,19 @@ pub(super) fn children_of(pid: Pid) -> Vec<Pid> {
         .collect()
 }
 
+/// How many processes and threads there are below this one.
+pub(super) fn population() -> usize {
+    let threads = |pid: &Pid| {
+        let listed = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
+        // One that ended meanwhile waits to be collected.
+        listed.map_or(1, Iterator::count)
+    };
+    descendants().iter().map(threads).sum()
+}
+
 /// Bounds a fork bomb also for root, whom RLIMIT_NPROC does not bind. The setting belongs to the pid namespace since
 /// Linux 6.14; before that it is the whole machine's and must not be touched.
-fn limit_namespace(max_processes: u32) {
+fn limit_namespace(max_processes: u32) -> Counting {
     let release = rustix::system::uname();
     let mut numbers = release
         .release()
@@ -428,8 +469,12 @@ fn limit_namespace(max_processes: u32) {
                 .unwrap_or(0)
         });
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if version >= (6, 14) {
-        fs::write("/proc/sys/kernel/pid_max", max_processes.max(301).to_string()).ok();
+    let is_limited = version >= (6, 14)
+        && fs::write("/proc/sys/kernel/pid_max", max_processes.max(301).to_string()).is_ok();
+    if is_limited || !rustix::process::geteuid().is_root() {
+        Counting::Kernel
+    } else {
+        Counting::Owner
     }
 }
 

@@ -7,26 +7,32 @@
 
 use std::{
     collections::HashSet,
-    fs, io,
+    io,
     os::fd::{AsFd, OwnedFd},
     process::ExitCode,
 };
 
 use rustix::{
-    event::{PollFd, PollFlags},
+    event::{PollFd, PollFlags, Timespec},
     fs::{Mode, OFlags},
     process::{DumpableBehavior, Pid, Signal},
 };
 
 use super::{
     cell::Cell,
-    owner,
+    child, owner,
     wire::{self, Configure, Configured, Start},
 };
-use crate::sandbox::{Tier, linux::landlock};
+use crate::sandbox::{Tier, linux::landlock, removal};
 
 /// The first argument that makes the binary a jail.
 pub(super) const ROLE: &str = "__jail";
+
+/// How often the jail looks for what killed owners left, once the server is gone.
+const SWEEP_INTERVAL: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
 
 /// Runs the jail if this process was started as one. The first thing `main` does, before any thread exists.
 pub fn run_if_asked() -> Option<ExitCode> {
@@ -71,9 +77,10 @@ fn run() -> io::Result<()> {
 
     let mut owners = serve(cell, &server, &child_ended)?;
     drop(server);
-    while !owners.is_empty() {
-        wait_for(&child_ended, None);
-        reap(&mut owners);
+    // What a killed owner left becomes a child only when its own parent is gone, and the kernel's list of children may
+    // miss one while others end: it is looked for again and again.
+    while reap(&mut owners, Sweep::Always) == Children::Alive {
+        wait_for(&child_ended, None, Some(&SWEEP_INTERVAL));
     }
     wipe(&private);
     Ok(())
@@ -83,8 +90,8 @@ fn run() -> io::Result<()> {
 fn serve(cell: Cell, server: &OwnedFd, child_ended: &OwnedFd) -> io::Result<HashSet<Pid>> {
     let mut owners = HashSet::new();
     loop {
-        wait_for(child_ended, Some(server));
-        reap(&mut owners);
+        wait_for(child_ended, Some(server), None);
+        reap(&mut owners, Sweep::IfAnyEnded);
         if !is_readable(server)? {
             continue;
         }
@@ -99,11 +106,11 @@ fn serve(cell: Cell, server: &OwnedFd, child_ended: &OwnedFd) -> io::Result<Hash
         }
         let control = fds.remove(0);
         match fork_owner(cell.tier) {
-            Ok(Forked::Owner) => {
+            Ok(Forked::Owner) => child::never_return(|| {
                 // Held open here it would keep the server from noticing that the jail is gone.
                 close(server);
-                owner::own(cell, start, control, fds)
-            }
+                owner::own(cell, start, control, fds);
+            }),
             Ok(Forked::Jail(pid)) => {
                 owners.insert(pid);
             }
@@ -143,37 +150,58 @@ fn fork_owner(tier: Tier) -> io::Result<Forked> {
     }
 }
 
+/// When to look for processes that a killed owner left behind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sweep {
+    IfAnyEnded,
+    Always,
+}
+
+/// Whether the jail still has children.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Children {
+    Alive,
+    None,
+}
+
 /// Collects ended owners. An owner of the core tier that was killed leaves its processes to the jail, which ends them.
-fn reap(owners: &mut HashSet<Pid>) {
-    loop {
+fn reap(owners: &mut HashSet<Pid>, sweep: Sweep) -> Children {
+    let mut has_ended = false;
+    let children = loop {
         let mut status = 0;
         // SAFETY: the pointer is to a live variable.
         let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
         match Pid::from_raw(pid.max(0)) {
             Some(pid) => {
                 owners.remove(&pid);
+                has_ended = true;
             }
-            None => break,
+            None if pid == 0 => break Children::Alive,
+            None => break Children::None,
         }
+    };
+    if children == Children::Alive && (has_ended || sweep == Sweep::Always) {
         for stray in owner::children_of(rustix::process::getpid()) {
             if !owners.contains(&stray) {
                 rustix::process::kill_process(stray, Signal::KILL).ok();
             }
         }
     }
+    children
 }
 
-fn wait_for(child_ended: &OwnedFd, server: Option<&OwnedFd>) {
+/// Sleeps until a child ends, the server speaks, or there is no more patience.
+fn wait_for(child_ended: &OwnedFd, server: Option<&OwnedFd>, patience: Option<&Timespec>) {
     let mut fds = vec![PollFd::new(child_ended, PollFlags::IN)];
     fds.extend(server.map(|server| PollFd::new(server, PollFlags::IN)));
-    rustix::event::poll(&mut fds, None).ok();
+    rustix::event::poll(&mut fds, patience).ok();
     let mut signals = [0_u8; 1024];
     rustix::io::read(child_ended, &mut signals).ok();
 }
 
 fn is_readable(socket: &OwnedFd) -> io::Result<bool> {
     let mut fds = [PollFd::new(socket, PollFlags::IN)];
-    let now = rustix::event::Timespec {
+    let now = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
@@ -183,16 +211,14 @@ fn is_readable(socket: &OwnedFd) -> io::Result<bool> {
 
 fn close(fd: &OwnedFd) {
     use std::os::fd::AsRawFd;
-    // SAFETY: only called in a new process that never uses or drops the descriptor's owner again.
+    // SAFETY: only called in a new process inside `child::never_return`, so not even a panic gets to where the
+    // descriptor's owner would be used or dropped again.
     unsafe { libc::close(fd.as_fd().as_raw_fd()) };
 }
 
 /// Empties the private directory. It is reached by the descriptor opened before the view was entered, below which
 /// nothing is mounted: the scope cannot be met on the way, wherever the view shows it.
 fn wipe(private: &OwnedFd) {
-    use std::os::fd::AsRawFd;
-    let path = format!("/proc/self/fd/{}", private.as_raw_fd());
-    for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
-        fs::remove_dir_all(entry.path()).ok();
-    }
+    // What is left is removed by the server, or by the next one.
+    removal::empty(private).ok();
 }

@@ -46,9 +46,25 @@ pub(crate) enum Configured {
     },
 }
 
-/// Asks the jail for one confined shell. Descriptors: control socket, script pipe, then the output pipes.
+/// Asks the jail for one confined process. Descriptors: control socket, script pipe, then the output pipes.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Start {
+    pub(crate) becomes: Becomes,
+    pub(crate) output: Output,
+}
+
+/// What the process waits as, and so what its pipe has to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Start {
+pub(crate) enum Becomes {
+    /// A shell that reads a script.
+    Shell,
+    /// A program that an order names (`jail::program`).
+    Program,
+}
+
+/// Where the output goes.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum Output {
     Merged,
     Separate,
     Pty,

@@ -30,6 +30,8 @@ pub struct SandboxSettings {
     pub trust_workspace_config: bool,
     /// The tools directory; protected when it lies in the scope.
     pub tools_dir: PathBuf,
+    /// Other files that something outside the sandbox acts on; protected when they lie in the scope.
+    pub also_protected: Vec<PathBuf>,
 }
 
 /// What the machine is like.
@@ -133,6 +135,8 @@ const ETC: &[&str] = &[
 
 /// Names in the scope that programs outside the sandbox act on later.
 const PROTECTED: &[&str] = &[
+    // Where the next server looks for its tools, whichever directory this one has them from.
+    ".ahma/tools",
     ".git",
     ".git/hooks",
     ".git/config",
@@ -148,6 +152,7 @@ const PROTECTED: &[&str] = &[
     ".codex",
     ".agents",
     ".mcp.json",
+    "mcp.json",
     ".envrc",
     ".husky",
 ];
@@ -169,10 +174,13 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
             source,
         })?;
 
-    let mut grants = Vec::new();
+    let mut grants: Vec<Grant> = Vec::new();
     let mut grant = |path: PathBuf, access, reason: &str| {
         // The scope is open as it is; a grant for a part of it could only take rights away again.
-        if path.canonicalize().is_ok_and(|real| !real.starts_with(&scope)) {
+        let is_outside = path.canonicalize().is_ok_and(|real| !real.starts_with(&scope));
+        // PATH may name a directory twice, and a toolchain once more.
+        let is_known = |known: &Grant| known.path == path && known.access == access;
+        if is_outside && !grants.iter().any(is_known) {
             grants.push(Grant {
                 path,
                 access,
@@ -221,7 +229,8 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
         grant(path, access, &format!("toolchain {name}"));
     }
     if settings.allow_tmp {
-        grant("/tmp".into(), Access::Write, "--allow-tmp");
+        let real = Path::new("/tmp").canonicalize();
+        grant(real.unwrap_or("/tmp".into()), Access::Write, "--allow-tmp");
     }
     for path in worktree_directories(&scope) {
         grant(path.0, path.1, "git directory of this linked worktree");
@@ -239,6 +248,8 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
             grant(real, access, flag);
         }
     }
+    let temp = Path::new("/tmp").canonicalize().unwrap_or("/tmp".into());
+    let host_temp = temp.starts_with(&scope) || grants.iter().any(|grant| temp.starts_with(&grant.path));
     let overlays = presets
         .overlays
         .into_iter()
@@ -251,7 +262,7 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
         protected: protected(settings, &scope),
         scope,
         private: settings.private.clone(),
-        host_temp: settings.allow_tmp,
+        host_temp,
         grants,
         overlays,
         network: settings.network.clone(),
@@ -264,6 +275,7 @@ fn protected(settings: &SandboxSettings, scope: &Path) -> Vec<PathBuf> {
     }
     let mut protected: Vec<PathBuf> = PROTECTED.iter().map(|name| scope.join(name)).collect();
     protected.push(scope.join(&settings.tools_dir));
+    protected.extend(settings.also_protected.iter().map(|file| scope.join(file)));
     // Where one of them is a link, what it leads to is acted on as well.
     let real: Vec<PathBuf> = protected
         .iter()
@@ -299,12 +311,14 @@ fn worktree_directories(scope: &Path) -> Vec<(PathBuf, Access)> {
     let link = scope.join(".git");
     let linked = || -> Option<(PathBuf, PathBuf)> {
         let text = std::fs::read_to_string(&link).ok()?;
-        let own = Path::new(text.strip_prefix("gitdir:")?.trim())
+        // Both paths may be relative, each to where it is written.
+        let own = scope
+            .join(text.strip_prefix("gitdir:")?.trim())
             .canonicalize()
             .ok()?;
         // Without the link back, a planted `.git` file could open any directory.
         let back = std::fs::read_to_string(own.join("gitdir")).ok()?;
-        let back = Path::new(back.trim()).canonicalize().ok()?;
+        let back = own.join(back.trim()).canonicalize().ok()?;
         let common = own.parent()?.parent()?.to_owned();
         (back == link && own.parent()?.ends_with("worktrees")).then_some((own, common))
     };

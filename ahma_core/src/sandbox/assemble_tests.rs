@@ -14,6 +14,7 @@ fn settings(scope: &Path) -> SandboxSettings {
         toolchains: Toolchains::Auto,
         trust_workspace_config: false,
         tools_dir: ".ahma/tools".into(),
+        also_protected: Vec::new(),
     }
 }
 
@@ -103,6 +104,15 @@ fn a_planted_worktree_link_opens_nothing() {
     let linked = assemble(&settings(&scope), &Host::default()).unwrap();
     assert_eq!(opened(&linked), Some(Access::Write));
     assert_eq!(access(&linked, &repository.join("hooks")), Some(Access::Read));
+
+    // As git writes it with `worktree.useRelativePaths`.
+    fs::write(scope.join(".git"), "gitdir: ../repo/.git/worktrees/scope\n").unwrap();
+    fs::write(own.join("gitdir"), "../../../../scope/.git\n").unwrap();
+    let relative = assemble(&settings(&scope), &Host::default()).unwrap();
+    assert_eq!(opened(&relative), Some(Access::Write));
+    fs::write(own.join("gitdir"), "../../../../another/.git\n").unwrap();
+    let planted = assemble(&settings(&scope), &Host::default()).unwrap();
+    assert_eq!(opened(&planted), None);
 }
 
 #[test]

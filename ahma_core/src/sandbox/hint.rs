@@ -1,14 +1,19 @@
 //! Guesses why a command failed, when it looks as if the wall was the reason.
 //!
 //! The kernel does not tell who was refused what, so the text of the output is all there is. A hint is labelled as a
-//! guess, names the path, the rule and the flag, and is never given after a success.
+//! guess, names the path or the connection, the rule and the flag, and is never given after a success.
 
 use std::path::{Path, PathBuf};
 
-use super::{Access, Network, Policy, Tier};
+use super::{Access, Policy, Tier};
+
+mod connection;
 
 /// Only the end of the output is looked at: that is where the failure is.
 const LOOKED_AT_BYTES: usize = 16 * 1024;
+
+/// Some programs name the call on one line and the refusal on another that is this near.
+const NEAR_LINES: usize = 3;
 
 const REFUSALS: &[&str] = &[
     "permission denied",
@@ -20,14 +25,8 @@ const REFUSALS: &[&str] = &[
     "erofs",
 ];
 
-const UNREACHABLE: &[&str] = &[
-    "network is unreachable",
-    "could not resolve host",
-    "temporary failure in name resolution",
-    "name or service not known",
-    "eai_again",
-    "enetunreach",
-];
+/// What programs call POSIX shared memory and semaphores, whose files are in `/dev/shm` however they are named.
+const SHARED_MEMORY: &[&str] = &["/dev/shm", "shm_open", "shared_memory", "semlock", "sem_open"];
 
 /// A guess in one or two sentences, or nothing.
 pub fn hint(output: &str, policy: &Policy, tier: Tier) -> Option<String> {
@@ -38,28 +37,47 @@ pub fn hint(output: &str, policy: &Policy, tier: Tier) -> Option<String> {
     while !output.is_char_boundary(start) {
         start += 1;
     }
-    output[start..].lines().rev().find_map(|line| {
-        let lower = line.to_lowercase();
-        let refused = REFUSALS.iter().any(|words| lower.contains(words));
-        let missing = lower.contains("no such file or directory") || lower.contains("enoent");
-        if refused || (missing && tier == Tier::Full) {
-            for path in paths(line, &policy.scope) {
-                if let Some(guess) = about_path(&path, policy, tier, refused) {
-                    return Some(guess);
-                }
-            }
-        }
-        if UNREACHABLE.iter().any(|words| lower.contains(words)) || (refused && lower.contains("socket")) {
-            return about_network(&policy.network);
-        }
-        if refused && lower.contains("/dev/shm") && tier == Tier::Core {
-            return Some(guess(
-                "shared memory (/dev/shm) is closed in the core tier",
-                "use a machine with user namespaces for the full tier",
-            ));
-        }
-        None
+    let lines: Vec<&str> = output[start..].lines().collect();
+    (0..lines.len()).rev().find_map(|index| {
+        let near = &lines[index.saturating_sub(NEAR_LINES)..(index + NEAR_LINES + 1).min(lines.len())];
+        about_line(lines[index], near, policy, tier)
     })
+}
+
+fn about_line(line: &str, near: &[&str], policy: &Policy, tier: Tier) -> Option<String> {
+    let lower = line.to_lowercase();
+    let refused = REFUSALS.iter().any(|words| lower.contains(words));
+    if connection::is_meant(&lower, refused)
+        && let Some(guess) = connection::guess(line, &policy.network)
+    {
+        return Some(guess);
+    }
+    // What is hidden in the full tier seems not to exist.
+    let missing = lower.contains("no such file or directory") || lower.contains("enoent");
+    let may_be_hidden = missing && tier == Tier::Full;
+    if !refused && !may_be_hidden {
+        return None;
+    }
+    let nearby = |words: &[&str]| {
+        near.iter()
+            .map(|line| line.to_lowercase())
+            .any(|line| words.iter().any(|words| line.contains(words)))
+    };
+    if refused && tier == Tier::Core && nearby(SHARED_MEMORY) {
+        return Some(guess(
+            "shared memory (/dev/shm) is closed in the core tier, because the whole machine shares it",
+            "start the server with --allow-write /dev/shm, or where user namespaces make the full tier work",
+        ));
+    }
+    paths(line, &policy.scope)
+        .find_map(|path| about_path(&path, policy, tier, refused))
+        .or_else(|| {
+            let is_connection = refused && nearby(connection::CALLS);
+            let connection = near.iter().find(|line| connection::destination(line).is_some());
+            is_connection
+                .then(|| connection::guess(connection.unwrap_or(&line), &policy.network))
+                .flatten()
+        })
 }
 
 fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option<String> {
@@ -91,7 +109,10 @@ fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option
         Some(grant) if grant.access == Access::Write => None,
         Some(grant) if refused => Some(guess(
             &format!("{shown} is read-only here ({})", grant.reason),
-            &format!("start the server with --allow-write {}", narrowest(path)),
+            &format!(
+                "start the server with --allow-write {}",
+                narrowest(path)?.display()
+            ),
         )),
         Some(_) => None,
         // A path that does not exist outside either was not hidden by us.
@@ -104,36 +125,22 @@ fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option
             &format!("{shown} is outside the sandbox scope {}", policy.scope.display()),
             &format!(
                 "start the server with --allow-read {0} or --allow-write {0}",
-                narrowest(path)
+                narrowest(path)?.display()
             ),
         )),
     }
-}
-
-fn about_network(network: &Network) -> Option<String> {
-    let (mode, flag) = match network {
-        Network::Open => return None,
-        Network::Loopback => (
-            "only its own loopback interface is reachable (--network loopback)",
-            "--network open",
-        ),
-        Network::Off => ("the network is closed (--network off)", "--network open"),
-        Network::Ports(_) => (
-            "only TCP connections to the listed ports are open",
-            "--allow-connect PORT",
-        ),
-    };
-    Some(guess(mode, &format!("start the server with {flag}")))
 }
 
 fn guess(what: &str, remedy: &str) -> String {
     format!("This may be the sandbox (a guess from the output): {what}. To change it: {remedy}.")
 }
 
-/// The narrowest path that a flag could open: the thing itself, or the directory in which it would be made.
-fn narrowest(path: &Path) -> String {
-    let existing = path.ancestors().find(|above| above.exists()).unwrap_or(path);
-    existing.display().to_string()
+/// The narrowest path that a flag could open: the thing itself, or the directory in which it would be made. Never the
+/// root: nobody should be told to open everything.
+fn narrowest(path: &Path) -> Option<&Path> {
+    path.ancestors()
+        .find(|above| above.exists())
+        .filter(|existing| existing.parent().is_some())
 }
 
 /// Absolute paths in a line of output, and relative ones that lie in the scope.
@@ -141,6 +148,10 @@ fn paths<'a>(line: &'a str, scope: &'a Path) -> impl Iterator<Item = PathBuf> + 
     let ends = |character: char| character.is_whitespace() || "'\"`‘’“”:,;()[]<>".contains(character);
     line.split(ends)
         .filter(|word| word.len() > 1)
+        // No flag opens these: the first two are no files, and the wall closes sockets whatever their path.
+        .filter(|word| {
+            !word.starts_with("/dev/tcp/") && !word.starts_with("/dev/udp/") && !word.ends_with(".sock")
+        })
         .filter_map(move |word| match word.strip_prefix('/') {
             Some(_) => Some(PathBuf::from(word)),
             None if word.contains('/') || word.starts_with('.') => Some(scope.join(word)),

@@ -32,6 +32,10 @@ fn names_the_path_the_rule_and_the_flag() {
             Some(format!("--allow-read {outside}")),
         ),
         (
+            "bash: line 1: /usr/x: Read-only file system\n".into(),
+            Some("--allow-write /usr".into()),
+        ),
+        (
             "touch: cannot touch '/usr/x': Read-only file system\n".into(),
             Some("--allow-write /usr".into()),
         ),
@@ -59,16 +63,84 @@ fn names_the_path_the_rule_and_the_flag() {
     );
 }
 
+/// What real programs printed when they were refused.
+const PYTHON: &str = "  File \"/usr/lib/python3.11/socket.py\", line 836, in create_connection\n    sock.connect(sa)\nPermissionError: [Errno 13] Permission denied\n";
+const NODE: &str = "Error: connect EACCES 1.1.1.1:80 - Local (0.0.0.0:0)\n    at internalConnect (node:net:1087:16) {\n  errno: -13,\n  code: 'EACCES',\n  syscall: 'connect',\n  address: '1.1.1.1',\n  port: 80\n}\n\nNode.js v20.20.2\n";
+const BASH: &str = "bash: connect: Permission denied\nbash: line 1: /dev/tcp/1.1.1.1/80: Permission denied\n";
+const CURL: &str = "curl: (7) Failed to connect to 1.1.1.1 port 80 after 0 ms: Couldn't connect to server\n";
+const WGET: &str = "Connecting to 1.1.1.1:80... failed: Operation not permitted.\nGiving up.\n";
+const NAME: &str = "curl: (6) Could not resolve host: example.org\n";
+const ROUTE: &str = "OSError: [Errno 101] Network is unreachable\n";
+
 #[test]
-fn explains_a_closed_network() {
-    let closed = policy(std::path::Path::new("/s"), Network::Off);
-    let guess = hint(
-        "curl: (6) Could not resolve host: example.org",
-        &closed,
-        Tier::Core,
-    )
-    .unwrap();
-    assert!(guess.contains("--network open"), "{guess}");
+fn names_the_connection_the_rule_and_the_flag() {
+    let network = |network| policy(std::path::Path::new("/s"), network);
+    let (off, loopback, ports) = (
+        network(Network::Off),
+        network(Network::Loopback),
+        network(Network::Ports(vec![443, 8443])),
+    );
+    for (output, policy, expected) in [
+        (NAME, &off, &["--network off", "--network open"][..]),
+        (
+            CURL,
+            &off,
+            &["1.1.1.1 port 80", "--network off", "--network open"],
+        ),
+        (
+            CURL,
+            &loopback,
+            &["1.1.1.1 port 80", "--network loopback", "--network open"],
+        ),
+        (
+            CURL,
+            &ports,
+            &["1.1.1.1 port 80", "443, 8443", "--allow-connect 80"],
+        ),
+        (ROUTE, &loopback, &["--network loopback", "--network open"]),
+        (PYTHON, &off, &["--network off"]),
+        (PYTHON, &ports, &["443, 8443", "--allow-connect PORT"]),
+        (NODE, &ports, &["1.1.1.1 port 80", "--allow-connect 80"]),
+        (BASH, &ports, &["1.1.1.1 port 80", "--allow-connect 80"]),
+        (BASH, &off, &["1.1.1.1 port 80", "--network open"]),
+        (WGET, &off, &["1.1.1.1 port 80", "--network open"]),
+        (NAME, &ports, &["UDP", "--network open"]),
+    ] {
+        for tier in [Tier::Full, Tier::Core] {
+            let guess = hint(output, policy, tier).unwrap_or_else(|| panic!("no hint for {output:?}"));
+            assert!(guess.contains("guess"), "{guess}");
+            for words in expected {
+                assert!(guess.contains(words), "{output:?}: {guess}");
+            }
+        }
+    }
+    let open = network(Network::Open);
+    for output in [NAME, CURL, ROUTE, PYTHON, BASH, WGET] {
+        assert_eq!(hint(output, &open, Tier::Core), None, "{output:?}");
+    }
+    let reachable = "curl: (7) Failed to connect to 1.1.1.1 port 443 after 9 ms: Couldn't connect to server";
+    assert_eq!(hint(reachable, &ports, Tier::Core), None);
+}
+
+#[test]
+fn names_shared_memory_and_never_opens_everything() {
+    let open = policy(std::path::Path::new("/s"), Network::Open);
+    for output in [
+        "bash: line 1: /dev/shm/x: Permission denied\n",
+        "    self._fd = _posixshmem.shm_open(\n               ^^^^^^^^\nPermissionError: [Errno 13] Permission denied: '/psm_2fa9d6ee'\n",
+        "    sl = self._semlock = _multiprocessing.SemLock(\n         ^^^^^\nPermissionError: [Errno 13] Permission denied\n",
+    ] {
+        let guess = hint(output, &open, Tier::Core).unwrap_or_else(|| panic!("no hint for {output:?}"));
+        assert!(guess.contains("--allow-write /dev/shm"), "{guess}");
+    }
+    assert_eq!(
+        hint(
+            "touch: cannot touch '/no-such-thing': Permission denied",
+            &open,
+            Tier::Core
+        ),
+        None
+    );
 }
 
 #[test]

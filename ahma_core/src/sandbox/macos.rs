@@ -1,12 +1,12 @@
 //! The Seatbelt profile for macOS: a pure function from a policy to text for `sandbox-exec -p`.
 //!
 //! Every filter stands on the line of its statement: `sandbox-exec` aborts on filters that are broken over lines. Paths
-//! are real paths, as `/var` is a link there, and are written as escaped string literals so that no path can add a rule.
+//! are written as the kernel sees them, as `/var` is a link there, and as escaped string literals so that no path can
+//! add a rule.
 
-use std::fmt::Write;
-use std::path::Path;
+use std::{borrow::Cow, fmt::Write, path::Path};
 
-use super::{Access, Network, Policy};
+use super::{Access, Network, Policy, sensitive::SENSITIVE};
 
 /// Which reads are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,25 +16,6 @@ pub enum Reads {
     /// Without the places where people keep keys and tokens.
     WithoutSensitive,
 }
-
-/// Places below the home directory that hold credentials.
-const SENSITIVE: &[&str] = &[
-    ".aws",
-    ".azure",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".config/gcloud",
-    ".config/gh",
-    ".docker/config.json",
-    ".git-credentials",
-    ".gnupg",
-    ".kube",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".ssh",
-    "Library/Keychains",
-];
 
 /// The profile.
 pub fn profile(policy: &Policy, home: Option<&Path>, reads: Reads) -> String {
@@ -122,7 +103,7 @@ pub fn profile(policy: &Policy, home: Option<&Path>, reads: Reads) -> String {
 /// A string literal: quotes and backslashes escaped, control characters as octal, so that a path is only ever a path.
 fn literal(path: &Path) -> String {
     let mut text = String::from("\"");
-    for character in path.to_string_lossy().chars() {
+    for character in real(path).to_string_lossy().chars() {
         match character {
             '"' => text.push_str("\\\""),
             '\\' => text.push_str("\\\\"),
@@ -134,6 +115,15 @@ fn literal(path: &Path) -> String {
     }
     text.push('"');
     text
+}
+
+/// Three directories of every macOS are links into `/private`, and a rule that names the link matches nothing.
+fn real(path: &Path) -> Cow<'_, Path> {
+    let is_linked = ["/etc", "/tmp", "/var"].iter().any(|link| path.starts_with(link));
+    match path.strip_prefix("/") {
+        Ok(below) if is_linked => Path::new("/private").join(below).into(),
+        _ => path.into(),
+    }
 }
 
 #[cfg(test)]

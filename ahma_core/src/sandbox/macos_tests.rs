@@ -45,6 +45,16 @@ fn sensitive_reads_denied_and_network_off() {
 }
 
 #[test]
+fn odd_names_and_linked_directories() {
+    let policy = Policy {
+        private: "/var/folders/xy/ahma".into(),
+        network: Network::Ports(vec![443]),
+        ..policy("/var/work/a b \"c\" \\d (e) ünï 日本\n(allow default)")
+    };
+    insta::assert_snapshot!(profile(&policy, None, Reads::Broad));
+}
+
+#[test]
 fn no_path_can_add_a_rule() {
     let plain = profile(&policy("/s"), None, Reads::Broad);
     for scope in [

@@ -11,6 +11,10 @@ mod toolchains;
 
 mod hint;
 mod report;
+mod sensitive;
+
+pub(crate) mod directory;
+pub(crate) mod removal;
 mod tripwire;
 
 pub mod macos;
@@ -22,6 +26,7 @@ pub use assemble::{Host, PolicyError, SandboxSettings, assemble};
 pub use environment::environment;
 pub use hint::hint;
 pub use policy::{Access, Grant, Network, Policy, Tier};
-pub use report::{Probe, Promise, SandboxReport};
+pub use report::{Probe, Promise, SandboxReport, Verdict};
+pub use sensitive::{Exposed, exposed};
 pub use toolchains::{Toolchain, Toolchains};
 pub use tripwire::{Armed, Depth, Incident, IncidentKind, Tripwire};

@@ -16,7 +16,7 @@ pub struct Policy {
     pub private: PathBuf,
     /// What is open besides the scope and the temporary directory.
     pub grants: Vec<Grant>,
-    /// The host's `/tmp` is open, so the private one stands at its own place.
+    /// The host's `/tmp` is open, or a part of what is, so the private one stands at its own place.
     pub host_temp: bool,
     /// Directories that commands may write, while the host's copy stays as it is. Read-only without namespaces.
     pub overlays: Vec<PathBuf>,
@@ -83,6 +83,15 @@ impl Policy {
     /// The commands' temporary directory on the host.
     pub fn temp(&self) -> PathBuf {
         self.private.join("tmp")
+    }
+
+    /// What commands can change on the host, by real paths.
+    pub fn writable(&self) -> impl Iterator<Item = PathBuf> {
+        let grants = self.grants.iter().filter(|grant| grant.access == Access::Write);
+        let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+        let others = grants.map(|grant| grant.path.clone()).chain([self.temp()]);
+        // The scope is real already.
+        std::iter::once(self.scope.clone()).chain(others.map(real))
     }
 
     /// Where commands see their temporary directory under `tier`.

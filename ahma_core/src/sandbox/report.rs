@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::{Network, Policy, Tier};
 
-/// The state of the wall, taken from the running jail and its self-test, never from what was asked for.
+/// The state of the wall. The tier, the interface version and the probes are what the running jail and the self-test
+/// found; the policy is what the jail was told, and the promises are what that tier keeps of it.
 #[derive(Debug, Clone, Serialize)]
 pub struct SandboxReport {
     pub tier: Tier,
@@ -28,7 +29,17 @@ pub struct Promise {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Probe {
     pub what: &'static str,
-    pub contained: bool,
+    pub verdict: Verdict,
+}
+
+/// How an escape ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Contained,
+    Escaped,
+    /// The shell has no means to try it.
+    NotTried,
 }
 
 impl SandboxReport {
@@ -41,13 +52,19 @@ impl SandboxReport {
             probes,
         }
     }
+
+    /// How many escapes were tried in vain.
+    pub fn contained(&self) -> usize {
+        let contained = |probe: &&Probe| probe.verdict == Verdict::Contained;
+        self.probes.iter().filter(contained).count()
+    }
 }
 
 fn promises(tier: Tier, abi: i32, policy: &Policy) -> Vec<Promise> {
     let full = tier == Tier::Full;
     let on = tier != Tier::Off;
     let promise = |what, enforced, by| Promise { what, enforced, by };
-    vec![
+    let mut promises = vec![
         promise(
             "nothing outside the scope can be written",
             on,
@@ -86,11 +103,6 @@ fn promises(tier: Tier, abi: i32, policy: &Policy) -> Vec<Promise> {
         promise("no capability, also for root", on, "empty bounding set"),
         promise("dangerous system calls are refused", on, "seccomp"),
         promise(
-            "the network is limited as asked",
-            on && policy.network != Network::Open,
-            "network namespace, Landlock, seccomp",
-        ),
-        promise(
             "files that act later stay as they are",
             on && !policy.protected.is_empty(),
             "read-only mounts, tripwire",
@@ -100,7 +112,16 @@ fn promises(tier: Tier, abi: i32, policy: &Policy) -> Vec<Promise> {
             true,
             "an owner process for each operation",
         ),
-    ]
+    ];
+    // An open network is no broken promise.
+    if policy.network != Network::Open {
+        promises.push(promise(
+            "the network is limited as asked",
+            on,
+            "network namespace, Landlock, seccomp",
+        ));
+    }
+    promises
 }
 
 impl fmt::Display for SandboxReport {
@@ -108,17 +129,35 @@ impl fmt::Display for SandboxReport {
         writeln!(f, "tier:      {}", self.tier.name())?;
         writeln!(f, "landlock:  ABI {}", self.landlock_abi)?;
         writeln!(f, "scope:     {}", self.policy.scope.display())?;
-        writeln!(f, "temp:      {}", self.policy.visible_temp(self.tier).display())?;
-        writeln!(f, "network:   {}", network_text(&self.policy.network))?;
+        writeln!(
+            f,
+            "temp:      {} (private, gone with the server)",
+            self.policy.visible_temp(self.tier).display()
+        )?;
+        let network = match self.tier {
+            Tier::Off => &Network::Open,
+            Tier::Full | Tier::Core => &self.policy.network,
+        };
+        writeln!(f, "network:   {}", network_text(network))?;
         writeln!(f, "\npromises:")?;
         for promise in &self.promises {
             let mark = if promise.enforced { "yes" } else { "NO " };
             writeln!(f, "  {mark}  {} ({})", promise.what, promise.by)?;
         }
+        if self.tier == Tier::Off {
+            return writeln!(
+                f,
+                "\nno sandbox: everything is open, and nothing in the scope is protected"
+            );
+        }
         writeln!(f, "\nescapes tried at start:")?;
         for probe in &self.probes {
-            let mark = if probe.contained { "contained" } else { "ESCAPED  " };
-            writeln!(f, "  {mark}  {}", probe.what)?;
+            let mark = match probe.verdict {
+                Verdict::Contained => "contained",
+                Verdict::Escaped => "ESCAPED",
+                Verdict::NotTried => "not tried",
+            };
+            writeln!(f, "  {mark:9}  {}", probe.what)?;
         }
         writeln!(f, "\nopen besides the scope:")?;
         for grant in &self.policy.grants {

@@ -9,25 +9,27 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::pipe::PipeFlags;
+use rustix::{fs::FileType, pipe::PipeFlags};
 use tokio::{io::AsyncWriteExt, net::unix::pipe, sync::Notify};
 
-pub use super::{pool::PoolSettings, script::NulByte};
+pub use super::pool::PoolSettings;
 use super::{
-    pool::{Pool, WarmShell},
+    pool::{Pools, Warm},
     script,
 };
+pub use crate::jail::NulByte;
 use crate::{
     call::Program,
     jail::{
-        JailError, ProcessHandle,
+        Helper, JailError, ProcessHandle,
         client::Jail,
-        wire::{self, Configure, Start},
+        program,
+        wire::{self, Becomes, Configure, Output, Start},
     },
     sandbox::{Armed, Depth, Policy, Tier, Tripwire, environment},
 };
 
-/// Starts confined commands. Cheap to clone; all clones share one jail and one pool of warm shells.
+/// Starts confined commands. Cheap to clone; all clones share one jail and its warm processes.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     shared: Arc<Shared>,
@@ -107,6 +109,8 @@ pub enum StartError {
     /// No tier works. One line per attempt.
     #[error("no sandbox tier works here: {}", attempts.iter().map(|(tier, why)| format!("{}: {why}", tier.name())).collect::<Vec<_>>().join("; "))]
     NoTier { attempts: Vec<(Tier, String)> },
+    #[error("the scope {} was replaced while the sandbox was put up", scope.display())]
+    Scope { scope: PathBuf, source: io::Error },
     #[error(transparent)]
     Jail(#[from] JailError),
 }
@@ -116,8 +120,10 @@ pub enum StartError {
 pub enum LaunchError {
     #[error("the helper process that starts commands cannot be reached")]
     Jail(#[source] io::Error),
-    #[error("the helper process that starts commands died and could not be restarted")]
-    Restart(#[source] JailError),
+    #[error("the sandbox could not be put up again")]
+    Restart(#[source] StartError),
+    #[error("the sandbox scope {} cannot be used any more; make it again, or restart the server with another", scope.display())]
+    Scope { scope: PathBuf, source: io::Error },
     #[error("the terminal for the command could not be opened: {0}")]
     Terminal(String),
     #[error(transparent)]
@@ -132,10 +138,18 @@ struct Shared {
     configure: Configure,
     landlock_abi: i32,
     /// `None` after shutdown.
-    jail: Mutex<Option<Jail>>,
-    pool: Mutex<Pool>,
-    /// Wakes the task that fills the pool.
+    standing: Mutex<Option<Standing>>,
+    pools: Mutex<Pools>,
+    /// Wakes the task that fills the pools.
     taken: Notify,
+    quarantine: PathBuf,
+}
+
+/// What stands around the scope, for as long as that is the same directory.
+#[derive(Debug)]
+struct Standing {
+    scope: Identity,
+    jail: Jail,
     tripwire: Arc<Tripwire>,
 }
 
@@ -146,6 +160,12 @@ impl Launcher {
     /// Starts the jail in the highest tier that is allowed and works. Blocks for some milliseconds; called before any
     /// runtime exists.
     pub fn start(settings: LauncherSettings) -> Result<Self, StartError> {
+        let helper = Helper::start(&settings.helper)?;
+        Self::start_with(helper, settings)
+    }
+
+    /// The same, with a helper that was started ahead of time from [`LauncherSettings::helper`].
+    pub fn start_with(helper: Helper, settings: LauncherSettings) -> Result<Self, StartError> {
         let tiers: &[Tier] = match settings.tier {
             TierChoice::Highest => &[Tier::Full, Tier::Core],
             TierChoice::Only(Tier::Full) => &[Tier::Full],
@@ -153,28 +173,30 @@ impl Launcher {
             TierChoice::Only(Tier::Off) => &[Tier::Off],
         };
         let mut attempts = Vec::new();
+        let mut ahead = Some(helper);
         for tier in tiers {
             let configure = configure(&settings, *tier);
-            match Jail::start(&settings.helper, &configure) {
-                Ok(jail) => {
+            // One that could not put up its wall has ended.
+            let helper = match ahead.take() {
+                Some(helper) => helper,
+                None => Helper::start(&settings.helper)?,
+            };
+            match Standing::put_up(helper, &configure, &settings.quarantine) {
+                Ok(standing) => {
                     return Ok(Self {
                         shared: Arc::new(Shared {
                             helper: settings.helper,
                             configure,
-                            landlock_abi: jail.landlock_abi,
-                            jail: Mutex::new(Some(jail)),
-                            pool: Mutex::new(Pool::new(settings.pool, Instant::now())),
+                            landlock_abi: standing.jail.landlock_abi,
+                            standing: Mutex::new(Some(standing)),
+                            pools: Mutex::new(Pools::new(settings.pool, Instant::now())),
                             taken: Notify::new(),
-                            tripwire: Arc::new(Tripwire::new(
-                                &settings.policy.scope,
-                                watched(&settings.policy, *tier),
-                                settings.quarantine,
-                            )),
+                            quarantine: settings.quarantine,
                         }),
                     });
                 }
-                Err(JailError::Refused { reason }) => attempts.push((*tier, reason)),
-                Err(error) => return Err(error.into()),
+                Err(StartError::Jail(JailError::Refused { reason })) => attempts.push((*tier, reason)),
+                Err(error) => return Err(error),
             }
         }
         Err(StartError::NoTier { attempts })
@@ -195,41 +217,58 @@ impl Launcher {
         &self.shared.configure.policy
     }
 
-    /// Keeps the pool filled; runs until shutdown. Spawn it once on the runtime.
+    /// Keeps the pools filled; runs until shutdown. Spawn it once on the runtime.
     pub async fn keep_warm(self) {
         let idle_check = Duration::from_secs(5);
         loop {
-            if self.refill().is_err() {
-                return;
+            match self.refill() {
+                Ok(()) => {}
+                Err(LaunchError::Closed) => return,
+                // Out of descriptors, say: a call would tell its client, and the next try may go better.
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "no process can be kept ready"
+                    );
+                }
             }
             if tokio::time::timeout(idle_check, self.shared.taken.notified())
                 .await
                 .is_err()
             {
-                lock(&self.shared.pool).tend(Instant::now());
-            } else if !lock(&self.shared.pool).is_empty() {
+                lock(&self.shared.pools).tend(Instant::now());
+            } else if !lock(&self.shared.pools).has_empty() {
                 // A new shell takes a processor for a moment; the call that took the last one needs it more.
                 tokio::time::sleep(REFILL_DELAY).await;
             }
         }
     }
 
-    /// Starts `script`, in a warm shell if one is ready.
+    /// Starts `script`, in a warm process if one is ready.
     pub async fn launch(&self, script: Script) -> Result<Running, LaunchError> {
-        let text = script::render(&script.program, &script.directory, &script.environment)?;
-        let tripwire = Arc::clone(&self.shared.tripwire).arm().await;
-        match script.stdio {
+        let Script {
+            program,
+            directory,
+            environment,
+            stdio,
+        } = &script;
+        let (becomes, text) = match program {
+            Program::Argv(words) => (Becomes::Program, program::order(directory, environment, words)?),
+            Program::Script(text) => (Becomes::Shell, script::render(text, directory, environment)?),
+        };
+        let tripwire = self.tripwire()?.arm().await;
+        match stdio {
             Stdio::Merged => {
-                let warm = lock(&self.shared.pool).take(Instant::now());
-                let shell = match warm {
-                    Some(shell) => shell,
-                    None => self.start_merged()?,
+                let warm = lock(&self.shared.pools).of(becomes).take(Instant::now());
+                let warm = match warm {
+                    Some(warm) => warm,
+                    None => self.start_merged(becomes)?,
                 };
-                send_script(shell.script, text);
+                send_script(warm.script, text);
                 self.shared.taken.notify_one();
-                let process = ProcessHandle::new(shell.control).map_err(LaunchError::Jail)?;
+                let process = ProcessHandle::new(warm.control).map_err(LaunchError::Jail)?;
                 Ok(Running {
-                    output: OutputPipes::Merged(shell.output),
+                    output: OutputPipes::Merged(warm.output),
                     process,
                     tripwire,
                 })
@@ -245,7 +284,8 @@ impl Launcher {
                     stdout_in.as_fd(),
                     stderr_in.as_fd(),
                 ];
-                self.request(Start::Separate, &fds)?;
+                let output = Output::Separate;
+                self.request(Start { becomes, output }, &fds)?;
                 send_script(script_out, text);
                 let process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
                 Ok(Running {
@@ -257,7 +297,8 @@ impl Launcher {
             Stdio::Pty => {
                 let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
                 let (script_in, script_out) = pipe()?;
-                self.request(Start::Pty, &[theirs.as_fd(), script_in.as_fd()])?;
+                let output = Output::Pty;
+                self.request(Start { becomes, output }, &[theirs.as_fd(), script_in.as_fd()])?;
                 drop(theirs);
                 let mut process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
                 let terminal = process.terminal().await.map_err(LaunchError::Terminal)?;
@@ -275,47 +316,72 @@ impl Launcher {
 
     /// Ends the pool and the jail. Returns when no process of theirs is left; commands must have ended before.
     pub async fn shutdown(&self) {
-        lock(&self.shared.pool).clear();
-        let jail = lock(&self.shared.jail).take();
+        lock(&self.shared.pools).clear();
+        let standing = lock(&self.shared.standing).take();
         self.shared.taken.notify_one();
-        if let Some(jail) = jail {
-            drop(tokio::task::spawn_blocking(move || jail.close()).await);
+        if let Some(standing) = standing {
+            drop(tokio::task::spawn_blocking(move || standing.jail.close()).await);
         }
     }
 
     fn refill(&self) -> Result<(), LaunchError> {
         loop {
-            if lock(&self.shared.pool).missing() == 0 {
-                return if lock(&self.shared.jail).is_none() {
+            let Some(becomes) = lock(&self.shared.pools).missing() else {
+                return if lock(&self.shared.standing).is_none() {
                     Err(LaunchError::Closed)
                 } else {
                     Ok(())
                 };
-            }
-            let shell = self.start_merged()?;
-            lock(&self.shared.pool).add(shell);
+            };
+            let warm = self.start_merged(becomes)?;
+            lock(&self.shared.pools).of(becomes).add(warm);
         }
     }
 
-    fn start_merged(&self) -> Result<WarmShell, LaunchError> {
+    fn start_merged(&self, becomes: Becomes) -> Result<Warm, LaunchError> {
         let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
         let (script_in, script) = pipe()?;
         let (output, output_in) = reading_pipe()?;
-        self.request(
-            Start::Merged,
-            &[theirs.as_fd(), script_in.as_fd(), output_in.as_fd()],
-        )?;
-        Ok(WarmShell {
+        let start = Start {
+            becomes,
+            output: Output::Merged,
+        };
+        self.request(start, &[theirs.as_fd(), script_in.as_fd(), output_in.as_fd()])?;
+        Ok(Warm {
             control,
             script,
             output,
         })
     }
 
+    /// The tripwire around the scope. A scope that was replaced, by a new clone of the project for instance, gets a new
+    /// wall; commands that run in the old directory go on there.
+    fn tripwire(&self) -> Result<Arc<Tripwire>, LaunchError> {
+        let mut standing = lock(&self.shared.standing);
+        let current = standing.as_mut().ok_or(LaunchError::Closed)?;
+        let configure = &self.shared.configure;
+        let scope = &configure.policy.scope;
+        let identity = Identity::of(scope).map_err(|source| LaunchError::Scope {
+            scope: scope.clone(),
+            source,
+        })?;
+        if identity != current.scope {
+            tracing::warn!(scope = %scope.display(), "the scope is another directory now; putting up a new wall");
+            let new = Helper::start(&self.shared.helper)
+                .map_err(StartError::from)
+                .and_then(|helper| Standing::put_up(helper, configure, &self.shared.quarantine))
+                .map_err(LaunchError::Restart)?;
+            lock(&self.shared.pools).empty();
+            std::mem::replace(current, new).jail.kill();
+            self.shared.taken.notify_one();
+        }
+        Ok(Arc::clone(&current.tripwire))
+    }
+
     /// Sends a request, to a new jail if the old one died. Shells that the old one started live on.
     fn request(&self, start: Start, fds: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), LaunchError> {
-        let mut jail = lock(&self.shared.jail);
-        let Some(current) = jail.as_mut() else {
+        let mut standing = lock(&self.shared.standing);
+        let Some(Standing { jail: current, .. }) = standing.as_mut() else {
             return Err(LaunchError::Closed);
         };
         match current.request(start, fds) {
@@ -327,13 +393,55 @@ impl Launcher {
                 ) =>
             {
                 tracing::warn!("the helper process that starts commands died; starting a new one");
-                let new =
-                    Jail::start(&self.shared.helper, &self.shared.configure).map_err(LaunchError::Restart)?;
+                let new = Helper::start(&self.shared.helper)
+                    .and_then(|helper| helper.configure(&self.shared.configure))
+                    .map_err(|error| LaunchError::Restart(error.into()))?;
                 std::mem::replace(current, new).close();
                 current.request(start, fds).map_err(LaunchError::Jail)
             }
             Err(error) => Err(LaunchError::Jail(error)),
         }
+    }
+}
+
+impl Standing {
+    fn put_up(helper: Helper, configure: &Configure, quarantine: &Path) -> Result<Self, StartError> {
+        let Configure { policy, tier, .. } = configure;
+        let unusable = |source| StartError::Scope {
+            scope: policy.scope.clone(),
+            source,
+        };
+        // Before the wall stands: a directory that takes its place meanwhile is noticed with the next command.
+        let scope = Identity::of(&policy.scope).map_err(unusable)?;
+        let jail = helper.configure(configure)?;
+        let watched = watched(policy, *tier);
+        let tripwire = Tripwire::new(&policy.scope, watched, quarantine.to_owned()).map_err(unusable)?;
+        Ok(Self {
+            scope,
+            jail,
+            tripwire: Arc::new(tripwire),
+        })
+    }
+}
+
+/// Which directory a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    /// Follows no link: nobody who swaps one in shall choose what the wall stands around.
+    fn of(directory: &Path) -> io::Result<Self> {
+        let found = rustix::fs::lstat(directory)?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(Self {
+            device: found.st_dev,
+            inode: found.st_ino,
+        })
     }
 }
 

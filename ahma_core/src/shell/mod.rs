@@ -12,4 +12,4 @@ pub use launcher::{
     LaunchError, Launcher, LauncherSettings, NulByte, OutputPipes, PoolSettings, Running, Script, StartError,
     Stdio, TierChoice,
 };
-pub use self_test::{SelfTestError, prove};
+pub use self_test::{SelfTestError, probe, prove};

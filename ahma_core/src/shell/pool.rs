@@ -1,7 +1,7 @@
-//! The pool of warm shells.
+//! The pools of processes that wait for a call: warm shells, and processes that become a program.
 //!
-//! The pool itself is a plain structure that decides how many shells should wait; the launcher asks the jail for them.
-//! A shell is handed out once and never comes back, so nothing leaks from one call to the next.
+//! A pool is a plain structure that decides how many should wait; the launcher asks the jail for them. One is handed out
+//! once and never comes back, so nothing leaks from one call to the next.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,9 @@ use std::{
 
 use rustix::net::RecvFlags;
 
-/// How many shells wait.
+use crate::jail::wire::Becomes;
+
+/// How many processes of a kind wait.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolSettings {
     /// So many always.
@@ -33,9 +35,16 @@ impl Default for PoolSettings {
     }
 }
 
-/// A shell that waits for its script.
+/// Both pools. They grow and shrink apart: most clients use either the shell or tools.
 #[derive(Debug)]
-pub(super) struct WarmShell {
+pub(super) struct Pools {
+    shells: Pool,
+    programs: Pool,
+}
+
+/// A process that waits on its script pipe.
+#[derive(Debug)]
+pub(super) struct Warm {
     pub(super) control: OwnedFd,
     pub(super) script: OwnedFd,
     pub(super) output: OwnedFd,
@@ -44,13 +53,65 @@ pub(super) struct WarmShell {
 #[derive(Debug)]
 pub(super) struct Pool {
     settings: PoolSettings,
-    waiting: VecDeque<WarmShell>,
+    waiting: VecDeque<Warm>,
     target: usize,
     last_taken: Instant,
 }
 
-impl Pool {
+impl Pools {
     pub(super) fn new(settings: PoolSettings, now: Instant) -> Self {
+        // A program's start at call time costs little more than its waiting; a shell's costs a shell.
+        let programs = PoolSettings {
+            floor: settings.floor.min(1),
+            ..settings
+        };
+        Self {
+            shells: Pool::new(settings, now),
+            programs: Pool::new(programs, now),
+        }
+    }
+
+    pub(super) fn of(&mut self, becomes: Becomes) -> &mut Pool {
+        match becomes {
+            Becomes::Shell => &mut self.shells,
+            Becomes::Program => &mut self.programs,
+        }
+    }
+
+    /// What to ask for next. The emptier pool first.
+    pub(super) fn missing(&self) -> Option<Becomes> {
+        match (self.shells.missing(), self.programs.missing()) {
+            (0, 0) => None,
+            (shells, programs) if shells >= programs => Some(Becomes::Shell),
+            _ => Some(Becomes::Program),
+        }
+    }
+
+    pub(super) fn tend(&mut self, now: Instant) {
+        self.shells.tend(now);
+        self.programs.tend(now);
+    }
+
+    /// Whether a call would have to wait for a start.
+    pub(super) fn has_empty(&self) -> bool {
+        self.shells.waiting.is_empty() || self.programs.waiting.is_empty()
+    }
+
+    /// Drops all that wait; others are asked for in their place.
+    pub(super) fn empty(&mut self) {
+        self.shells.waiting.clear();
+        self.programs.waiting.clear();
+    }
+
+    /// Drops all that wait, for good.
+    pub(super) fn clear(&mut self) {
+        self.shells.clear();
+        self.programs.clear();
+    }
+}
+
+impl Pool {
+    fn new(settings: PoolSettings, now: Instant) -> Self {
         let settings = PoolSettings {
             cap: settings.cap.max(settings.floor),
             ..settings
@@ -63,8 +124,8 @@ impl Pool {
         }
     }
 
-    /// Hands out the shell that has waited longest. Dead ones are thrown away. An empty pool grows.
-    pub(super) fn take(&mut self, now: Instant) -> Option<WarmShell> {
+    /// Hands out the one that has waited longest. Dead ones are thrown away. An empty pool grows.
+    pub(super) fn take(&mut self, now: Instant) -> Option<Warm> {
         self.last_taken = now;
         while let Some(shell) = self.waiting.pop_front() {
             if shell.is_waiting() {
@@ -75,38 +136,37 @@ impl Pool {
         None
     }
 
-    pub(super) fn add(&mut self, shell: WarmShell) {
-        self.waiting.push_back(shell);
+    /// Takes one that was asked for. A pool that was closed meanwhile drops it, which ends it: nobody would else.
+    pub(super) fn add(&mut self, shell: Warm) {
+        if self.target > 0 {
+            self.waiting.push_back(shell);
+        }
     }
 
-    /// How many shells to ask for now.
-    pub(super) fn missing(&self) -> usize {
+    /// How many to ask for now.
+    fn missing(&self) -> usize {
         self.target.saturating_sub(self.waiting.len())
     }
 
-    /// Shrinks after idle time and drops shells that died or are too many. Dropping one ends its processes.
-    pub(super) fn tend(&mut self, now: Instant) {
+    /// Shrinks after idle time and drops those that died or are too many. Dropping one ends its processes.
+    fn tend(&mut self, now: Instant) {
         if now.duration_since(self.last_taken) >= self.settings.idle && self.target > self.settings.floor {
             self.target = (self.target / 2).max(self.settings.floor);
             self.last_taken = now;
         }
-        self.waiting.retain(WarmShell::is_waiting);
+        self.waiting.retain(Warm::is_waiting);
         self.waiting.truncate(self.target);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.target = 0;
         self.settings.cap = 0;
         self.waiting.clear();
     }
 }
 
-impl WarmShell {
-    /// Whether the owner has nothing to say yet: a report or a closed socket means that the shell is gone.
+impl Warm {
+    /// Whether the owner has nothing to say yet: a report or a closed socket means that the process is gone.
     fn is_waiting(&self) -> bool {
         let mut byte = [0_u8; 1];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;

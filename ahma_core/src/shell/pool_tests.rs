@@ -3,15 +3,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Pool, PoolSettings, WarmShell};
+use super::{Pool, PoolSettings, Warm};
 use crate::jail::wire;
 
 /// A shell whose owner lives as long as the second value.
-fn shell() -> (WarmShell, OwnedFd) {
+fn shell() -> (Warm, OwnedFd) {
     let (control, owner) = wire::pair().unwrap();
     let pipe = || rustix::pipe::pipe().unwrap().0;
     (
-        WarmShell {
+        Warm {
             control,
             script: pipe(),
             output: pipe(),
@@ -86,5 +86,15 @@ fn dead_shells_are_thrown_away() {
         pool.add(shell);
     }
     assert!(pool.take(now).is_some());
+    assert!(pool.take(now).is_none());
+}
+
+#[test]
+fn a_closed_pool_keeps_nothing_that_comes_late() {
+    let now = Instant::now();
+    let mut pool = Pool::new(PoolSettings::default(), now);
+    pool.clear();
+    let (late, _owner) = shell();
+    pool.add(late);
     assert!(pool.take(now).is_none());
 }

@@ -23,7 +23,7 @@ use super::{LaunchError, Launcher, OutputPipes, Running, Script, Stdio};
 use crate::{
     call::Program,
     jail::ProcessEvent,
-    sandbox::{Network, Probe, Tier},
+    sandbox::{Network, Probe, Tier, Verdict},
 };
 
 /// Why nothing was proven.
@@ -44,6 +44,21 @@ pub async fn prove(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
     if launcher.tier() == Tier::Off {
         return Ok(Vec::new());
     }
+    let probes = probe(launcher).await?;
+    let what: Vec<_> = probes
+        .iter()
+        .filter(|probe| probe.verdict == Verdict::Escaped)
+        .map(|probe| probe.what)
+        .collect();
+    if what.is_empty() {
+        Ok(probes)
+    } else {
+        Err(SelfTestError::Leaks { what })
+    }
+}
+
+/// Tries to get out, wall or none, and says what came of it.
+pub async fn probe(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
     let outside = Outside::prepare(&launcher.policy().private.join("probe"), launcher)?;
     let script = Script {
         program: Program::Script(outside.script()),
@@ -55,17 +70,9 @@ pub async fn prove(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
     if !output.contains("probe ran") {
         return Err(SelfTestError::NothingRuns { output });
     }
-    let probes = outside.judge(&output)?;
-    let what: Vec<_> = probes
-        .iter()
-        .filter(|probe| !probe.contained)
-        .map(|probe| probe.what)
-        .collect();
-    if what.is_empty() {
-        Ok(probes)
-    } else {
-        Err(SelfTestError::Leaks { what })
-    }
+    // A signal that has arrived is noted by another task, which gets its turn.
+    tokio::task::yield_now().await;
+    Ok(outside.judge(&output)?)
 }
 
 /// What the script is set upon: files in a directory that no rule opens, a listening port, this process.
@@ -81,8 +88,11 @@ impl Outside {
     fn prepare(directory: &Path, launcher: &Launcher) -> io::Result<Self> {
         std::fs::create_dir_all(directory)?;
         let secret = format!("{:032x}", rand::random::<u128>());
-        std::fs::write(directory.join("secret"), &secret)?;
-        std::fs::write(directory.join("victim"), "untouched")?;
+        // A whole line, or the shell's `read` fails although it has read it.
+        std::fs::write(directory.join("secret"), format!("{secret}\n"))?;
+        for name in ["truncated", "removed"] {
+            std::fs::write(directory.join(name), UNTOUCHED)?;
+        }
         let listener = match launcher.policy().network {
             Network::Open => None,
             Network::Loopback | Network::Off | Network::Ports(_) => Some(TcpListener::bind("127.0.0.1:0")?),
@@ -108,7 +118,8 @@ impl Outside {
         })
     }
 
-    /// Plain POSIX shell, almost without starting programs: it runs at every start of the server.
+    /// Plain POSIX shell, almost without starting programs: it runs at every start of the server. Only bash can connect
+    /// by itself; another shell asks it to, if it is installed.
     fn script(&self) -> String {
         let directory = shlex::try_quote(&self.directory.to_string_lossy())
             .map(Into::into)
@@ -122,70 +133,71 @@ impl Outside {
             .map_or(0, |a| a.port());
         format!(
             "d={directory}; exec 2>/dev/null\n\
-             read -r line < $d/secret && echo \"read $line\"\n\
+             line=; read -r line < $d/secret; echo \"read $line\"\n\
              echo x > $d/written\n\
-             printf '' > $d/victim\n\
-             rm -f $d/victim\n\
+             printf '' > $d/truncated\n\
+             rm -f $d/removed\n\
              kill -URG {pid}\n\
-             read -r line < /proc/{pid}/environ; test -n \"$line\" && echo environ-read\n\
-             read -r line < /proc/{pid}/maps && echo maps-read\n\
+             line=; read -r line < /proc/{pid}/environ; test -n \"$line\" && echo environ-read\n\
+             line=; read -r line < /proc/{pid}/maps; test -n \"$line\" && echo maps-read\n\
              for f in /proc/{pid}/fd/*; do test -e \"$f\" && echo fd-seen; done\n\
              printf '' > /etc/ahma-probe && rm -f /etc/ahma-probe && echo etc-written\n\
-             test {port} = 0 || ( exec 3<>/dev/tcp/127.0.0.1/{port} )\n\
+             connect='exec 3<>/dev/tcp/127.0.0.1/{port}'\n\
+             if test {port} = 0; then :\n\
+             elif test -n \"$BASH_VERSION\"; then echo network-tried; ( eval \"$connect\" )\n\
+             elif bash -c :; then echo network-tried; bash -c \"$connect\"\n\
+             fi\n\
              echo probe ran\n"
         )
     }
 
     fn judge(&self, output: &str) -> io::Result<Vec<Probe>> {
-        let victim = std::fs::read_to_string(self.directory.join("victim")).ok();
         let said = |word: &str| output.lines().any(|line| line.trim() == word);
-        let mut probes = vec![
-            Probe {
-                what: "read a file outside",
-                contained: !output.contains(&self.secret),
-            },
-            Probe {
-                what: "write a file outside",
-                contained: !self.directory.join("written").exists(),
-            },
-            Probe {
-                what: "truncate a file outside",
-                contained: victim.as_deref() != Some(""),
-            },
-            Probe {
-                what: "remove a file outside",
-                contained: victim.is_some(),
-            },
-            Probe {
-                what: "write to /etc",
-                contained: !said("etc-written"),
-            },
-            Probe {
-                what: "signal the server",
-                contained: !self.signalled.load(Ordering::Relaxed),
-            },
-            Probe {
-                what: "read the server's environment",
-                contained: !said("environ-read"),
-            },
-            Probe {
-                what: "read the server's memory map",
-                contained: !said("maps-read"),
-            },
-            Probe {
-                what: "look at the server's descriptors",
-                contained: !said("fd-seen"),
-            },
-        ];
+        let content = |name: &str| std::fs::read_to_string(self.directory.join(name)).ok();
+        let mut probes: Vec<Probe> = [
+            ("read a file outside", output.contains(&self.secret)),
+            ("write a file outside", content("written").is_some()),
+            (
+                "truncate a file outside",
+                content("truncated").as_deref() != Some(UNTOUCHED),
+            ),
+            ("remove a file outside", content("removed").is_none()),
+            ("write to /etc", said("etc-written")),
+            ("signal the server", self.signalled.load(Ordering::Relaxed)),
+            ("read the server's environment", said("environ-read")),
+            ("read the server's memory map", said("maps-read")),
+            ("look at the server's descriptors", said("fd-seen")),
+        ]
+        .into_iter()
+        .map(|(what, escaped)| Probe {
+            what,
+            verdict: verdict(escaped),
+        })
+        .collect();
         if let Some(listener) = &self.listener {
-            let contained = listener.accept().is_err();
+            let tried = said("network-tried");
+            let escaped = listener.accept().is_ok();
             probes.push(Probe {
                 what: "connect over the network",
-                contained,
+                verdict: if tried {
+                    verdict(escaped)
+                } else {
+                    Verdict::NotTried
+                },
             });
         }
         std::fs::remove_dir_all(&self.directory)?;
         Ok(probes)
+    }
+}
+
+const UNTOUCHED: &str = "untouched";
+
+fn verdict(escaped: bool) -> Verdict {
+    if escaped {
+        Verdict::Escaped
+    } else {
+        Verdict::Contained
     }
 }
 

@@ -10,7 +10,7 @@ use ::landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
 use crate::sandbox::{Access, Network, Policy, Tier};
 
@@ -61,7 +61,7 @@ impl Rules {
             },
             tier,
         };
-        rules.add(&policy.scope, Access::Write)?;
+        rules.add_writable(&policy.scope)?;
         rules.add(&policy.visible_temp(tier), Access::Write)?;
         for path in &policy.overlays {
             let access = if tier == Tier::Full {
@@ -72,7 +72,10 @@ impl Rules {
             rules.add(path, access)?;
         }
         for grant in &policy.grants {
-            rules.add(&grant.path, grant.access)?;
+            match grant.access {
+                Access::Write => rules.add_writable(&grant.path)?,
+                Access::Read | Access::ReadExecute => rules.add(&grant.path, grant.access)?,
+            }
         }
         for (path, rights) in devices(tier) {
             rules.add_rights(Path::new(path), rights)?;
@@ -88,15 +91,32 @@ impl Rules {
         self.add_rights(path, rights(access))
     }
 
-    fn add_rights(&mut self, path: &Path, mut rights: BitFlags<AccessFs>) -> io::Result<()> {
+    /// Adds a real path that may be written. It was free of links when the policy was made; a link by now is somebody's
+    /// attempt to have another directory opened.
+    fn add_writable(&mut self, path: &Path) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let fd = match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(fd) => fd,
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::ACCESS | rustix::io::Errno::NOTDIR) => {
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        };
+        match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            Ok(fd) => self.add_opened(fd, rights(Access::Write)),
+            Err(error) => Err(io::Error::new(
+                io::Error::from(error).kind(),
+                format!(
+                    "{} was replaced while the sandbox was put up: {error}",
+                    path.display()
+                ),
+            )),
+        }
+    }
+
+    fn add_rights(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(fd) => self.add_opened(fd, rights),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::ACCESS | rustix::io::Errno::NOTDIR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn add_opened(&mut self, fd: OwnedFd, mut rights: BitFlags<AccessFs>) -> io::Result<()> {
         if FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) != FileType::Directory {
             rights &= AccessFs::from_file(NEWEST);
         }

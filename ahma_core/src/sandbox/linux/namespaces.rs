@@ -16,6 +16,7 @@ use std::{
 };
 
 use rustix::{
+    fs::{CWD, Mode, OFlags, ResolveFlags},
     mount::{MountFlags, MountPropagationFlags, UnmountFlags},
     thread::UnshareFlags,
 };
@@ -81,8 +82,6 @@ pub(crate) fn mount_own_proc() -> io::Result<()> {
 /// The root file system under construction.
 struct View {
     root: PathBuf,
-    /// Bind mounts to be made read-only at the end, when every mount point below them exists.
-    read_only: Vec<PathBuf>,
     /// What is mounted already, with whether it may be written.
     bound: Vec<(PathBuf, bool)>,
     made: BTreeSet<PathBuf>,
@@ -98,7 +97,6 @@ impl View {
         mount_tmpfs(&root, flags, "mode=755,size=1m")?;
         Ok(Self {
             root,
-            read_only: Vec::new(),
             bound: Vec::new(),
             made: BTreeSet::new(),
         })
@@ -113,10 +111,15 @@ impl View {
             self.bind(&policy.temp(), Path::new("/tmp"))?;
             self.bound.push((PathBuf::from("/tmp"), true));
         }
+        let own_temp = policy.host_temp.then(|| (policy.temp(), true));
         let mut paths: BTreeSet<(PathBuf, bool)> = policy
             .grants
             .iter()
-            .map(|grant| (shown_as(&grant.path), grant.access == Access::Write))
+            .map(|grant| match grant.access {
+                Access::Write => (grant.path.clone(), true),
+                Access::Read | Access::ReadExecute => (shown_as(&grant.path), false),
+            })
+            .chain(own_temp)
             .collect();
         paths.insert((policy.scope.clone(), true));
         // Parents before what lies below them, by where the links lead.
@@ -138,10 +141,6 @@ impl View {
 
     /// Makes the view the root of the calling process and lets go of the old one.
     fn close(self) -> Result<(), ViewError> {
-        for path in &self.read_only {
-            set_attributes(&self.inside(path), READ_ONLY, Depth::Recursive)
-                .step(format!("cannot make {} read-only", path.display()))?;
-        }
         set_attributes(&self.root, READ_ONLY, Depth::Single).step("cannot make the new root read-only")?;
         std::env::set_current_dir(&self.root).step("cannot enter the new root")?;
         rustix::process::pivot_root(".", ".").step("cannot change the root")?;
@@ -158,14 +157,15 @@ impl View {
             return Ok(());
         }
         self.bind(&real, &real)?;
-        if !writable {
-            self.read_only.push(real.clone());
-        } else {
-            set_attributes(&self.inside(&real), NO_DEVICES, Depth::Recursive)
-                .step(format!("cannot set the flags of {}", real.display()))?;
-        }
+        self.set_flags(&real, if writable { NO_DEVICES } else { READ_ONLY })?;
         self.bound.push((real, writable));
         Ok(())
+    }
+
+    /// Sets the flags of what was just mounted. At once: later it would reach what is mounted below, which may be open.
+    fn set_flags(&self, path: &Path, attributes: u64) -> Result<(), ViewError> {
+        set_attributes(&self.inside(path), attributes, Depth::Recursive)
+            .step(format!("cannot set the mount flags of {}", path.display()))
     }
 
     /// Repeats in the view every symbolic link on the way to `path`. Returns where it leads, if anywhere.
@@ -233,12 +233,9 @@ impl View {
             // Missing, or a link: the tripwire watches those.
             return Ok(());
         }
-        if path == scope.join(".git") && path.is_dir() {
-            return self.bind(path, path);
-        }
+        let is_pinned = path == scope.join(".git") && path.is_dir();
         self.bind(path, path)?;
-        self.read_only.push(path.to_owned());
-        Ok(())
+        self.set_flags(path, if is_pinned { NO_DEVICES } else { READ_ONLY })
     }
 
     fn devices(&mut self) -> Result<(), ViewError> {
@@ -265,13 +262,15 @@ impl View {
         mount_tmpfs(&shm, MountFlags::NOSUID | MountFlags::NODEV, "mode=1777")
     }
 
+    /// Shows `from`, a path without links, at `to`. A link that somebody puts on the way meanwhile is not followed.
     fn bind(&mut self, from: &Path, to: &Path) -> Result<(), ViewError> {
         self.point(from, to)?;
-        rustix::mount::mount_bind_recursive(from, self.inside(to)).step(format!(
-            "cannot show {} as {}",
-            from.display(),
-            to.display()
-        ))
+        let step = || format!("cannot show {} as {}", from.display(), to.display());
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let held =
+            rustix::fs::openat2(CWD, from, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).step(step())?;
+        let by_descriptor = format!("/proc/self/fd/{}", held.as_raw_fd());
+        rustix::mount::mount_bind_recursive(by_descriptor, self.inside(to)).step(step())
     }
 
     /// Makes sure that something can be mounted at `to`.

@@ -1,8 +1,8 @@
 //! The seccomp layer: system calls that no command needs and that would weaken the other layers.
 //!
-//! A deny-list that answers `EPERM`, so that programs which merely try go on. Two programs are built: what the jail can
-//! put on itself once, inherited by everything it starts, and what only a command may not do. Installing a program
-//! costs about 0.7 µs per instruction, so the inherited one is the long one.
+//! A deny-list that answers `EPERM`, so that programs which merely try go on. Installing a program costs about 0.7 µs per
+//! instruction, because the kernel runs it for every call number there is. So the jail puts on itself, once, all that it
+//! can live with, inherited by everything it starts; what is left for each command are eight instructions.
 
 use std::{
     collections::BTreeMap,
@@ -20,14 +20,52 @@ use crate::sandbox::{Network, Tier};
 
 type Denied = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Calls that neither the jail nor a command ever needs.
-pub(crate) fn inherited() -> io::Result<BpfProgram> {
+/// What the jail puts on itself when its view stands. The second program answers `ENOSYS` to `clone3`: its flags lie in
+/// memory, where a filter cannot look, and libraries then use `clone`.
+pub(crate) fn inherited(
+    network: &Network,
+    tier: Tier,
+    unix_sockets: UnixSockets,
+) -> io::Result<Vec<BpfProgram>> {
+    let denied = never_needed(network, tier, unix_sockets)?;
+    let mut clone3 = Denied::new();
+    clone3.insert(libc::SYS_clone3, Vec::new());
+    let mut programs = vec![compile(denied, libc::EPERM)?, compile(clone3, libc::ENOSYS)?];
+    if tier == Tier::Core {
+        programs.push(compile(attributes(), libc::ENOTSUP)?);
+    }
+    programs.extend(x32_guard());
+    Ok(programs)
+}
+
+/// What a command may not do but the jail or an owner must: mount an operation's `/proc`, take a descriptor from those
+/// who ask, make namespaces. Other architectures and the x32 bit are refused by what is inherited.
+pub(crate) fn for_commands() -> BpfProgram {
+    const NAMESPACES: i32 = libc::CLONE_NEWNS
+        | libc::CLONE_NEWCGROUP
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUSER
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET;
+    vec![
+        step(LOAD_WORD, 0, 0, CALL_NUMBER),
+        step(JUMP_EQUAL, 5, 0, libc::SYS_mount as u32),
+        step(JUMP_EQUAL, 4, 0, libc::SYS_pidfd_getfd as u32),
+        step(JUMP_EQUAL, 0, 2, libc::SYS_clone as u32),
+        step(LOAD_WORD, 0, 0, FIRST_ARGUMENT),
+        step(JUMP_ANY_BIT, 1, 0, NAMESPACES as u32),
+        step(RETURN, 0, 0, ALLOW),
+        step(RETURN, 0, 0, ERRNO | libc::EPERM as u32),
+    ]
+}
+
+fn never_needed(network: &Network, tier: Tier, unix_sockets: UnixSockets) -> io::Result<Denied> {
     let mut denied = Denied::new();
     for call in [
         libc::SYS_ptrace,
         libc::SYS_process_vm_readv,
         libc::SYS_process_vm_writev,
-        libc::SYS_pidfd_getfd,
         libc::SYS_kcmp,
         libc::SYS_io_uring_setup,
         libc::SYS_io_uring_enter,
@@ -62,6 +100,18 @@ pub(crate) fn inherited() -> io::Result<BpfProgram> {
         libc::SYS_move_pages,
         libc::SYS_migrate_pages,
         libc::SYS_setns,
+        libc::SYS_unshare,
+        libc::SYS_umount2,
+        libc::SYS_move_mount,
+        libc::SYS_open_tree,
+        libc::SYS_fsopen,
+        libc::SYS_fsconfig,
+        libc::SYS_fsmount,
+        libc::SYS_fspick,
+        libc::SYS_mount_setattr,
+        SYS_OPEN_TREE_ATTR,
+        libc::SYS_pivot_root,
+        libc::SYS_chroot,
     ] {
         denied.insert(call, Vec::new());
     }
@@ -74,42 +124,15 @@ pub(crate) fn inherited() -> io::Result<BpfProgram> {
     ] {
         denied.insert(call, Vec::new());
     }
-    compile(denied, libc::EPERM)
-}
-
-/// Calls that the jail still needs, or that depend on the network mode, denied to commands. The second program answers
-/// `ENOSYS` to `clone3`: its flags lie in memory, where a filter cannot look, and libraries then use `clone`.
-pub(crate) fn for_commands(
-    network: &Network,
-    tier: Tier,
-    unix_sockets: UnixSockets,
-) -> io::Result<Vec<BpfProgram>> {
-    let mut denied = Denied::new();
-    for call in [
-        libc::SYS_mount,
-        libc::SYS_umount2,
-        libc::SYS_move_mount,
-        libc::SYS_open_tree,
-        libc::SYS_fsopen,
-        libc::SYS_fsconfig,
-        libc::SYS_fsmount,
-        libc::SYS_fspick,
-        libc::SYS_mount_setattr,
-        SYS_OPEN_TREE_ATTR,
-        libc::SYS_pivot_root,
-        libc::SYS_chroot,
-        libc::SYS_unshare,
-    ] {
-        denied.insert(call, Vec::new());
-    }
-    denied.insert(libc::SYS_clone, namespace_bits(0)?);
     device_nodes(&mut denied)?;
     set_user_id(&mut denied)?;
     // Typing into a terminal that someone else reads.
-    denied.insert(
-        libc::SYS_ioctl,
-        vec![rule([equals(1, libc::TIOCSTI)?])?, rule([equals(1, TIOCLINUX)?])?],
-    );
+    let mut requests = vec![libc::TIOCSTI, TIOCLINUX];
+    if tier == Tier::Core {
+        requests.extend(FILE_FLAGS);
+    }
+    let requests = requests.into_iter().map(|request| rule([equals(1, request)?]));
+    denied.insert(libc::SYS_ioctl, requests.collect::<io::Result<_>>()?);
     if tier == Tier::Core {
         // Without a pid namespace these reach other processes of the same user.
         for call in [
@@ -121,8 +144,13 @@ pub(crate) fn for_commands(
         ] {
             denied.insert(call, vec![rule([differs(0, 0)?])?]);
         }
-        denied.insert(libc::SYS_setpriority, vec![rule([differs(1, 0)?])?]);
-        denied.insert(libc::SYS_ioprio_set, vec![rule([differs(1, 0)?])?]);
+        // Zero means the caller, its process group, or every process of its user.
+        for (call, everyone) in [
+            (libc::SYS_setpriority, libc::PRIO_USER as u64),
+            (libc::SYS_ioprio_set, IOPRIO_WHO_USER),
+        ] {
+            denied.insert(call, vec![rule([differs(1, 0)?])?, rule([equals(0, everyone)?])?]);
+        }
         // Without an ipc namespace these are shared memory and queues of other programs.
         for call in [
             libc::SYS_shmget,
@@ -143,22 +171,14 @@ pub(crate) fn for_commands(
         }
     }
     sockets(&mut denied, network, unix_sockets)?;
-
-    let mut clone3 = Denied::new();
-    clone3.insert(libc::SYS_clone3, Vec::new());
-    let mut programs = vec![compile(denied, libc::EPERM)?, compile(clone3, libc::ENOSYS)?];
-    if tier == Tier::Core {
-        programs.push(compile(attributes(), libc::ENOTSUP)?);
-    }
-    programs.extend(x32_guard());
-    Ok(programs)
+    Ok(denied)
 }
 
-/// Changes of modes, owners and times: Landlock does not know them, so in the core tier the owner is asked.
+/// What the owner is asked in the core tier: changes of modes, owners and times, and watching, which Landlock does not
+/// know, and new processes and threads, which no kernel limit counts by operation.
 pub(crate) fn asked() -> io::Result<BpfProgram> {
     const TRACE: u32 = 0x7ff0_0000;
     const USER_NOTIFICATION: u32 = 0x7fc0_0000;
-    const RETURN: u16 = 0x06;
     let calls: &[i64] = &[
         #[cfg(target_arch = "x86_64")]
         libc::SYS_chmod,
@@ -178,8 +198,14 @@ pub(crate) fn asked() -> io::Result<BpfProgram> {
         libc::SYS_fchown,
         libc::SYS_fchownat,
         libc::SYS_utimensat,
+        libc::SYS_inotify_add_watch,
+        libc::SYS_clone,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_fork,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_vfork,
     ];
-    let rules = calls.iter().map(|call| (*call, Vec::new())).collect();
+    let rules: Denied = calls.iter().map(|call| (*call, Vec::new())).collect();
     let mut program = compile_with(rules, SeccompAction::Trace(0))?;
     // Seccompiler has no word for asking another process; it stands where "trace" would.
     for step in &mut program {
@@ -218,13 +244,14 @@ fn attributes() -> Denied {
         libc::SYS_fremovexattr,
         SYS_SETXATTRAT,
         SYS_REMOVEXATTRAT,
+        SYS_FILE_SETATTR,
     ]
     .into_iter()
     .map(|call| (call, Vec::new()))
     .collect()
 }
 
-/// Whether commands may make path and abstract unix sockets. `socketpair` always works.
+/// Whether commands may make path and abstract unix sockets. A connected pair of streams always works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnixSockets {
     /// The mount view hides the host's sockets.
@@ -234,14 +261,29 @@ pub(crate) enum UnixSockets {
 
 const TIOCLINUX: u64 = 0x541C;
 
+const IOPRIO_WHO_USER: u64 = 3;
+
 /// Newer than the libc crate; the same number everywhere.
 const SYS_OPEN_TREE_ATTR: i64 = 467;
 pub(crate) const SYS_FCHMODAT2: i64 = 452;
 const SYS_SETXATTRAT: i64 = 463;
 const SYS_REMOVEXATTRAT: i64 = 466;
+const SYS_FILE_SETATTR: i64 = 469;
+
+/// Flags, project, version, encryption and verity of a file: the kernel wants its owner, not a descriptor to write.
+const FILE_FLAGS: [u64; 7] = [
+    0x4008_6602, // FS_IOC_SETFLAGS
+    0x4004_6602, // FS_IOC32_SETFLAGS
+    0x401c_5820, // FS_IOC_FSSETXATTR
+    0x4008_7602, // FS_IOC_SETVERSION
+    0x4008_6604, // EXT4_IOC_SETVERSION
+    0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
+    0x4080_6685, // FS_IOC_ENABLE_VERITY
+];
 
 fn sockets(denied: &mut Denied, network: &Network, unix_sockets: UnixSockets) -> io::Result<()> {
     let unix = libc::AF_UNIX as u64;
+    denied.insert(libc::SYS_socketpair, pairs(unix_sockets)?);
     let mut rules = Vec::new();
     match network {
         Network::Off if unix_sockets == UnixSockets::Denied => {
@@ -295,20 +337,40 @@ fn sockets(denied: &mut Denied, network: &Network, unix_sockets: UnixSockets) ->
                 ])?],
             );
         }
-        // The internet, and asking for interfaces and routes. Vsock reaches the hypervisor, packet sockets see all
+        // The internet, and asking for interfaces and routes, which netlink calls protocol 0. Vsock reaches the hypervisor, packet sockets see all
         // traffic, and the other families are kernel code that nobody looks after.
-        Network::Open | Network::Loopback => rules.push(rule([
-            differs(0, libc::AF_INET as u64)?,
-            differs(0, libc::AF_INET6 as u64)?,
-            differs(0, libc::AF_NETLINK as u64)?,
-            differs(0, unix)?,
-        ])?),
+        Network::Open | Network::Loopback => rules.extend([
+            rule([
+                differs(0, libc::AF_INET as u64)?,
+                differs(0, libc::AF_INET6 as u64)?,
+                differs(0, libc::AF_NETLINK as u64)?,
+                differs(0, unix)?,
+            ])?,
+            rule([
+                equals(0, libc::AF_NETLINK as u64)?,
+                differs(2, libc::NETLINK_ROUTE as u64)?,
+            ])?,
+        ]),
     }
     if unix_sockets == UnixSockets::Denied {
         rules.push(rule([equals(0, unix)?])?);
     }
     denied.insert(libc::SYS_socket, rules);
     Ok(())
+}
+
+/// Pairs that are more than a pipe: of another family, and of datagrams, whose ends can send to any path socket or
+/// connect to it. Streams and sequenced packets stay connected to each other.
+fn pairs(unix_sockets: UnixSockets) -> io::Result<Vec<SeccompRule>> {
+    const TYPE_BITS: u64 = 0xf;
+    let mut rules = vec![rule([differs(0, libc::AF_UNIX as u64)?])?];
+    if unix_sockets == UnixSockets::Denied {
+        // To the unix family a raw socket is one of datagrams.
+        for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+            rules.push(rule([condition(1, Op::MaskedEq(TYPE_BITS), kind as u64)?])?);
+        }
+    }
+    Ok(rules)
 }
 
 fn device_nodes(denied: &mut Denied) -> io::Result<()> {
@@ -345,19 +407,25 @@ fn set_user_id(denied: &mut Denied) -> io::Result<()> {
     Ok(())
 }
 
-fn namespace_bits(flags_index: u8) -> io::Result<Vec<SeccompRule>> {
-    [
-        libc::CLONE_NEWNS,
-        libc::CLONE_NEWCGROUP,
-        libc::CLONE_NEWUTS,
-        libc::CLONE_NEWIPC,
-        libc::CLONE_NEWUSER,
-        libc::CLONE_NEWPID,
-        libc::CLONE_NEWNET,
-    ]
-    .into_iter()
-    .map(|bit| rule([condition(flags_index, Op::MaskedEq(bit as u64), bit as u64)?]))
-    .collect()
+// What is too short for seccompiler, or unknown to it, is written out: the kernel's words for it.
+const LOAD_WORD: u16 = 0x20;
+const JUMP_EQUAL: u16 = 0x15;
+const JUMP_GREATER_EQUAL: u16 = 0x35;
+const JUMP_ANY_BIT: u16 = 0x45;
+const RETURN: u16 = 0x06;
+const ERRNO: u32 = 0x0005_0000;
+const ALLOW: u32 = 0x7fff_0000;
+/// Where the fields of `seccomp_data` lie; of an argument the lower half, on machines that store it first.
+const CALL_NUMBER: u32 = 0;
+const FIRST_ARGUMENT: u32 = 16;
+
+fn step(code: u16, if_true: u8, if_false: u8, value: u32) -> seccompiler::sock_filter {
+    seccompiler::sock_filter {
+        code,
+        jt: if_true,
+        jf: if_false,
+        k: value,
+    }
 }
 
 /// Seccompiler does not look at the x32 bit of a call number, which would side-step every rule on kernels that have it.
@@ -365,15 +433,9 @@ fn x32_guard() -> Option<BpfProgram> {
     if ARCH != "x86_64" {
         return None;
     }
-    const LOAD_WORD: u16 = 0x20;
-    const JUMP_GREATER_EQUAL: u16 = 0x35;
-    const RETURN: u16 = 0x06;
     const X32_BIT: u32 = 0x4000_0000;
-    const ERRNO: u32 = 0x0005_0000;
-    const ALLOW: u32 = 0x7fff_0000;
-    let step = |code, jt, jf, k| seccompiler::sock_filter { code, jt, jf, k };
     Some(vec![
-        step(LOAD_WORD, 0, 0, 0),
+        step(LOAD_WORD, 0, 0, CALL_NUMBER),
         step(JUMP_GREATER_EQUAL, 0, 1, X32_BIT),
         step(RETURN, 0, 0, ERRNO | libc::ENOSYS as u32),
         step(RETURN, 0, 0, ALLOW),
@@ -386,6 +448,10 @@ fn compile(denied: Denied, errno: i32) -> io::Result<BpfProgram> {
 
 fn compile_with(denied: Denied, action: SeccompAction) -> io::Result<BpfProgram> {
     let arch = TargetArch::try_from(ARCH).map_err(io::Error::other)?;
+    compile_for(arch, denied, action)
+}
+
+fn compile_for(arch: TargetArch, denied: Denied, action: SeccompAction) -> io::Result<BpfProgram> {
     let filter = SeccompFilter::new(denied, SeccompAction::Allow, action, arch).map_err(io::Error::other)?;
     filter
         .try_into()
@@ -408,3 +474,7 @@ fn differs(index: u8, value: u64) -> io::Result<SeccompCondition> {
 fn condition(index: u8, op: Op, value: u64) -> io::Result<SeccompCondition> {
     SeccompCondition::new(index, Len::Dword, op, value).map_err(io::Error::other)
 }
+
+#[cfg(test)]
+#[path = "seccomp_tests.rs"]
+mod tests;

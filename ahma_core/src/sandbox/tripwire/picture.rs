@@ -1,7 +1,9 @@
 //! What the watched names were when no command ran: enough to tell a change, and to undo it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeSet, HashMap, VecDeque},
+    ffi::OsString,
+    io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::Arc,
@@ -10,11 +12,11 @@ use std::{
 
 use rustix::fs::FileType;
 
-use super::place::{Place, Stamp};
+use super::place::{Place, Stamp, is_absence};
 
-/// Protected trees are small. Of a larger one, what lies past this is not watched.
-const MOST_ENTRIES: usize = 512;
-const MOST_BYTES: u64 = 1024 * 1024;
+/// Of one protected tree so much is kept to be put back; what lies highest first. Of the rest a change is noticed, but
+/// cannot be undone.
+pub(super) const MOST_KEPT: u64 = 4 * 1024 * 1024;
 
 /// How old a file must be for an equal time stamp to mean an equal content. File systems count time in ticks.
 const SETTLED_SECONDS: i64 = 2;
@@ -30,14 +32,14 @@ pub enum Depth {
     Tree,
 }
 
-/// The nodes by their path below the scope, parents before what lies in them.
-pub(super) type Picture = BTreeMap<PathBuf, Node>;
+/// The nodes by their path below the scope. Hashed, because a call looks up each of them four times.
+pub(super) type Picture = HashMap<PathBuf, Node>;
 
 /// One file, directory or link as it was.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     File {
-        /// Not of long files.
+        /// Not of long files, nor of any once enough is kept.
         content: Option<Arc<[u8]>>,
         stamp: Stamp,
         /// An equal stamp means an equal content.
@@ -47,8 +49,8 @@ pub(super) enum Node {
         mode: u32,
         inode: u64,
         depth: Depth,
-        /// Every entry is in the picture.
-        complete: bool,
+        /// What lies in it, if that is watched and could be listed.
+        names: Option<Arc<BTreeSet<OsString>>>,
         /// Finds the directory again wherever it was moved, and keeps its number from being used again.
         held: Option<Arc<OwnedFd>>,
     },
@@ -59,66 +61,84 @@ pub(super) enum Node {
     Other {
         inode: u64,
     },
+    /// Something that could not be looked at, or maybe nothing.
+    Unknown,
 }
 
-/// How much of one tree is still taken in.
-struct Budget {
-    entries: usize,
-    bytes: u64,
-}
-
-/// Adds what is at `place` to the picture. Contents are taken from `earlier` where nothing can have changed.
-pub(super) fn take(place: &Place, path: &Path, depth: Depth, earlier: &Picture, picture: &mut Picture) {
-    let mut budget = Budget {
-        entries: MOST_ENTRIES,
-        bytes: MOST_BYTES,
+/// Adds what is at `path` below `root` to the picture. Contents are taken from `earlier` where nothing can have changed.
+pub(super) fn take(root: &OwnedFd, path: &Path, depth: Depth, earlier: &Picture, picture: &mut Picture) {
+    let mut taking = Taking {
+        earlier,
+        picture,
+        waiting: VecDeque::new(),
+        left: MOST_KEPT,
     };
-    add(place, path, depth, earlier, picture, &mut budget);
-}
-
-fn add(
-    place: &Place,
-    path: &Path,
-    depth: Depth,
-    earlier: &Picture,
-    picture: &mut Picture,
-    budget: &mut Budget,
-) {
-    let Some(mut node) = look(place, depth, earlier.get(path), budget.bytes) else {
-        return;
-    };
-    budget.entries = budget.entries.saturating_sub(1);
-    match &mut node {
-        Node::File { content, .. } => {
-            let length = content.as_ref().map_or(0, |content| content.len() as u64);
-            budget.bytes = budget.bytes.saturating_sub(length);
+    match Place::below(root, path) {
+        Ok(place) => taking.add(&place, path.to_owned(), depth),
+        Err(error) if is_absence(&error) => {}
+        Err(_) => {
+            taking.picture.insert(path.to_owned(), Node::Unknown);
         }
-        Node::Directory {
-            depth: Depth::Tree,
-            complete,
-            ..
-        } => {
-            let below = place.directory();
-            for name in place.names() {
-                let below = below.as_ref().map_err(|error| error.kind().into());
-                let entry = below.and_then(|directory| Place::below(directory, Path::new(&name)));
-                match entry {
-                    Ok(entry) if budget.entries > 0 => {
-                        add(&entry, &path.join(&name), Depth::Tree, earlier, picture, budget);
-                    }
-                    _ => *complete = false,
-                }
-            }
-        }
-        Node::Directory { .. } | Node::Link { .. } | Node::Other { .. } => {}
     }
-    picture.insert(path.to_owned(), node);
+    while let Some(path) = taking.waiting.pop_front() {
+        let Ok((opened, listed)) = Place::below(root, &path).and_then(|place| place.entries()) else {
+            continue;
+        };
+        for name in &listed {
+            taking.add(
+                &Place::within(&opened, name.clone()),
+                path.join(name),
+                Depth::Tree,
+            );
+        }
+        if let Some(Node::Directory { names, .. }) = taking.picture.get_mut(&path) {
+            *names = Some(Arc::new(listed.into_iter().collect()));
+        }
+    }
+}
+
+/// A picture of one tree being taken, what lies highest first.
+struct Taking<'a> {
+    earlier: &'a Picture,
+    picture: &'a mut Picture,
+    /// Directories to look into; by path, because a wide tree would need more descriptors than there are.
+    waiting: VecDeque<PathBuf>,
+    /// How many bytes are still kept.
+    left: u64,
+}
+
+impl Taking<'_> {
+    fn add(&mut self, place: &Place, path: PathBuf, depth: Depth) {
+        let node = match look(place, depth, self.earlier.get(&path), self.left) {
+            Ok(Some(node)) => node,
+            Ok(None) => return,
+            Err(_) => Node::Unknown,
+        };
+        match &node {
+            Node::File { content, .. } => {
+                let length = content.as_ref().map_or(0, |content| content.len() as u64);
+                self.left = self.left.saturating_sub(length);
+            }
+            Node::Directory {
+                depth: Depth::Tree, ..
+            } => self.waiting.push_back(path.clone()),
+            Node::Directory { .. } | Node::Link { .. } | Node::Other { .. } | Node::Unknown => {}
+        }
+        self.picture.insert(path, node);
+    }
 }
 
 /// What is at `place` now, without what lies in it. `before` saves reading what cannot have changed.
-pub(super) fn look(place: &Place, depth: Depth, before: Option<&Node>, most: u64) -> Option<Node> {
-    let stamp = place.stamp()?;
-    Some(match stamp.kind {
+pub(super) fn look(
+    place: &Place,
+    depth: Depth,
+    before: Option<&Node>,
+    most: u64,
+) -> io::Result<Option<Node>> {
+    let Some(stamp) = place.stamp()? else {
+        return Ok(None);
+    };
+    Ok(Some(match stamp.kind {
         FileType::RegularFile => {
             if let Some(Node::File {
                 stamp: known,
@@ -127,7 +147,7 @@ pub(super) fn look(place: &Place, depth: Depth, before: Option<&Node>, most: u64
             }) = before
                 && *known == stamp
             {
-                return before.cloned();
+                return Ok(before.cloned());
             }
             Node::File {
                 content: place.content(most).map(Into::into),
@@ -139,7 +159,7 @@ pub(super) fn look(place: &Place, depth: Depth, before: Option<&Node>, most: u64
             mode: stamp.mode,
             inode: stamp.inode,
             depth,
-            complete: true,
+            names: None,
             held: (depth == Depth::Itself)
                 .then(|| place.hold().ok().map(Arc::new))
                 .flatten(),
@@ -148,7 +168,7 @@ pub(super) fn look(place: &Place, depth: Depth, before: Option<&Node>, most: u64
             target: place.link_target(),
         },
         _ => Node::Other { inode: stamp.inode },
-    })
+    }))
 }
 
 fn is_settled(stamp: &Stamp) -> bool {
@@ -196,7 +216,9 @@ impl Node {
     pub(super) fn is_directory(&self) -> bool {
         matches!(self, Self::Directory { .. })
     }
-}
 
-/// The longest content that is worth keeping.
-pub(super) const MOST_KEPT: u64 = MOST_BYTES;
+    /// Whether a change could be noticed but not undone.
+    pub(super) fn is_irreplaceable(&self) -> bool {
+        matches!(self, Self::File { content: None, .. })
+    }
+}

@@ -9,23 +9,24 @@ use std::{
     fs::File,
     io::{self, Read, Write},
     os::{
-        fd::{AsFd, AsRawFd, OwnedFd},
-        unix::{ffi::OsStrExt, fs::PermissionsExt},
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
     },
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat},
+    fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat},
     io::Errno,
 };
 
-const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+use crate::sandbox::directory::{self, DIRECTORY, by_descriptor};
 
 /// One name in one directory.
 #[derive(Debug)]
 pub(super) struct Place {
-    parent: OwnedFd,
+    parent: Arc<OwnedFd>,
     name: OsString,
 }
 
@@ -51,18 +52,33 @@ impl Place {
             };
             if components.peek().is_none() {
                 return Ok(Self {
-                    parent,
+                    parent: Arc::new(parent),
                     name: name.to_owned(),
                 });
             }
-            parent = open_directory(&parent, name)?;
+            parent = directory::open(&parent, name)?;
         }
         Err(io::ErrorKind::InvalidInput.into())
     }
 
-    pub(super) fn stamp(&self) -> Option<Stamp> {
-        let stat = rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Some(stamp(&stat))
+    /// The place of a name in a directory that is open.
+    pub(super) fn within(directory: &Arc<OwnedFd>, name: OsString) -> Self {
+        Self {
+            parent: Arc::clone(directory),
+            name,
+        }
+    }
+
+    /// What is here; `None` only if it is certain that nothing is.
+    pub(super) fn stamp(&self) -> io::Result<Option<Stamp>> {
+        let found =
+            self.insist(
+                || match rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) => Ok(None),
+                    result => result.map(Some),
+                },
+            )?;
+        Ok(found.map(|stat| stamp(&stat)))
     }
 
     pub(super) fn link_target(&self) -> PathBuf {
@@ -86,28 +102,26 @@ impl Place {
 
     /// The directory at this place.
     pub(super) fn directory(&self) -> io::Result<OwnedFd> {
-        open_directory(&self.parent, &self.name)
+        directory::open(&self.parent, &self.name)
     }
 
-    /// The names in the directory at this place.
-    pub(super) fn names(&self) -> Vec<OsString> {
-        let Ok(directory) = self.directory().and_then(|fd| Ok(Dir::read_from(fd)?)) else {
-            return Vec::new();
-        };
-        directory
-            .filter_map(|entry| Some(OsStr::from_bytes(entry.ok()?.file_name().to_bytes()).to_owned()))
-            .filter(|name| name != "." && name != "..")
-            .collect()
+    /// The directory at this place and the names in it.
+    pub(super) fn entries(&self) -> io::Result<(Arc<OwnedFd>, Vec<OsString>)> {
+        let opened = self.directory()?;
+        let names = directory::names(&opened)?;
+        Ok((Arc::new(opened), names))
     }
 
     /// Moves what is here to another place.
     pub(super) fn rename_to(&self, directory: impl AsFd, name: &OsStr) -> io::Result<()> {
-        let rename = || rustix::fs::renameat(&self.parent, &self.name, &directory, name);
+        let directory = directory.as_fd();
+        let rename = || rustix::fs::renameat(&self.parent, &self.name, directory, name);
         match rename() {
             Err(Errno::ACCESS) => {
-                // Moving a directory writes its `..`, and taking a name away writes the directory that had it.
-                make_usable(self.parent.as_fd())?;
-                make_usable(self.hold()?.as_fd())?;
+                // Moving a directory writes its `..`, the directory that had the name, and the one that gets it.
+                directory::make_usable(&self.parent)?;
+                directory::make_usable(directory)?;
+                directory::make_usable(self.hold()?)?;
                 Ok(rename()?)
             }
             result => Ok(result?),
@@ -121,21 +135,21 @@ impl Place {
     /// Makes a file where nothing is.
     pub(super) fn create_file(&self, content: &[u8], mode: u32) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.parent, &self.name, flags, Mode::from_raw_mode(0o600))?;
-        rustix::fs::fchmod(&fd, Mode::from_raw_mode(mode))?;
-        File::from(fd).write_all(content)
+        let private = Mode::from_raw_mode(0o600);
+        let fd = self.insist(|| rustix::fs::openat(&self.parent, &self.name, flags, private))?;
+        let mut file = File::from(fd);
+        file.write_all(content)?;
+        // Last: writing takes some bits of a mode away.
+        Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?)
     }
 
     pub(super) fn create_link(&self, target: &Path) -> io::Result<()> {
-        Ok(rustix::fs::symlinkat(target, &self.parent, &self.name)?)
+        self.insist(|| rustix::fs::symlinkat(target, &self.parent, &self.name))
     }
 
     pub(super) fn create_directory(&self) -> io::Result<()> {
-        Ok(rustix::fs::mkdirat(
-            &self.parent,
-            &self.name,
-            Mode::from_raw_mode(0o700),
-        )?)
+        let private = Mode::from_raw_mode(0o700);
+        self.insist(|| rustix::fs::mkdirat(&self.parent, &self.name, private))
     }
 
     /// Sets the mode of the directory at this place.
@@ -145,48 +159,40 @@ impl Place {
 
     /// A descriptor that keeps the inode from being used again.
     pub(super) fn hold(&self) -> io::Result<OwnedFd> {
-        hold(&self.parent, &self.name)
+        directory::hold(&self.parent, &self.name)
+    }
+
+    fn insist<T>(&self, act: impl Fn() -> Result<T, Errno>) -> io::Result<T> {
+        directory::insist(&self.parent, act)
     }
 }
 
-pub(super) fn open_root(path: &Path) -> io::Result<OwnedFd> {
+/// Whether an error on the way to a name means that nothing is there: a part is missing, or is no directory but a link.
+pub(super) fn is_absence(error: &io::Error) -> bool {
+    let absences = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
+    Errno::from_io_error(error).is_some_and(|errno| absences.contains(&errno))
+}
+
+/// Opens a directory that no command can reach.
+pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, DIRECTORY, Mode::empty())?)
+}
+
+/// Opens a directory by its real path, on which no link may be by now.
+pub(super) fn open_root(path: &Path) -> io::Result<OwnedFd> {
+    let resolve = ResolveFlags::NO_SYMLINKS;
+    Ok(rustix::fs::openat2(
+        rustix::fs::CWD,
+        path,
+        DIRECTORY,
+        Mode::empty(),
+        resolve,
+    )?)
 }
 
 /// Where a held inode is now.
 pub(super) fn whereabouts(held: &OwnedFd) -> io::Result<PathBuf> {
     std::fs::read_link(by_descriptor(held.as_fd()))
-}
-
-fn open_directory(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
-    let open = || rustix::fs::openat(parent, name, DIRECTORY, Mode::empty());
-    match open() {
-        Err(Errno::ACCESS) => {
-            make_usable(hold(parent, name)?.as_fd())?;
-            Ok(open()?)
-        }
-        result => Ok(result?),
-    }
-}
-
-fn hold(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
-}
-
-/// A command may have taken its own rights away from a directory, and so ours.
-fn make_usable(directory: std::os::fd::BorrowedFd<'_>) -> io::Result<()> {
-    let found = stamp(&rustix::fs::fstat(directory)?);
-    if found.kind != FileType::Directory || found.mode & 0o700 == 0o700 {
-        return Ok(());
-    }
-    let permissions = std::fs::Permissions::from_mode(found.mode | 0o700);
-    // The only way to change the mode of an inode that is held but not opened.
-    std::fs::set_permissions(by_descriptor(directory), permissions)
-}
-
-fn by_descriptor(fd: std::os::fd::BorrowedFd<'_>) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 
 fn stamp(stat: &Stat) -> Stamp {

@@ -16,7 +16,7 @@ pub(super) fn is_harmless(git: &Place) -> bool {
         return false;
     };
     let inside = |name: &str| Place::below(&directory, Path::new(name)).ok();
-    let is_missing = |name: &str| inside(name).is_some_and(|place| place.stamp().is_none());
+    let is_missing = |name: &str| inside(name).is_some_and(|place| matches!(place.stamp(), Ok(None)));
     let config = inside("config")
         .and_then(|place| place.content(MOST_CONFIG_BYTES))
         .and_then(|content| String::from_utf8(content).ok());
@@ -24,13 +24,14 @@ pub(super) fn is_harmless(git: &Place) -> bool {
         return false;
     };
     let hooks_sleep = match hooks.stamp() {
-        None => true,
-        Some(found) if found.kind == FileType::Directory => hooks
-            .names()
-            .iter()
-            .all(|name| name.to_string_lossy().ends_with(".sample")),
+        Ok(None) => true,
+        Ok(Some(found)) if found.kind == FileType::Directory => hooks.entries().is_ok_and(|(_, names)| {
+            names
+                .iter()
+                .all(|name| name.to_string_lossy().ends_with(".sample"))
+        }),
         // A link would bring its hooks along.
-        Some(_) => false,
+        Ok(Some(_)) | Err(_) => false,
     };
     hooks_sleep
         && is_missing("config.worktree")

@@ -1,6 +1,6 @@
 use std::{fs, os::unix::fs::symlink, path::Path, sync::Arc};
 
-use super::{Depth, IncidentKind, Tripwire};
+use super::{Depth, Incident, IncidentKind, Tripwire};
 
 struct Scene {
     directory: tempfile::TempDir,
@@ -23,8 +23,14 @@ impl Scene {
         ]
         .map(|(name, depth)| (scope.join(name), depth));
         let quarantine = directory.path().join("quarantine");
-        let tripwire = Arc::new(Tripwire::new(&scope, watched.into(), quarantine));
+        let tripwire = Arc::new(Tripwire::new(&scope, watched.into(), quarantine).unwrap());
         Self { directory, tripwire }
+    }
+
+    /// Makes the quarantine as useless as one on another file system.
+    fn without_quarantine(self) -> Self {
+        fs::write(self.directory.path().join("quarantine"), "").unwrap();
+        self
     }
 
     fn scope(&self) -> std::path::PathBuf {
@@ -33,14 +39,19 @@ impl Scene {
 
     /// Runs `command` as if it were one, and returns what was found, by name.
     async fn during(&self, command: impl FnOnce(&Path)) -> Vec<(String, IncidentKind)> {
-        let armed = Arc::clone(&self.tripwire).arm().await;
-        command(&self.scope());
-        let found = armed.check().await;
+        let found = self.incidents_during(command).await;
+        assert!(found.iter().all(|incident| incident.undone), "{found:?}");
         let relative = |path: &Path| path.strip_prefix(self.scope()).unwrap().display().to_string();
         found
             .iter()
             .map(|incident| (relative(&incident.path), incident.kind))
             .collect()
+    }
+
+    async fn incidents_during(&self, command: impl FnOnce(&Path)) -> Vec<Incident> {
+        let armed = Arc::clone(&self.tripwire).arm().await;
+        command(&self.scope());
+        armed.check().await
     }
 }
 
@@ -219,11 +230,8 @@ async fn a_directory_whose_mount_is_gone_is_looked_into() {
     let husky = scope.join(".husky");
     fs::create_dir_all(&husky).unwrap();
     let watched = vec![(husky.clone(), Depth::Itself)];
-    let tripwire = Arc::new(Tripwire::new(
-        &scope,
-        watched,
-        directory.path().join("quarantine"),
-    ));
+    let tripwire = Tripwire::new(&scope, watched, directory.path().join("quarantine")).unwrap();
+    let tripwire = Arc::new(tripwire);
     // Keeps the number from being used again, as a mount would.
     fs::rename(&husky, directory.path().join("old")).unwrap();
     fs::create_dir(&husky).unwrap();
@@ -247,4 +255,136 @@ async fn rights_taken_away_do_not_keep_the_tripwire_out() {
         .await;
     assert_eq!(found, [(".vscode".to_owned(), IncidentKind::Appeared)]);
     assert!(!scene.scope().join(".vscode").exists());
+}
+
+#[tokio::test]
+async fn a_closed_scope_does_not_keep_the_tripwire_out() {
+    use std::os::unix::fs::PermissionsExt;
+    for mode in [0o000, 0o311, 0o555] {
+        let scene = Scene::new(|scope| fs::write(scope.join(".envrc"), "good").unwrap()).without_quarantine();
+        let set_mode = |mode| fs::set_permissions(scene.scope(), fs::Permissions::from_mode(mode)).unwrap();
+        let found = scene
+            .during(|scope| {
+                fs::create_dir(scope.join(".vscode")).unwrap();
+                fs::write(scope.join(".vscode/tasks.json"), "evil").unwrap();
+                fs::write(scope.join(".envrc"), "evil").unwrap();
+                set_mode(mode);
+            })
+            .await;
+        let mode_after = fs::metadata(scene.scope()).unwrap().permissions().mode() & 0o7777;
+        set_mode(0o755);
+        assert_eq!(
+            found,
+            [
+                (".envrc".to_owned(), IncidentKind::Changed),
+                (".vscode".to_owned(), IncidentKind::Appeared)
+            ],
+            "{mode:o}"
+        );
+        assert_eq!(fs::read_to_string(scene.scope().join(".envrc")).unwrap(), "good");
+        assert!(!scene.scope().join(".vscode").exists());
+        assert_eq!(mode_after, mode, "the scope's own mode is the command's");
+    }
+}
+
+#[tokio::test]
+async fn the_longest_name_is_moved_away_as_well() {
+    let scene = Scene::new(|scope| fs::create_dir(scope.join(".vscode")).unwrap()).without_quarantine();
+    let name = format!(".vscode/{}", "n".repeat(255));
+    let found = scene
+        .during(|scope| fs::write(scope.join(&name), "evil").unwrap())
+        .await;
+    assert_eq!(found, [(name.clone(), IncidentKind::Appeared)]);
+    assert!(!scene.scope().join(name).exists());
+}
+
+#[tokio::test]
+async fn no_tree_is_too_large_to_be_watched() {
+    let scene = Scene::new(|scope| {
+        let many = scope.join(".vscode/a/b");
+        fs::create_dir_all(&many).unwrap();
+        for number in 0..600 {
+            fs::write(many.join(number.to_string()), "x".repeat(10_000)).unwrap();
+        }
+        fs::write(scope.join(".vscode/notes"), "good").unwrap();
+    });
+    let found = scene
+        .incidents_during(|scope| {
+            fs::write(scope.join(".vscode/settings.json"), "evil").unwrap();
+            fs::write(scope.join(".vscode/notes"), "evil").unwrap();
+            for number in 0..600 {
+                fs::write(scope.join(format!(".vscode/a/b/{number}")), "evil").unwrap();
+            }
+        })
+        .await;
+    let count = |kind, undone| {
+        let is_it = |incident: &&Incident| incident.kind == kind && incident.undone == undone;
+        found.iter().filter(is_it).count()
+    };
+    assert_eq!(found.len(), 602);
+    assert_eq!(count(IncidentKind::Appeared, true), 1);
+    // What lies highest is kept first; of the 6 MB below it only a part is.
+    assert!(
+        (2..600).contains(&count(IncidentKind::Changed, true)),
+        "{}",
+        count(IncidentKind::Changed, true)
+    );
+    assert_eq!(
+        count(IncidentKind::Changed, true) + count(IncidentKind::Changed, false),
+        601
+    );
+    assert_eq!(
+        fs::read_to_string(scene.scope().join(".vscode/notes")).unwrap(),
+        "good"
+    );
+}
+
+#[tokio::test]
+async fn what_could_not_be_put_back_is_not_said_to_be() {
+    let scene = Scene::new(|scope| {
+        fs::create_dir(scope.join(".vscode")).unwrap();
+        fs::write(scope.join(".vscode/big"), vec![b'x'; 5 << 20]).unwrap();
+    });
+    let found = scene
+        .incidents_during(|scope| fs::remove_file(scope.join(".vscode/big")).unwrap())
+        .await;
+    let [incident] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!((incident.kind, incident.undone), (IncidentKind::Removed, false));
+    assert!(
+        incident.sentence().contains("could not be put back"),
+        "{}",
+        incident.sentence()
+    );
+}
+
+#[test]
+fn the_sentence_says_what_was_done() {
+    use IncidentKind::{Appeared, Changed, Removed, Unknown};
+    for (kind, undone, kept, expected) in [
+        (Appeared, true, true, "it was removed"),
+        (Appeared, false, false, "could not be moved away"),
+        (Changed, true, true, "it was put back"),
+        (
+            Changed,
+            false,
+            true,
+            "it was moved away, and could not be put back",
+        ),
+        (Changed, false, false, "it could not be put back"),
+        (Removed, true, false, "it was put back"),
+        (Removed, false, false, "it could not be put back"),
+        (Unknown, false, false, "could not be seen"),
+    ] {
+        let incident = Incident {
+            path: "/scope/.envrc".into(),
+            kind,
+            undone,
+            quarantined: kept.then(|| "/kept".into()),
+        };
+        let sentence = incident.sentence();
+        assert!(sentence.contains(expected), "{sentence}");
+        assert_eq!(sentence.contains("/kept"), kept, "{sentence}");
+    }
 }

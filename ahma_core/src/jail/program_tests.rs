@@ -1,0 +1,51 @@
+use std::{collections::BTreeMap, path::Path};
+
+use proptest::prelude::*;
+
+use super::{NulByte, Order, candidates, order};
+
+proptest! {
+    #[test]
+    fn an_order_arrives_whole_or_not_at_all(
+        words in prop::collection::vec("[^\\x00]{0,20}", 1..4),
+        environment in prop::collection::btree_map("[A-Z]{1,5}", "[^\\x00]{0,20}", 0..3),
+    ) {
+        let text = order(Path::new("/some where"), &environment, &words).unwrap();
+        let read = Order::read(&text).unwrap();
+        prop_assert_eq!(read.directory, Path::new("/some where"));
+        let expected: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        prop_assert_eq!(read.variables, expected.iter().map(String::as_bytes).collect::<Vec<_>>());
+        prop_assert_eq!(read.words, words.iter().map(String::as_bytes).collect::<Vec<_>>());
+        for length in 0..text.len() {
+            prop_assert_eq!(Order::read(&text[..length]), None);
+        }
+    }
+}
+
+#[test]
+fn a_nul_byte_is_refused() {
+    let none = BTreeMap::new();
+    let words = ["echo".to_owned(), "a\0b".to_owned()];
+    assert_eq!(order(Path::new("/"), &none, &words), Err(NulByte));
+    let environment = BTreeMap::from([("A".to_owned(), "\0".to_owned())]);
+    assert_eq!(order(Path::new("/"), &environment, &words[..1]), Err(NulByte));
+}
+
+#[test]
+fn a_name_is_looked_for_as_a_shell_does() {
+    for (name, path, expected) in [
+        ("ls", "PATH=/a:/b", &["/a/ls", "/b/ls"] as &[&str]),
+        ("ls", "PATH=/a::/b", &["/a/ls", "./ls", "/b/ls"]),
+        ("ls", "HOME=/a", &["/usr/local/bin/ls", "/usr/bin/ls", "/bin/ls"]),
+        ("./ls", "PATH=/a", &["./ls"]),
+        ("/x/ls", "PATH=/a", &["/x/ls"]),
+        ("", "PATH=/a", &[""]),
+    ] {
+        let found = candidates(name.as_bytes(), &[std::ffi::CString::new(path).unwrap()]);
+        assert_eq!(
+            found,
+            expected.iter().map(Path::new).collect::<Vec<_>>(),
+            "{name} {path}"
+        );
+    }
+}
