@@ -12,8 +12,8 @@ use super::{
 use crate::mtdf::{Action, Annotations, Leaf, Probe, SHELL_TOOL, ToolDef};
 
 /// Appended to the description of every tool that runs in the background unless told otherwise.
-const ASYNC_SENTENCE: &str = "Runs in the background: the call returns an operation id at once. \
-     Do not wait for it; go on with other work. The result is announced when it is ready, and `await` collects it.";
+const ASYNC_SENTENCE: &str = "Runs in the background and returns an operation id at once. Do not wait for it: go on with \
+     other work, and collect the result with `await`.";
 
 /// What the built-in shell is for.
 const SHELL_DESCRIPTION: &str = "Runs a shell script inside the sandbox: pipes, redirections, several commands. \

@@ -2,6 +2,8 @@
 //!
 //! These types accept what the JSON says and nothing more: whether it makes sense is decided in `validate`.
 //! Their doc comments become the descriptions of `schemas/mtdf.schema.json`, so they speak to authors of tool files.
+//! A tool and a subcommand have most fields in common, but not what the fields say to authors, and serde's `flatten` does
+//! not go together with `deny_unknown_fields`: so the fields stand in both.
 
 use std::collections::BTreeMap;
 
@@ -156,11 +158,9 @@ pub(super) struct SubcommandFile {
     pub(super) stream: Option<StreamBlock>,
     /// Accepted for compatibility, not used.
     #[serde(default)]
-    #[expect(dead_code, reason = "accepted, not used")]
     pub(super) hints: Option<Value>,
     /// Accepted for compatibility, not used.
     #[serde(default)]
-    #[expect(dead_code, reason = "accepted, not used")]
     pub(super) guidance_key: Option<String>,
     /// Accepted for compatibility, not used.
     #[serde(default)]

@@ -113,10 +113,18 @@ impl Validation {
             let message = "`description` must not be empty: the model chooses tools by it";
             self.error(child(pointer, "description"), message);
         }
-        if raw.input_schema.is_some() {
-            let mistake = Mistake::warning(child(pointer, "input_schema"), "`input_schema` is not used");
-            let hint = "the schema is made from `options` and `positional_args`";
-            self.mistakes.push(mistake.on_key().hint(hint));
+        let schema_hint = "the schema is made from `options` and `positional_args`";
+        let advice_hint =
+            "advice for the model goes into `description`, advice after a success into `success_hint`";
+        for (field, is_given, hint) in [
+            ("input_schema", raw.input_schema.is_some(), schema_hint),
+            ("hints", raw.hints.is_some(), advice_hint),
+            ("guidance_key", raw.guidance_key.is_some(), advice_hint),
+        ] {
+            if is_given {
+                let mistake = Mistake::warning(child(pointer, field), format!("`{field}` is not used"));
+                self.mistakes.push(mistake.on_key().hint(hint));
+            }
         }
         if raw.step_delay_ms.is_some() && raw.sequence.is_empty() {
             let message = "`step_delay_ms` has no effect without a `sequence`";

@@ -24,10 +24,10 @@ pub struct SeverityCounts {
 
 /// A stretch of the kept findings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FindingPage<'a> {
+pub struct FindingPage {
     /// Index of the first one.
     pub from: usize,
-    pub findings: &'a [Finding],
+    pub findings: Vec<Finding>,
     /// Where the next page begins, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<usize>,
@@ -76,12 +76,12 @@ impl FindingLog {
         self.counts.total() - self.kept.len() as u64
     }
 
-    pub fn page(&self, from: usize, max: usize) -> FindingPage<'_> {
+    pub fn page(&self, from: usize, max: usize) -> FindingPage {
         let from = from.min(self.kept.len());
         let end = from.saturating_add(max).min(self.kept.len());
         FindingPage {
             from,
-            findings: &self.kept[from..end],
+            findings: self.kept[from..end].to_vec(),
             next: (end < self.kept.len()).then_some(end),
             kept: self.kept.len(),
             total: self.counts.total(),

@@ -137,7 +137,7 @@ impl Observer {
         match &mut self.stdout {
             StdoutReader::Lines(lines) => lines.finish(Source::Stdout, &self.rules, &mut self.notes),
             StdoutReader::Document(reader) => {
-                while let Some(document) = reader.finish() {
+                for document in reader.finish() {
                     take_document(&document, &self.rules, &mut self.notes);
                 }
             }

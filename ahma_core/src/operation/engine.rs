@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 use crate::{call::CommandPlan, shell::Launcher};
 
 use super::{
-    EngineSettings, Operation, OperationId, Snapshot,
+    EngineSettings, Operation, OperationId, Owner, Snapshot,
     history::History,
     id::IdSource,
     queue::{Admission, Queue, Ticket},
@@ -92,8 +92,13 @@ impl Engine {
 
     /// Takes a plan. Returns at once: the operation runs or waits in the queue, or has ended if it cannot be taken.
     pub fn start(&self, plan: CommandPlan) -> Operation {
+        self.start_for(Owner::default(), plan)
+    }
+
+    /// The same, for one of several clients.
+    pub fn start_for(&self, owner: Owner, plan: CommandPlan) -> Operation {
         let mut registry = self.shared.registry();
-        let operation = registry.admit(plan, &self.shared);
+        let operation = registry.admit(owner, plan, &self.shared);
         let ticket = operation.cell().ticket;
         if registry.intake == Intake::Closed {
             drop(registry);
@@ -128,6 +133,20 @@ impl Engine {
         let mut operations: Vec<_> = self.shared.registry().by_ticket.values().cloned().collect();
         operations.sort_unstable_by_key(|operation| operation.cell().ticket);
         operations
+    }
+
+    /// Those of one client; oldest first.
+    pub fn operations_of(&self, owner: &Owner) -> Vec<Operation> {
+        let mut operations = self.operations();
+        operations.retain(|operation| operation.owner() == owner);
+        operations
+    }
+
+    /// Asks everything that a client started to stop, without waiting for it.
+    pub fn stop_all_of(&self, owner: &Owner, reason: &str) {
+        for operation in self.operations_of(owner) {
+            operation.request_stop(StopReason::Cancelled(Some(reason.to_owned())));
+        }
     }
 
     /// How all of them stand; oldest first.
@@ -215,13 +234,13 @@ impl Shared {
 }
 
 impl Registry {
-    fn admit(&mut self, plan: CommandPlan, shared: &Arc<Shared>) -> Operation {
+    fn admit(&mut self, owner: Owner, plan: CommandPlan, shared: &Arc<Shared>) -> Operation {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let id = self.ids.next();
         let operation = Operation::queued(
-            id.clone(),
-            ticket,
+            (id.clone(), ticket),
+            owner,
             plan,
             shared.settings.result_bytes,
             Arc::downgrade(shared),

@@ -37,7 +37,8 @@ fn any_output() -> impl Strategy<Value = Vec<u8>> {
     let line = prop_oneof![
         6 => "[abc]{0,8}".prop_map(String::into_bytes),
         2 => "[abc0-9é ]{0,20}".prop_map(String::into_bytes),
-        1 => prop::collection::vec(any::<u8>(), 0..12),
+        // Bytes from 0xF4 on are left out: the C library takes some sequences past the last code point for characters.
+        1 => prop::collection::vec(0..0xF4u8, 0..12),
         1 => Just(b"a\0b".to_vec()),
     ];
     (prop::collection::vec(line, 0..60), any::<bool>()).prop_map(|(lines, ended)| {

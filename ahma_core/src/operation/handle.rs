@@ -11,11 +11,11 @@ use std::{
 
 use tokio::sync::{SetOnce, watch};
 
-use crate::call::CommandPlan;
+use crate::{call::CommandPlan, observe::FindingPage};
 
 use super::{
-    FindingPage, OperationId, Outcome, OutputLog, Snapshot, State, engine::Shared, queue::Ticket,
-    run::StopReason, sight::Sight,
+    OperationId, Outcome, OutputLog, Owner, Snapshot, State, engine::Shared, queue::Ticket, run::StopReason,
+    sight::Sight,
 };
 
 /// One run of one plan. Cheap to clone; all clones are the same operation, and dropping them ends nothing.
@@ -29,6 +29,7 @@ pub struct Operation {
 pub(super) struct Cell {
     pub(super) id: OperationId,
     pub(super) ticket: Ticket,
+    owner: Owner,
     pub(super) tool: String,
     pub(super) directory: PathBuf,
     pub(super) log: OutputLog,
@@ -67,6 +68,11 @@ impl Operation {
 
     pub fn tool(&self) -> &str {
         &self.cell.tool
+    }
+
+    /// For whom it runs.
+    pub fn owner(&self) -> &Owner {
+        &self.cell.owner
     }
 
     /// How the operation stands now.
@@ -160,8 +166,8 @@ impl Operation {
     }
 
     pub(super) fn queued(
-        id: OperationId,
-        ticket: Ticket,
+        (id, ticket): (OperationId, Ticket),
+        owner: Owner,
         plan: CommandPlan,
         result_bytes: usize,
         engine: Weak<Shared>,
@@ -170,6 +176,7 @@ impl Operation {
             log: OutputLog::new(id.clone(), result_bytes),
             id,
             ticket,
+            owner,
             tool: plan.tool.clone(),
             directory: plan.directory.clone(),
             created_at: SystemTime::now(),

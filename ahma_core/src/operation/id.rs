@@ -12,6 +12,12 @@ impl OperationId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Outside tests only an engine names operations.
+    #[cfg(test)]
+    pub(crate) fn named(name: &str) -> Self {
+        Self(name.into())
+    }
 }
 
 impl Borrow<str> for OperationId {

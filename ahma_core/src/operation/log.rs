@@ -119,21 +119,22 @@ impl OutputLog {
 
     /// The text a result carries, of what was printed so far.
     pub fn excerpt(&self) -> Excerpt {
+        self.excerpt_within(self.result_bytes)
+    }
+
+    /// The same, where several share the room of one result.
+    pub fn excerpt_within(&self, max_bytes: usize) -> Excerpt {
         let kept = self.kept();
         excerpt::cut(
             excerpt::Ends {
                 head: &kept.head,
-                tail: if kept.tail.is_empty() {
-                    &kept.head
-                } else {
-                    &kept.tail
-                },
+                tail: kept.newest(),
                 total_bytes: kept.total_bytes,
                 newlines: kept.newlines,
                 total_lines: kept.lines(),
                 loss: kept.loss(),
             },
-            self.result_bytes,
+            max_bytes.min(self.result_bytes),
             &self.id,
         )
     }
@@ -146,21 +147,19 @@ impl OutputLog {
         self.result_bytes
     }
 
-    /// The last `max_bytes` that were printed.
-    pub(super) fn newest(&self, max_bytes: usize) -> Vec<u8> {
+    /// The last bytes that were printed after byte `from`, at most `max_bytes`, and where they begin.
+    pub(super) fn newest_after(&self, from: u64, max_bytes: usize) -> (Vec<u8>, u64) {
         let kept = self.kept();
-        let tail = if kept.tail.is_empty() {
-            &kept.head
-        } else {
-            &kept.tail
-        };
-        tail[tail.len().saturating_sub(max_bytes)..].to_vec()
+        let tail = kept.newest();
+        let wanted = usize::try_from(kept.total_bytes.saturating_sub(from)).unwrap_or(usize::MAX);
+        let newest = &tail[tail.len().saturating_sub(wanted.min(max_bytes))..];
+        (newest.to_vec(), kept.total_bytes - newest.len() as u64)
     }
 
     /// The newest line that is not empty, cut to a readable length.
     pub(super) fn newest_line(&self) -> Option<String> {
         let mut tracker = LineTracker::new();
-        tracker.feed(&self.newest(NEWEST_BYTES));
+        tracker.feed(&self.newest_after(0, NEWEST_BYTES).0);
         let line = tracker.newest()?;
         Some(line[..excerpt::fitting_prefix(line.as_bytes(), NEWEST_LINE_BYTES)].to_owned())
     }
@@ -181,11 +180,7 @@ impl OutputLog {
             total_lines: kept.lines(),
             kept_bytes: kept.kept_bytes,
             loss: kept.loss(),
-            tail: if kept.tail.is_empty() {
-                kept.head.clone()
-            } else {
-                kept.tail.clone()
-            },
+            tail: kept.newest().to_vec(),
             store: match &kept.spool_file {
                 Some(file) => Store::File(Arc::clone(file)),
                 None => Store::Memory(kept.head.clone()),
@@ -312,6 +307,15 @@ impl Kept {
             self.newlines += count_newlines(here);
             offset += here.len() as u64;
             bytes = rest;
+        }
+    }
+
+    /// As much of the end as memory holds.
+    fn newest(&self) -> &[u8] {
+        if self.tail.is_empty() {
+            &self.head
+        } else {
+            &self.tail
         }
     }
 

@@ -17,10 +17,12 @@ mod state;
 mod engine;
 mod handle;
 mod history;
+mod owner;
 mod queue;
 mod settings;
 
 mod argument_files;
+mod directory;
 mod observation;
 mod run;
 mod steps;
@@ -28,6 +30,7 @@ mod task;
 mod verdict;
 
 mod excerpt;
+mod fresh;
 mod grep;
 mod log;
 mod page;
@@ -35,14 +38,16 @@ mod pipes;
 mod sight;
 mod spool;
 
+pub use directory::directory_problem;
 pub use engine::Engine;
 pub use excerpt::{Excerpt, LeftOut};
+pub use fresh::Fresh;
 pub use handle::Operation;
 pub use id::OperationId;
 pub use log::{Loss, LossCause, OutputLog};
 pub use outcome::{Background, Outcome, StepReport, StepState};
+pub use owner::Owner;
 pub use page::{OutputPage, OutputQuery, PageError, PageStart};
 pub use settings::EngineSettings;
-pub use sight::FindingPage;
 pub use snapshot::{Snapshot, StepPosition};
 pub use state::{EndState, State};

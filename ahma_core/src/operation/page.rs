@@ -67,6 +67,22 @@ pub enum PageError {
 }
 
 impl OutputLog {
+    /// At most `max` of the kept bytes from `offset` on, exactly as they were printed; none if there are no more yet.
+    pub async fn bytes(&self, offset: u64, max: usize) -> Result<Vec<u8>, PageError> {
+        let view = self.view();
+        let read = move || {
+            let left = view.kept_bytes.saturating_sub(offset);
+            let mut bytes = vec![0; usize::try_from(left).unwrap_or(max).min(max)];
+            view.reader()?.read_exact_at(&mut bytes, offset)?;
+            Ok(bytes)
+        };
+        // From the page cache, where they have just been written.
+        tokio::task::spawn_blocking(read)
+            .await
+            .unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
+            .map_err(PageError::Storage)
+    }
+
     /// Answers `query`. Stored output is read off the async threads; what is in memory is answered at once.
     pub async fn read(&self, query: OutputQuery) -> Result<OutputPage, PageError> {
         let view = self.view();

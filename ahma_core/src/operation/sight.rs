@@ -1,27 +1,11 @@
 //! What the output of an operation told about its work: progress, phase, findings.
 
-use serde::Serialize;
-
 use crate::{
     call::{Command, CommandPlan, Work},
-    observe::{Finding, FindingLog, Progress, SeverityCounts, StreamEvent},
+    observe::{FindingLog, FindingPage, Progress, SeverityCounts, StreamEvent},
 };
 
 use super::StepPosition;
-
-/// A stretch of the findings of an operation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FindingPage {
-    /// Index of the first one.
-    pub from: usize,
-    pub findings: Vec<Finding>,
-    /// Where the next page begins, if there is one.
-    pub next: Option<usize>,
-    /// How many are kept.
-    pub kept: usize,
-    /// How many there were.
-    pub total: u64,
-}
 
 /// Everything seen so far.
 #[derive(Debug, Clone)]
@@ -68,14 +52,7 @@ impl Sight {
     }
 
     pub(super) fn page(&self, from: usize, max: usize) -> FindingPage {
-        let page = self.findings.page(from, max);
-        FindingPage {
-            from: page.from,
-            findings: page.findings.to_vec(),
-            next: page.next,
-            kept: page.kept,
-            total: page.total,
-        }
+        self.findings.page(from, max)
     }
 
     fn new(max_findings: usize) -> Self {

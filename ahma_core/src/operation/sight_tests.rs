@@ -1,4 +1,5 @@
 use super::*;
+use crate::observe::Finding;
 
 fn progress(percent: f64) -> StreamEvent {
     StreamEvent::Progress(Progress {

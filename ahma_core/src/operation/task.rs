@@ -206,8 +206,7 @@ impl Worker<'_> {
             self.take_in(source, bytes, &mut observation);
         }
         self.note(observation.finish());
-        self.notices
-            .extend(tripwire.check().await.iter().map(Incident::sentence));
+        self.notices.extend(Incident::sentences(&tripwire.check().await));
         Verdict::of(end, &command.success_codes)
     }
 

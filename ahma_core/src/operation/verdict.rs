@@ -19,7 +19,7 @@ use super::{
 pub(super) struct Verdict {
     pub(super) state: EndState,
     pub(super) exit: Option<ExitStatus>,
-    /// Always there when the state is not `completed`.
+    /// Always there when the state is not `completed`; what the state says already is not repeated.
     pub(super) reason: Option<String>,
     pub(super) background: Background,
     pub(super) cpu: Option<Duration>,
@@ -49,12 +49,12 @@ impl Verdict {
 
     pub(super) fn stopped(why: &StopReason) -> Self {
         let (state, reason) = match why {
-            StopReason::Cancelled(Some(reason)) => (EndState::Cancelled, format!("cancelled: {reason}")),
-            StopReason::Cancelled(None) => (EndState::Cancelled, "cancelled".to_owned()),
+            StopReason::Cancelled(Some(reason)) => (EndState::Cancelled, reason.clone()),
+            StopReason::Cancelled(None) => (EndState::Cancelled, "on request".to_owned()),
             StopReason::ShuttingDown => (EndState::Cancelled, "the server is shutting down".to_owned()),
             StopReason::TimedOut(timeout) => (
                 EndState::TimedOut,
-                format!("stopped after its timeout of {} s", timeout.as_secs_f64()),
+                format!("the timeout is {} s", timeout.as_secs_f64()),
             ),
         };
         Self::without_process(state, reason)
@@ -90,8 +90,7 @@ impl Verdict {
             }
             RunEnd::Stopped { why, exit } => Self::stopped(&why).with_report(exit),
             RunEnd::Lost { reason, exit } => {
-                Self::without_process(EndState::Interrupted, format!("interrupted: {reason}"))
-                    .with_report(exit)
+                Self::without_process(EndState::Interrupted, reason).with_report(exit)
             }
         }
     }

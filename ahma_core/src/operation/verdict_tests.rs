@@ -45,11 +45,11 @@ fn exits() {
 #[test]
 fn stops_keep_what_was_reported() {
     let table = [
-        (StopReason::Cancelled(None), EndState::Cancelled, "cancelled"),
+        (StopReason::Cancelled(None), EndState::Cancelled, "on request"),
         (
             StopReason::Cancelled(Some("enough".into())),
             EndState::Cancelled,
-            "cancelled: enough",
+            "enough",
         ),
         (
             StopReason::ShuttingDown,
@@ -59,7 +59,7 @@ fn stops_keep_what_was_reported() {
         (
             StopReason::TimedOut(Duration::from_millis(1500)),
             EndState::TimedOut,
-            "stopped after its timeout of 1.5 s",
+            "the timeout is 1.5 s",
         ),
     ];
     for (why, state, reason) in table {

@@ -1,13 +1,15 @@
 //! Finds out whether the program behind a tool is there, by running its availability check in the sandbox.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{collections::BTreeMap, path::Path, pin::pin, time::Duration};
 
+use futures::future::{FusedFuture as _, FutureExt as _};
 use tokio::{io::AsyncReadExt as _, net::unix::pipe};
 
 use crate::{
     call::Program,
     jail::{ExitStatus, ProcessEvent},
     mtdf::Probe,
+    observe::displayed,
     shell::{Launcher, OutputPipes, Script, Stdio},
 };
 
@@ -44,35 +46,66 @@ async fn run(launcher: &Launcher, scope: &Path, probe: &Probe) -> Answer {
         .launch(script)
         .await
         .map_err(|error| format!("could not be started: {error}"))?;
-    let output = async {
-        let OutputPipes::Merged(fd) = running.output else {
-            return;
+    let mut said = Vec::new();
+    let status = {
+        let output = async {
+            let OutputPipes::Merged(fd) = running.output else {
+                return;
+            };
+            // Read to the end, though little of it is kept: a closed pipe would end some programs early, and not well.
+            if let Ok(mut output) = pipe::Receiver::from_owned_fd(fd) {
+                let mut chunk = [0; 4096];
+                while let Ok(length @ 1..) = output.read(&mut chunk).await {
+                    let room = KEPT_BYTES.saturating_sub(said.len());
+                    said.extend_from_slice(&chunk[..length.min(room)]);
+                }
+            }
         };
-        // Read to the end and thrown away: a closed pipe would end some programs early, and not well.
-        if let Ok(mut output) = pipe::Receiver::from_owned_fd(fd) {
-            let mut chunk = [0; 4096];
-            while matches!(output.read(&mut chunk).await, Ok(1..)) {}
+        let mut output = pin!(output.fuse());
+        let status = async {
+            match running.process.next_event().await {
+                ProcessEvent::Exited(report) => Some(report.status),
+                ProcessEvent::Gone | ProcessEvent::Lost { .. } => None,
+            }
+        };
+        let status = tokio::select! {
+            biased;
+            status = status => status,
+            () = async { output.as_mut().await; std::future::pending().await } => None,
+        };
+        let succeeded = matches!(status, Some(ExitStatus::Code(code)) if probe.success_codes.contains(&code));
+        if !succeeded && !output.is_terminated() {
+            // What was printed before the end is in the pipe; something in the background may keep it open for ever.
+            let _ = tokio::time::timeout(LAST_WORDS, output).await;
         }
+        status
     };
-    let status = async {
-        match running.process.next_event().await {
-            ProcessEvent::Exited(report) => Some(report.status),
-            ProcessEvent::Gone | ProcessEvent::Lost { .. } => None,
-        }
-    };
-    let status = tokio::select! {
-        biased;
-        status = status => status,
-        () = async { output.await; std::future::pending().await } => None,
-    };
+    let why = first_line(&said).map_or_else(String::new, |line| format!(": {line}"));
     match status {
         Some(ExitStatus::Code(code)) if probe.success_codes.contains(&code) => Ok(()),
         Some(ExitStatus::Code(NOT_FOUND)) => Err("was not found".to_owned()),
-        Some(ExitStatus::Code(code)) => Err(format!("ended with exit code {code}")),
-        Some(ExitStatus::Signal(signal)) => Err(format!("was ended by signal {signal}")),
+        Some(ExitStatus::Code(code)) => Err(format!("ended with exit code {code}{why}")),
+        Some(ExitStatus::Signal(signal)) => Err(format!("was ended by signal {signal}{why}")),
         None => Err("was lost".to_owned()),
     }
 }
+
+/// The first thing that the check said; programs begin with what is wrong.
+fn first_line(said: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(said);
+    let text = displayed(&text);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(LONGEST_QUOTE).collect())
+}
+
+/// Enough for the first line of a complaint.
+const KEPT_BYTES: usize = 4096;
+
+/// A reason is read on one line of a screen or two.
+const LONGEST_QUOTE: usize = 200;
+
+/// How long the rest of the output is waited for when the check has ended.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// What shells answer for a command that does not exist.
 const NOT_FOUND: i32 = 127;

@@ -74,19 +74,19 @@ impl DocumentReader {
         None
     }
 
-    /// The next document that hides in what is left at the end of the output.
-    pub(crate) fn finish(&mut self) -> Option<String> {
+    /// The documents that hide in what is left at the end of the output: in a report, say, whose writer was killed.
+    pub(crate) fn finish(&mut self) -> Vec<String> {
+        let mut documents = Vec::new();
         for _ in 0..MAX_SECOND_LOOKS {
             let rest = mem::take(&mut self.buffer);
             self.state = State::Outside;
-            let mut input = rest.get(1..)?;
-            if let Some(document) = self.next_document(&mut input) {
-                // What follows is kept for the next call, behind a byte that stands for the start tried last.
-                self.buffer = [b" ", input].concat();
-                return Some(document);
+            // What is in the buffer begins with a bracket that nothing closes.
+            let Some(mut input) = rest.get(1..) else { break };
+            while let Some(document) = self.next_document(&mut input) {
+                documents.push(document);
             }
         }
-        None
+        documents
     }
 
     /// Reads outside of strings, up to a quote, the end of the document or a byte that cannot be JSON.

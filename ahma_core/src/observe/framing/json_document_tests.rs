@@ -10,9 +10,7 @@ fn documents_of(chunks: &[&[u8]], max_bytes: usize) -> Vec<String> {
         }
         assert!(input.is_empty());
     }
-    while let Some(document) = reader.finish() {
-        documents.push(document);
-    }
+    documents.extend(reader.finish());
     documents
 }
 
@@ -45,6 +43,19 @@ fn brackets_in_strings_do_not_count() {
 fn a_start_without_end_does_not_hide_the_document() {
     check("[ true\n{\"a\":1}", &[r#"{"a":1}"#]);
     check("[[[{\"a\":1}{\"b\":2}", &[r#"{"a":1}"#, r#"{"b":2}"#]);
+    check(
+        "{\"r\":[{\"a\":1},{\"b\":[2]},{\"c\"",
+        &[r#"{"a":1}"#, r#"{"b":[2]}"#],
+    );
+}
+
+/// A report of 4 MiB whose writer was killed; looking at each of its parts must not mean looking at all of it.
+#[test]
+fn many_documents_in_one_without_end_are_found_in_one_pass() {
+    let part = r#"{"id":"x","path":"y","line":1},"#;
+    let count = (4 << 20) / part.len();
+    let text = format!("{{\"results\":[{}", part.repeat(count));
+    assert_eq!(documents_of(&[text.as_bytes()], 64 << 20).len(), count);
 }
 
 #[test]

@@ -1,0 +1,14 @@
+//! For whom an operation runs.
+
+use std::sync::Arc;
+
+/// One of several clients that share an engine, under the name that whoever keeps them apart gave it. The default is the
+/// client of an engine that has only one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Owner(Option<Arc<str>>);
+
+impl Owner {
+    pub fn named(name: &str) -> Self {
+        Self(Some(name.into()))
+    }
+}
