@@ -29,6 +29,8 @@ struct Members {
     uris: HashSet<String>,
     sinks: HashMap<u64, SubscriptionSink>,
     next_sink: u64,
+    /// Resources that a task watches, to tell of each change.
+    watched: HashSet<String>,
 }
 
 /// What changed.
@@ -41,6 +43,12 @@ pub(super) enum Change<'a> {
 impl Audience {
     pub(super) fn add_peer(&self, peer: Peer<RoleServer>) {
         self.lock().peer = Some(peer);
+    }
+
+    /// The connection of a client of the older era.
+    #[cfg(feature = "client")]
+    pub(super) fn peer(&self) -> Option<Peer<RoleServer>> {
+        self.lock().peer.clone()
     }
 
     pub(super) fn subscribe(&self, uri: String) {
@@ -66,14 +74,26 @@ impl Audience {
 
     /// Whether anyone would hear of a change to this resource.
     pub(super) fn wants(&self, uri: &str) -> bool {
-        let members = self.lock();
-        let subscribed = |sink: &SubscriptionSink| {
-            sink.accepted()
-                .resource_subscriptions
-                .as_ref()
-                .is_some_and(|uris| uris.iter().any(|known| known == uri))
-        };
-        members.uris.contains(uri) || members.sinks.values().any(subscribed)
+        self.lock().want(uri)
+    }
+
+    /// Notes that a resource is watched from now on; false if it is already.
+    pub(super) fn begin_watch(&self, uri: &str) -> bool {
+        self.lock().watched.insert(uri.to_owned())
+    }
+
+    /// Whether to go on watching a resource. If not, that is noted, and the next subscription begins anew.
+    pub(super) fn goes_on_watching(&self, uri: &str) -> bool {
+        let mut members = self.lock();
+        let wanted = members.want(uri);
+        if !wanted {
+            members.watched.remove(uri);
+        }
+        wanted
+    }
+
+    pub(super) fn end_watch(&self, uri: &str) {
+        self.lock().watched.remove(uri);
     }
 
     /// Tells everyone who wants to know.
@@ -120,5 +140,17 @@ impl Audience {
 
     fn lock(&self) -> MutexGuard<'_, Members> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Members {
+    fn want(&self, uri: &str) -> bool {
+        let subscribed = |sink: &SubscriptionSink| {
+            sink.accepted()
+                .resource_subscriptions
+                .as_ref()
+                .is_some_and(|uris| uris.iter().any(|known| known == uri))
+        };
+        self.uris.contains(uri) || self.sinks.values().any(subscribed)
     }
 }

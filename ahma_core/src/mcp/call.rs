@@ -4,18 +4,21 @@ use std::sync::Arc;
 
 use rmcp::{
     ErrorData, RoleServer,
-    model::{CallToolResult, ProtocolVersion},
+    model::{CallToolResponse, CallToolResult},
     service::RequestContext,
 };
 
 use super::{
     Inner, error,
+    feed::{Feed, Start},
+    is_modern, owner,
     progress::{self, Reporter},
     report::OperationReport,
+    tasks,
 };
 use crate::{
-    call::{CallError, ExecutionMode, ToolCall, plan},
-    operation::{Operation, Outcome},
+    call::{ArgumentProblem, CallError, ExecutionMode, ToolCall, plan},
+    operation::{Operation, Outcome, directory_problem},
     toolbox::Toolbox,
 };
 
@@ -24,30 +27,40 @@ pub(super) async fn run(
     server: &Arc<Inner>,
     call: ToolCall,
     ctx: &RequestContext<RoleServer>,
-) -> Result<CallToolResult, ErrorData> {
+) -> Result<CallToolResponse, ErrorData> {
     let toolbox = server.toolbox.loaded().await;
     let tool = call.tool.clone();
     if let Some(reason) = why_unavailable(&toolbox, &tool) {
-        return Ok(server.results.refusal(reason));
+        return Ok(server.results.refusal(reason).into());
     }
     let plan = match plan(&toolbox.offered, &server.settings.plan, call) {
         Ok(plan) => plan,
         Err(CallError::UnknownTool { name, nearest }) => return Err(error::unknown_tool(&name, &nearest)),
         Err(CallError::Invalid { problems, .. }) => {
-            return Ok(server.results.invalid_arguments(&tool, &problems));
+            return Ok(server.results.invalid_arguments(&tool, &problems).into());
         }
-        Err(error @ CallError::MissingStep { .. }) => return Ok(server.results.refusal(error.to_string())),
+        Err(error @ CallError::MissingStep { .. }) => {
+            return Ok(server.results.refusal(error.to_string()).into());
+        }
     };
     if server.settings.deferred {
         return Ok(server
             .results
-            .refusal("nothing can be run yet: the client has not said which directory to work in"));
+            .refusal("nothing can be run yet: the client has not said which directory to work in")
+            .into());
     }
-    let mode = plan.mode;
-    let operation = server.engine.start(plan);
+    if let Some(problem) = directory_problem(&server.settings.plan, &plan.directory).await {
+        let problem = ArgumentProblem::new("working_directory", problem);
+        return Ok(server.results.invalid_arguments(&tool, &[problem]).into());
+    }
+    let (mode, timeout) = (plan.mode, plan.timeout);
+    let operation = server.engine.start_for(owner::of(&ctx.meta), plan);
     match mode {
-        ExecutionMode::Synchronous => synchronous(server, &operation, ctx).await,
-        ExecutionMode::Asynchronous => Ok(asynchronous(server, operation, ctx)),
+        ExecutionMode::Synchronous => synchronous(server, &operation, ctx).await.map(Into::into),
+        ExecutionMode::Asynchronous if tasks::are_offered(ctx) => {
+            Ok(tasks::create(server, operation, timeout).into())
+        }
+        ExecutionMode::Asynchronous => Ok(asynchronous(server, operation, ctx).into()),
     }
 }
 
@@ -72,7 +85,8 @@ async fn synchronous(
         }
     };
     let operations = std::slice::from_ref(operation);
-    match Reporter::while_doing(Reporter::new(ctx), operations, waiting).await {
+    let reported = Reporter::while_doing(Reporter::new(ctx), operations, waiting);
+    match Feed::while_doing(Feed::new(server, ctx), operations, Start::Beginning, reported).await {
         Waited::Ended(outcome) => {
             operation.mark_seen();
             Ok(server.results.operation(&OperationReport::ended(&outcome)))
@@ -110,21 +124,19 @@ fn asynchronous(
         operation.id(),
         operation.id()
     );
+    // The newer era forbids messages about a request after its answer.
     if !is_modern(ctx) {
+        if let Some(feed) = Feed::new(server, ctx) {
+            server.spawn(feed.follow(operation.clone(), Start::Beginning));
+        }
         let peer = ctx.peer.clone();
-        let token = ctx.meta.get_progress_token();
+        let (request, token) = (ctx.id.clone(), ctx.meta.get_progress_token());
         server.spawn(async move {
             let outcome = operation.outcome().await;
-            progress::announce_end(&peer, token, &OperationReport::ended(&outcome)).await;
+            progress::announce_end(&peer, &request, token, &OperationReport::ended(&outcome)).await;
         });
     }
     server.results.success(text, &report)
-}
-
-/// The newer era forbids progress after the answer.
-fn is_modern(ctx: &RequestContext<RoleServer>) -> bool {
-    ctx.protocol_version()
-        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
 /// For a tool that exists and cannot work here: why, and how to change that.
@@ -135,7 +147,7 @@ fn why_unavailable(toolbox: &Toolbox, tool: &str) -> Option<String> {
         .find(|unavailable| unavailable.tool == tool)?;
     let mut reason = format!("`{tool}` is not available: {}", unavailable.reason);
     if let Some(instructions) = &unavailable.install_instructions {
-        reason.push_str("\nto install it: ");
+        reason.push_str("\nhint: ");
         reason.push_str(instructions);
     }
     Some(reason)

@@ -17,6 +17,10 @@ pub(super) fn unknown_resource(uri: &str) -> ErrorData {
     ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
 }
 
+pub(super) fn unknown_prompt(name: &str) -> ErrorData {
+    ErrorData::invalid_params(format!("unknown prompt `{name}`; this server has none"), None)
+}
+
 /// A request of a known kind whose parameters do not have the form that kind has.
 pub(super) fn malformed(method: &str) -> ErrorData {
     ErrorData::invalid_params(
@@ -28,6 +32,12 @@ pub(super) fn malformed(method: &str) -> ErrorData {
 pub(super) fn unreadable(what: &str, error: &dyn std::error::Error) -> ErrorData {
     tracing::error!(%error, "{what} could not be read");
     ErrorData::internal_error(format!("{what} could not be read: {error}"), None)
+}
+
+/// Nobody waits for this answer.
+#[cfg(feature = "client")]
+pub(super) fn cancelled() -> ErrorData {
+    ErrorData::internal_error("the call was cancelled", None)
 }
 
 pub(super) fn shutting_down() -> ErrorData {

@@ -1,20 +1,32 @@
 //! The MCP server; the only module that knows rmcp.
 //!
 //! [`serve`] answers one client on a pair of streams until the client goes or `shutdown` is asked for. A request goes
-//! from `server` to the module that answers it: `call` for tools of the catalogue, `builtin` for our own, `resources`.
+//! from `server` to the module that answers it: `call` for tools of the catalogue, `builtin` for our own, `remote` for
+//! those of other servers, `resources`.
 //! `convert` and `error` are the only places where protocol types are made. Nothing here starts a process or reads a
 //! file; operations belong to the engine and outlive the request that started them.
 
 mod audience;
 mod builtin;
 mod call;
+mod changes;
 mod convert;
+mod counted;
 mod error;
+mod feed;
+mod owner;
 mod progress;
+#[cfg(feature = "client")]
+mod remote;
+#[cfg(not(feature = "client"))]
+#[path = "no_remote.rs"]
+mod remote;
 mod report;
 mod resources;
 mod server;
+mod tasks;
 mod wire;
+mod wording;
 
 use std::{
     path::PathBuf,
@@ -22,12 +34,20 @@ use std::{
     time::Duration,
 };
 
-use rmcp::{ServiceExt as _, service::ServerInitializeError};
+use rmcp::{
+    RoleServer, ServiceExt as _,
+    model::ProtocolVersion,
+    service::{RequestContext, ServerInitializeError},
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::broadcast::error::RecvError,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub(crate) use self::builtin::{BuiltinTool, descriptions as builtin_tools};
+pub(crate) use self::counted::counted;
+pub use self::remote::Remotes;
 
 use self::{
     audience::{Audience, Change},
@@ -55,7 +75,7 @@ pub struct ServerSettings {
 /// What clients are told about the wall around commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxNote {
-    /// How commands are confined: `full`, `core` or `none`.
+    /// How commands are confined: `full`, `core` or `off`.
     pub tier: String,
     pub scope: PathBuf,
     pub network: String,
@@ -69,11 +89,14 @@ struct Inner {
     settings: ServerSettings,
     engine: Engine,
     toolbox: ToolboxHandle,
+    remotes: Option<Arc<Remotes>>,
     results: Results,
     instructions: String,
     audience: Audience,
     /// The list of tools that clients were last shown or told about.
     shown: Mutex<Option<Arc<Toolbox>>>,
+    log_level: feed::ClientLevels,
+    task_store: tasks::Store,
     shutdown: CancellationToken,
     /// What goes on beside requests; all of it ends with `shutdown`.
     tasks: TaskTracker,
@@ -81,12 +104,12 @@ struct Inner {
 
 /// Serves one client until it is gone or `shutdown` is cancelled; cancels `shutdown` itself in the first case.
 ///
-/// Operations that still run are left to the caller, who owns the engine.
+/// Operations that still run and remote servers are left to the caller, who owns them.
 pub async fn serve<R, W>(
     (input, output): (R, W),
     settings: ServerSettings,
     engine: Engine,
-    toolbox: ToolboxHandle,
+    (toolbox, remotes): (ToolboxHandle, Option<Arc<Remotes>>),
     shutdown: CancellationToken,
 ) -> Result<(), ServeError>
 where
@@ -98,14 +121,18 @@ where
         instructions: instructions(&settings.sandbox),
         audience: Audience::default(),
         shown: Mutex::default(),
+        log_level: feed::ClientLevels::default(),
+        task_store: tasks::Store::default(),
         tasks: TaskTracker::new(),
         settings,
         engine,
         toolbox,
+        remotes,
         shutdown: shutdown.clone(),
     });
     inner.spawn(tell_of_tools(inner.clone()));
     inner.spawn(tell_of_operations(inner.clone()));
+    inner.spawn(remote::follow(inner.clone()));
 
     let transport = LineTransport::new(input, output, shutdown.clone());
     let served = match (Handler { inner: inner.clone() })
@@ -118,6 +145,7 @@ where
         Err(error) => Err(ServeError::Handshake(Box::new(error))),
     };
     shutdown.cancel();
+    inner.task_store.shutdown();
     inner.tasks.close();
     inner.tasks.wait().await;
     served
@@ -188,6 +216,12 @@ async fn tell_of_operations(server: Arc<Inner>) {
             Err(RecvError::Closed) => return,
         }
     }
+}
+
+/// Whether a request is of the era without sessions.
+fn is_modern(ctx: &RequestContext<RoleServer>) -> bool {
+    ctx.protocol_version()
+        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
 /// What a model should know about this server.

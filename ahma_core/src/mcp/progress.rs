@@ -2,19 +2,20 @@
 //!
 //! A value must rise with every notification and none may follow the answer; a client may show the message, may keep its
 //! connection open because of it, or may ignore it. So there are at most five a second, one after ten quiet seconds, and
-//! a notification that is under way is finished before the answer is given.
+//! a notification that is under way is finished before the answer is given. Only findings are told at once.
 
 use std::{future::Future, pin::pin, time::Duration};
 
 use rmcp::{
     Peer, RoleServer,
-    model::{NumberOrString, ProgressNotificationParam, ProgressToken},
+    model::{NotificationMetaObject, NumberOrString, ProgressNotificationParam, ProgressToken, RequestId},
     service::RequestContext,
 };
-use tokio::{sync::watch, time::Instant};
+use serde_json::Value;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::report::OperationReport;
+use super::{changes::Changes, owner, report::OperationReport};
 use crate::operation::Operation;
 
 /// At most five a second.
@@ -23,8 +24,14 @@ const PACE: Duration = Duration::from_millis(200);
 /// Clients that watch the clock see that we are alive.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// Output and the end of a short command come together; waiting this long saves a notification that nobody needs.
-const SETTLING: Duration = Duration::from_millis(20);
+/// A finding does not wait for its turn, only for others that come with it.
+const FINDING_PACE: Duration = Duration::from_millis(50);
+
+/// Under this name the `_meta` of a notification carries the findings that are new.
+const FINDINGS_META: &str = "ahma/findings";
+
+/// More than this wait for the next notification.
+const MOST_FINDINGS: usize = 50;
 
 /// Messages are shown on one line of a screen.
 const LONGEST_MESSAGE: usize = 200;
@@ -61,23 +68,29 @@ impl Reporter {
             return work.await;
         };
         let mut work = pin!(work);
-        let mut changes: Vec<_> = operations.iter().map(Operation::watch).collect();
+        let mut changes = Changes::of(operations);
+        let mut found: Vec<_> = operations.iter().map(kept_findings).collect();
         let mut last_sent = Instant::now();
-        let mut pace_ends = last_sent;
+        let mut pace = Duration::ZERO;
         loop {
+            let next_turn = || {
+                let is_found = operations.iter().map(kept_findings).ne(found.iter().copied());
+                last_sent + if is_found { pace.min(FINDING_PACE) } else { pace }
+            };
             tokio::select! {
                 biased;
                 done = &mut work => return done,
-                () = next_change(&mut changes, pace_ends) => {}
+                () = changes.next(next_turn) => {}
                 () = tokio::time::sleep_until(last_sent + HEARTBEAT) => {}
             }
-            reporter.tell(operations).await;
+            reporter.tell(operations, &mut found).await;
             last_sent = Instant::now();
-            pace_ends = last_sent + PACE;
+            pace = PACE;
         }
     }
 
-    async fn tell(&mut self, operations: &[Operation]) {
+    /// Tells how `operations` get on, and what they found since `found` was noted.
+    async fn tell(&mut self, operations: &[Operation], found: &mut [usize]) {
         let reports: Vec<_> = operations
             .iter()
             .map(|operation| OperationReport::row(&operation.snapshot()))
@@ -88,6 +101,12 @@ impl Reporter {
         if percent(&reports).is_some() {
             progress = progress.with_total(100.0);
         }
+        let findings = new_findings(operations, found);
+        if !findings.is_empty() {
+            let mut meta = NotificationMetaObject::new();
+            meta.insert(FINDINGS_META.to_owned(), Value::Array(findings));
+            progress.meta = Some(meta);
+        }
         tokio::select! {
             _ = self.peer.notify_progress(progress) => {}
             () = self.request.cancelled() => {}
@@ -95,42 +114,41 @@ impl Reporter {
     }
 }
 
-/// Tells a client of the older era that an operation it started has ended.
+/// Tells a client of the older era that an operation which `request` started has ended.
 pub(super) async fn announce_end(
     peer: &Peer<RoleServer>,
+    request: &RequestId,
     token: Option<ProgressToken>,
     report: &OperationReport,
 ) {
     let token =
         token.unwrap_or_else(|| ProgressToken(NumberOrString::String(report.operation_id.as_str().into())));
-    let message = format!(
-        "{}\n{}",
-        report.headline(),
-        report.output.as_deref().unwrap_or_default()
-    );
-    let progress = ProgressNotificationParam::new(token, 100.0)
+    let mut progress = ProgressNotificationParam::new(token, 100.0)
         .with_total(100.0)
-        .with_message(message);
+        .with_message(report.told());
+    progress.meta = Some(owner::related_to(request));
     if let Err(error) = peer.notify_progress(progress).await {
         tracing::debug!(%error, operation = report.operation_id, "nobody heard of the end of an operation");
     }
 }
 
-/// Waits for news, and then as long as the pace asks for.
-async fn next_change(changes: &mut [watch::Receiver<u64>], pace_ends: Instant) {
-    if changes.is_empty() {
-        return std::future::pending().await;
+fn kept_findings(operation: &Operation) -> usize {
+    operation.findings(0, 0).kept
+}
+
+/// Findings that were not told yet, each with the operation that made it.
+fn new_findings(operations: &[Operation], found: &mut [usize]) -> Vec<Value> {
+    let mut news = Vec::new();
+    for (operation, found) in operations.iter().zip(found) {
+        let page = operation.findings(*found, MOST_FINDINGS);
+        *found += page.findings.len();
+        news.extend(page.findings.iter().filter_map(|finding| {
+            let mut value = serde_json::to_value(finding).ok()?;
+            value["operation_id"] = operation.id().as_str().into();
+            Some(value)
+        }));
     }
-    let any = changes.iter_mut().map(|change| Box::pin(change.changed()));
-    let (told, ..) = futures::future::select_all(any).await;
-    if told.is_err() {
-        // The operation is forgotten; its end is for others to tell.
-        return std::future::pending().await;
-    }
-    tokio::time::sleep_until(pace_ends.max(Instant::now() + SETTLING)).await;
-    for change in changes {
-        change.mark_unchanged();
-    }
+    news
 }
 
 /// Values that always rise and never run ahead of what is known.
@@ -153,16 +171,15 @@ impl Meter {
 
 /// Of several operations the mean, counting those that have ended; none if nothing is known of any that runs.
 fn percent(reports: &[OperationReport]) -> Option<f64> {
-    let ended = |report: &OperationReport| report.exit_code.is_some() || report.is_failure();
     if !reports.iter().any(|report| report.percent.is_some())
-        && (reports.len() < 2 || !reports.iter().any(ended))
+        && (reports.len() < 2 || !reports.iter().any(OperationReport::has_ended))
     {
         return None;
     }
     let sum: f64 = reports
         .iter()
         .map(|report| {
-            if ended(report) {
+            if report.has_ended() {
                 100.0
             } else {
                 report.percent.unwrap_or(0.0)
@@ -172,15 +189,13 @@ fn percent(reports: &[OperationReport]) -> Option<f64> {
     Some(sum / reports.len() as f64)
 }
 
-fn message(reports: &[OperationReport]) -> String {
+/// How operations stand, on one line.
+pub(super) fn message(reports: &[OperationReport]) -> String {
     let mut message = match reports {
         [] => "nothing to wait for".to_owned(),
         [report] => report.headline(),
         _ => {
-            let ended = reports
-                .iter()
-                .filter(|report| report.exit_code.is_some() || report.is_failure())
-                .count();
+            let ended = reports.iter().filter(|report| report.has_ended()).count();
             format!("{ended} of {} ended", reports.len())
         }
     };

@@ -1,9 +1,7 @@
-//! Operations as clients see them: the structured content of results, and the text beside it.
+//! Operations as clients see them: the structured content of results. `wording.rs` makes the text beside it.
 //!
 //! One shape serves every tool, so a client that can read one answer can read them all. Fields without a value are
 //! left out. The types here are also where the output schemas come from; they know nothing of rmcp.
-
-use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     jail::ExitStatus,
-    observe::{Finding, SeverityCounts},
+    observe::{Finding, SeverityCounts, displayed},
     operation::{Background, LeftOut, Operation, Outcome, Snapshot, State, StepReport, StepState},
 };
 
@@ -43,7 +41,7 @@ pub(super) struct OperationReport {
     /// Why the operation did not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
-    /// What was printed, shortened in the middle if it is long; `left_out` says by how much.
+    /// What was printed, as a terminal would show it, shortened in the middle if it is long; `left_out` says by how much.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) output: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,7 +160,7 @@ impl OperationReport {
                 let excerpt = operation.output().excerpt();
                 Self {
                     newest_line: None,
-                    output: Some(excerpt.text),
+                    output: Some(displayed(&excerpt.text).into_owned()),
                     left_out: excerpt.left_out.map(LeftOutReport::from),
                     lost_bytes: operation.output().loss().map(|loss| loss.bytes),
                     findings: findings(&operation.findings(0, SHOWN_FINDINGS).findings),
@@ -187,7 +185,7 @@ impl OperationReport {
             exit_code,
             signal,
             reason: outcome.reason.clone(),
-            output: Some(outcome.output.text.clone()),
+            output: Some(displayed(&outcome.output.text).into_owned()),
             newest_line: None,
             output_lines: Some(outcome.output.total_lines),
             output_bytes: Some(outcome.output.total_bytes),
@@ -237,6 +235,11 @@ impl OperationReport {
         }
     }
 
+    /// Whether it tells of an end.
+    pub(super) fn has_ended(&self) -> bool {
+        self.is_failure() || self.status == Status::Completed
+    }
+
     /// Whether a call that ends like this has failed.
     pub(super) fn is_failure(&self) -> bool {
         matches!(
@@ -244,94 +247,10 @@ impl OperationReport {
             Status::Failed | Status::Cancelled | Status::TimedOut | Status::Interrupted
         )
     }
-
-    /// Cuts the output so that several reports fit into one answer.
-    pub(super) fn shorten_output(&mut self, max_bytes: usize) {
-        if let Some(output) = &mut self.output
-            && output.len() > max_bytes
-        {
-            let keep = max_bytes / 2;
-            let is_border = |place: &usize| output.is_char_boundary(*place);
-            let head = (0..=keep).rev().find(is_border).unwrap_or(0);
-            let tail = (output.len() - keep..output.len())
-                .find(is_border)
-                .unwrap_or(output.len());
-            *output = format!(
-                "{}\n[... {} bytes left out; to read them: output {{\"operation_id\": \"{}\"}} ...]\n{}",
-                &output[..head],
-                tail - head,
-                self.operation_id,
-                &output[tail..]
-            );
-        }
-    }
-
-    /// One line: `op_x (git_push) failed: exit code 1, after 2.3 s`.
-    pub(super) fn headline(&self) -> String {
-        let mut line = format!("{} ({}) {}", self.operation_id, self.tool, self.status.words());
-        match (&self.reason, self.exit_code, self.signal) {
-            (Some(reason), ..) => _ = write!(line, ": {reason}"),
-            (None, Some(code), _) if code != 0 => _ = write!(line, ": exit code {code}"),
-            (None, _, Some(signal)) => _ = write!(line, ": signal {signal}"),
-            _ => {}
-        }
-        match (self.queue_position, self.percent, &self.phase) {
-            (Some(position), ..) => _ = write!(line, ", number {position} in the queue"),
-            (None, Some(percent), Some(phase)) => _ = write!(line, ", {percent:.0}% ({phase})"),
-            (None, Some(percent), None) => _ = write!(line, ", {percent:.0}%"),
-            (None, None, Some(phase)) => _ = write!(line, " ({phase})"),
-            (None, None, None) => {}
-        }
-        if let Some(duration) = self.duration_seconds.filter(|_| self.status != Status::Queued) {
-            let _ = write!(line, ", after {duration} s");
-        }
-        line
-    }
-
-    /// The text of an answer about this operation alone. A plain success is its output and nothing else.
-    pub(super) fn text(&self) -> String {
-        let output = self.output.as_deref().unwrap_or_default();
-        let mut text = String::with_capacity(output.len() + 128);
-        if self.status != Status::Completed {
-            let _ = writeln!(text, "{}", self.headline());
-        }
-        for step in &self.steps {
-            let _ = writeln!(text, "step {}: {}", step.step, step.status);
-        }
-        text.push_str(output);
-        if output.is_empty() && self.status == Status::Completed {
-            text.push_str("(no output)");
-        }
-        if self.background_stopped {
-            text.push_str("\n[processes left in the background were stopped]");
-        }
-        for notice in &self.notices {
-            let _ = write!(text, "\nsandbox: {notice}");
-        }
-        for hint in self.sandbox_hint.iter().chain(&self.hint) {
-            let _ = write!(text, "\nhint: {hint}");
-        }
-        text
-    }
 }
 
 /// A result shows this many findings of an operation that still runs.
 const SHOWN_FINDINGS: usize = 20;
-
-impl Status {
-    fn words(self) -> &'static str {
-        match self {
-            Self::Started => "started",
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::TimedOut => "timed out",
-            Self::Interrupted => "interrupted",
-        }
-    }
-}
 
 impl From<State> for Status {
     fn from(state: State) -> Self {

@@ -1,6 +1,6 @@
 //! Operations and the state of the server as resources, under `ahma://`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rmcp::{
     ErrorData,
@@ -8,18 +8,23 @@ use rmcp::{
 };
 use serde::Serialize;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{
     Inner,
     audience::Change,
     builtin::{StatusReport, status_report},
+    changes::Changes,
     error,
     report::OperationReport,
 };
-use crate::operation::{OperationId, OutputQuery, PageStart};
+use crate::operation::{Operation, OperationId, OutputQuery, Owner, PageStart};
 
 const OPERATIONS: &str = "ahma://operations";
 const STATUS: &str = "ahma://status";
+/// A resource that changes all the time is told of this often.
+const PACE: Duration = Duration::from_millis(100);
+
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";
 
@@ -78,12 +83,16 @@ fn parse(uri: &str) -> Option<Address<'_>> {
     }
 }
 
-pub(super) async fn read(server: &Inner, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(super) async fn read(server: &Inner, owner: &Owner, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let unknown = || error::unknown_resource(uri);
-    let operation = |id: &str| server.engine.get(id).ok_or_else(unknown);
+    let operation = |id: &str| operation_of(server, owner, id).ok_or_else(unknown);
     let (text, kind) = match parse(uri).ok_or_else(unknown)? {
         Address::Operations => {
-            let rows: Vec<_> = server.engine.list().iter().map(OperationReport::row).collect();
+            let operations = server.engine.operations_of(owner);
+            let rows: Vec<_> = operations
+                .iter()
+                .map(|operation| OperationReport::row(&operation.snapshot()))
+                .collect();
             (pretty(&json!({ "operations": rows })), JSON)
         }
         Address::Operation(id) => (pretty(&OperationReport::full(&operation(id)?)), JSON),
@@ -100,7 +109,7 @@ pub(super) async fn read(server: &Inner, uri: &str) -> Result<ReadResourceResult
             )
         }
         Address::Status => {
-            let report: StatusReport = status_report(server, None);
+            let report: StatusReport = status_report(server, owner, None);
             (pretty(&report), JSON)
         }
     };
@@ -109,12 +118,49 @@ pub(super) async fn read(server: &Inner, uri: &str) -> Result<ReadResourceResult
     ]))
 }
 
+fn operation_of(server: &Inner, owner: &Owner, id: &str) -> Option<Operation> {
+    server
+        .engine
+        .get(id)
+        .filter(|operation| operation.owner() == owner)
+}
+
 /// Whether changes of this resource can be told.
 pub(super) fn exists(uri: &str) -> bool {
     parse(uri).is_some()
 }
 
-/// Tells those who subscribed that an operation changed.
+/// Tells of what an operation prints and finds while it runs, for as long as someone is subscribed to it.
+pub(super) fn watch(server: &Arc<Inner>, owner: &Owner, uri: String) {
+    let Some(Address::Operation(id) | Address::Output(id)) = parse(&uri) else {
+        return;
+    };
+    let Some(operation) = operation_of(server, owner, id) else {
+        return;
+    };
+    if operation.ended().is_some() || !server.audience.begin_watch(&uri) {
+        return;
+    }
+    let watching = server.clone();
+    server.spawn(async move {
+        let mut changes = Changes::of(std::slice::from_ref(&operation));
+        let mut pace_ends = Instant::now();
+        loop {
+            tokio::select! {
+                // The end is told to everyone, in `tell_of`.
+                _ = operation.outcome() => break watching.audience.end_watch(&uri),
+                () = changes.next(|| pace_ends) => {}
+            }
+            if !watching.audience.goes_on_watching(&uri) {
+                break;
+            }
+            watching.audience.tell(Change::Resource(&uri)).await;
+            pace_ends = Instant::now() + PACE;
+        }
+    });
+}
+
+/// Tells those who subscribed that an operation is new, begins, ends or is forgotten.
 pub(super) async fn tell_of(server: &Arc<Inner>, id: &OperationId) {
     let of_operation = format!("{OPERATIONS}/{id}");
     let of_output = format!("{OPERATIONS}/{id}/output");

@@ -1,19 +1,25 @@
 //! The server as rmcp knows it: every request goes to the module that answers it.
+#![expect(
+    deprecated,
+    reason = "log messages are deprecated in the newest revision and used by clients of all"
+)]
 
 use std::{sync::Arc, time::Duration};
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
-        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomNotification, CustomRequest,
+        CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+        Implementation, InitializeRequestParams, InitializeResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+        ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 
-use super::{Inner, builtin, builtin::Builtin, call, convert, error, resources};
+use super::{Inner, builtin, builtin::Builtin, call, convert, error, feed, is_modern, owner, resources};
 use crate::{call::ToolCall, mtdf::SHELL_TOOL, toolbox::Toolbox};
 
 /// How long the list of tools waits for availability probes. Late answers change the list, and clients are told.
@@ -43,23 +49,50 @@ impl Handler {
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_prompts()
             .enable_tools()
             .enable_tool_list_changed()
             .enable_resources()
             .enable_resources_subscribe()
+            .enable_tasks()
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("ahma_mcp", env!("CARGO_PKG_VERSION")))
             .with_instructions(self.inner.instructions.clone())
     }
 
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        ctx.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        // Tasks are an extension of the newer era; sessions have none.
+        result.capabilities.extensions = None;
+        Ok(result)
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        feed::set_level(&self.inner, request.level, &ctx);
+        Ok(())
+    }
+
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let toolbox = self.inner.toolbox.settled(LIST_PATIENCE).await;
-        let tools = self.tools(&toolbox);
+        let mut tools = self.tools(&toolbox);
+        if let Some(remotes) = &self.inner.remotes {
+            tools.extend(remotes.list(&toolbox, &ctx).await);
+        }
         self.inner.note_shown(toolbox);
         Ok(ListToolsResult::with_all_items(tools))
     }
@@ -78,22 +111,63 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         ctx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(remotes) = &self.inner.remotes
+            && let Some(target) = remotes.find(&*self.inner.toolbox.loaded().await, &request.name)
+        {
+            return remotes.call(target, request, &ctx).await;
+        }
         let arguments = request.arguments.unwrap_or_default();
-        let result = match Builtin::by_name(&request.name) {
-            Some(builtin) => builtin.call(&self.inner, arguments, &ctx).await,
-            None => {
-                call::run(
-                    &self.inner,
-                    ToolCall {
-                        tool: request.name.into_owned(),
-                        arguments,
-                    },
-                    &ctx,
-                )
+        match Builtin::by_name(&request.name) {
+            Some(builtin) => builtin
+                .call(&self.inner, arguments, &ctx)
                 .await
+                .map(CallToolResponse::from),
+            None => {
+                let call = ToolCall {
+                    tool: request.name.into_owned(),
+                    arguments,
+                };
+                call::run(&self.inner, call, &ctx).await
             }
-        };
-        result.map(CallToolResponse::from)
+        }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        refuse_sessions(&ctx, "tasks/get")?;
+        self.inner
+            .task_store
+            .get(&request.task_id)
+            .map(GetTaskResult::new)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        refuse_sessions(&ctx, "tasks/update")?;
+        self.inner.task_store.update(&request.task_id)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        refuse_sessions(&ctx, "tasks/cancel")?;
+        self.inner.task_store.cancel(&request.task_id)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Err(error::unknown_prompt(&request.name))
     }
 
     async fn list_resources(
@@ -115,9 +189,9 @@ impl ServerHandler for Handler {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _: RequestContext<RoleServer>,
+        ctx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(&self.inner, &request.uri)
+        resources::read(&self.inner, &owner::of(&ctx.meta), &request.uri)
             .await
             .map(ReadResourceResponse::from)
     }
@@ -125,12 +199,13 @@ impl ServerHandler for Handler {
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
-        _: RequestContext<RoleServer>,
+        ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         if !resources::exists(&request.uri) {
             return Err(error::unknown_resource(&request.uri));
         }
-        self.inner.audience.subscribe(request.uri);
+        self.inner.audience.subscribe(request.uri.clone());
+        resources::watch(&self.inner, &owner::of(&ctx.meta), request.uri);
         Ok(())
     }
 
@@ -153,9 +228,25 @@ impl ServerHandler for Handler {
 
     async fn listen(&self, ctx: SubscriptionContext) -> Result<(), ErrorData> {
         let number = self.inner.audience.add_sink(ctx.sink().clone());
+        for uri in ctx.sink().accepted().resource_subscriptions.iter().flatten() {
+            resources::watch(&self.inner, &owner::of(&ctx.request_context().meta), uri.clone());
+        }
         ctx.cancelled().await;
         self.inner.audience.remove_sink(number);
         Ok(())
+    }
+
+    async fn on_custom_notification(
+        &self,
+        notification: CustomNotification,
+        _: NotificationContext<RoleServer>,
+    ) {
+        if let Some(owner) = owner::gone(&notification) {
+            self.inner.log_level.forget(&owner);
+            self.inner
+                .engine
+                .stop_all_of(&owner, "the client ended its session");
+        }
     }
 
     async fn on_initialized(&self, ctx: NotificationContext<RoleServer>) {
@@ -171,22 +262,39 @@ impl ServerHandler for Handler {
         if KNOWN_METHODS.contains(&request.method.as_str()) {
             return Err(error::malformed(&request.method));
         }
-        Err(ErrorData::new(
-            ErrorCode::METHOD_NOT_FOUND,
-            format!("unknown method {}", request.method),
-            None,
-        ))
+        Err(unknown_method(&request.method))
     }
 }
 
-const KNOWN_METHODS: [&str; 9] = [
+/// Tasks exist in the era without sessions only, whatever a client declares.
+fn refuse_sessions(ctx: &RequestContext<RoleServer>, method: &str) -> Result<(), ErrorData> {
+    if is_modern(ctx) {
+        Ok(())
+    } else {
+        Err(unknown_method(method))
+    }
+}
+
+fn unknown_method(method: &str) -> ErrorData {
+    ErrorData::new(
+        ErrorCode::METHOD_NOT_FOUND,
+        format!("unknown method {method}"),
+        None,
+    )
+}
+
+const KNOWN_METHODS: [&str; 13] = [
     "initialize",
     "completion/complete",
+    "logging/setLevel",
     "prompts/get",
     "resources/read",
     "resources/subscribe",
     "resources/unsubscribe",
     "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
     "tools/call",
     "tools/list",
 ];

@@ -4,6 +4,8 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
+use crate::mtdf::nearest;
+
 /// Arguments of one call. Take each by its name, then ask [`Arguments::finish`] whether all was well.
 #[derive(Debug)]
 pub(super) struct Arguments {
@@ -78,15 +80,11 @@ impl Arguments {
     /// Every mistake of the call, unknown names included.
     pub(super) fn finish(mut self) -> Result<(), Vec<String>> {
         for name in self.given.keys() {
-            let nearest = self.known.iter().max_by(|left, right| {
-                strsim::jaro_winkler(name, left).total_cmp(&strsim::jaro_winkler(name, right))
-            });
-            self.problems.push(match nearest {
-                Some(nearest) if strsim::jaro_winkler(name, nearest) > ALIKE => {
-                    format!("{name}: is not known; did you mean {nearest}?")
-                }
-                _ => format!("{name}: is not known; this tool takes {}", self.known.join(", ")),
-            });
+            self.problems
+                .push(match nearest(name, self.known.iter().copied()).first() {
+                    Some(nearest) => format!("{name}: is not known; did you mean {nearest}?"),
+                    None => format!("{name}: is not known; this tool takes {}", self.known.join(", ")),
+                });
         }
         if self.problems.is_empty() {
             Ok(())
@@ -112,9 +110,6 @@ impl Arguments {
         read
     }
 }
-
-/// How alike two names must be for one to be a slip of the other.
-const ALIKE: f64 = 0.8;
 
 fn shorten(value: &Value) -> String {
     const LONGEST: usize = 60;

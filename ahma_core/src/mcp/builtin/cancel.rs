@@ -10,7 +10,7 @@ use rmcp::{
 use serde_json::json;
 
 use super::{Inner, arguments::Arguments, find, operation_schema, tool};
-use crate::mcp::{error, report::OperationReport};
+use crate::mcp::{error, owner, report::OperationReport};
 
 const NAME: &str = "cancel";
 
@@ -44,7 +44,7 @@ pub(super) async fn call(
     if let Err(problems) = arguments.finish() {
         return Ok(server.results.invalid_arguments(NAME, &problems));
     }
-    let operation = match find(server, &id) {
+    let operation = match find(server, &owner::of(&ctx.meta), &id) {
         Ok(operation) => operation,
         Err(problem) => return Ok(server.results.refusal(problem)),
     };
@@ -57,10 +57,5 @@ pub(super) async fn call(
     operation.mark_seen();
     let report = OperationReport::ended(&outcome);
     // Stopping it was what the caller wanted, so this is no failure.
-    let text = format!(
-        "{}\n{}",
-        report.headline(),
-        report.output.as_deref().unwrap_or_default()
-    );
-    Ok(server.results.success(text, &report))
+    Ok(server.results.success(report.told(), &report))
 }

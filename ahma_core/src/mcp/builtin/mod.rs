@@ -17,10 +17,13 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use super::{Inner, convert, report::OperationReport};
-use crate::{mtdf::nearest, operation::Operation};
+use super::{Inner, convert, owner, report::OperationReport};
+use crate::{
+    mtdf::nearest,
+    operation::{Operation, Owner},
+};
 
-pub(super) use status::{StatusReport, report as status_report};
+pub(super) use status::{RemoteReport, StatusReport, report as status_report};
 
 /// One of the tools that are not in the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +54,8 @@ impl Builtin {
         match self {
             Self::Await => wait::call(server, arguments, ctx).await,
             Self::Cancel => cancel::call(server, arguments, ctx).await,
-            Self::Output => output::call(server, arguments).await,
-            Self::Status => Ok(status::call(server, arguments)),
+            Self::Output => output::call(server, arguments, &owner::of(&ctx.meta)).await,
+            Self::Status => Ok(status::call(server, arguments, &owner::of(&ctx.meta))),
         }
     }
 }
@@ -68,6 +71,24 @@ pub(super) fn tools() -> &'static [Tool] {
         ]
     });
     &TOOLS
+}
+
+/// A built-in tool as it is described where nobody speaks the protocol.
+#[derive(Debug, Clone)]
+pub(crate) struct BuiltinTool {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) input_schema: Arc<JsonObject>,
+}
+
+/// The same tools, for whoever lists them without a client.
+pub(crate) fn descriptions() -> Vec<BuiltinTool> {
+    let describe = |tool: &Tool| BuiltinTool {
+        name: tool.name.to_string(),
+        description: tool.description.as_deref().unwrap_or_default().to_owned(),
+        input_schema: Arc::clone(&tool.input_schema),
+    };
+    tools().iter().map(describe).collect()
 }
 
 /// What every tool that runs a command answers.
@@ -96,10 +117,11 @@ fn reads_only(title: &str) -> ToolAnnotations {
         .open_world(false)
 }
 
-/// The operation of that name, or what to say about it.
-fn find(server: &Inner, id: &str) -> Result<Operation, String> {
-    server.engine.get(id).ok_or_else(|| {
-        let known = server.engine.operations();
+/// The client's operation of that name, or what to say about it.
+fn find(server: &Inner, owner: &Owner, id: &str) -> Result<Operation, String> {
+    let found = server.engine.get(id);
+    found.filter(|found| found.owner() == owner).ok_or_else(|| {
+        let known = server.engine.operations_of(owner);
         match nearest(id, known.iter().map(|operation| operation.id().as_str())).first() {
             Some(near) => format!("no operation is called {id}; did you mean {near}?"),
             None => format!("no operation is called {id}; status lists those that are known"),

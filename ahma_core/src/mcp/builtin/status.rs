@@ -1,4 +1,4 @@
-//! `status`: how operations stand, and what is wrong with the tools or missing for them.
+//! `status`: how operations and remote servers stand, and what is wrong with the tools or missing for them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Inner, arguments::Arguments, find, reads_only, tool};
 use crate::{
     mcp::{convert, report::OperationReport},
-    operation::Operation,
+    operation::{Operation, Owner, State},
     toolbox::Toolbox,
 };
 
@@ -23,7 +23,8 @@ const MOST_ROWS: usize = 50;
 const MOST_PROBLEMS: usize = 20;
 
 const DESCRIPTION: &str = "Shows in short how operations stand: those that run or wait first, then the newest that ended. \
-    Also shows the sandbox, tools that are not available and how to install them, and tool files with mistakes. \
+    Also shows the sandbox, tools that are not available and how to install them, tool files with mistakes, and remote \
+    servers with the link to log in where one is needed. \
     To wait for results use await, not repeated calls of this.";
 
 pub(super) fn definition() -> Tool {
@@ -51,6 +52,34 @@ pub(crate) struct StatusReport {
     #[schemars(with = "serde_json::Map<String, Value>")]
     sandbox: Value,
     tools: ToolsReport,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remote_servers: Vec<RemoteReport>,
+    /// What is wrong with the file that names them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remote_problems: Vec<String>,
+}
+
+/// Another MCP server whose tools are offered here.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct RemoteReport {
+    pub(crate) name: String,
+    /// One of `connecting`, `ready`, `login_required`, `failed`.
+    pub(crate) state: &'static str,
+    /// How many tools it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tools: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    /// The page to open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) login_link: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) transport: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) protocol: Option<String>,
+    /// Its tools that are not offered, because a local tool or another server's has their name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hidden_tools: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -80,12 +109,12 @@ struct UnavailableReport {
     install_instructions: Option<String>,
 }
 
-pub(super) fn call(server: &Arc<Inner>, arguments: JsonObject) -> CallToolResult {
+pub(super) fn call(server: &Arc<Inner>, arguments: JsonObject, owner: &Owner) -> CallToolResult {
     let mut arguments = Arguments::new(arguments);
     let ids = arguments.texts("operation_ids");
     let mut chosen = Vec::new();
     for id in ids.iter().flatten() {
-        match find(server, id) {
+        match find(server, owner, id) {
             Ok(operation) => chosen.push(operation),
             Err(problem) => arguments.problem(format!("operation_ids: {problem}")),
         }
@@ -93,21 +122,21 @@ pub(super) fn call(server: &Arc<Inner>, arguments: JsonObject) -> CallToolResult
     if let Err(problems) = arguments.finish() {
         return server.results.invalid_arguments(NAME, &problems);
     }
-    let report = report(server, ids.map(|_| chosen));
+    let report = report(server, owner, ids.map(|_| chosen));
     server.results.success(report.text(), &report)
 }
 
-/// How the chosen operations stand, or the most recent ones.
-pub(crate) fn report(server: &Inner, chosen: Option<Vec<Operation>>) -> StatusReport {
-    let all = server.engine.operations();
+/// How the chosen operations stand, or the client's most recent ones.
+pub(crate) fn report(server: &Inner, owner: &Owner, chosen: Option<Vec<Operation>>) -> StatusReport {
+    let all = server.engine.operations_of(owner);
     let snapshots: Vec<_> = all.iter().map(Operation::snapshot).collect();
-    let in_state = |name: &str| {
+    let in_state = |state: State| {
         snapshots
             .iter()
-            .filter(|snapshot| snapshot.state.as_str() == name)
+            .filter(|snapshot| snapshot.state == state)
             .count()
     };
-    let (running, queued) = (in_state("running"), in_state("queued"));
+    let (running, queued) = (in_state(State::Running), in_state(State::Queued));
     let (shown, operations_left_out) = match chosen {
         Some(chosen) => {
             let rows: Vec<_> = chosen.iter().map(Operation::snapshot).collect();
@@ -124,13 +153,19 @@ pub(crate) fn report(server: &Inner, chosen: Option<Vec<Operation>>) -> StatusRe
             (rows, left_out)
         }
     };
+    let toolbox = server.toolbox.current();
+    let remotes = server.remotes.as_ref();
     StatusReport {
         running,
         queued,
         operations: shown.iter().map(OperationReport::row).collect(),
         operations_left_out,
         sandbox: convert::sandbox_value(&server.settings.sandbox),
-        tools: ToolsReport::new(&server.toolbox.current()),
+        tools: ToolsReport::new(&toolbox),
+        remote_servers: remotes
+            .map(|remotes| remotes.report(&toolbox))
+            .unwrap_or_default(),
+        remote_problems: remotes.map(|remotes| remotes.problems()).unwrap_or_default(),
     }
 }
 
@@ -161,7 +196,7 @@ impl StatusReport {
             let install = missing
                 .install_instructions
                 .as_ref()
-                .map(|how| format!("; to install: {how}"));
+                .map(|how| format!("; hint: {how}"));
             lines.push(format!(
                 "{names} {verb} not available: {}{}",
                 missing.reason,
@@ -172,7 +207,28 @@ impl StatusReport {
         for file in &self.tools.last_good_version_in_use {
             lines.push(format!("{file}: the last good version stays in use"));
         }
+        lines.extend(self.remote_servers.iter().filter_map(RemoteReport::line));
+        lines.extend(self.remote_problems.iter().cloned());
         lines.join("\n")
+    }
+}
+
+impl RemoteReport {
+    /// What there is to say about it; nothing if all is well.
+    fn line(&self) -> Option<String> {
+        let mut line = match (&self.login_link, &self.reason) {
+            (Some(link), _) => format!("wants a login: open {link}"),
+            (None, Some(reason)) if self.state == "login_required" => format!("wants a login: {reason}"),
+            (None, Some(reason)) if self.state == "failed" => format!("cannot be used: {reason}"),
+            (None, Some(reason)) => format!("is {}: {reason}", self.state),
+            (None, None) if self.state == "ready" && self.hidden_tools.is_empty() => return None,
+            (None, None) => format!("is {}", self.state),
+        };
+        if !self.hidden_tools.is_empty() {
+            let hidden = self.hidden_tools.join(", ");
+            line.push_str(&format!("; not offered, because their names are taken: {hidden}"));
+        }
+        Some(format!("remote server {} {line}", self.name))
     }
 }
 

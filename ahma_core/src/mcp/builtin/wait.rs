@@ -1,6 +1,6 @@
 //! `await`: waits for operations and collects their results.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use futures::future::{join_all, select_all};
 use rmcp::{
@@ -14,7 +14,13 @@ use serde_json::json;
 
 use super::{Inner, arguments::Arguments, find, reads_only, tool};
 use crate::{
-    mcp::{convert, error, progress::Reporter, report::OperationReport},
+    mcp::{
+        convert, error,
+        feed::{Feed, Start},
+        is_modern, owner,
+        progress::Reporter,
+        report::OperationReport,
+    },
     operation::Operation,
 };
 
@@ -61,6 +67,13 @@ struct AwaitReport {
     reason: Returned,
     /// Those that have ended come first.
     operations: Vec<OperationReport>,
+    /// How many more there are that would not fit into one answer; the next call begins with them.
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: usize,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -91,11 +104,12 @@ pub(super) async fn call(
     let seconds = arguments
         .integer("timeout_seconds", 0..=LONGEST_WAIT_SECONDS)
         .unwrap_or(DEFAULT_WAIT_SECONDS);
+    let owner = owner::of(&ctx.meta);
     let mut operations = Vec::new();
     match ids {
         Some(ids) => {
             for id in ids {
-                match find(server, &id) {
+                match find(server, &owner, &id) {
                     Ok(operation) => operations.push(operation),
                     Err(problem) => arguments.problem(format!("operation_ids: {problem}")),
                 }
@@ -104,7 +118,7 @@ pub(super) async fn call(
         None => operations.extend(
             server
                 .engine
-                .operations()
+                .operations_of(&owner)
                 .into_iter()
                 .filter(|operation| !operation.is_seen()),
         ),
@@ -121,7 +135,10 @@ pub(super) async fn call(
             () = tokio::time::sleep(Duration::from_secs(seconds)) => Some(Returned::TimeIsUp),
         }
     };
-    match Reporter::while_doing(Reporter::new(ctx), &operations, waiting).await {
+    let reported = Reporter::while_doing(Reporter::new(ctx), &operations, waiting);
+    // A client of the older era is told of operations from their start, whether it waits or not.
+    let feed = Feed::new(server, ctx).filter(|_| is_modern(ctx));
+    match Feed::while_doing(feed, &operations, Start::Now, reported).await {
         Some(reason) => Ok(answer(server, reason, operations)),
         // Only the waiting ends; the operations go on and can be waited for again.
         None => Err(error::shutting_down()),
@@ -149,20 +166,11 @@ async fn ended(operations: &[Operation], until: Until) -> Returned {
     }
 }
 
+/// As many reports as fit into one answer: ended ones first, and of those the ones that nobody was given yet. What does
+/// not fit stays uncollected, so that the next call begins with it.
 fn answer(server: &Inner, reason: Returned, mut operations: Vec<Operation>) -> CallToolResult {
-    operations.sort_by_key(|operation| operation.ended().is_none());
-    let room = server.engine.settings().result_bytes / operations.len().max(1);
-    let reports: Vec<OperationReport> = operations
-        .iter()
-        .map(|operation| {
-            let mut report = OperationReport::full(operation);
-            report.shorten_output(room.max(SMALLEST_SHARE_BYTES));
-            if operation.ended().is_some() {
-                operation.mark_seen();
-            }
-            report
-        })
-        .collect();
+    operations.sort_by_key(|operation| (operation.ended().is_none(), operation.is_seen()));
+    let mut room = server.engine.settings().result_bytes;
     let mut text = match reason {
         Returned::AllEnded => String::new(),
         Returned::OneEnded => "others are still running\n".to_owned(),
@@ -173,24 +181,38 @@ fn answer(server: &Inner, reason: Returned, mut operations: Vec<Operation>) -> C
             "nothing to wait for: no operation is running or has a result to collect".to_owned()
         }
     };
-    for report in &reports {
-        text.push_str(&report.headline());
-        text.push('\n');
-        if let Some(output) = &report.output {
-            text.push_str(output);
-            if !output.is_empty() && !output.ends_with('\n') {
-                text.push('\n');
+    let mut reports = Vec::new();
+    for (index, operation) in operations.iter().enumerate() {
+        let mut report = OperationReport::full(operation);
+        // One alone says what its own call would have said.
+        if operations.len() > 1 {
+            report.shorten(operation.output(), room / (operations.len() - index));
+            let size = report.size();
+            if size > room && !reports.is_empty() {
+                break;
             }
+            room = room.saturating_sub(size);
         }
+        text.push_str(&report.told());
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        // The report is what the client is given; it may have been made just before the end.
+        if report.has_ended() {
+            operation.mark_seen();
+        }
+        reports.push(report);
+    }
+    let left_out = operations.len() - reports.len();
+    if left_out > 0 {
+        let _ = writeln!(text, "[{left_out} more would not fit; call await again for them]");
     }
     server.results.success(
         text,
         &AwaitReport {
             reason,
             operations: reports,
+            left_out,
         },
     )
 }
-
-/// Below this a piece of output says nothing.
-const SMALLEST_SHARE_BYTES: usize = 256;

@@ -1,0 +1,136 @@
+//! Findings of an operation: which are asked for, and how they are written.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::super::arguments::Arguments;
+use crate::{
+    mcp::counted,
+    observe::{self, Finding},
+    operation::Operation,
+};
+
+const MOST_FINDINGS: u64 = 1_000;
+const DEFAULT_FINDINGS: u64 = 100;
+
+/// The arguments that choose findings.
+#[derive(Debug)]
+pub(super) struct FindingArguments {
+    format: Option<Format>,
+    from: Option<u64>,
+    most: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Json,
+    Sarif,
+    Junit,
+}
+
+/// What is known about the findings of an answer.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Findings {
+    /// The findings themselves; empty if `text` is a document of them.
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    findings: Vec<Finding>,
+    /// Where to go on, as `from_finding`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_finding: Option<usize>,
+    /// How many can be read.
+    kept_findings: usize,
+    /// How many there were.
+    total_findings: u64,
+}
+
+impl FindingArguments {
+    pub(super) fn properties() -> Value {
+        json!({
+            "format": {
+                "type": "string", "enum": ["json", "sarif", "junit"], "default": "json",
+                "description": "How findings are written: as data, as a SARIF log or as a JUnit report.",
+            },
+            "from_finding": { "type": "integer", "minimum": 0, "description": "Begin with this finding; the first is 0." },
+            "max_findings": {
+                "type": "integer", "minimum": 1, "maximum": MOST_FINDINGS, "default": DEFAULT_FINDINGS,
+                "description": "Show at most this many findings.",
+            },
+        })
+    }
+
+    pub(super) fn take(arguments: &mut Arguments) -> Self {
+        let formats = [
+            ("json", Format::Json),
+            ("sarif", Format::Sarif),
+            ("junit", Format::Junit),
+        ];
+        Self {
+            format: arguments.choice("format", &formats),
+            from: arguments.integer("from_finding", 0..=u64::MAX),
+            most: arguments.integer("max_findings", 1..=MOST_FINDINGS),
+        }
+    }
+
+    /// The names of those that were given.
+    pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
+        [
+            ("format", self.format.is_some()),
+            ("from_finding", self.from.is_some()),
+            ("max_findings", self.most.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, is_given)| is_given.then_some(name))
+    }
+
+    /// The findings, and the text that shows them.
+    pub(super) fn read(&self, operation: &Operation) -> (Findings, String) {
+        let from = usize::try_from(self.from.unwrap_or(0)).unwrap_or(usize::MAX);
+        let most = usize::try_from(self.most.unwrap_or(DEFAULT_FINDINGS)).unwrap_or(usize::MAX);
+        let page = operation.findings(from, most);
+        let mut findings = Findings {
+            findings: Vec::new(),
+            next_finding: page.next,
+            kept_findings: page.kept,
+            total_findings: page.total,
+        };
+        // A document is shown as it is, so that it can be written to a file.
+        let text = match self.format.unwrap_or(Format::Json) {
+            Format::Sarif => observe::sarif(&page.findings, operation.tool()).to_string(),
+            Format::Junit => observe::junit(&page.findings, operation.tool()),
+            Format::Json => {
+                findings.findings = page.findings;
+                findings.listed()
+            }
+        };
+        (findings, text)
+    }
+}
+
+impl Findings {
+    /// One line for each, and where to go on.
+    fn listed(&self) -> String {
+        let lines: String = self.findings.iter().map(one_line).collect();
+        let more = self
+            .next_finding
+            .map_or_else(String::new, |next| format!("; go on with from_finding {next}"));
+        format!(
+            "{lines}[{} of {}{more}]",
+            self.findings.len(),
+            counted(self.total_findings, "finding")
+        )
+    }
+}
+
+fn one_line(finding: &Finding) -> String {
+    let place = finding
+        .location
+        .as_ref()
+        .map_or_else(String::new, |location| format!(" ({location})"));
+    format!(
+        "{} {}: {}{place}\n",
+        finding.severity.as_str(),
+        finding.id,
+        finding.title
+    )
+}

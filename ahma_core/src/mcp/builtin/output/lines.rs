@@ -1,0 +1,165 @@
+//! Lines of an output: which are asked for, and how they are answered.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::arguments::Arguments;
+use crate::operation::{OutputPage, OutputQuery, PageStart};
+
+/// More would not fit into an answer anyway.
+const MOST_LINES: u64 = 10_000;
+const DEFAULT_LINES: u64 = 1_000;
+const MOST_CONTEXT: u64 = 100;
+
+/// The arguments that choose lines.
+#[derive(Debug)]
+pub(super) struct LineArguments {
+    tail: Option<u64>,
+    from_line: Option<u64>,
+    from_byte: Option<u64>,
+    max_lines: Option<u64>,
+    grep: Option<String>,
+    context: Option<u64>,
+}
+
+/// What is known about the lines of an answer.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Lines {
+    /// The number of the first line shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_line: Option<u64>,
+    /// How many lines are shown.
+    lines: u64,
+    /// Where to go on, as `from_line`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_line: Option<u64>,
+    /// Where to go on, as `from_byte`, inside a line that is longer than an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_byte: Option<u64>,
+    /// How many lines match `grep`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matches: Option<u64>,
+    total_lines: u64,
+    total_bytes: u64,
+    /// Bytes that were printed but could not be kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_bytes: Option<u64>,
+}
+
+const CONTRADICTIONS: &[(&str, &str)] = &[
+    ("tail", "from_line"),
+    ("tail", "from_byte"),
+    ("tail", "max_lines"),
+    ("tail", "grep"),
+    ("from_line", "from_byte"),
+    ("grep", "from_byte"),
+    ("grep", "max_lines"),
+];
+
+impl LineArguments {
+    pub(super) fn properties() -> Value {
+        json!({
+            "tail": { "type": "integer", "minimum": 1, "maximum": MOST_LINES, "description": "Show this many lines at the end." },
+            "from_line": { "type": "integer", "minimum": 1, "description": "Begin with this line; the first is 1." },
+            "from_byte": { "type": "integer", "minimum": 0, "description": "Begin at this byte; to go on inside a very long line." },
+            "max_lines": {
+                "type": "integer", "minimum": 1, "maximum": MOST_LINES, "default": DEFAULT_LINES,
+                "description": "Show at most this many lines.",
+            },
+            "grep": { "type": "string", "description": "Show only lines that match this regular expression." },
+            "context": { "type": "integer", "minimum": 0, "maximum": MOST_CONTEXT, "description": "Lines around each match." },
+        })
+    }
+
+    pub(super) fn take(arguments: &mut Arguments) -> Self {
+        let taken = Self {
+            tail: arguments.integer("tail", 1..=MOST_LINES),
+            from_line: arguments.integer("from_line", 1..=u64::MAX),
+            from_byte: arguments.integer("from_byte", 0..=u64::MAX),
+            max_lines: arguments.integer("max_lines", 1..=MOST_LINES),
+            grep: arguments.text("grep"),
+            context: arguments.integer("context", 0..=MOST_CONTEXT),
+        };
+        let given: Vec<_> = taken.given().collect();
+        for (one, other) in CONTRADICTIONS {
+            if given.contains(one) && given.contains(other) {
+                arguments.problem(format!("{one}: cannot be combined with {other}"));
+            }
+        }
+        if taken.context.is_some() && taken.grep.is_none() {
+            arguments.problem("context: has a meaning only beside grep".to_owned());
+        }
+        taken
+    }
+
+    /// The names of those that were given.
+    pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
+        [
+            ("tail", self.tail.is_some()),
+            ("from_line", self.from_line.is_some()),
+            ("from_byte", self.from_byte.is_some()),
+            ("max_lines", self.max_lines.is_some()),
+            ("grep", self.grep.is_some()),
+            ("context", self.context.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, is_given)| is_given.then_some(name))
+    }
+
+    pub(super) fn query(self) -> OutputQuery {
+        match (self.grep, self.tail) {
+            (Some(pattern), _) => OutputQuery::Grep {
+                pattern,
+                context: usize::try_from(self.context.unwrap_or(0)).unwrap_or(usize::MAX),
+                from_line: self.from_line.unwrap_or(1),
+            },
+            (None, Some(lines)) => OutputQuery::Tail { lines },
+            (None, None) => OutputQuery::Range {
+                from: self
+                    .from_byte
+                    .map_or(PageStart::Line(self.from_line.unwrap_or(1)), PageStart::Byte),
+                max_lines: self.max_lines.unwrap_or(DEFAULT_LINES),
+            },
+        }
+    }
+}
+
+impl Lines {
+    pub(super) fn of(page: &OutputPage) -> Self {
+        let (next_line, next_byte) = match page.next {
+            Some(PageStart::Line(line)) => (Some(line), None),
+            Some(PageStart::Byte(byte)) => (None, Some(byte)),
+            None => (None, None),
+        };
+        Self {
+            first_line: page.first_line,
+            lines: page.lines,
+            next_line,
+            next_byte,
+            matches: page.matches,
+            total_lines: page.total_lines,
+            total_bytes: page.total_bytes,
+            lost_bytes: page.lost.as_ref().map(|loss| loss.bytes),
+        }
+    }
+
+    /// Which lines they are, and where to go on.
+    pub(super) fn place(&self) -> String {
+        let place = match (self.first_line, self.matches) {
+            (_, Some(1)) => format!("1 line of {} matches", self.total_lines),
+            (_, Some(matches)) => format!("{matches} lines of {} match", self.total_lines),
+            (Some(first), None) if self.lines <= 1 => format!("line {first} of {}", self.total_lines),
+            (Some(first), None) => {
+                let last = first + self.lines - 1;
+                format!("lines {first} to {last} of {}", self.total_lines)
+            }
+            (None, None) => format!("no lines; there are {}", self.total_lines),
+        };
+        match (self.next_line, self.next_byte) {
+            (Some(line), _) => format!("{place}; go on with from_line {line}"),
+            (None, Some(byte)) => format!("{place}; go on with from_byte {byte}"),
+            (None, None) => place,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a report says in words: one line about an operation, the text of an answer, and less of it where many share one.
+//!
+//! Nothing is told here that the structured content does not carry too.
+
+use std::fmt::Write as _;
+
+use super::report::{LeftOutReport, OperationReport, Status};
+use crate::{observe::displayed, operation::OutputLog};
+
+impl OperationReport {
+    /// One line: `op_x (git_push) failed after 2.3 s: exit code 1`.
+    pub(super) fn headline(&self) -> String {
+        let mut line = format!("{} ({}) {}", self.operation_id, self.tool, self.status.words());
+        match (self.duration_seconds, self.status) {
+            (None, _) | (_, Status::Started | Status::Queued) => {}
+            (Some(duration), Status::Running) => _ = write!(line, " for {} s", rounded(duration)),
+            (Some(duration), _) => _ = write!(line, " after {} s", rounded(duration)),
+        }
+        match (&self.reason, self.exit_code, self.signal) {
+            (Some(reason), ..) => _ = write!(line, ": {reason}"),
+            (None, Some(code), _) if code != 0 => _ = write!(line, ": exit code {code}"),
+            (None, _, Some(signal)) => _ = write!(line, ": signal {signal}"),
+            _ => {}
+        }
+        match (self.queue_position, self.percent, &self.phase) {
+            (Some(position), ..) => _ = write!(line, ", number {position} in the queue"),
+            (None, Some(percent), Some(phase)) => _ = write!(line, ", {percent:.0}% ({phase})"),
+            (None, Some(percent), None) => _ = write!(line, ", {percent:.0}%"),
+            (None, None, Some(phase)) => _ = write!(line, " ({phase})"),
+            (None, None, None) => {}
+        }
+        line
+    }
+
+    /// The text of the answer to the call itself. A plain success is its output and nothing else.
+    pub(super) fn text(&self) -> String {
+        if self.status != Status::Completed {
+            return self.told();
+        }
+        let text = self.body();
+        if text.is_empty() {
+            "(no output)".to_owned()
+        } else {
+            text
+        }
+    }
+
+    /// The text of an answer that comes later or beside others, so that it says first which operation it is about.
+    pub(super) fn told(&self) -> String {
+        format!("{}\n{}", self.headline(), self.body())
+    }
+
+    /// Steps, output, and everything that has to be known about them.
+    fn body(&self) -> String {
+        let output = self.output.as_deref().unwrap_or_default();
+        let mut text = String::with_capacity(output.len() + 128);
+        for step in &self.steps {
+            let _ = writeln!(text, "step {}: {}", step.step, step.status);
+        }
+        text.push_str(output);
+        let mut remarks = Vec::new();
+        if self.background_stopped {
+            remarks.push("[processes left in the background were stopped]".to_owned());
+        }
+        remarks.extend(self.notices.iter().map(|notice| format!("sandbox: {notice}")));
+        let hints = self.sandbox_hint.iter().chain(&self.hint);
+        remarks.extend(hints.map(|hint| format!("hint: {hint}")));
+        for remark in remarks {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&remark);
+        }
+        text
+    }
+
+    /// Leaves out findings and the middle of the output until the report takes about `max_bytes`.
+    pub(super) fn shorten(&mut self, log: &OutputLog, max_bytes: usize) {
+        let mut room = max_bytes / 2;
+        let fitting = self.findings.iter().take_while(|finding| {
+            let bytes = finding.to_string().len();
+            let fits = bytes <= room;
+            room = room.saturating_sub(bytes);
+            fits
+        });
+        let fitting = fitting.count();
+        self.findings.truncate(fitting);
+        let output_bytes = self.output.as_ref().map_or(0, String::len);
+        let others = self.size().saturating_sub(output_bytes);
+        self.shorten_output(log, max_bytes.saturating_sub(others).max(SMALLEST_OUTPUT_BYTES));
+    }
+
+    /// How many bytes it takes in an answer.
+    pub(super) fn size(&self) -> usize {
+        serde_json::to_vec(self).map_or(0, |bytes| bytes.len())
+    }
+
+    /// Cut anew from the log: what is left out of an excerpt already would be forgotten otherwise.
+    fn shorten_output(&mut self, log: &OutputLog, max_bytes: usize) {
+        if self
+            .output
+            .as_ref()
+            .is_some_and(|output| output.len() > max_bytes)
+        {
+            let excerpt = log.excerpt_within(max_bytes);
+            self.output = Some(displayed(&excerpt.text).into_owned());
+            self.left_out = excerpt.left_out.map(LeftOutReport::from);
+        }
+    }
+}
+
+/// Below this a piece of output says nothing.
+const SMALLEST_OUTPUT_BYTES: usize = 512;
+
+impl Status {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed out",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// As exact as people care for: a long run to the second, a short one to the millisecond.
+fn rounded(seconds: f64) -> f64 {
+    let steps = match seconds {
+        10.0.. => 1.0,
+        1.0.. => 10.0,
+        _ => 1000.0,
+    };
+    (seconds * steps).round() / steps
+}
+
+#[cfg(test)]
+#[path = "wording_tests.rs"]
+mod tests;

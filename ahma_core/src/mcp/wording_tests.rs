@@ -1,0 +1,95 @@
+use std::time::Duration;
+
+use super::*;
+use crate::{
+    jail::ExitStatus,
+    observe::SeverityCounts,
+    operation::{Background, EndState, Excerpt, OperationId, Outcome, StepReport, StepState},
+};
+
+fn outcome(state: EndState, reason: Option<&str>, output: &str) -> Outcome {
+    Outcome {
+        id: OperationId::named("op_x"),
+        tool: "git_push".into(),
+        directory: "/s".into(),
+        state,
+        exit: Some(ExitStatus::Code(0)),
+        reason: reason.map(str::to_owned),
+        success_hint: None,
+        duration: Duration::from_millis(1004),
+        cpu: None,
+        peak_memory_bytes: None,
+        output: Excerpt {
+            text: output.to_owned(),
+            ..Excerpt::default()
+        },
+        lost: None,
+        findings: Vec::new(),
+        finding_counts: SeverityCounts::default(),
+        steps: Vec::new(),
+        background: Background::Clear,
+        notices: Vec::new(),
+        sandbox_hint: None,
+    }
+}
+
+#[test]
+fn a_headline_says_everything_once() {
+    for (state, reason, expected) in [
+        (EndState::Completed, None, "completed after 1 s"),
+        (
+            EndState::Failed,
+            Some("exit code 7"),
+            "failed after 1 s: exit code 7",
+        ),
+        (
+            EndState::Cancelled,
+            Some("on request"),
+            "cancelled after 1 s: on request",
+        ),
+        (
+            EndState::TimedOut,
+            Some("the timeout is 1 s"),
+            "timed out after 1 s: the timeout is 1 s",
+        ),
+    ] {
+        let report = OperationReport::ended(&outcome(state, reason, ""));
+        assert_eq!(report.headline(), format!("op_x (git_push) {expected}"));
+    }
+    for (status, seconds, expected) in [
+        (Status::Running, 0.0123, "running for 0.012 s"),
+        (Status::Running, 75.4, "running for 75 s"),
+        (Status::Queued, 0.0, "queued"),
+    ] {
+        let mut report = OperationReport::ended(&outcome(EndState::Completed, None, ""));
+        (report.status, report.duration_seconds) = (status, Some(seconds));
+        assert!(report.headline().ends_with(expected), "{}", report.headline());
+    }
+}
+
+#[test]
+fn an_answer_that_comes_later_says_as_much_as_the_call_itself() {
+    let mut whole = outcome(EndState::Completed, None, "out\n");
+    whole.background = Background::Stopped;
+    whole.notices = vec!["a hook was put back".into()];
+    whole.sandbox_hint = Some("this may be the sandbox".into());
+    whole.success_hint = Some("run the tests".into());
+    whole.steps = vec![StepReport {
+        label: "one".into(),
+        description: None,
+        state: StepState::Skipped("nothing to do".into()),
+        exit: None,
+        duration: Duration::ZERO,
+        first_line: None,
+        lines: 0,
+    }];
+    let report = OperationReport::ended(&whole);
+    let body = "step one: skipped: nothing to do\nout\n\n[processes left in the background were stopped]\n\
+                sandbox: a hook was put back\nhint: this may be the sandbox\nhint: run the tests";
+    assert_eq!(report.text(), body);
+    assert_eq!(report.told(), format!("{}\n{body}", report.headline()));
+    assert_eq!(
+        OperationReport::ended(&outcome(EndState::Completed, None, "")).text(),
+        "(no output)"
+    );
+}
