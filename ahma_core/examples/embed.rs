@@ -66,6 +66,7 @@ fn launcher(scope: PathBuf, private: PathBuf) -> Result<Launcher, Failure> {
         toolchains: Toolchains::Auto,
         trust_workspace_config: false,
         tools_dir: ".ahma/tools".into(),
+        also_protected: Vec::new(),
     };
     Ok(Launcher::start(LauncherSettings {
         helper: "/proc/self/exe".into(),

@@ -3,19 +3,29 @@
 //! Every flag has a variable (`--sync-wait` is `AHMA_SYNC_WAIT`); a flag wins over its variable, a variable over the
 //! default. The doc comment of a field is its reference text.
 
-use std::{path::PathBuf, time::Duration};
+use std::{io::Write as _, path::PathBuf, time::Duration};
 
-use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
+use ahma_flags::{value, variables};
+use clap::{
+    ArgAction, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
-use super::value;
+use super::{doubts::Doubts, exit::Exit, tasks::Task};
+use crate::mtdf::nearest;
 
 /// Turn command-line programs into MCP tools that run behind a kernel-enforced sandbox.
 #[derive(Debug, Parser)]
-#[command(name = "ahma_mcp", version, after_help = EXAMPLES, max_term_width = 110)]
-#[command(disable_help_subcommand = true)]
+#[command(name = "ahma_mcp", version = VERSION, after_help = EXAMPLES, max_term_width = 110)]
+#[command(subcommand_help_heading = "Tasks", subcommand_value_name = "TASK")]
+#[command(override_usage = USAGE)]
 // The children of `--mode http` get the same flags again and their own behind them.
 #[command(args_override_self = true)]
 pub(crate) struct Args {
+    /// A task other than serving.
+    #[command(subcommand)]
+    pub(crate) task: Option<Task>,
+
     /// What to do: serve MCP on stdin and stdout, serve it over HTTP, or print the tools and end.
     #[arg(long, env = "AHMA_MODE", value_enum, default_value_t = ModeArg::Stdio, help_heading = SERVING)]
     pub(crate) mode: ModeArg,
@@ -80,13 +90,22 @@ pub(crate) struct Args {
     #[arg(long, env = "AHMA_TRUST_WORKSPACE_CONFIG", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = SANDBOX)]
     pub(crate) trust_workspace_config: bool,
 
-    /// Close the places where people keep keys and tokens. On Linux that is always so: the home is closed.
+    /// Refuse to start if commands could read a place where people keep keys and tokens, such as ~/.ssh, because the
+    /// scope or another flag opens it.
     #[arg(long, env = "AHMA_DENY_SENSITIVE_READS", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = SANDBOX)]
     pub(crate) deny_sensitive_reads: bool,
 
     /// Start without a scope and refuse to run anything.
     #[arg(long, env = "AHMA_DEFER_SANDBOX", action = ArgAction::SetTrue, value_parser = value::switch, hide = true)]
     pub(crate) defer_sandbox: bool,
+
+    /// The scope was resolved and judged by whoever starts this process: a link in it means that it was exchanged since.
+    #[arg(long, requires = "sandbox_scope", hide = true)]
+    pub(crate) scope_is_final: bool,
+
+    /// The tier that whoever starts this process has proven, with the same flags.
+    #[arg(long, value_enum, value_name = "TIER", hide = true)]
+    pub(crate) proven_tier: Option<TierArg>,
 
     /// The shell that runs scripts, by absolute path [default: bash, or else sh].
     #[arg(long, env = "AHMA_SHELL", value_name = "PATH", help_heading = COMMANDS)]
@@ -120,18 +139,65 @@ pub(crate) struct Args {
     #[arg(long, env = "AHMA_DEBUG", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = LOGGING)]
     pub(crate) debug: bool,
 
+    #[cfg(feature = "client")]
+    #[command(flatten)]
+    pub(crate) remote: super::remote::RemoteArgs,
+
     #[cfg(feature = "bridge")]
     #[command(flatten)]
     pub(crate) http: ahma_http_bridge::BridgeArgs,
+
+    /// What the user said that has no effect.
+    #[arg(skip)]
+    pub(crate) doubts: Doubts,
 }
 
 impl Args {
-    /// Reads the command line and the variables. The error may also be a wish for help.
-    pub(crate) fn read() -> Result<Self, clap::Error> {
-        // Said once for all flags, below the examples.
-        let command = Self::command().mut_args(|arg| arg.hide_env(true));
-        Self::from_arg_matches(&command.try_get_matches()?)
+    /// Reads the command line and the variables. The error, which is told already, may also be a wish for help.
+    pub(crate) fn read() -> Result<Self, Exit> {
+        let mut command = variables::with_regular_names(Self::described());
+        let read = command
+            .try_get_matches_from_mut(std::env::args_os())
+            .map_err(with_nearest_task)
+            .and_then(|matches| {
+                let args = Self::from_arg_matches(&matches)?;
+                let doubts = Doubts::read(&command, &matches);
+                Ok(Self { doubts, ..args })
+            });
+        read.map_err(|error| {
+            let _ = error.print();
+            if let Some(variable) = variables::at_fault(&error, &command) {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "hint: the value is that of the variable {variable}"
+                );
+            }
+            if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Success
+            }
+        })
     }
+
+    /// The command as help and manual show it. Variables are said once for all flags, below the examples.
+    pub(crate) fn described() -> clap::Command {
+        Self::command().mut_args(|arg| arg.hide_env(true))
+    }
+}
+
+/// A word where a task could stand is most likely one that is misspelt, which clap does not see.
+fn with_nearest_task(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let command = Args::command();
+    let tasks = command.get_subcommands().map(clap::Command::get_name);
+    let nearest: Vec<String> = nearest(word, tasks).into_iter().map(str::to_owned).collect();
+    if error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-') && !nearest.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(nearest));
+    }
+    error
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -161,13 +227,26 @@ pub(crate) enum NetworkArg {
     Ports,
 }
 
+/// Of the package, with the commit it was built from if that is known.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("AHMA_COMMIT_SUFFIX"));
+
+const USAGE: &str = "\
+ahma_mcp [OPTIONS] [TASK]
+       ahma_mcp --server-url URL [OPTIONS] [-- COMMAND...]";
+
 const SERVING: &str = "Serving";
 const SANDBOX: &str = "Sandbox";
 const COMMANDS: &str = "Commands";
 const LOGGING: &str = "Logging";
 
 const EXAMPLES: &str = "\
-Examples:
+Start here:
+  ahma_mcp init                              write tool files for this project and the entry
+                                             for your MCP client
+  ahma_mcp doctor                            check that everything works, and what to do if not
+  ahma_mcp run cargo_test                    run one tool, as a client would
+
+Serving:
   ahma_mcp                                   serve MCP on stdin and stdout, with the tools of
                                              .ahma/tools, confined to the current directory
   ahma_mcp --sandbox-scope ~/project         confine commands to ~/project
@@ -175,7 +254,9 @@ Examples:
   ahma_mcp --mode list-tools --format text   show the tools and what is missing for them
   ahma_mcp --mode http --session-isolation   serve several clients over HTTP, each confined to
                                              its own workspace
+  ahma_mcp --mcp-config mcp.json             offer the tools of the servers in mcp.json too
+  ahma_mcp --server-url https://host/mcp     serve one remote server on stdin and stdout
   ahma_mcp --sandbox-report                  show what the sandbox enforces on this machine
 
 Every flag has a variable: --sync-wait is AHMA_SYNC_WAIT. A flag wins over its variable.
-Exit codes: 0 ok, 1 user error, 2 usage, 3 prerequisite missing, 4 internal error.";
+Exit codes: 0 ok, 1 user error, 2 usage, 3 prerequisite missing, 4 internal error; `run` ends with the code of its command.";

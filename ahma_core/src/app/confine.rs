@@ -10,13 +10,18 @@ use std::{
 use super::{
     exit::{Exit, Failure, chain},
     places::PrivateDir,
+    scope::exchanged,
     settings::Settings,
 };
 use crate::{
+    jail::{Helper, JailError},
     mcp::SandboxNote,
-    sandbox::{Host, Network, PolicyError, Probe, SandboxSettings, Tier, assemble},
-    shell::{self, Launcher, LauncherSettings, PoolSettings, StartError},
+    sandbox::{Exposed, Host, Network, PolicyError, Probe, SandboxSettings, Tier, assemble, exposed},
+    shell::{self, Launcher, LauncherSettings, PoolSettings, StartError, TierChoice},
 };
+
+/// This program plays the jail's role too.
+const HELPER: &str = "/proc/self/exe";
 
 /// Processes that one operation may have at once; a large build stays well below.
 const MAX_PROCESSES: u32 = 4096;
@@ -60,9 +65,11 @@ pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
         .map_err(|error| Failure::internal("the process cannot be closed to others", &error))?;
+    let helper = Helper::start(HELPER.as_ref()).map_err(|error| no_helper(&error))?;
     let asked = &settings.sandbox;
-    let private = PrivateDir::create(&std::env::temp_dir())?;
-    let state_dir = state_dir(settings, &private);
+    let open = open_to_commands(settings);
+    let private = PrivateDir::create(&private_base(&open)?)?;
+    let state_dir = state_dir(settings, &open, &private);
     let variables: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
@@ -81,10 +88,20 @@ pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
         toolchains: asked.toolchains.clone(),
         trust_workspace_config: asked.trust_workspace_config,
         tools_dir: settings.tools_dir.clone(),
+        also_protected: remote_file(settings).into_iter().collect(),
     };
     let policy = assemble(&request, &host).map_err(unusable_policy)?;
-    let launcher = Launcher::start(LauncherSettings {
-        helper: "/proc/self/exe".into(),
+    // From here on the helper follows no link on the way to the scope.
+    if policy.scope != asked.scope {
+        return Err(exchanged(&asked.scope, &policy.scope));
+    }
+    if asked.deny_sensitive_reads
+        && let Some(found) = host.home.as_ref().and_then(|home| exposed(&policy, home))
+    {
+        return Err(readable_secrets(&found));
+    }
+    let launcher = LauncherSettings {
+        helper: HELPER.into(),
         policy,
         tier: asked.tier,
         shell: shell_path(settings)?,
@@ -94,8 +111,8 @@ pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
         max_processes: MAX_PROCESSES,
         max_file_bytes: MAX_FILE_BYTES,
         quarantine: state_dir.join("quarantine"),
-    })
-    .map_err(no_wall)?;
+    };
+    let launcher = Launcher::start_with(helper, launcher).map_err(|error| no_wall(error, &asked.network))?;
     let note = note(&launcher);
     Ok(Wall {
         launcher,
@@ -105,16 +122,71 @@ pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
     })
 }
 
+/// The file of remote servers: it says which programs run outside the sandbox.
+fn remote_file(settings: &Settings) -> Option<PathBuf> {
+    #[cfg(feature = "client")]
+    let file = settings.remote.file.as_ref().map(|file| file.path.clone());
+    #[cfg(not(feature = "client"))]
+    let file = {
+        let _ = settings;
+        None
+    };
+    file
+}
+
+/// What the user opened to commands; nothing counts where no command is confined, or none runs.
+fn open_to_commands(settings: &Settings) -> Vec<PathBuf> {
+    let asked = &settings.sandbox;
+    if asked.deferred || asked.tier == TierChoice::Only(Tier::Off) {
+        return Vec::new();
+    }
+    let temp = asked.allow_tmp.then(|| PathBuf::from("/tmp"));
+    std::iter::once(&asked.scope)
+        .chain(&asked.allow_read)
+        .chain(&asked.allow_write)
+        .chain(&temp)
+        .map(|path| real(path))
+        .collect()
+}
+
+fn is_closed(directory: &Path, open: &[PathBuf]) -> bool {
+    let directory = real(directory);
+    !open.iter().any(|path| directory.starts_with(path))
+}
+
+/// The path without links, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let found = path
+        .ancestors()
+        .find_map(|above| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?)));
+    found.map_or_else(|| path.to_owned(), |(above, rest)| above.join(rest))
+}
+
+/// Where the private directory goes: with other temporary files, unless those are open to commands.
+fn private_base(open: &[PathBuf]) -> Result<PathBuf, Failure> {
+    let temp = std::env::temp_dir();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let elsewhere = [Some("/var/tmp".into()), runtime].into_iter().flatten();
+    std::iter::once(temp.clone())
+        .chain(elsewhere.filter(|place| place.is_absolute() && place.is_dir()))
+        .find(|place| is_closed(place, open))
+        .ok_or_else(|| {
+            Failure::user(format!(
+                "the server's own files would be open to commands: {} lies in what they may read or write",
+                temp.display()
+            ))
+            .with_hint(
+                "set TMPDIR to a directory outside of it, or open less with --allow-read and --allow-write",
+            )
+        })
+}
+
 /// Commands must not reach what others printed, so a home that is open to them is no place for it.
-fn state_dir(settings: &Settings, private: &PrivateDir) -> PathBuf {
-    let open = std::iter::once(&settings.sandbox.scope)
-        .chain(&settings.sandbox.allow_read)
-        .chain(&settings.sandbox.allow_write);
-    let is_closed = |directory: &PathBuf| !open.clone().any(|path| directory.starts_with(path));
+fn state_dir(settings: &Settings, open: &[PathBuf], private: &PrivateDir) -> PathBuf {
     settings
         .state_dir
         .clone()
-        .filter(is_closed)
+        .filter(|directory| is_closed(directory, open))
         .unwrap_or_else(|| private.base().join("state"))
 }
 
@@ -138,17 +210,44 @@ fn shell_path(settings: &Settings) -> Result<PathBuf, Failure> {
 }
 
 fn unusable_policy(error: PolicyError) -> Failure {
-    Failure::user(chain(&error)).with_hint("give a path that exists and that you can read")
+    Failure::user(chain(&error)).with_hint("give a path that exists, or leave the flag out")
 }
 
-fn no_wall(error: StartError) -> Failure {
+/// The kernel's rules only add: what is open by a directory above cannot be closed again in every tier.
+fn readable_secrets(found: &Exposed) -> Failure {
+    let Exposed {
+        place,
+        through,
+        reason,
+    } = found;
+    Failure::user(format!(
+        "--deny-sensitive-reads: {} would be open to commands through {} ({reason})",
+        place.display(),
+        through.display()
+    ))
+    .with_hint("choose a narrower directory, or leave --deny-sensitive-reads out")
+}
+
+fn no_wall(error: StartError, network: &Network) -> Failure {
     match &error {
+        StartError::NoTier { .. } if *network == Network::Loopback => {
+            Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(
+                "--network loopback needs user namespaces; --network off works without them where the kernel has Landlock",
+            )
+        }
         StartError::NoTier { .. } => Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(
             "a kernel with Landlock is needed: 6.2 where user namespaces are allowed, 6.12 elsewhere; inside another sandbox that you \
              trust, --no-sandbox or AHMA_NO_SANDBOX=1 runs commands without one",
         ),
-        StartError::Jail(_) => Failure::internal("the helper process that starts commands does not work", &error),
+        StartError::Scope { .. } => {
+            Failure::user(chain(&error)).with_hint("see who changes that directory, then start again")
+        }
+        StartError::Jail(error) => no_helper(error),
     }
+}
+
+fn no_helper(error: &JailError) -> Failure {
+    Failure::internal("the helper process that starts commands does not work", error)
 }
 
 fn note(launcher: &Launcher) -> SandboxNote {

@@ -57,6 +57,14 @@ impl Failure {
         self
     }
 
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// Tells the user on stderr, which may be closed, and gives the code to end with.
     pub(crate) fn report(&self) -> Exit {
         let mut stderr = std::io::stderr().lock();

@@ -1,9 +1,25 @@
 //! `--mode http`: the bridge in front of children of this same program.
 //!
 //! Each child is `ahma_mcp` in stdio mode with the same flags and its own scope behind them. The process that listens
-//! runs no command and keeps no wall; that one stands is checked before the port is opened.
+//! runs no command and keeps no wall; that one holds is proven before the port is opened, once for all children.
 
-use super::{confine::Wall, exit::Failure, settings::Settings};
+#[cfg(feature = "bridge")]
+use super::args::ModeArg;
+use super::{args::Args, confine::Wall, exit::Failure, settings::Settings};
+
+#[cfg(not(feature = "bridge"))]
+pub(super) fn check(_args: &Args) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// What must be certain before anything else is done.
+#[cfg(feature = "bridge")]
+pub(super) fn check(args: &Args) -> Result<(), Failure> {
+    if args.mode == ModeArg::Http && !args.http.says_who_may_come() {
+        args.doubts.refuse_open_server()?;
+    }
+    Ok(())
+}
 
 #[cfg(not(feature = "bridge"))]
 pub(super) fn serve(_settings: Settings, _wall: Wall) -> Result<(), Failure> {
@@ -23,20 +39,25 @@ pub(super) fn serve(settings: Settings, wall: Wall) -> Result<(), Failure> {
 
 #[cfg(feature = "bridge")]
 mod bridge {
-    use std::{ffi::OsString, io::Write as _, path::PathBuf, sync::Arc};
+    use std::{ffi::OsString, io::Write as _, net::SocketAddr, path::PathBuf, sync::Arc};
 
     use ahma_http_bridge::{ChildCommand, ChildFactory, ServeError, Spawn};
     use tokio::net::TcpListener;
     use tokio_util::sync::CancellationToken;
 
     use super::{Failure, Settings, Wall};
-    use crate::app::{
-        exit::{Exit, chain},
-        signals,
+    use crate::{
+        app::{
+            exit::{Exit, chain},
+            signals,
+        },
+        sandbox::Tier,
     };
 
     pub(super) async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
-        // It stood, so the children's will. They have their own.
+        // It holds, so the children's will. They have their own.
+        wall.prove().await?;
+        let proven = wall.launcher.tier();
         wall.take_down().await;
         let shutdown = CancellationToken::new();
         signals::watch(shutdown.clone())
@@ -47,7 +68,10 @@ mod bridge {
                 "choose another address with --http-host and --http-port; port 0 takes any free one",
             )
         })?;
-        let factory = Children::of_this_program(settings.sandbox.scope.clone())
+        let bound = listener
+            .local_addr()
+            .map_err(|error| Failure::internal("the listener has no address", &error))?;
+        let factory = Children::of_this_program(settings.sandbox.scope.clone(), proven, bound)
             .map_err(|error| Failure::internal("the program cannot find itself", &error))?;
         let mut bridge = settings
             .http
@@ -56,13 +80,12 @@ mod bridge {
                 Failure::new(Exit::Usage, error.to_string()).with_hint("--help shows the flags under HTTP")
             })?;
         bridge.debug_echo = settings.log.debug;
-        let bound = listener
-            .local_addr()
-            .map_err(|error| Failure::internal("the listener has no address", &error))?;
-        let scheme = if bridge.tls.is_some() { "https" } else { "http" };
-        writeln!(std::io::stderr(), "listening on {scheme}://{bound}/mcp").ok();
-        tracing::info!(address = %bound, "listening");
-        ahma_http_bridge::serve(listener, bridge, Arc::new(factory), shutdown)
+        let scheme = bridge.scheme();
+        let ready = |bound| {
+            writeln!(std::io::stderr(), "listening on {scheme}://{bound}/mcp").ok();
+            tracing::info!(address = %bound, "listening");
+        };
+        ahma_http_bridge::serve(listener, bridge, Arc::new(factory), shutdown, ready)
             .await
             .map_err(refused)
     }
@@ -86,15 +109,21 @@ mod bridge {
         /// This process's own flags.
         flags: Vec<OsString>,
         default_scope: PathBuf,
+        /// What no child needs to prove again.
+        proven: Tier,
+        /// Where we listen, so that no child mounts us.
+        bound: SocketAddr,
     }
 
     impl Children {
-        fn of_this_program(default_scope: PathBuf) -> std::io::Result<Self> {
+        fn of_this_program(default_scope: PathBuf, proven: Tier, bound: SocketAddr) -> std::io::Result<Self> {
             let program = std::env::current_exe()?;
             Ok(Self {
                 program,
                 flags: without_token(std::env::args_os().skip(1)),
                 default_scope,
+                proven,
+                bound,
             })
         }
     }
@@ -122,15 +151,27 @@ mod bridge {
         fn command(&self, spawn: &Spawn) -> ChildCommand {
             let mut args = self.flags.clone();
             args.extend(["--mode".into(), "stdio".into()]);
-            match spawn {
-                Spawn::Deferred => args.push("--defer-sandbox".into()),
-                Spawn::Scoped(scope) => args.extend(["--sandbox-scope".into(), scope.into()]),
-                Spawn::Shared => args.extend(["--sandbox-scope".into(), self.default_scope.clone().into()]),
+            if self.proven != Tier::Off {
+                args.extend(["--proven-tier".into(), self.proven.name().into()]);
+            }
+            let scope = match spawn {
+                Spawn::Deferred => None,
+                Spawn::Scoped(scope) => Some(scope),
+                Spawn::Shared => Some(&self.default_scope),
+            };
+            match scope {
+                None => args.push("--defer-sandbox".into()),
+                // Canonical, and judged as such. A command that has put a link in its place since must not choose where
+                // the next child is confined to.
+                Some(scope) => {
+                    args.extend(["--sandbox-scope".into(), scope.into(), "--scope-is-final".into()])
+                }
             }
             ChildCommand {
                 program: self.program.clone().into(),
                 args,
-                env: Vec::new(),
+                env: vec![("AHMA_BRIDGE_ADDRESS".into(), self.bound.to_string().into())],
+                keeps_clients_apart: true,
             }
         }
     }

@@ -5,12 +5,12 @@ use std::{
     io::Write as _,
 };
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{run::PROBE_PATIENCE, settings::Format};
 use crate::{
-    catalog::Tool,
-    mtdf::Severity,
+    mcp,
+    mtdf::{META_PARAMETERS, Severity},
     toolbox::{Toolbox, ToolboxHandle},
 };
 
@@ -29,26 +29,71 @@ pub(crate) async fn run(toolbox: &ToolboxHandle, format: Format) {
     if !broken.is_empty() {
         let _ = writeln!(
             std::io::stderr().lock(),
-            "warning: {} tool files have mistakes and are not listed\nhint: ahma_validate shows each mistake in its place",
-            broken.len()
+            "warning: {} left out because of mistakes\nhint: ahma_validate shows each mistake in its place",
+            mcp::counted(broken.len() as u64, "tool file")
         );
     }
 }
 
+/// One tool, of whatever kind.
+struct Row<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Map<String, Value>,
+    /// None for a tool that comes with the server.
+    file: Option<&'a str>,
+    missing: Option<Missing<'a>>,
+}
+
+/// Why a tool cannot be called here.
+struct Missing<'a> {
+    reason: &'a str,
+    install_instructions: Option<&'a str>,
+}
+
+/// In the order of their names.
+fn rows<'a>(toolbox: &'a Toolbox, builtin: &'a [mcp::BuiltinTool]) -> Vec<Row<'a>> {
+    let reasons: HashMap<&str, &str> = toolbox
+        .unavailable
+        .iter()
+        .map(|missing| (missing.tool.as_str(), missing.reason.as_str()))
+        .collect();
+    let local = toolbox.catalog.tools().map(|tool| Row {
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.input_schema,
+        file: tool.file.as_deref(),
+        missing: reasons.get(tool.name.as_str()).map(|reason| Missing {
+            reason,
+            install_instructions: tool.install_instructions.as_deref(),
+        }),
+    });
+    let builtin = builtin.iter().map(|tool| Row {
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.input_schema,
+        file: None,
+        missing: None,
+    });
+    let mut rows: Vec<_> = local.chain(builtin).collect();
+    rows.sort_by_key(|row| row.name);
+    rows
+}
+
 fn as_json(toolbox: &Toolbox) -> Value {
-    let missing = reasons(toolbox);
-    let tools: Vec<Value> = (toolbox.catalog.tools())
+    let tools: Vec<Value> = rows(toolbox, &mcp::builtin_tools())
+        .iter()
         .map(|tool| {
             let mut row = json!({
                 "name": tool.name,
                 "description": tool.description,
-                "parameters": *tool.input_schema,
-                "available": !missing.contains_key(tool.name.as_str()),
-                "source": tool.file.as_ref().map(|file| toolbox.directory.join(file).display().to_string()),
+                "parameters": tool.parameters,
+                "available": tool.missing.is_none(),
+                "source": tool.file.map(|file| toolbox.directory.join(file).display().to_string()),
             });
-            if let Some(reason) = missing.get(tool.name.as_str()) {
-                row["unavailable_because"] = (*reason).into();
-                row["install_instructions"] = tool.install_instructions.clone().into();
+            if let Some(missing) = &tool.missing {
+                row["unavailable_because"] = missing.reason.into();
+                row["install_instructions"] = missing.install_instructions.into();
             }
             row
         })
@@ -62,11 +107,11 @@ fn as_json(toolbox: &Toolbox) -> Value {
 }
 
 fn as_text(toolbox: &Toolbox) -> String {
-    let missing = reasons(toolbox);
-    let mut text = String::new();
-    for tool in toolbox.catalog.tools() {
-        text.push_str(&entry(tool, missing.get(tool.name.as_str()).copied()));
-    }
+    let mut text: String = rows(toolbox, &mcp::builtin_tools()).iter().map(entry).collect();
+    text.push_str(&format!(
+        "\nevery tool that runs a command also takes {}\n",
+        META_PARAMETERS.join(", ")
+    ));
     if let Some(problem) = &toolbox.directory_problem {
         text.push_str(&format!(
             "no tool files in {}: {problem}\n",
@@ -79,17 +124,13 @@ fn as_text(toolbox: &Toolbox) -> String {
     text
 }
 
-fn entry(tool: &Tool, missing: Option<&str>) -> String {
-    let source = tool.file.as_deref().unwrap_or("built in");
+fn entry(tool: &Row<'_>) -> String {
+    let source = tool.file.unwrap_or("built in");
     let mut entry = format!("{} ({source})\n    {}\n", tool.name, tool.description);
-    let required = tool.input_schema.get("required").and_then(Value::as_array);
-    for (name, schema) in tool
-        .input_schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
+    let required = tool.parameters.get("required").and_then(Value::as_array);
+    let properties = tool.parameters.get("properties").and_then(Value::as_object);
+    let is_own = |name: &str| tool.file.is_none() || !META_PARAMETERS.contains(&name);
+    for (name, schema) in properties.into_iter().flatten().filter(|(name, _)| is_own(name)) {
         let needed = required.is_some_and(|required| required.iter().any(|value| value == name));
         let kind = schema["type"].as_str().unwrap_or("any");
         let described = schema["description"]
@@ -101,19 +142,11 @@ fn entry(tool: &Tool, missing: Option<&str>) -> String {
             if needed { ", required" } else { "" }
         ));
     }
-    if let Some(reason) = missing {
-        entry.push_str(&format!("    not available: {reason}\n"));
-        if let Some(instructions) = &tool.install_instructions {
-            entry.push_str(&format!("    to install it: {instructions}\n"));
+    if let Some(missing) = &tool.missing {
+        entry.push_str(&format!("    not available: {}\n", missing.reason));
+        if let Some(instructions) = missing.install_instructions {
+            entry.push_str(&format!("    hint: {instructions}\n"));
         }
     }
     entry
-}
-
-fn reasons(toolbox: &Toolbox) -> HashMap<&str, &str> {
-    toolbox
-        .unavailable
-        .iter()
-        .map(|missing| (missing.tool.as_str(), missing.reason.as_str()))
-        .collect()
 }

@@ -4,19 +4,35 @@
 //! no other layer looks at any of it. Nothing here knows how a tool is called or a command is run.
 
 mod args;
+mod clients;
 mod confine;
+mod doctor;
+mod doubts;
 mod exit;
 mod http;
+mod init;
 mod list_tools;
 mod logging;
+mod man;
+mod perform;
 mod places;
+mod project;
+#[cfg(feature = "client")]
+mod remote;
+#[cfg(not(feature = "client"))]
+#[path = "no_remote.rs"]
+mod remote;
 mod run;
+mod run_tool;
 mod sandbox_report;
+mod scope;
 mod settings;
 mod signals;
 mod streams;
-mod value;
+mod tasks;
 
 pub use exit::{Exit, Failure};
+#[cfg(feature = "client")]
+pub use remote::{ConfigFile, RemoteSettings};
 pub use run::main;
 pub use settings::{ExecutionSettings, Format, LogSettings, Mode, Settings, WallSettings};

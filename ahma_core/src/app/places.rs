@@ -12,6 +12,7 @@ use std::{
 use rustix::fs::FlockOperation;
 
 use super::exit::Failure;
+use crate::sandbox::removal;
 
 /// The directory of this run. Dropping it removes it.
 #[derive(Debug)]
@@ -66,8 +67,14 @@ impl PrivateDir {
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
-        let _ = fs::remove_file(&self.lock_path);
+        remove(&self.path, &self.lock_path);
+    }
+}
+
+/// Removes a directory and then its lock file. If anything is left the lock file stays, for the next server to try.
+fn remove(directory: &Path, lock_path: &Path) {
+    if removal::remove_tree(directory).is_ok() {
+        let _ = fs::remove_file(lock_path);
     }
 }
 
@@ -99,8 +106,7 @@ fn remove_stale(base: &Path) {
             continue;
         };
         if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            let _ = fs::remove_dir_all(lock_path.with_extension(""));
-            let _ = fs::remove_file(&lock_path);
+            remove(&lock_path.with_extension(""), &lock_path);
         }
     }
 }

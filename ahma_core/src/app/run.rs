@@ -1,6 +1,10 @@
 //! From the command line to the exit code.
 
-use std::{io::Write as _, process::ExitCode, time::Duration};
+use std::{
+    io::{IsTerminal as _, Write as _},
+    process::ExitCode,
+    time::Duration,
+};
 
 use tokio_util::sync::CancellationToken;
 
@@ -8,7 +12,7 @@ use super::{
     args::Args,
     confine::{Wall, confine},
     exit::{Exit, Failure},
-    http, list_tools, logging, sandbox_report,
+    http, list_tools, logging, perform, remote, sandbox_report,
     settings::{Mode, Settings, Surroundings},
     signals,
     streams::{Input, Output},
@@ -25,37 +29,45 @@ use crate::{
 pub fn main() -> ExitCode {
     let args = match Args::read() {
         Ok(args) => args,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() {
-                Exit::Usage
-            } else {
-                Exit::Success
-            }
-            .into();
-        }
+        Err(exit) => return exit.into(),
     };
-    match start(args) {
-        Ok(()) => Exit::Success,
-        Err(failure) => failure.report(),
+    start(args).unwrap_or_else(|failure| failure.report().into())
+}
+
+fn start(mut args: Args) -> Result<ExitCode, Failure> {
+    if let Some(task) = args.task.take() {
+        return perform::perform(task, args);
     }
-    .into()
+    #[cfg(feature = "client")]
+    if let Some(url) = &args.remote.server_url {
+        return remote::front(url, &args).map(|()| Exit::Success.into());
+    }
+    serve(args).map(|()| Exit::Success.into())
 }
 
 /// Settings, confinement, log, runtime, in this order: until the wall stands there may be no thread.
-fn start(args: Args) -> Result<(), Failure> {
+fn serve(args: Args) -> Result<(), Failure> {
+    for warning in args.doubts.warnings() {
+        let _ = writeln!(std::io::stderr().lock(), "warning: {warning}");
+    }
+    http::check(&args)?;
     let settings = Settings::resolve(args, &Surroundings::read()?)?;
+    settings.require_tools_dir()?;
     let wall = confine(&settings)?;
     let _log = logging::start(&settings.log);
     warn(&settings, &wall);
     if settings.mode == Mode::Http {
         return http::serve(settings, wall);
     }
-    runtime()?.block_on(run(settings, wall))
+    let runtime = runtime()?;
+    let done = runtime.block_on(run(settings, wall));
+    // A terminal or another user's pipe is read by a thread that cannot be told to stop; the rest has ended by now.
+    runtime.shutdown_background();
+    done
 }
 
 /// One thread: a call is a chain of short steps, and handing it from thread to thread costs more than the steps.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -70,7 +82,11 @@ async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
         Mode::Stdio => serve_stdio(&settings, &wall, shutdown).await,
         Mode::Http => Err(Failure::user("--mode http has a start of its own")),
         Mode::ListTools(format) => {
-            list_tools::run(&open_toolbox(&settings, &wall, &shutdown, Follow::Never), format).await;
+            list_tools::run(
+                &open_toolbox(&settings, &wall, &shutdown, ToolboxUse::Look),
+                format,
+            )
+            .await;
             Ok(())
         }
         Mode::SandboxReport(format) => sandbox_report::run(&wall, format).await,
@@ -80,39 +96,61 @@ async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
 }
 
 async fn serve_stdio(settings: &Settings, wall: &Wall, shutdown: CancellationToken) -> Result<(), Failure> {
-    let warmer = tokio::spawn(wall.launcher.clone().keep_warm());
-    let toolbox = open_toolbox(settings, wall, &shutdown, Follow::Changes);
-    // Tool files are read meanwhile. A server without a scope runs nothing, so there is nothing to prove.
-    if !settings.sandbox.deferred {
+    // A server without a scope runs nothing: there is nothing to warm for, and nothing to prove. What the listening
+    // process has proven holds for its children: same program, same kernel, same flags.
+    let deferred = settings.sandbox.deferred;
+    let warmer = (!deferred).then(|| tokio::spawn(wall.launcher.clone().keep_warm()));
+    let toolbox = open_toolbox(settings, wall, &shutdown, ToolboxUse::Serve);
+    // Tool files are read meanwhile.
+    if !deferred && settings.sandbox.proven != Some(wall.launcher.tier()) {
         wall.prove().await?;
     }
     let engine = Engine::new(wall.launcher.clone(), engine_settings(settings, wall));
+    let mount = remote::mount(settings, wall).await;
+    if std::io::stdin().is_terminal() {
+        tell_person();
+    }
     let streams = (Input::open(), Output::open());
     let served = mcp::serve(
         streams,
         server_settings(settings, wall),
         engine.clone(),
-        toolbox,
+        (toolbox, mount.remotes()),
         shutdown,
     )
     .await;
-    engine.shutdown().await;
-    warmer.abort();
+    tokio::join!(engine.shutdown(), mount.end());
+    if let Some(warmer) = warmer {
+        warmer.abort();
+    }
     served.map_err(|error| Failure::internal("the client could not be served", &error))
 }
 
-/// Whether the tools directory is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Follow {
-    Changes,
-    Never,
+/// Somebody started the server by hand, and would wonder why nothing happens.
+fn tell_person() {
+    let _ = writeln!(
+        std::io::stderr().lock(),
+        "serving MCP on stdin and stdout, where a client should be; Ctrl-D ends it\n\
+         hint: ahma_mcp init adds the server to your client, ahma_mcp --help shows what else there is"
+    );
 }
 
-fn open_toolbox(
+/// What the tools directory is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ToolboxUse {
+    /// Its changes are followed, and programs are looked for.
+    Serve,
+    /// Programs are looked for.
+    Look,
+    /// One tool is run, and will tell by itself that its program is missing.
+    RunOne,
+}
+
+pub(super) fn open_toolbox(
     settings: &Settings,
     wall: &Wall,
     shutdown: &CancellationToken,
-    follow: Follow,
+    purpose: ToolboxUse,
 ) -> ToolboxHandle {
     let toolbox = ToolboxSettings {
         directory: settings.tools_dir.clone(),
@@ -120,13 +158,13 @@ fn open_toolbox(
         catalog: CatalogSettings {
             force_sync: settings.execution.force_sync,
         },
-        probes: !settings.sandbox.deferred,
-        reload: follow == Follow::Changes,
+        probes: !settings.sandbox.deferred && purpose != ToolboxUse::RunOne,
+        reload: purpose == ToolboxUse::Serve,
     };
     toolbox::open(toolbox, wall.launcher.clone(), shutdown.clone())
 }
 
-fn engine_settings(settings: &Settings, wall: &Wall) -> EngineSettings {
+pub(super) fn engine_settings(settings: &Settings, wall: &Wall) -> EngineSettings {
     EngineSettings {
         max_operations: settings.execution.max_operations.get(),
         result_bytes: settings.execution.max_result_bytes,
@@ -135,7 +173,16 @@ fn engine_settings(settings: &Settings, wall: &Wall) -> EngineSettings {
 }
 
 fn server_settings(settings: &Settings, wall: &Wall) -> ServerSettings {
-    let plan = PlanSettings {
+    ServerSettings {
+        plan: plan_settings(settings, wall),
+        sync_wait: settings.execution.sync_wait,
+        deferred: settings.sandbox.deferred,
+        sandbox: wall.note.clone(),
+    }
+}
+
+pub(super) fn plan_settings(settings: &Settings, wall: &Wall) -> PlanSettings {
+    PlanSettings {
         scope: settings.sandbox.scope.clone(),
         scope_aliases: settings.sandbox.scope_aliases.clone(),
         also_allowed: std::iter::once(wall.launcher.policy().visible_temp(wall.launcher.tier()))
@@ -144,17 +191,11 @@ fn server_settings(settings: &Settings, wall: &Wall) -> ServerSettings {
             .collect(),
         default_timeout: settings.execution.timeout,
         force_sync: settings.execution.force_sync,
-    };
-    ServerSettings {
-        plan,
-        sync_wait: settings.execution.sync_wait,
-        deferred: settings.sandbox.deferred,
-        sandbox: wall.note.clone(),
     }
 }
 
 /// What the user should not overlook, on stderr as well as in the log.
-fn warn(settings: &Settings, wall: &Wall) {
+pub(super) fn warn(settings: &Settings, wall: &Wall) {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         tier = wall.note.tier,

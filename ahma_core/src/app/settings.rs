@@ -12,6 +12,7 @@ use std::{
 use super::{
     args::{Args, FormatArg, ModeArg, NetworkArg, TierArg},
     exit::{Exit, Failure},
+    scope,
 };
 use crate::{
     sandbox::{Network, Tier, Toolchain, Toolchains},
@@ -24,7 +25,11 @@ pub struct Settings {
     pub mode: Mode,
     #[cfg(feature = "bridge")]
     pub http: ahma_http_bridge::BridgeArgs,
+    #[cfg(feature = "client")]
+    pub remote: super::remote::RemoteSettings,
     pub tools_dir: PathBuf,
+    /// The user named that directory, so it has to be there.
+    pub tools_dir_is_named: bool,
     /// Where the spool files of long output go, out of reach of commands; none if the user has no home.
     pub state_dir: Option<PathBuf>,
     pub sandbox: WallSettings,
@@ -58,6 +63,8 @@ pub struct WallSettings {
     /// No scope is known yet: nothing may run.
     pub deferred: bool,
     pub tier: TierChoice,
+    /// The tier that the listening process has proven for its children.
+    pub proven: Option<Tier>,
     pub allow_read: Vec<PathBuf>,
     pub allow_write: Vec<PathBuf>,
     pub allow_tmp: bool,
@@ -89,6 +96,17 @@ pub struct LogSettings {
     pub colour: bool,
     /// Where daily files go; none if the user has no cache directory.
     pub directory: Option<PathBuf>,
+}
+
+impl LogSettings {
+    pub(crate) fn new(args: &Args, around: &Surroundings) -> Self {
+        Self {
+            to_stderr: args.log_to_stderr,
+            debug: args.debug,
+            colour: !around.no_color,
+            directory: log_directory(around),
+        }
+    }
 }
 
 /// What the process finds around it, apart from flags.
@@ -127,12 +145,7 @@ impl Surroundings {
 
 impl Settings {
     pub(crate) fn resolve(args: Args, around: &Surroundings) -> Result<Self, Failure> {
-        let log = LogSettings {
-            to_stderr: args.log_to_stderr,
-            debug: args.debug,
-            colour: !around.no_color,
-            directory: log_directory(around),
-        };
+        let log = LogSettings::new(&args, around);
         let mode = match (args.sandbox_report, args.mode) {
             (true, _) => Mode::SandboxReport(args.format.map_or(Format::Text, Format::from)),
             (false, ModeArg::ListTools) => Mode::ListTools(args.format.map_or(Format::Json, Format::from)),
@@ -152,9 +165,15 @@ impl Settings {
             max_result_bytes: args.max_result_bytes.max(SMALLEST_RESULT_BYTES),
         };
         let tools_dir = args.tools_dir.clone();
+        let tools_dir_is_named = tools_dir.is_some();
         #[cfg(feature = "bridge")]
         let http = args.http.clone();
+        #[cfg(feature = "client")]
+        let remote = args.remote.clone();
         let sandbox = sandbox(args, around)?;
+        #[cfg(feature = "client")]
+        let remote =
+            super::remote::RemoteSettings::resolve(&remote, &around.working_directory, &sandbox.scope)?;
         let tools_dir = match tools_dir {
             Some(directory) => around.working_directory.join(directory),
             None => default_tools_dir(&around.working_directory, &sandbox.scope),
@@ -163,12 +182,29 @@ impl Settings {
             mode,
             #[cfg(feature = "bridge")]
             http,
+            #[cfg(feature = "client")]
+            remote,
             tools_dir,
+            tools_dir_is_named,
             state_dir: state_dir(around),
             sandbox,
             execution,
             log,
         })
+    }
+}
+
+impl Settings {
+    /// For whoever reads tool files: a directory that was named by mistake would only be missed much later.
+    pub(crate) fn require_tools_dir(&self) -> Result<(), Failure> {
+        match std::fs::read_dir(&self.tools_dir) {
+            Err(error) if self.tools_dir_is_named => Err(Failure::user(format!(
+                "--tools-dir {} cannot be used: {error}",
+                self.tools_dir.display()
+            ))
+            .with_hint("give a directory of tool files; ahma_mcp init writes some there")),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 }
 
@@ -183,13 +219,25 @@ fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
     let written = around
         .working_directory
         .join(args.sandbox_scope.as_deref().unwrap_or(Path::new("")));
-    let scope = scope(
-        args.sandbox_scope.as_deref(),
-        args.defer_sandbox,
-        around,
-        &mut warnings,
-    )?;
+    let tier = tier(&args)?;
+    let scope = scope::resolve(&args, around, &mut warnings)?;
+    if args.scope_is_final && scope != written {
+        return Err(scope::exchanged(&written, &scope));
+    }
     let network = network(&args)?;
+    if network == Network::Loopback && tier == TierChoice::Only(Tier::Core) {
+        return Err(Failure::new(
+            Exit::Usage,
+            "--network loopback needs a network namespace, which --sandbox-tier core does not have",
+        )
+        .with_hint("leave --sandbox-tier out, or use --network off"));
+    }
+    if args.deny_sensitive_reads && tier == TierChoice::Only(Tier::Off) {
+        return Err(
+            Failure::new(Exit::Usage, "--no-sandbox contradicts --deny-sensitive-reads")
+                .with_hint("give only one of the two"),
+        );
+    }
     let absolute = |paths: Vec<PathBuf>| {
         paths
             .into_iter()
@@ -204,7 +252,11 @@ fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
             .collect(),
         scope,
         deferred: args.defer_sandbox,
-        tier: tier(&args)?,
+        tier,
+        proven: args.proven_tier.map(|tier| match tier {
+            TierArg::Full => Tier::Full,
+            TierArg::Core => Tier::Core,
+        }),
         network,
         toolchains: toolchains(&args.toolchains)?,
         pass_env: args
@@ -219,55 +271,6 @@ fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
         deny_sensitive_reads: args.deny_sensitive_reads,
         warnings,
     })
-}
-
-/// The directory commands may change. Too wide a one is refused unless the user named it.
-fn scope(
-    named: Option<&Path>,
-    deferred: bool,
-    around: &Surroundings,
-    warnings: &mut Vec<String>,
-) -> Result<PathBuf, Failure> {
-    let directory = around.working_directory.join(named.unwrap_or(Path::new("")));
-    let scope = std::fs::canonicalize(&directory).map_err(|error| {
-        Failure::user(format!(
-            "the sandbox scope {} cannot be used: {error}",
-            directory.display()
-        ))
-        .with_hint("give an existing directory with --sandbox-scope")
-    })?;
-    if !scope.is_dir() {
-        return Err(Failure::user(format!(
-            "the sandbox scope {} is not a directory",
-            scope.display()
-        ))
-        .with_hint("give an existing directory with --sandbox-scope"));
-    }
-    let home = around
-        .home
-        .as_deref()
-        .and_then(|home| std::fs::canonicalize(home).ok());
-    let too_wide = if scope == Path::new("/") {
-        "the whole file system"
-    } else if home.as_deref() == Some(scope.as_path()) {
-        "a whole home directory"
-    } else {
-        return Ok(scope);
-    };
-    if named.is_none() && !deferred {
-        return Err(Failure::user(format!(
-            "the current directory, {}, is {too_wide}",
-            scope.display()
-        ))
-        .with_hint("start it in a project, or name the directory with --sandbox-scope"));
-    }
-    if named.is_some() {
-        warnings.push(format!(
-            "the sandbox scope {} is {too_wide}: commands can change all of it",
-            scope.display()
-        ));
-    }
-    Ok(scope)
 }
 
 fn network(args: &Args) -> Result<Network, Failure> {

@@ -41,6 +41,7 @@ fn without_flags_everything_has_its_default() {
             scope_aliases: Vec::new(),
             deferred: false,
             tier: TierChoice::Highest,
+            proven: None,
             allow_read: Vec::new(),
             allow_write: Vec::new(),
             allow_tmp: false,
@@ -196,5 +197,26 @@ fn the_sandbox_is_off_only_by_name() {
             expected,
             "{flags:?}"
         );
+    }
+}
+
+#[test]
+fn a_scope_that_was_judged_and_replaced_since_is_refused() {
+    let (_guard, path) = directory();
+    std::fs::create_dir_all(path.join("project/inner")).expect("writable");
+    std::fs::create_dir_all(path.join("elsewhere/inner")).expect("writable");
+    let flags = |scope: &str| {
+        let scope = path.join(scope).display().to_string();
+        resolve_in(&path, &["--sandbox-scope", &scope, "--scope-is-final"])
+    };
+    for scope in ["project", "project/inner"] {
+        let settings = flags(scope).expect("it is a real directory");
+        assert_eq!(settings.sandbox.scope, path.join(scope));
+    }
+    std::fs::rename(path.join("project"), path.join("moved")).expect("writable");
+    std::os::unix::fs::symlink(path.join("elsewhere"), path.join("project")).expect("writable");
+    for scope in ["project", "project/inner"] {
+        let failure = flags(scope).expect_err("a link is in its place");
+        assert!(failure.to_string().contains("was replaced"), "{failure}");
     }
 }

@@ -1,0 +1,124 @@
+//! MCP clients: where each keeps its servers, and what the entry `Ahama` says there.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::tasks::ClientArg;
+
+/// The name under which clients know the running server.
+pub(crate) const SERVER: &str = "Ahama";
+
+/// A program that speaks to MCP servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    VsCode,
+    Cursor,
+    Claude,
+    Codex,
+    Windsurf,
+}
+
+impl Client {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::VsCode,
+        Self::Cursor,
+        Self::Claude,
+        Self::Codex,
+        Self::Windsurf,
+    ];
+
+    /// As people call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::VsCode => "VS Code",
+            Self::Cursor => "Cursor",
+            Self::Claude => "Claude Code",
+            Self::Codex => "Codex",
+            Self::Windsurf => "Windsurf",
+        }
+    }
+
+    /// As `--client` calls it.
+    pub(crate) fn flag(self) -> &'static str {
+        match self {
+            Self::VsCode => "vscode",
+            Self::Cursor => "cursor",
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Windsurf => "windsurf",
+        }
+    }
+
+    /// The file that holds its servers: of the project where the client has such a one, else of the user.
+    /// None if it is the user's and he has no home.
+    pub(crate) fn file(self, project: &Path, home: Option<&Path>) -> Option<PathBuf> {
+        match self {
+            Self::VsCode => Some(project.join(".vscode/mcp.json")),
+            Self::Cursor => Some(project.join(".cursor/mcp.json")),
+            Self::Claude => Some(project.join(".mcp.json")),
+            Self::Codex => Some(project.join(".codex/config.toml")),
+            Self::Windsurf => home.map(|home| home.join(".codeium/windsurf/mcp_config.json")),
+        }
+    }
+
+    /// The table in that file under which servers stand.
+    pub(crate) fn table(self) -> &'static str {
+        match self {
+            Self::VsCode => "servers",
+            Self::Cursor | Self::Claude | Self::Windsurf => "mcpServers",
+            Self::Codex => "mcp_servers",
+        }
+    }
+
+    /// The entry. Clients with a file for each project start the server in it or name it by a variable, so that the file
+    /// can be shared; a file for all projects must say which one.
+    pub(crate) fn entry(self, command: &str, project: &Path) -> Value {
+        let scope = project.display().to_string();
+        match self {
+            Self::VsCode => json!({ "type": "stdio", "command": command, "cwd": "${workspaceFolder}" }),
+            Self::Cursor => {
+                json!({ "type": "stdio", "command": command, "args": ["--sandbox-scope", "${workspaceFolder}"] })
+            }
+            Self::Claude => json!({ "type": "stdio", "command": command }),
+            Self::Codex => json!({ "command": command }),
+            Self::Windsurf => json!({ "command": command, "args": ["--sandbox-scope", scope] }),
+        }
+    }
+
+    /// Whether an entry that is there already starts our program for this project; what else it says is the user's.
+    pub(crate) fn accepts(self, entry: &Value, project: &Path) -> bool {
+        let ours = entry["command"]
+            .as_str()
+            .and_then(|command| Path::new(command).file_name())
+            .is_some_and(|name| name == "ahma_mcp");
+        let mentions = |scope: &str| {
+            let args = entry["args"].as_array().into_iter().flatten();
+            args.filter_map(Value::as_str).any(|arg| arg == scope)
+        };
+        ours && (self != Self::Windsurf || mentions(&project.display().to_string()))
+    }
+
+    /// What is left for the user to do.
+    pub(crate) fn next_step(self) -> &'static str {
+        match self {
+            Self::VsCode => "open .vscode/mcp.json in VS Code and press Start above the entry",
+            Self::Cursor => "switch the server on in Cursor's settings, under MCP",
+            Self::Claude => "start claude here and allow the server when it asks",
+            Self::Codex => "Codex reads the file in projects that it trusts; codex mcp list shows the server",
+            Self::Windsurf => "press Refresh in Windsurf's list of MCP servers",
+        }
+    }
+}
+
+impl From<ClientArg> for Client {
+    fn from(client: ClientArg) -> Self {
+        match client {
+            ClientArg::Vscode => Self::VsCode,
+            ClientArg::Cursor => Self::Cursor,
+            ClientArg::Claude => Self::Claude,
+            ClientArg::Codex => Self::Codex,
+            ClientArg::Windsurf => Self::Windsurf,
+        }
+    }
+}

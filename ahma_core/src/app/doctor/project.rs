@@ -1,0 +1,148 @@
+//! The project's toolchains and tool files, and the clients that are set up for it.
+
+use std::path::Path;
+
+use tokio_util::sync::CancellationToken;
+
+use super::check::Check;
+use crate::{
+    app::{
+        clients::{Client, SERVER},
+        confine::Wall,
+        exit::Failure,
+        init::{find_entry, find_on_path},
+        project::{Language, languages},
+        run::{PROBE_PATIENCE, ToolboxUse, open_toolbox},
+        settings::Settings,
+    },
+    mtdf::Severity,
+    toolbox::Toolbox,
+};
+
+/// What the project is written in must be on PATH for its tools.
+pub(super) fn toolchains(project: &Path) -> Result<Vec<Check>, Failure> {
+    let check = |language: Language| {
+        let Language { name, program, .. } = language;
+        match find_on_path(&program) {
+            Some(path) => Check::ok("toolchains", format!("{name}: {}", path.display())),
+            None => Check::note("toolchains", format!("{name}: {program} is not on PATH")),
+        }
+    };
+    Ok(languages(project)?.into_iter().map(check).collect())
+}
+
+pub(super) async fn tool_files(settings: &Settings, wall: &Wall) -> Vec<Check> {
+    let shutdown = CancellationToken::new();
+    let toolbox = open_toolbox(settings, wall, &shutdown, ToolboxUse::Look)
+        .settled(PROBE_PATIENCE)
+        .await;
+    shutdown.cancel();
+    let directory = toolbox.directory.display();
+    if let Some(problem) = &toolbox.directory_problem {
+        return vec![
+            Check::warning("tools", format!("no tool files in {directory}: {problem}"))
+                .with_fix("ahma_mcp init writes some for this project"),
+        ];
+    }
+    let mut checks = vec![Check::ok(
+        "tools",
+        format!(
+            "{} of {} tools in {directory} are available",
+            toolbox.offered.len(),
+            toolbox.catalog.len()
+        ),
+    )];
+    for problem in &toolbox.problems {
+        let text = problem.to_string();
+        let check = match problem.severity {
+            Severity::Error => Check::problem("tools", text),
+            Severity::Warning => Check::warning("tools", text),
+        };
+        // What to write instead, where that is known, is in the text.
+        let file = toolbox.directory.join(&problem.file);
+        checks.push(check.with_fix(format!("edit {}", file.display())));
+    }
+    checks.extend(unavailable(&toolbox));
+    checks
+}
+
+/// One line for each missing program, not for each of its tools.
+fn unavailable(toolbox: &Toolbox) -> Vec<Check> {
+    let mut groups: Vec<(&str, Option<&str>, Vec<&str>)> = Vec::new();
+    for tool in &toolbox.unavailable {
+        match groups.iter_mut().find(|(reason, ..)| *reason == tool.reason) {
+            Some((.., tools)) => tools.push(&tool.tool),
+            None => groups.push((
+                &tool.reason,
+                tool.install_instructions.as_deref(),
+                vec![&tool.tool],
+            )),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(reason, instructions, tools)| {
+            let shown = match tools.as_slice() {
+                [one] => (*one).to_owned(),
+                [first, .., last] => format!("{} tools from {first} to {last}", tools.len()),
+                [] => String::new(),
+            };
+            let check = Check::warning("tools", format!("{reason}: {shown}"));
+            match instructions {
+                Some(instructions) => check.with_fix(instructions),
+                None => check.with_fix("install the program, or set \"enabled\": false in the tool file"),
+            }
+        })
+        .collect()
+}
+
+pub(super) fn clients(project: &Path, home: Option<&Path>) -> Vec<Check> {
+    const AREA: &str = "clients";
+    let mut checks = Vec::new();
+    let mut configured = false;
+    for client in Client::ALL {
+        let Some(file) = client.file(project, home) else {
+            continue;
+        };
+        let Ok(text) = std::fs::read_to_string(&file) else {
+            continue;
+        };
+        let shown = format!("{}: {}", client.name(), file.display());
+        let init = format!("ahma_mcp init --client {} adds it", client.flag());
+        checks.push(match find_entry(client, &text) {
+            Err(why) => Check::problem(AREA, format!("{shown} cannot be read: {why}"))
+                .with_fix("mend the file; until then the client starts no server"),
+            Ok(None) => Check::note(AREA, format!("{shown} has no server {SERVER}")).with_fix(init),
+            Ok(Some(entry)) if !client.accepts(&entry, project) => Check::warning(
+                AREA,
+                format!("{shown} has a server {SERVER} that is not for this project"),
+            )
+            .with_fix(format!(
+                "ahma_mcp init --client {} shows what to change",
+                client.flag()
+            )),
+            Ok(Some(entry)) => {
+                let command = entry["command"].as_str().unwrap_or_default();
+                let found = if command.contains('/') {
+                    Path::new(command).is_file()
+                } else {
+                    find_on_path(command).is_some()
+                };
+                configured |= found;
+                if found {
+                    Check::ok(AREA, format!("{shown} starts {command}"))
+                } else {
+                    Check::problem(AREA, format!("{shown} starts {command}, which is not there"))
+                        .with_fix("install it, or write the path of ahma_mcp into the entry")
+                }
+            }
+        });
+    }
+    if !configured {
+        checks.push(
+            Check::warning(AREA, "none is set up for this project")
+                .with_fix("ahma_mcp init --client vscode|cursor|claude|codex|windsurf"),
+        );
+    }
+    checks
+}

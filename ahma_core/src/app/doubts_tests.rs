@@ -1,0 +1,52 @@
+use clap::CommandFactory as _;
+
+use super::*;
+use crate::app::args::Args;
+
+#[test]
+fn a_variable_under_a_wrong_name_is_told_with_the_right_one() {
+    let known = variables::names(&Args::command());
+    let set = [
+        "AHMA_SYNC_WAIT",
+        "AHMA_SYNCWAIT",
+        "AHMA_ZZZ",
+        "PATH",
+        "AHMA_SERVER",
+    ];
+    let doubts = Doubts {
+        idle_flags: Vec::new(),
+        unknown_variables: unknown(set.iter().map(|name| (*name).to_owned()), &known),
+    };
+    assert_eq!(
+        doubts.warnings(),
+        [
+            "AHMA_SYNCWAIT is not known; did you mean AHMA_SYNC_WAIT?",
+            "AHMA_ZZZ is not known"
+        ]
+    );
+    assert!(doubts.refuse_open_server().is_ok());
+}
+
+#[test]
+fn a_credential_under_a_wrong_name_opens_nothing() {
+    let known = variables::names(&Args::command());
+    for name in ["AHMA_HTTP_TOKEN_FILE", "AHMA_TOKENSFILE", "AHMA_HTTP_AUTH"] {
+        let doubts = Doubts {
+            idle_flags: Vec::new(),
+            unknown_variables: unknown(std::iter::once(name.to_owned()), &known),
+        };
+        assert!(doubts.refuse_open_server().is_err(), "{name}");
+    }
+}
+
+/// What `--help` says of every flag.
+#[test]
+fn every_flag_has_the_variable_that_the_rule_says() {
+    let names = variables::names(&Args::command());
+    let command = Args::command();
+    let flags = command.get_arguments().filter(|arg| arg.get_env().is_some());
+    for long in flags.filter_map(|arg| arg.get_long()) {
+        let regular = format!("AHMA_{}", long.to_uppercase().replace('-', "_"));
+        assert!(names.contains(&regular), "--{long} has no {regular}");
+    }
+}

@@ -1,0 +1,166 @@
+//! The entry `Ahama` in a client's configuration, edited in place: what else stands there stays as it is.
+
+use std::path::Path;
+
+use jsonc_parser::{
+    ParseOptions,
+    cst::{CstInputValue, CstRootNode},
+};
+use serde_json::Value;
+use toml_edit::{DocumentMut, Item, Table};
+
+use super::change::{Change, read};
+use crate::app::{
+    clients::{Client, SERVER},
+    exit::Failure,
+    settings::Surroundings,
+};
+
+/// The change that makes the client start our program for `project`; none if it does already.
+pub(super) fn change(
+    client: Client,
+    project: &Path,
+    around: &Surroundings,
+    command: &str,
+) -> Result<Option<Change>, Failure> {
+    let Some(path) = client.file(project, around.home.as_deref()) else {
+        return Err(Failure::user(format!(
+            "{} keeps its servers in the home directory, and HOME is not set",
+            client.name()
+        ))
+        .with_hint("set HOME, or choose another --client"));
+    };
+    let before = read(&path)?;
+    let entry = client.entry(command, project);
+    let text = before.as_deref().unwrap_or_default();
+    let after = edit(text, client, project, &entry).map_err(|why| {
+        Failure::user(format!("{} cannot be edited: {why}", path.display())).with_hint(format!(
+            "mend it, or add the server {SERVER} by hand: {}",
+            by_hand(client, project, &entry)
+        ))
+    })?;
+    Ok(after.and_then(|after| Change::of(path, before, after)))
+}
+
+/// What the file would say if it said nothing else, in its own language.
+fn by_hand(client: Client, project: &Path, entry: &Value) -> String {
+    let text = edit("", client, project, entry)
+        .ok()
+        .flatten()
+        .unwrap_or_default();
+    format!("\n{}", text.trim_end())
+}
+
+/// None if the entry is there already.
+fn edit(text: &str, client: Client, project: &Path, entry: &Value) -> Result<Option<String>, String> {
+    match client {
+        Client::Codex => edit_toml(text, client, project, entry),
+        Client::VsCode | Client::Cursor | Client::Claude | Client::Windsurf => {
+            edit_json(text, client, project, entry)
+        }
+    }
+}
+
+fn edit_json(text: &str, client: Client, project: &Path, entry: &Value) -> Result<Option<String>, String> {
+    let text = if text.trim().is_empty() { "{}\n" } else { text };
+    let root = CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| error.to_string())?;
+    let top = root.object_value_or_create().ok_or("it is no JSON object")?;
+    let servers = top
+        .object_value_or_create(client.table())
+        .ok_or_else(|| format!("`{}` is no object", client.table()))?;
+    match servers.get(SERVER) {
+        Some(known) => {
+            let value = known.value().and_then(|value| json_of(&value.to_string()));
+            if value.is_some_and(|value| client.accepts(&value, project)) {
+                return Ok(None);
+            }
+            known.set_value(input(entry));
+        }
+        None => {
+            top.ensure_multiline();
+            servers.ensure_multiline();
+            servers.append(SERVER, input(entry));
+        }
+    }
+    Ok(Some(root.to_string()))
+}
+
+fn json_of(text: &str) -> Option<Value> {
+    jsonc_parser::parse_to_serde_value(text, &ParseOptions::default()).ok()
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
+        Value::Object(map) => CstInputValue::Object(
+            map.iter()
+                .map(|(name, value)| (name.clone(), input(value)))
+                .collect(),
+        ),
+    }
+}
+
+fn edit_toml(text: &str, client: Client, project: &Path, entry: &Value) -> Result<Option<String>, String> {
+    let mut document: DocumentMut = text
+        .parse()
+        .map_err(|error| format!("{error}").trim_end().to_owned())?;
+    let servers = document
+        .entry(client.table())
+        .or_insert_with(|| {
+            let mut servers = Table::new();
+            // Only its sub-tables have headers of their own.
+            servers.set_implicit(true);
+            Item::Table(servers)
+        })
+        .as_table_like_mut()
+        .ok_or_else(|| format!("`{}` is no table", client.table()))?;
+    let known = servers.get(SERVER).map(json_of_toml);
+    if known.is_some_and(|known| client.accepts(&known, project)) {
+        return Ok(None);
+    }
+    let mut table = Table::new();
+    for (name, value) in entry.as_object().into_iter().flatten() {
+        let value: toml_edit::Value = match value {
+            Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+            other => other.as_str().unwrap_or_default().into(),
+        };
+        table.insert(name, Item::Value(value));
+    }
+    servers.insert(SERVER, Item::Table(table));
+    Ok(Some(document.to_string()))
+}
+
+/// As much of a server's table as an entry is judged by.
+fn json_of_toml(item: &Item) -> Value {
+    let text = |name: &str| item.get(name).and_then(Item::as_str);
+    let args = item.get("args").and_then(Item::as_array);
+    serde_json::json!({
+        "command": text("command"),
+        "args": args.map(|args| args.iter().filter_map(|arg| arg.as_str()).collect::<Vec<_>>()),
+    })
+}
+
+/// The entry in a configuration, as a doctor looks for it.
+pub(in crate::app) fn find(client: Client, text: &str) -> Result<Option<Value>, String> {
+    if client == Client::Codex {
+        let document: DocumentMut = text.parse().map_err(|error| format!("{error}"))?;
+        let known = document
+            .get(client.table())
+            .and_then(|servers| servers.get(SERVER));
+        return Ok(known.map(json_of_toml));
+    }
+    let value: Value = jsonc_parser::parse_to_serde_value(text, &ParseOptions::default())
+        .map_err(|error| error.to_string())?;
+    Ok(value
+        .get(client.table())
+        .and_then(|servers| servers.get(SERVER))
+        .cloned())
+}
+
+#[cfg(test)]
+#[path = "entry_tests.rs"]
+mod tests;

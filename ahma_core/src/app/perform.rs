@@ -1,0 +1,143 @@
+//! From a subcommand to its exit code.
+
+use std::{io::Write as _, process::ExitCode};
+
+use clap::CommandFactory as _;
+
+use super::{
+    args::Args,
+    doctor,
+    exit::{Exit, Failure},
+    init, man, run_tool,
+    settings::{Settings, Surroundings},
+    tasks::Task,
+};
+
+pub(super) fn perform(task: Task, args: Args) -> Result<ExitCode, Failure> {
+    match task {
+        Task::Init(wishes) => {
+            let around = Surroundings::read()?;
+            let settings = Settings::resolve(args, &around)?;
+            init::run(&wishes, &settings, &around)
+        }
+        Task::Doctor(wishes) => doctor::run(&wishes, args),
+        Task::Run(wishes) => run_tool::run(wishes, Settings::resolve(args, &Surroundings::read()?)?),
+        #[cfg(feature = "bridge")]
+        Task::Token(task) => credentials::token(task),
+        #[cfg(feature = "bridge")]
+        Task::Audit(task) => credentials::audit(task),
+        #[cfg(feature = "client")]
+        Task::Login(wishes) => super::remote::login(&wishes, args),
+        #[cfg(feature = "client")]
+        Task::Logout(wishes) => super::remote::logout(&wishes, args),
+        Task::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "ahma_mcp", &mut script);
+            Ok(print(&script))
+        }
+        Task::Man => {
+            let page = man::page()
+                .map_err(|error| Failure::internal("the manual page cannot be written", &error))?;
+            Ok(print(&page))
+        }
+    }
+}
+
+/// A reader that has seen enough is no error.
+fn print(text: &[u8]) -> ExitCode {
+    let _ = std::io::stdout().lock().write_all(text);
+    Exit::Success.into()
+}
+
+#[cfg(feature = "bridge")]
+mod credentials {
+    use std::{io::Write as _, process::ExitCode};
+
+    use ahma_http_bridge::{AuditError, TokenError, TokenParams, issue_token, verify_audit};
+
+    use super::{Failure, print};
+    use crate::app::{
+        exit::chain,
+        tasks::{AuditTask, TokenTask},
+    };
+    use crate::mcp::counted;
+
+    /// The token is the only thing on stdout, so that it can be piped to where it belongs.
+    pub(super) fn token(task: TokenTask) -> Result<ExitCode, Failure> {
+        let TokenTask::New {
+            name,
+            expires,
+            scope,
+            max_sessions,
+            file,
+        } = task;
+        let scope = scope
+            .map(|scope| {
+                scope.canonicalize().map_err(|error| {
+                    Failure::user(format!("--scope {} cannot be used: {error}", scope.display()))
+                        .with_hint("give an existing directory")
+                })
+            })
+            .transpose()?;
+        let isolation = if scope.is_some() {
+            " --session-isolation"
+        } else {
+            ""
+        };
+        let params = TokenParams {
+            name: name.clone(),
+            lifetime: expires,
+            scope,
+            max_sessions,
+        };
+        let issued = issue_token(&file, params).map_err(|error| {
+            let hint = match error {
+                TokenError::File { .. } => "give a file that you can write to with --file",
+                TokenError::Form { .. } => {
+                    "correct it, or give another file with --file; docs/http.md shows its form"
+                }
+                TokenError::Entry { .. } => "ahma_mcp token new --help describes each value",
+            };
+            Failure::user(chain(&error)).with_hint(hint)
+        })?;
+        let mut stderr = std::io::stderr().lock();
+        if issued.replaced {
+            let _ = writeln!(
+                stderr,
+                "the token that {name} had is replaced and opens nothing any more"
+            );
+        }
+        let _ = writeln!(
+            stderr,
+            "the token of {name} is shown this once; its hash is in {0}\n\
+             serve with: ahma_mcp --mode http{isolation} --auth token --tokens-file {0}",
+            file.display()
+        );
+        Ok(print(format!("{}\n", issued.token.expose()).as_bytes()))
+    }
+
+    pub(super) fn audit(task: AuditTask) -> Result<ExitCode, Failure> {
+        let AuditTask::Verify { file } = task;
+        let shown = file.display();
+        match verify_audit(&file) {
+            Ok(lines) => Ok(print(
+                format!(
+                    "{shown}: {}, each follows from the one before\n",
+                    counted(lines as u64, "line")
+                )
+                .as_bytes(),
+            )),
+            Err(AuditError::Io(error)) => Err(Failure::user(format!("{shown} cannot be read: {error}"))
+                .with_hint("give a file that --audit-file wrote")),
+            Err(error) => Err(Failure::user(format!("{shown}: {}", chain(&error))).with_hint(
+                match error.intact_lines() {
+                    0 => "nothing in this file can be relied on".to_owned(),
+                    1 => "only line 1 is as it was written, as far as the chain can tell".to_owned(),
+                    intact => {
+                        format!("lines 1 to {intact} are as they were written, as far as the chain can tell")
+                    }
+                },
+            )),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a project is written in, as far as its files tell, and the tool files that fit.
+//!
+//! Which signs mean what is data, `.ahma/projects.json`; this code knows no tool by name.
+
+use std::{fs, path::Path};
+
+use serde::Deserialize;
+
+use super::exit::Failure;
+
+/// A language or tool that projects use.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Language {
+    pub(crate) name: String,
+    /// Files whose presence tells; empty for what every project can use.
+    signs: Vec<String>,
+    /// What must be on PATH for its tools.
+    pub(crate) program: String,
+    /// Names of shipped tool files.
+    tools: Vec<String>,
+}
+
+impl Language {
+    /// Names and texts of its tool files.
+    pub(crate) fn tool_files(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let shipped = |name: &String| SHIPPED.iter().find(|(known, _)| known == name).copied();
+        self.tools.iter().filter_map(shipped)
+    }
+}
+
+/// Every tool file that comes with the program, by name.
+const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+
+/// Docker is not among them: its socket is closed to commands.
+const LANGUAGES: &str = include_str!("../../../.ahma/projects.json");
+
+/// Directories that hold other people's projects.
+const FOREIGN: [&str; 3] = ["node_modules", "target", "vendor"];
+
+/// What the files of the project and of its direct sub-directories tell. A project of several parts has its signs there.
+pub(crate) fn languages(project: &Path) -> Result<Vec<Language>, Failure> {
+    let mut places = vec![project.to_owned()];
+    let entries = fs::read_dir(project).into_iter().flatten().flatten();
+    places.extend(entries.filter_map(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let foreign = name.starts_with('.') || FOREIGN.contains(&name.as_ref());
+        // Links are not followed: they may lead out of the project.
+        let directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        (directory && !foreign).then(|| entry.path())
+    }));
+    let mut languages = known()?;
+    languages.retain(|language| {
+        let here = |sign: &String| places.iter().any(|place| place.join(sign).exists());
+        language.signs.is_empty() || language.signs.iter().any(here)
+    });
+    Ok(languages)
+}
+
+fn known() -> Result<Vec<Language>, Failure> {
+    serde_json::from_str(LANGUAGES)
+        .map_err(|error| Failure::internal("the list of languages cannot be read", &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mtdf::{Severity, Source, check_set};
+
+    #[test]
+    fn a_project_is_known_by_its_files() {
+        let project = tempfile::tempdir().expect("a temporary directory");
+        let names = || -> Vec<_> {
+            let found = languages(project.path()).expect("well-formed");
+            found.into_iter().map(|language| language.name).collect()
+        };
+        assert_eq!(names(), ["any text"]);
+        fs::write(project.path().join("Cargo.toml"), "").expect("writable");
+        fs::create_dir_all(project.path().join("web/src")).expect("writable");
+        fs::write(project.path().join("web/package.json"), "").expect("writable");
+        fs::create_dir(project.path().join("node_modules")).expect("writable");
+        fs::write(project.path().join("node_modules/Makefile"), "").expect("writable");
+        assert_eq!(names(), ["Rust", "Node.js", "any text"]);
+    }
+
+    #[test]
+    fn the_tool_files_of_each_language_stand_on_their_own() {
+        for language in known().expect("well-formed") {
+            assert_eq!(
+                language.tool_files().count(),
+                language.tools.len(),
+                "a file of {} is not there",
+                language.name
+            );
+            let sources: Vec<Source> = (language.tool_files())
+                .map(|(name, text)| Source {
+                    name: name.to_owned(),
+                    text: text.to_owned(),
+                })
+                .collect();
+            let report = check_set(&sources);
+            let errors: Vec<_> = (report.problems.iter())
+                .filter(|problem| problem.severity == Severity::Error)
+                .collect();
+            assert!(errors.is_empty(), "{}: {errors:?}", language.name);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The flags about remote servers.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use ahma_flags::value;
+use ahma_http_mcp_client::config::TransportChoice;
+use clap::{ArgAction, Args};
+use url::Url;
+
+const REMOTE: &str = "Remote servers";
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RemoteArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+
+    /// Show the link of a login, and leave it to the user to open it.
+    #[arg(long, env = "AHMA_NO_BROWSER", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = REMOTE)]
+    pub(crate) no_browser: bool,
+
+    /// Offer no tools of other servers, whatever file is found.
+    #[arg(long, env = "AHMA_NO_MCP_CONFIG", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = REMOTE)]
+    pub(crate) no_mcp_config: bool,
+
+    /// Serve this remote server on stdin and stdout, and nothing else: for clients that can only start programs.
+    #[arg(long, env = "AHMA_SERVER_URL", value_name = "URL", help_heading = REMOTE)]
+    pub(crate) server_url: Option<Url>,
+
+    /// How --server-url is reached: auto, http, sse, or stdio for the program given after `--`.
+    #[arg(long, env = "AHMA_TRANSPORT", value_name = "KIND", default_value = "auto", help_heading = REMOTE)]
+    pub(crate) transport: TransportChoice,
+
+    /// Try the other transports too, in the order of auto, and last the program given after `--`.
+    #[arg(long, env = "AHMA_TRANSPORT_FALLBACK", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = REMOTE)]
+    pub(crate) transport_fallback: bool,
+
+    /// How often a lost connection is tried again before the server counts as down.
+    #[arg(long, env = "AHMA_MAX_RETRIES", value_name = "COUNT", default_value_t = 5, help_heading = REMOTE)]
+    pub(crate) max_retries: u32,
+
+    /// The address of the bridge that started us.
+    #[arg(long, env = "AHMA_BRIDGE_ADDRESS", value_name = "ADDRESS", hide = true)]
+    pub(crate) bridge_address: Option<SocketAddr>,
+
+    /// The program that stands in for --server-url: after `--`, with its arguments.
+    #[arg(last = true, value_name = "COMMAND", requires = "server_url", help_heading = REMOTE)]
+    pub(crate) program: Vec<String>,
+}
+
+/// Where servers and logins are written down; for serving and for `login` alike.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SourceArgs {
+    /// The servers whose tools are offered as SERVER_TOOL [default: the addresses in .vscode/mcp.json or mcp.json of
+    /// the scope; see docs/remote-servers.md].
+    #[arg(long, env = "AHMA_MCP_CONFIG", value_name = "FILE", help_heading = REMOTE)]
+    pub(crate) mcp_config: Option<PathBuf>,
+
+    /// Where logins are kept [default: mcp_http_token.json in the temporary directory].
+    #[arg(long, env = "AHMA_HTTP_CLIENT_TOKEN_PATH", value_name = "FILE", help_heading = REMOTE)]
+    pub(crate) token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LoginArgs {
+    #[command(flatten)]
+    pub(crate) account: AccountArgs,
+
+    /// Show the link of a login, and leave it to the user to open it.
+    #[arg(long, env = "AHMA_NO_BROWSER", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = REMOTE)]
+    pub(crate) no_browser: bool,
+}
+
+/// Which login it is about.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct AccountArgs {
+    /// A server of the configuration, or an address.
+    #[arg(value_name = "SERVER|URL")]
+    pub(crate) server: String,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+}
+
+impl SourceArgs {
+    /// What was said after the subcommand, or else before it.
+    pub(super) fn or(self, before: Self) -> Self {
+        Self {
+            mcp_config: self.mcp_config.or(before.mcp_config),
+            token_file: self.token_file.or(before.token_file),
+        }
+    }
+}

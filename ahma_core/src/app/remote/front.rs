@@ -1,0 +1,125 @@
+//! `--server-url`: one remote server on stdin and stdout, for clients that can only start programs.
+//!
+//! Nothing is run for the client here, so there is no sandbox.
+
+use ahma_http_mcp_client::{
+    ConnectError, FrontError, LoginMode,
+    config::{HttpEndpoint, ServerConfig, StdioCommand, TransportChoice},
+};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::{
+    args::RemoteArgs,
+    say::{tell, visible},
+    source::client_settings,
+};
+use crate::app::{
+    args::{Args, ModeArg},
+    exit::{Exit, Failure, chain},
+    logging,
+    run::runtime,
+    settings::{LogSettings, Surroundings},
+    signals,
+    streams::{Input, Output},
+};
+
+pub(crate) fn front(url: &Url, args: &Args) -> Result<(), Failure> {
+    if args.mode != ModeArg::Stdio {
+        return Err(
+            Failure::new(Exit::Usage, "--server-url contradicts --mode").with_hint(
+                "a front serves on stdin and stdout; ahma_http_bridge serves such a program over HTTP",
+            ),
+        );
+    }
+    let server = server(url, &args.remote)?;
+    let _log = logging::start(&LogSettings::new(args, &Surroundings::read()?));
+    let runtime = runtime()?;
+    let done = runtime.block_on(serve(&server, &args.remote));
+    // A terminal or another user's pipe is read by a thread that cannot be told to stop.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve(server: &ServerConfig, args: &RemoteArgs) -> Result<(), Failure> {
+    let shutdown = CancellationToken::new();
+    signals::watch(shutdown.clone())
+        .map_err(|error| Failure::internal("signals cannot be listened to", &error))?;
+    let login = if args.no_browser {
+        LoginMode::Link
+    } else {
+        LoginMode::Browser
+    };
+    let settings = client_settings(&args.source, args.max_retries, login);
+    let show_link = |link: &Url| tell(&format!("to log in, open {link}"));
+    let serving = ahma_http_mcp_client::front(Input::open(), Output::open(), server, &settings, show_link);
+    tokio::select! {
+        served = serving => served.map_err(|error| failure(&error)),
+        () = shutdown.cancelled() => Ok(()),
+    }
+}
+
+/// The server at `url`, and the program that may stand in for it.
+fn server(url: &Url, args: &RemoteArgs) -> Result<ServerConfig, Failure> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Failure::new(
+            Exit::Usage,
+            format!("--server-url {url} is not an http or https address"),
+        )
+        .with_hint("write it as https://host/path"));
+    }
+    let stdio = args.program.split_first().map(|(program, words)| StdioCommand {
+        program: program.clone(),
+        args: words.to_vec(),
+        // The user gave the command together with our own: it gets what we were given, but is no front itself.
+        env: std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| name != "AHMA_SERVER_URL")
+            .collect(),
+        working_directory: None,
+    });
+    let transport = if args.transport_fallback {
+        TransportChoice::Auto
+    } else {
+        args.transport
+    };
+    let usage = |what: &str, hint: &str| Err(Failure::new(Exit::Usage, what).with_hint(hint));
+    match (&stdio, transport) {
+        (None, TransportChoice::Stdio) => {
+            return usage(
+                "--transport stdio names no program",
+                "write the program after `--`: ahma_mcp --server-url URL --transport stdio -- PROGRAM",
+            );
+        }
+        (Some(_), TransportChoice::Auto) if !args.transport_fallback => {
+            return usage(
+                "a program is given after `--`, and nothing lets it be used",
+                "add --transport-fallback to start it when HTTP fails, or --transport stdio to use it alone",
+            );
+        }
+        _ => {}
+    }
+    Ok(ServerConfig {
+        // What `ahma_mcp login` takes.
+        name: url.to_string(),
+        transport,
+        http: Some(HttpEndpoint::new(url.clone())),
+        stdio,
+    })
+}
+
+fn failure(error: &FrontError) -> Failure {
+    let what = visible(&chain(error));
+    match error {
+        FrontError::Connect(ConnectError::LoginRequired { .. }) | FrontError::Login { .. } => {
+            Failure::new(Exit::MissingPrerequisite, what)
+                .with_hint("run `ahma_mcp login URL`, then start again")
+        }
+        FrontError::Connect(ConnectError::Failed { .. }) | FrontError::Lost { .. } => {
+            Failure::user(what).with_hint("is the server running, and is the address right?")
+        }
+        FrontError::Greeting(_) | FrontError::Client(_) => {
+            Failure::user(what).with_hint("an MCP client must be at the other end of stdin and stdout")
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The last words of a run and its exit code.
+
+use std::process::ExitCode;
+
+use super::{
+    follow::{Followed, StoppedBy},
+    screen::Screen,
+};
+use crate::{
+    app::exit::Exit,
+    catalog::Tool,
+    jail::ExitStatus,
+    operation::{EndState, LossCause, Outcome},
+};
+
+/// As `timeout` of coreutils ends.
+const TIMED_OUT: u8 = 124;
+
+/// What shells answer for a program that does not exist.
+const NOT_FOUND: u8 = 127;
+
+/// Where shells put the number of a signal.
+const SIGNAL_BASE: i32 = 128;
+
+const SIGPIPE: i32 = 13;
+
+/// Says on stderr what stdout does not show, and gives the code to end with.
+pub(super) fn tell(tool: &Tool, followed: &Followed, screen: &mut Screen) -> ExitCode {
+    let outcome = &*followed.outcome;
+    let code = code(outcome, followed.stopped_by);
+    for notice in &outcome.notices {
+        screen.line(&format!("warning: {notice}"));
+    }
+    if let Some(loss) = &outcome.lost {
+        let why = match &loss.cause {
+            LossCause::Quota => "there was too much of it".to_owned(),
+            LossCause::Storage(why) => why.clone(),
+        };
+        screen.line(&format!(
+            "warning: {} bytes of output are lost: {why}",
+            loss.bytes
+        ));
+    }
+    let seconds = outcome.duration.as_secs_f64();
+    match (&outcome.reason, followed.stopped_by) {
+        // Whoever closed the output has seen enough.
+        (_, Some(StoppedBy::ClosedOutput)) => {}
+        (_, Some(StoppedBy::Signal(_))) => {
+            screen.line(&format!("{} was stopped after {seconds:.1} s", tool.name))
+        }
+        (Some(reason), None) if !outcome.is_success() => {
+            screen.line(&format!(
+                "error: {} {}: {reason}",
+                tool.name,
+                words_of(outcome.state)
+            ));
+        }
+        _ if screen.is_terminal() => screen.line(&format!("{} completed in {seconds:.1} s", tool.name)),
+        _ => {}
+    }
+    let missing = (code == NOT_FOUND)
+        .then_some(tool.install_instructions.as_deref())
+        .flatten();
+    let success_hint = outcome.success_hint.as_deref().filter(|_| screen.is_terminal());
+    for hint in [outcome.sandbox_hint.as_deref(), missing, success_hint]
+        .into_iter()
+        .flatten()
+    {
+        screen.line(&format!("hint: {hint}"));
+    }
+    code.into()
+}
+
+fn words_of(state: EndState) -> &'static str {
+    match state {
+        EndState::Completed => "completed",
+        EndState::Failed => "failed",
+        EndState::Cancelled => "was cancelled",
+        EndState::TimedOut => "timed out",
+        EndState::Interrupted => "was lost",
+    }
+}
+
+fn code(outcome: &Outcome, stopped_by: Option<StoppedBy>) -> u8 {
+    let signalled = |signal: i32| u8::try_from(SIGNAL_BASE + signal).unwrap_or(u8::MAX);
+    match (outcome.state, stopped_by, outcome.exit) {
+        (EndState::Cancelled, Some(StoppedBy::Signal(kind)), _) => signalled(kind.as_raw_value()),
+        (EndState::Cancelled, Some(StoppedBy::ClosedOutput), _) => signalled(SIGPIPE),
+        (EndState::TimedOut, _, _) => TIMED_OUT,
+        (EndState::Completed | EndState::Failed, _, Some(ExitStatus::Signal(signal))) => signalled(signal),
+        // Only the low byte of a code reaches anyone.
+        (EndState::Completed, _, Some(ExitStatus::Code(code))) => code as u8,
+        (EndState::Failed, _, Some(ExitStatus::Code(code))) if code as u8 != 0 => code as u8,
+        (EndState::Failed, _, Some(ExitStatus::Code(_))) => Exit::UserError as u8,
+        (EndState::Completed, _, None) => Exit::Success as u8,
+        (EndState::Failed | EndState::Cancelled | EndState::Interrupted, ..) => Exit::Internal as u8,
+    }
+}

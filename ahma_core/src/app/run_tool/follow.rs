@@ -1,0 +1,135 @@
+//! Carries what an operation prints to stdout until it has ended, and stops it when it is told to.
+
+use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt as _},
+    signal::unix::SignalKind,
+};
+
+use super::screen::Screen;
+use crate::operation::{Operation, Outcome};
+
+/// As much as a pipe holds.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// How often a quiet command's bar is drawn again.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How long the last output of a stopped command may take; its reader may be gone too.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How it ended.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub(super) outcome: Arc<Outcome>,
+    pub(super) stopped_by: Option<StoppedBy>,
+}
+
+/// Why we ended it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StoppedBy {
+    Signal(SignalKind),
+    /// Nobody reads the output any more.
+    ClosedOutput,
+}
+
+pub(super) async fn to_the_end(
+    operation: &Operation,
+    screen: &mut Screen,
+    stdout: impl AsyncWrite + Unpin,
+    signal: impl Future<Output = SignalKind>,
+) -> Followed {
+    let mut signal = pin!(signal);
+    let mut carrier = Carrier {
+        operation,
+        screen,
+        stdout,
+        written: 0,
+        findings: 0,
+    };
+    let stopped_by = tokio::select! {
+        biased;
+        kind = &mut signal => Some(StoppedBy::Signal(kind)),
+        carried = carrier.carry_on() => carried.err().map(|_| StoppedBy::ClosedOutput),
+    };
+    let outcome = match stopped_by {
+        None => operation.outcome().await,
+        Some(why) => {
+            let reason = match why {
+                StoppedBy::Signal(_) => "stopped from the terminal",
+                StoppedBy::ClosedOutput => "nobody reads the output",
+            };
+            let outcome = operation.cancel(Some(reason.to_owned())).await;
+            if matches!(why, StoppedBy::Signal(_)) {
+                // What was being written when the signal came may be written in part; the rest would repeat it.
+                let _ = tokio::time::timeout(FAREWELL, carrier.rest()).await;
+            }
+            outcome
+        }
+    };
+    Followed { outcome, stopped_by }
+}
+
+struct Carrier<'a, W> {
+    operation: &'a Operation,
+    screen: &'a mut Screen,
+    stdout: W,
+    /// Bytes of the output that are out.
+    written: u64,
+    findings: usize,
+}
+
+impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
+    /// Until the operation has ended and all is written.
+    async fn carry_on(&mut self) -> io::Result<()> {
+        let mut changes = self.operation.watch();
+        loop {
+            changes.mark_unchanged();
+            // Asked before the output is read, so that nothing can come after the last look.
+            let ended = self.operation.ended().is_some();
+            self.rest().await?;
+            if ended {
+                return Ok(());
+            }
+            self.screen.progress(&self.operation.snapshot());
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(TICK) => {}
+            }
+        }
+    }
+
+    /// Writes what is there and not yet out.
+    async fn rest(&mut self) -> io::Result<()> {
+        loop {
+            let bytes = self
+                .operation
+                .output()
+                .bytes(self.written, CHUNK_BYTES)
+                .await
+                .map_err(io::Error::other)?;
+            if bytes.is_empty() {
+                break;
+            }
+            self.screen.before_output(&bytes);
+            let mut left = &bytes[..];
+            while !left.is_empty() {
+                let count = self.stdout.write(left).await?;
+                if count == 0 {
+                    return Err(io::ErrorKind::WriteZero.into());
+                }
+                // Counted at once: a signal may take this future away at the next step.
+                self.written += count as u64;
+                left = &left[count..];
+            }
+            self.stdout.flush().await?;
+        }
+        let page = self.operation.findings(self.findings, usize::MAX);
+        self.findings += page.findings.len();
+        for finding in &page.findings {
+            self.screen.finding(finding);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! `ahma_mcp run TOOL …`: one tool from the terminal, with the engine and the wall that clients get.
+//!
+//! stdout carries what the command prints, byte for byte, and nothing else. The exit code is the command's.
+
+mod ending;
+mod follow;
+mod help;
+mod screen;
+mod unknown;
+mod words;
+
+use std::{io::Write as _, process::ExitCode};
+
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    confine::{Wall, confine},
+    exit::{Exit, Failure},
+    logging,
+    run::{ToolboxUse, engine_settings, open_toolbox, plan_settings, runtime, warn},
+    settings::Settings,
+    signals,
+    streams::Output,
+    tasks::RunArgs,
+};
+use crate::{
+    call::{ArgumentProblem, CallError, CommandPlan, ToolCall, plan},
+    catalog::Tool,
+    operation::{Engine, EngineSettings, directory_problem},
+    toolbox::Toolbox,
+};
+use screen::Screen;
+
+pub(super) fn run(wishes: RunArgs, settings: Settings) -> Result<ExitCode, Failure> {
+    settings.require_tools_dir()?;
+    let wall = confine(&settings)?;
+    let _log = logging::start(&settings.log);
+    warn(&settings, &wall);
+    let runtime = runtime()?;
+    let done = runtime.block_on(async {
+        let done = perform(&wishes.words, &settings, &wall).await;
+        wall.take_down().await;
+        done
+    });
+    // A thread may still be writing to a terminal that does not read; it must not keep us.
+    runtime.shutdown_background();
+    done
+}
+
+async fn perform(words: &[String], settings: &Settings, wall: &Wall) -> Result<ExitCode, Failure> {
+    let signal =
+        signals::first().map_err(|error| Failure::internal("signals cannot be listened to", &error))?;
+    let toolbox = open_toolbox(settings, wall, &CancellationToken::new(), ToolboxUse::RunOne)
+        .loaded()
+        .await;
+    let Some((name, words)) = words.split_first() else {
+        return Err(Failure::new(Exit::Usage, "no tool is named"));
+    };
+    let Some(tool) = toolbox.catalog.get(name) else {
+        return Err(unknown::tool(&toolbox, name, words));
+    };
+    if words
+        .iter()
+        .take_while(|word| *word != "--")
+        .any(|word| word == "--help" || word == "-h")
+    {
+        let _ = std::io::stdout().lock().write_all(help::text(tool).as_bytes());
+        return Ok(Exit::Success.into());
+    }
+    let (arguments, problems) = words::read(tool, words);
+    let plan = checked_plan(&toolbox, settings, wall, tool, arguments, problems).await?;
+    wall.prove().await?;
+
+    let engine = Engine::new(
+        wall.launcher.clone(),
+        EngineSettings {
+            // All of it passes through to stdout, so none of it may be dropped.
+            quota_bytes: u64::MAX,
+            ..engine_settings(settings, wall)
+        },
+    );
+    let operation = engine.start(plan);
+    let mut screen = Screen::open(name, settings.log.colour);
+    let followed = follow::to_the_end(&operation, &mut screen, Output::open(), signal).await;
+    engine.shutdown().await;
+    Ok(ending::tell(tool, &followed, &mut screen))
+}
+
+/// The plan, or every problem of the words and of the values they stand for.
+async fn checked_plan(
+    toolbox: &Toolbox,
+    settings: &Settings,
+    wall: &Wall,
+    tool: &Tool,
+    arguments: Map<String, Value>,
+    mut problems: Vec<ArgumentProblem>,
+) -> Result<CommandPlan, Failure> {
+    let call = ToolCall {
+        tool: tool.name.clone(),
+        arguments,
+    };
+    let plan_settings = plan_settings(settings, wall);
+    match plan(&toolbox.catalog, &plan_settings, call) {
+        Ok(plan) => {
+            if let Some(problem) = directory_problem(&plan_settings, &plan.directory).await {
+                problems.push(ArgumentProblem::new("working_directory", problem));
+            }
+            if problems.is_empty() {
+                return Ok(plan);
+            }
+        }
+        Err(CallError::Invalid { problems: more, .. }) => {
+            // A value that could not be read is not missing as well.
+            let said: Vec<String> = problems.iter().map(|problem| problem.argument.clone()).collect();
+            problems.extend(
+                more.into_iter()
+                    .filter(|problem| !said.contains(&problem.argument)),
+            );
+        }
+        Err(error) => {
+            return Err(Failure::user(error.to_string())
+                .with_hint("ahma_mcp doctor says which tools are not available, and why"));
+        }
+    }
+    let invalid = CallError::Invalid {
+        tool: tool.name.clone(),
+        problems,
+    };
+    Err(Failure::new(Exit::Usage, invalid.to_string()).with_hint(format!(
+        "ahma_mcp run {} --help describes the arguments",
+        tool.name
+    )))
+}

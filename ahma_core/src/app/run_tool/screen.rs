@@ -1,0 +1,194 @@
+//! What a person sees on stderr while a tool runs: a bar on a terminal, a few plain lines elsewhere.
+//!
+//! The bar is the last line of the screen and is gone whenever something else is written. While the command's own
+//! output stands in the middle of a line on the same terminal, there is no bar.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    mcp::counted,
+    observe::{Finding, Severity},
+    operation::Snapshot,
+};
+
+/// Faster than this nobody reads, slower looks stuck.
+const PACE: Duration = Duration::from_millis(100);
+
+/// A command that is done sooner needs no bar.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Cells of the bar itself.
+const BAR_CELLS: usize = 20;
+
+/// For a terminal that does not say how wide it is.
+const USUAL_WIDTH: usize = 80;
+
+#[derive(Debug)]
+pub(super) struct Screen {
+    tool: String,
+    colour: bool,
+    progress: ProgressStyle,
+}
+
+#[derive(Debug)]
+enum ProgressStyle {
+    Bar(Bar),
+    /// What was said last: tens of percent, phase.
+    Lines(Option<u32>, Option<String>),
+}
+
+#[derive(Debug)]
+struct Bar {
+    drawn: bool,
+    last: Option<Instant>,
+    /// stdout is a terminal too, so output and bar share it.
+    shared: bool,
+    mid_line: bool,
+}
+
+impl Screen {
+    /// `colour` says whether it is wanted; whether it is possible is found out here.
+    pub(super) fn open(tool: &str, colour: bool) -> Self {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let terminal = std::io::stderr().is_terminal() && !dumb;
+        let progress = if terminal {
+            ProgressStyle::Bar(Bar {
+                drawn: false,
+                last: None,
+                shared: std::io::stdout().is_terminal(),
+                mid_line: false,
+            })
+        } else {
+            ProgressStyle::Lines(None, None)
+        };
+        Self {
+            tool: tool.to_owned(),
+            colour: colour && terminal,
+            progress,
+        }
+    }
+
+    /// Whether somebody watches.
+    pub(super) fn is_terminal(&self) -> bool {
+        matches!(self.progress, ProgressStyle::Bar(_))
+    }
+
+    /// `bytes` of the command's output are about to be written.
+    pub(super) fn before_output(&mut self, bytes: &[u8]) {
+        self.clear();
+        if let ProgressStyle::Bar(bar) = &mut self.progress {
+            bar.mid_line = bar.shared && bytes.last().is_some_and(|&last| last != b'\n');
+        }
+    }
+
+    pub(super) fn progress(&mut self, now: &Snapshot) {
+        match &mut self.progress {
+            ProgressStyle::Bar(bar) => {
+                let due = bar.last.is_none_or(|last| last.elapsed() >= PACE);
+                if due && !bar.mid_line && now.elapsed >= PATIENCE {
+                    let width = match rustix::termios::tcgetwinsize(std::io::stderr()) {
+                        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+                        Ok(_) | Err(_) => USUAL_WIDTH,
+                    };
+                    // One cell is left free: a full line would scroll.
+                    write(&format!("\r\x1b[K{}", cut(&bar_line(&self.tool, now), width - 1)));
+                    bar.drawn = true;
+                    bar.last = Some(Instant::now());
+                }
+            }
+            ProgressStyle::Lines(tens, phase) => {
+                let now_tens = now.progress.percent.map(|percent| (percent / 10.0) as u32);
+                let news = now_tens > *tens || (now.progress.phase.is_some() && now.progress.phase != *phase);
+                if news {
+                    (*tens, *phase) = (now_tens.max(*tens), now.progress.phase.clone());
+                    write(&format!("progress: {}\n", state_line(now)));
+                }
+            }
+        }
+    }
+
+    pub(super) fn finding(&mut self, finding: &Finding) {
+        let (on, off) = match (self.colour, finding.severity) {
+            (false, _) | (true, Severity::Info) => ("", ""),
+            (true, Severity::Critical | Severity::High) => ("\x1b[31m", "\x1b[0m"),
+            (true, Severity::Medium | Severity::Low) => ("\x1b[33m", "\x1b[0m"),
+        };
+        let part = |before: &str, text: &Option<String>| {
+            text.as_ref()
+                .map(|text| format!("{before}{text}"))
+                .unwrap_or_default()
+        };
+        self.line(&format!(
+            "finding: {on}{}{off}: {}{}{}{}",
+            finding.severity.as_str(),
+            finding.title,
+            part(" ", &finding.cve),
+            part(" at ", &finding.location),
+            part("; ", &finding.remediation),
+        ));
+    }
+
+    /// A whole line of ours, below what the command left unfinished.
+    pub(super) fn line(&mut self, text: &str) {
+        self.clear();
+        if let ProgressStyle::Bar(bar) = &mut self.progress
+            && std::mem::take(&mut bar.mid_line)
+        {
+            write("\n");
+        }
+        write(&format!("{text}\n"));
+    }
+
+    fn clear(&mut self) {
+        if let ProgressStyle::Bar(bar) = &mut self.progress
+            && std::mem::take(&mut bar.drawn)
+        {
+            write("\r\x1b[K");
+            bar.last = None;
+        }
+    }
+}
+
+fn bar_line(tool: &str, now: &Snapshot) -> String {
+    match now.progress.percent {
+        Some(percent) => {
+            let full = ((percent / 100.0) * BAR_CELLS as f64) as usize;
+            let bar: String = (0..BAR_CELLS)
+                .map(|cell| if cell < full { '#' } else { '.' })
+                .collect();
+            format!("{tool} [{bar}] {}", state_line(now))
+        }
+        None => format!("{tool} {}", state_line(now)),
+    }
+}
+
+/// `42%, compiling, step 2 of 3: cargo test, 12 s, 3 findings`, as far as it is known.
+fn state_line(now: &Snapshot) -> String {
+    let mut parts = Vec::new();
+    parts.extend(now.progress.percent.map(|percent| format!("{percent:.0}%")));
+    parts.extend(now.progress.phase.clone());
+    if let Some(step) = &now.step {
+        parts.push(format!("step {} of {}: {}", step.number, step.of, step.label));
+    }
+    parts.push(format!("{} s", now.elapsed.as_secs()));
+    let findings = now.finding_counts.total();
+    if findings > 0 {
+        parts.push(counted(findings, "finding"));
+    }
+    parts.join(", ")
+}
+
+fn cut(line: &str, width: usize) -> &str {
+    line.char_indices()
+        .nth(width)
+        .map_or(line, |(end, _)| &line[..end])
+}
+
+/// stderr may be closed; nothing depends on it.
+fn write(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}

@@ -1,0 +1,90 @@
+use serde_json::json;
+
+use super::*;
+use crate::{
+    catalog::{Catalog, CatalogSettings},
+    mtdf::check_file,
+};
+
+fn read_words(words: &[&str]) -> (Value, Vec<String>) {
+    let file = json!({
+        "name": "demo",
+        "description": "A demonstration.",
+        "command": "demo",
+        "options": [
+            {"name": "release", "type": "boolean", "description": "A switch."},
+            {"name": "max_count", "type": "integer", "alias": "n", "description": "A count."},
+            {"name": "ratio", "type": "number", "description": "A ratio."},
+            {"name": "define", "type": "array", "items": {"type": "string"}, "description": "A list."}
+        ],
+        "positional_args": [
+            {"name": "source", "type": "string", "description": "One."},
+            {"name": "others", "type": "array", "items": {"type": "string"}, "description": "More."}
+        ]
+    });
+    let checked = check_file("demo.json", &file.to_string());
+    let tool = checked.tool.unwrap_or_else(|| panic!("{:?}", checked.problems));
+    let catalog = Catalog::build(&[tool], CatalogSettings::default());
+    let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+    let (arguments, problems) = read(catalog.get("demo").expect("it was built"), &words);
+    (
+        arguments.into(),
+        problems.iter().map(ToString::to_string).collect(),
+    )
+}
+
+#[test]
+fn words_become_typed_arguments() {
+    for (words, expected) in [
+        (&["--release"][..], json!({"release": true})),
+        (&["--release=false"], json!({"release": false})),
+        (&["--max-count", "3"], json!({"max_count": 3})),
+        (&["--n=3"], json!({"max_count": 3})),
+        (&["--max_count", "-3"], json!({"max_count": -3})),
+        (&["--max-count", "many"], json!({"max_count": "many"})),
+        (&["--ratio", "0.5"], json!({"ratio": 0.5})),
+        (
+            &["--define", "a", "--define=--b", "--release"],
+            json!({"define": ["a", "--b"], "release": true}),
+        ),
+        (
+            &["one", "--release", "two", "three"],
+            json!({"release": true, "source": "one", "others": ["two", "three"]}),
+        ),
+        (
+            &["--source", "x", "--", "--y", "-z"],
+            json!({"source": "x", "others": ["--y", "-z"]}),
+        ),
+        (&["--unknown", "x"], json!({"unknown": "x"})),
+        (
+            &["--unknown", "--release"],
+            json!({"unknown": true, "release": true}),
+        ),
+        (&["--timeout-seconds", "0.5"], json!({"timeout_seconds": 0.5})),
+        (&["--timeout-seconds", "2"], json!({"timeout_seconds": 2})),
+    ] {
+        assert_eq!(read_words(words), (expected, Vec::new()), "{words:?}");
+    }
+}
+
+#[test]
+fn every_problem_is_named() {
+    for (words, expected) in [
+        (
+            &["--max-count", "--ratio"][..],
+            &["`max_count` needs a value", "`ratio` needs a value"][..],
+        ),
+        (&["--max-count", "1", "--n", "2"], &["`max_count` is given twice"]),
+        (&["-x"], &["`-x` is not understood"]),
+        (
+            &["--execution-mode", "synchronous"],
+            &["`execution_mode` has no meaning here"],
+        ),
+    ] {
+        let (_, problems) = read_words(words);
+        assert_eq!(problems.len(), expected.len(), "{words:?}: {problems:?}");
+        for (problem, expected) in problems.iter().zip(expected) {
+            assert!(problem.starts_with(expected), "{words:?}: {problem}");
+        }
+    }
+}

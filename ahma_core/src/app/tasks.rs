@@ -1,0 +1,154 @@
+//! The subcommands: what the program does besides serving. Holds clap types, as `args` does, and nothing else.
+//!
+//! Flags of the server stand before the subcommand (`ahma_mcp --network off run …`); those below stand after it.
+
+#[cfg(feature = "bridge")]
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+#[cfg(feature = "bridge")]
+use ahma_flags::value;
+
+/// A task other than serving.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Set a project up: tool files for what it is written in, and the entry for your MCP client
+    Init(InitArgs),
+    /// Check this machine, the project and the clients, and say what to do about each problem
+    Doctor(DoctorArgs),
+    /// Run one tool from the terminal, behind the same sandbox as for a client
+    Run(RunArgs),
+    /// Log in to a remote server; the running servers of this user notice
+    #[cfg(feature = "client")]
+    Login(super::remote::LoginArgs),
+    /// Forget the login to a remote server
+    #[cfg(feature = "client")]
+    Logout(super::remote::AccountArgs),
+    /// Make a credential for a client that comes over HTTP
+    #[cfg(feature = "bridge")]
+    #[command(subcommand)]
+    Token(TokenTask),
+    /// Check an audit trail of the HTTP bridge
+    #[cfg(feature = "bridge")]
+    #[command(subcommand)]
+    Audit(AuditTask),
+    /// Print a script that completes this program's flags in a shell
+    Completions {
+        /// Which shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, in roff
+    Man,
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = INIT_EXAMPLES)]
+pub(crate) struct InitArgs {
+    /// Whose configuration gets the entry `Ahama`; asked for on a terminal if it is not given.
+    #[arg(long, value_enum, value_name = "CLIENT")]
+    pub(crate) client: Option<ClientArg>,
+
+    /// Change existing files without asking; the differences are shown all the same.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+
+    /// Show what would be done, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClientArg {
+    Vscode,
+    Cursor,
+    Claude,
+    Codex,
+    Windsurf,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = RUN_EXAMPLES, override_usage = "ahma_mcp [FLAGS] run <TOOL> [--NAME VALUE]... [-- WORD...]")]
+pub(crate) struct RunArgs {
+    /// The tool, then its arguments: --NAME VALUE, --NAME for a switch, repeated for a list. Words without a name
+    /// fill the positional arguments in their order.
+    #[arg(
+        value_name = "TOOL",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        num_args = 1..
+    )]
+    pub(crate) words: Vec<String>,
+}
+
+#[cfg(feature = "bridge")]
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenTask {
+    /// Make a token, add its hash to the tokens file, and print it; nobody can read it again
+    New {
+        /// Who it is for. A token of the same name is replaced.
+        #[arg(long)]
+        name: String,
+
+        /// How long it is valid, such as 30d or 12h [default: until it is removed].
+        #[arg(long, value_name = "TIME", value_parser = value::positive_duration)]
+        expires: Option<Duration>,
+
+        /// The directory that the client's sessions are confined to; it must exist, and needs --session-isolation.
+        #[arg(long, value_name = "DIR")]
+        scope: Option<PathBuf>,
+
+        /// How many sessions it may have at once; at least one.
+        #[arg(long, value_name = "COUNT")]
+        max_sessions: Option<usize>,
+
+        /// The tokens file; made if it does not exist.
+        #[arg(
+            long,
+            value_name = "FILE",
+            env = "AHMA_HTTP_TOKENS_FILE",
+            default_value = "tokens.json"
+        )]
+        file: PathBuf,
+    },
+}
+
+#[cfg(feature = "bridge")]
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditTask {
+    /// Check that no line was changed, removed or added, and name the first one where that is not so. Lines cut off the
+    /// end of the newest file cannot be seen from the file alone
+    Verify {
+        /// A file that --audit-file wrote; one that was set aside (FILE.1 to FILE.8) is looked for beside it.
+        file: PathBuf,
+    },
+}
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  ahma_mcp init                       ask which client, write what is missing
+  ahma_mcp init --client vscode       write .ahma/tools and .vscode/mcp.json
+  ahma_mcp init --dry-run             only show it
+
+A file that exists is never changed without showing the difference and asking; a second run finds nothing to do.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  ahma_mcp run cargo_build --release           a switch
+  ahma_mcp run git_log --max-count 3           a value
+  ahma_mcp run sandboxed_shell 'ls | wc -l'    a positional argument
+  ahma_mcp run cargo_build --help              the arguments of a tool
+  ahma_mcp --network off run cargo_test        flags of the sandbox stand before `run`
+
+Output goes to stdout as it is printed; progress, findings and complaints go to stderr. Ctrl-C stops the command and everything it started.
+
+Exit codes: that of the command; 128 + the signal that ended it; 124 after a timeout; 130 after Ctrl-C; 2 wrong arguments or no such tool, 3 no sandbox, 4 it could not be run.";
