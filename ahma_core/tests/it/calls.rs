@@ -162,6 +162,151 @@ fn await_without_ids_collects_each_result_once() {
 }
 
 #[test]
+fn await_says_what_the_call_itself_would_have_said() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let refused = "echo x > /usr/ahma-probe";
+    let told = shell(&mut server, refused, "synchronous");
+    let told = text(&told);
+    let id = start(&mut server, refused);
+    let collected = server.tool("await", json!({"operation_ids": [id]}));
+    let after_the_headline = |text: &str| text.split_once('\n').expect("lines").1.trim_end().to_owned();
+    assert!(told.contains("hint: "), "{told}");
+    assert_eq!(after_the_headline(text(&collected)), after_the_headline(told));
+}
+
+#[test]
+fn a_refused_connection_is_explained_and_no_device_is_opened_for_it() {
+    let workspace = Workspace::new();
+    for (tier, network, flag) in [
+        ("full", &["--network", "off"][..], "--network open"),
+        ("full", &["--network", "loopback"], "--network open"),
+        ("full", &["--allow-connect", "443"], "--allow-connect 9 as well"),
+        ("core", &["--network", "off"], "--network open"),
+        ("core", &["--allow-connect", "443"], "--allow-connect 9 as well"),
+    ] {
+        let mut server = options(&workspace)
+            .args(["--sandbox-tier", tier])
+            .args(network)
+            .open(Era::Modern);
+        // An address for documentation: nobody is there, whatever the network.
+        let result = shell(&mut server, "exec 3<>/dev/tcp/192.0.2.1/9", "synchronous");
+        let hint = result["structuredContent"]["sandbox_hint"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{tier} {network:?}: {result}"));
+        assert!(
+            hint.contains(flag) && hint.contains("192.0.2.1 port 9") && !hint.contains("/dev"),
+            "{tier} {network:?}: {hint}"
+        );
+        let result = shell(&mut server, "exec 3<>/dev/tcp/192.0.2.1/9; true", "synchronous");
+        assert!(
+            result["structuredContent"].get("sandbox_hint").is_none(),
+            "{result}"
+        );
+    }
+}
+
+#[test]
+fn await_collects_no_more_than_fits_and_the_rest_next_time() {
+    const COUNT: usize = 200;
+    /// As `--help` and the documentation say.
+    const RESULT_BYTES: usize = 16 * 1024;
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let mut expected: Vec<String> = (0..COUNT)
+        .map(|number| start(&mut server, &format!("echo {number}; seq 1000")))
+        .collect();
+    let mut collected = Vec::new();
+    loop {
+        let waited = server.tool("await", json!({}));
+        let report = &waited["structuredContent"];
+        let ids: Vec<_> = report["operations"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|row| row["operation_id"].as_str().expect("an id").to_owned())
+            .collect();
+        assert!(
+            report.to_string().len() <= RESULT_BYTES + 1024,
+            "{}",
+            report.to_string().len()
+        );
+        assert!(
+            text(&waited).len() <= RESULT_BYTES + 1024,
+            "{}",
+            text(&waited).len()
+        );
+        assert!(!ids.is_empty(), "{waited}");
+        for row in report["operations"].as_array().expect("a list") {
+            let shown = row["output"].as_str().expect("output");
+            let (head, rest) = shown.split_once("[... ").unwrap_or((shown, ""));
+            let tail = rest.split_once("...]\n").map_or("", |(_, tail)| tail);
+            let left_out = row["left_out"]["bytes"].as_u64().unwrap_or(0);
+            let kept = (head.len() + tail.len()) as u64;
+            assert_eq!(
+                kept + left_out,
+                row["output_bytes"].as_u64().expect("a size"),
+                "{row}"
+            );
+        }
+        collected.extend(ids);
+        let left_out = report["left_out"].as_u64().unwrap_or(0) as usize;
+        assert_eq!(collected.len() + left_out, COUNT);
+        if left_out == 0 {
+            break;
+        }
+        assert!(text(&waited).contains(&format!("{left_out} more")), "{waited}");
+    }
+    collected.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(collected, expected);
+}
+
+#[test]
+fn a_working_directory_that_is_not_there_is_a_mistake_of_the_call() {
+    let workspace = Workspace::new();
+    workspace.write_tool("say.json", &echo("say"));
+    std::fs::write(workspace.scope().join("file"), "").expect("writable");
+    std::fs::create_dir(workspace.scope().join("inside")).expect("writable");
+    std::os::unix::fs::symlink("inside", workspace.scope().join("link")).expect("writable");
+    // Where it leads is for the kernel to judge, and nothing that a client could learn from the answer.
+    std::os::unix::fs::symlink("/no/such/place", workspace.scope().join("out")).expect("writable");
+    let mut server = options(&workspace).open(Era::Modern);
+    for (directory, problem) in [
+        ("inside", None),
+        ("link", None),
+        ("missing", Some("does not exist")),
+        ("file", Some("is not a directory")),
+        ("out", Some("")),
+    ] {
+        for (tool, mut arguments) in [
+            ("sandboxed_shell", json!({"command": "pwd"})),
+            ("say", json!({"format": "x"})),
+        ] {
+            arguments["working_directory"] = json!(directory);
+            arguments["execution_mode"] = json!("synchronous");
+            let result = server.tool(tool, arguments);
+            assert_eq!(
+                result["isError"] == true,
+                problem.is_some(),
+                "{tool} {directory}: {result}"
+            );
+            if let Some(problem) = problem.filter(|problem| !problem.is_empty()) {
+                let words = format!(
+                    "working_directory` `{}` {problem}",
+                    workspace.scope().join(directory).display()
+                );
+                assert!(text(&result).contains(&words), "{tool} {directory}: {result}");
+                assert!(
+                    result.get("structuredContent").is_none(),
+                    "something was started: {result}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn await_any_returns_with_the_first() {
     let workspace = Workspace::new();
     let mut server = options(&workspace).open(Era::Legacy);
@@ -594,6 +739,11 @@ fn the_death_of_the_helper_process_interrupts_nothing() {
     let killed = helper();
     let pid = rustix::process::Pid::from_raw(killed).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    // A call that is handed to it while it dies is interrupted, and says so.
+    wait_for("the helper to die", || {
+        let stat = std::fs::read_to_string(format!("/proc/{killed}/stat")).unwrap_or_default();
+        (stat.is_empty() || stat.contains(") Z ")).then_some(())
+    });
     // More calls than shells can have been warm, so that some need a new helper.
     for _ in 0..20 {
         let result = shell(&mut server, "echo again", "synchronous");
@@ -613,4 +763,50 @@ fn the_death_of_the_helper_process_interrupts_nothing() {
         (&operation["status"], &operation["output"]),
         (&json!("completed"), &json!("survived\n"))
     );
+}
+
+#[test]
+fn a_scope_that_is_made_anew_is_the_scope_again() {
+    for tier in ["full", "core"] {
+        let workspace = Workspace::new();
+        let scope = workspace.scope();
+        let mut server = options(&workspace)
+            .args(["--sandbox-tier", tier])
+            .open(Era::Legacy);
+        shell(&mut server, "echo old > file", "synchronous");
+        let running = start(
+            &mut server,
+            "touch begun; while test -e file; do sleep 0.02; done; echo it is empty",
+        );
+        wait_for("the command to begin", || {
+            scope.join("begun").exists().then_some(())
+        });
+
+        std::fs::remove_dir_all(&scope).unwrap();
+        let refused = shell(&mut server, "true", "synchronous");
+        assert!(
+            text(&refused).contains("cannot be used any more") && text(&refused).contains("project"),
+            "{tier}: {refused}"
+        );
+
+        std::fs::create_dir(&scope).unwrap();
+        std::fs::write(scope.join("file"), "new").unwrap();
+        let there = shell(&mut server, "cat file; echo made > made", "synchronous");
+        assert_eq!(text(&there), "new", "{tier}: {there}");
+        assert_eq!(std::fs::read_to_string(scope.join("made")).unwrap(), "made\n");
+        shell(&mut server, "touch ../outside", "synchronous");
+        assert!(!scope.with_file_name("outside").exists(), "{tier}");
+        let ended = server.tool("await", json!({"operation_ids": [running]}));
+        assert!(text(&ended).contains("it is empty"), "{tier}: {ended}");
+
+        // A link in its place leads nowhere.
+        std::fs::rename(&scope, workspace.home().join("moved")).unwrap();
+        std::os::unix::fs::symlink(workspace.home(), &scope).unwrap();
+        let refused = shell(&mut server, "touch here", "synchronous");
+        assert!(
+            text(&refused).contains("cannot be used any more"),
+            "{tier}: {refused}"
+        );
+        assert!(!workspace.home().join("here").exists());
+    }
 }

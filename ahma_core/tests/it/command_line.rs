@@ -19,6 +19,14 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// That a command with these arguments ended with this code and said these words on stderr.
+#[track_caller]
+pub(crate) fn assert_ended(output: &Output, arguments: &[&str], code: i32, words: &str) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    assert!(said.contains(words), "{arguments:?}: {said}");
+}
+
 #[test]
 fn list_tools_prints_what_clients_would_see_and_what_is_missing() {
     let workspace = Workspace::new();
@@ -49,6 +57,10 @@ fn list_tools_prints_what_clients_would_see_and_what_is_missing() {
             .expect("text")
             .contains("Prints")
     );
+    for name in ["await", "cancel", "output", "sandboxed_shell", "status"] {
+        assert_eq!(tool(name)["available"], true, "{name}");
+    }
+    assert_eq!(tool("await")["source"], Value::Null);
     assert_eq!(tool("missing")["available"], false);
     assert_eq!(tool("missing")["install_instructions"], "apt install it");
 
@@ -71,6 +83,7 @@ fn exit_codes_tell_whose_turn_it_is() {
         (&["--help"][..], 0, ""),
         (&["--version"], 0, ""),
         (&["--no-such-flag"], 2, "--no-such-flag"),
+        (&["docter"], 2, "a similar subcommand exists: 'doctor'"),
         (&["--network", "ports"], 2, "hint: add --allow-connect"),
         (
             &["--sandbox-scope", "missing"],
@@ -79,27 +92,110 @@ fn exit_codes_tell_whose_turn_it_is() {
         ),
         (&["--shell", "bash"], 1, "hint: write it as"),
         (&["--allow-read", "/no/such/path"], 1, "/no/such/path"),
+        (
+            &["--allow-write", "/no/such/path"],
+            1,
+            "hint: give a path that exists",
+        ),
         (&["--timeout", "soon"], 2, "expected a duration"),
+        (&["help"], 0, ""),
+        (
+            &["--sandbox-scope", "/"],
+            1,
+            "the sandbox scope / would leave nothing outside it",
+        ),
+        (
+            &["--sandbox-scope", "/tmp", "--allow-write", "/var/tmp"],
+            1,
+            "the server's own files would be open to commands",
+        ),
+        (
+            &["--network", "loopback", "--sandbox-tier", "core"],
+            2,
+            "hint: leave --sandbox-tier out",
+        ),
+        (&["--no-sandbox", "--deny-sensitive-reads"], 2, "contradicts"),
+        (
+            &["--tools-dir", "/no/such"],
+            1,
+            "--tools-dir /no/such cannot be used",
+        ),
+        (
+            &["--tools-dir", "/no/such", "--mode", "list-tools"],
+            1,
+            "--tools-dir /no/such cannot be used",
+        ),
+        (
+            &["--tools-dir", "/no/such", "run", "x"],
+            1,
+            "--tools-dir /no/such cannot be used",
+        ),
     ] {
         let output = run(&workspace, arguments);
-        assert_eq!(
-            output.status.code(),
-            Some(code),
-            "{arguments:?}: {}",
-            stderr(&output)
-        );
-        assert!(
-            stderr(&output).contains(words),
-            "{arguments:?}: {}",
-            stderr(&output)
-        );
+        assert_ended(&output, arguments, code, words);
     }
-    let broken = options(&workspace)
-        .env("AHMA_NO_SANDBOX", "maybe")
-        .command()
-        .output()
-        .expect("it starts");
-    assert_eq!(broken.status.code(), Some(2), "{}", stderr(&broken));
+}
+
+#[test]
+fn what_would_be_passed_over_is_told() {
+    let workspace = Workspace::new();
+    let list = &["--mode", "list-tools", "--http-port", "0", "--session-isolation"][..];
+    for (variable, value, arguments, code, words) in [
+        (
+            "AHMA_NO_SANDBOX",
+            "maybe",
+            &[][..],
+            2,
+            "that of the variable AHMA_NO_SANDBOX",
+        ),
+        ("AHMA_METRICS", "2", &[], 2, "that of the variable AHMA_METRICS"),
+        (
+            "AHMA_METRICS",
+            "1",
+            list,
+            0,
+            "do nothing: --http-port, --session-isolation\n",
+        ),
+        ("AHMA_SYNCWAIT", "1", list, 0, "did you mean AHMA_SYNC_WAIT?"),
+        ("AHMA_TOKENS_FILE", "/no/such", &["--mode", "http"], 1, "/no/such"),
+        (
+            "AHMA_TOKENSFILE",
+            "x",
+            &["--mode", "http"],
+            2,
+            "hint: did you mean AHMA_TOKENS_FILE?",
+        ),
+    ] {
+        let output = options(&workspace)
+            .env(variable, value)
+            .args(arguments)
+            .command()
+            .output()
+            .expect("it starts");
+        assert_ended(&output, arguments, code, words);
+    }
+}
+
+#[test]
+fn keys_that_a_flag_opens_can_be_refused() {
+    let workspace = Workspace::new();
+    let home = workspace.home();
+    for file in [".ssh/id_ed25519", ".cargo/credentials.toml"] {
+        let file = home.join(file);
+        std::fs::create_dir_all(file.parent().expect("it has one")).expect("writable");
+        std::fs::write(file, "secret").expect("writable");
+    }
+    let home = home.to_str().expect("plain");
+    let cargo = format!("{home}/.cargo");
+    for (arguments, code, words) in [
+        (&["--sandbox-report"][..], 0, ""),
+        (&["--sandbox-scope", home], 1, "would be open to commands through"),
+        (&["--allow-read", home], 1, "(--allow-read)"),
+        (&["--allow-write", &cargo], 1, "credentials.toml would be open"),
+    ] {
+        let arguments = [&["--deny-sensitive-reads"], arguments].concat();
+        assert_ended(&run(&workspace, &arguments), &arguments, code, words);
+    }
 }
 
 #[test]

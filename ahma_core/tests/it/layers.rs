@@ -27,7 +27,13 @@ const LAYERS: [(&str, usize); 12] = [
 const PURE: [&str; 4] = ["mtdf", "catalog", "call", "observe"];
 
 /// Text that marks the use of something, and the modules that may use it.
-const RESERVED: [(&str, &[&str]); 3] = [("rmcp::", &["mcp"]), ("clap::", &["app", "bin"]), ("axum::", &[])];
+const RESERVED: [(&str, &[&str]); 4] = [
+    ("rmcp::", &["mcp"]),
+    ("clap::", &["app", "bin"]),
+    ("axum::", &[]),
+    // `app` configures the servers, `mcp` calls them.
+    ("ahma_http_mcp_client::", &["app", "mcp"]),
+];
 
 /// What pure modules must not touch.
 const IMPURE: [&str; 9] = [
@@ -89,6 +95,7 @@ fn the_check_sees_what_is_forbidden() {
         ("operation", "crate::mcp::convert(tool)"),
         ("mcp", "use clap::Parser;"),
         ("app", "use axum::Router;"),
+        ("toolbox", "use ahma_http_mcp_client::RemoteServers;"),
     ];
     for (module, text) in forbidden {
         assert!(check(module, text), "not noticed in {module}: {text}");
@@ -97,6 +104,7 @@ fn the_check_sees_what_is_forbidden() {
         ("call", "use crate::{catalog::Catalog, mtdf::Leaf};"),
         ("operation", "use crate::jail::Launcher;\nuse tokio::fs;"),
         ("mcp", "use rmcp::model::Tool;"),
+        ("app", "use ahma_http_mcp_client::RemoteServers;"),
         ("app", "use clap::Parser;"),
         ("call", "//! `crate::jail` and tokio::fs are named in words only."),
         ("mtdf", "mod operation_names; let operation = 1;"),

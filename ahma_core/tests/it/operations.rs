@@ -129,11 +129,7 @@ async fn the_queue_is_fair_and_its_places_are_visible() {
     let cancelled = second.cancel(Some("changed my mind".into())).await;
     assert_eq!(
         (cancelled.state, cancelled.reason.as_deref(), cancelled.duration),
-        (
-            EndState::Cancelled,
-            Some("cancelled: changed my mind"),
-            Duration::ZERO
-        )
+        (EndState::Cancelled, Some("changed my mind"), Duration::ZERO)
     );
     assert_eq!(waiting[2].snapshot().queue_position, Some(2));
 

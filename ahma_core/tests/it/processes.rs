@@ -1,16 +1,22 @@
 //! Real processes through the real jail, in every tier this machine has.
 
-use std::{collections::BTreeMap, io::Read, os::fd::OwnedFd, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io::Read,
+    os::{fd::OwnedFd, unix::fs::PermissionsExt},
+    path::Path,
+    time::Duration,
+};
 
 use ahma_core::{
     call::Program,
     jail::{ExitStatus, ProcessEvent},
-    sandbox::Tier,
+    sandbox::{Network, Probe, Tier, Verdict},
     shell::{Launcher, OutputPipes, Running, Script, Stdio, TierChoice},
 };
 use tempfile::TempDir;
 
-use crate::launchers::TestLauncher;
+use crate::launchers::{self, TestLauncher};
 
 const TIERS: [Tier; 3] = [Tier::Full, Tier::Core, Tier::Off];
 
@@ -44,10 +50,20 @@ impl Bench {
     }
 
     async fn launch_with(&self, script: &str, stdio: Stdio) -> Running {
+        self.start_program(Program::Script(script.to_owned()), self.scope.path(), stdio)
+            .await
+    }
+
+    async fn launch_words(&self, words: &[&str], stdio: Stdio) -> Running {
+        let program = Program::Argv(words.iter().map(|word| (*word).to_owned()).collect());
+        self.start_program(program, self.scope.path(), stdio).await
+    }
+
+    async fn start_program(&self, program: Program, directory: &Path, stdio: Stdio) -> Running {
         let script = Script {
-            program: Program::Script(script.to_owned()),
-            directory: self.scope.path().to_owned(),
-            environment: BTreeMap::new(),
+            program,
+            directory: directory.to_owned(),
+            environment: BTreeMap::from([("VALUE".to_owned(), "it's\n$HOME".to_owned())]),
             stdio,
         };
         self.launcher.launch(script).await.unwrap()
@@ -105,6 +121,17 @@ async fn scripts_behave_as_with_a_shell_of_their_own() {
             // 0, 1, 2 and the one of ls itself.
             ("ls /proc/self/fd | wc -l", "4\n", exit(0)),
             ("mktemp >/dev/null && echo ok", "ok\n", exit(0)),
+            // Lines are counted from the text's own first.
+            (
+                "echo one\nno-such-command",
+                "one\nbash: line 2: no-such-command: command not found\n",
+                exit(127),
+            ),
+            (
+                "printf '%s ' \"$0\" $# $LINENO \"$BASH_SOURCE\"",
+                "bash 0 1  ",
+                exit(0),
+            ),
         ] {
             assert_eq!(
                 bench.run(script).await,
@@ -117,13 +144,174 @@ async fn scripts_behave_as_with_a_shell_of_their_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_self_test_proves_every_tier_with_a_wall() {
+async fn programs_run_without_a_shell_as_they_would_from_one() {
+    for tier in TIERS {
+        let bench = Bench::start(tier);
+        let file = |name: &str, text: &str, mode| {
+            let path = bench.scope.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        file("plain", "echo no", 0o644);
+        file("without-interpreter", "echo \"$0 $1\"", 0o755);
+        file("with-interpreter", "#!/bin/sh\necho \"$0 $1\"", 0o755);
+        let scope = format!("{}\n", bench.scope.path().display());
+        let exit = |code| Some(ExitStatus::Code(code));
+        for (words, output, status) in [
+            (&["echo", "hi"] as &[&str], "hi\n", exit(0)),
+            (
+                &[
+                    "printf", "[%s]", "", "; id", "$(id)", "`id`", "a'b\"c", "\n", "-n", "~", "*", "a\\",
+                ],
+                "[][; id][$(id)][`id`][a'b\"c][\n][-n][~][*][a\\]",
+                exit(0),
+            ),
+            (&["printenv", "VALUE"], "it's\n$HOME\n", exit(0)),
+            (&["printenv", "PWD"], &scope, exit(0)),
+            (&["/bin/pwd", "-P"], &scope, exit(0)),
+            (&["sh", "-c", "exit 7"], "", exit(7)),
+            (&["sh", "-c", "kill -KILL $$"], "", Some(ExitStatus::Signal(9))),
+            (&["ls", "/proc/self/fd"], "0\n1\n2\n3\n", exit(0)),
+            (&["cat"], "", exit(0)),
+            (&["./with-interpreter", "a"], "./with-interpreter a\n", exit(0)),
+            (
+                &["./without-interpreter", "a"],
+                "./without-interpreter a\n",
+                exit(0),
+            ),
+            (
+                &["no-such-program"],
+                "ahma_mcp: no-such-program: command not found\n",
+                exit(127),
+            ),
+            (
+                &["./plain"],
+                "ahma_mcp: ./plain: Permission denied (os error 13)\n",
+                exit(126),
+            ),
+        ] {
+            let found = collect(bench.launch_words(words, Stdio::Merged).await).await;
+            assert_eq!(found, (output.to_owned(), status), "{tier:?}: {words:?}");
+        }
+        let both = ["sh", "-c", "echo a; echo b >&2"];
+        let separate = bench.launch_words(&both, Stdio::Separate).await;
+        assert_eq!(collect(separate).await.0, "out:a\nerr:b\n", "{tier:?}");
+        let terminal = bench.launch_words(&both, Stdio::Pty).await;
+        assert_eq!(collect(terminal).await.0, "a\r\nb\r\n", "{tier:?}");
+        let nowhere = bench.scope.path().join("nowhere");
+        let program = Program::Argv(vec!["pwd".to_owned()]);
+        let (output, status) = collect(bench.start_program(program, &nowhere, Stdio::Merged).await).await;
+        assert_eq!(status, exit(1), "{tier:?}");
+        assert!(
+            output.contains("nowhere: No such file or directory"),
+            "{tier:?}: {output}"
+        );
+        bench.launcher.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_run_behind_the_wall() {
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret");
+    std::fs::write(&secret, "secret").unwrap();
+    let [secret, planted] = [secret, outside.path().join("planted")].map(|path| path.display().to_string());
+    for tier in [Tier::Full, Tier::Core] {
+        let bench = Bench::start(tier);
+        // The first is a warm one, those after it may be cold.
+        for words in [
+            &["cat", &secret] as &[&str],
+            &["touch", &planted],
+            &["unshare", "--user", "true"],
+            &["mount", "-t", "tmpfs", "none", "."],
+        ] {
+            let (output, status) = collect(bench.launch_words(words, Stdio::Merged).await).await;
+            assert_ne!(status, Some(ExitStatus::Code(0)), "{tier:?}: {words:?}: {output}");
+            assert!(!output.contains("not found"), "{tier:?}: {words:?}: {output}");
+        }
+        assert!(!Path::new(&planted).exists(), "{tier:?}");
+        let privileges = [
+            "grep",
+            "-E",
+            "^(CapEff|CapBnd|NoNewPrivs|Seccomp):",
+            "/proc/self/status",
+        ];
+        let (output, _) = collect(bench.launch_words(&privileges, Stdio::Merged).await).await;
+        let expected = "CapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n";
+        assert_eq!(output, expected, "{tier:?}");
+        bench.launcher.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_self_test_proves_every_tier_with_a_wall_and_trips_without_one() {
     for tier in [Tier::Full, Tier::Core] {
         let bench = Bench::start(tier);
         let probes = ahma_core::shell::prove(&bench.launcher).await.unwrap();
         assert!(probes.len() >= 9, "{probes:?}");
-        assert!(probes.iter().all(|probe| probe.contained), "{probes:?}");
+        assert!(
+            probes.iter().all(|probe| probe.verdict == Verdict::Contained),
+            "{probes:?}"
+        );
         bench.launcher.shutdown().await;
+    }
+    // Not a test of its own: the signal it sends would reach the ones above, too.
+    without_a_wall_every_probe_trips().await;
+}
+
+/// A probe that nothing can trip proves nothing.
+async fn without_a_wall_every_probe_trips() {
+    let without_bash = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/bin/rm", without_bash.path().join("rm")).unwrap();
+    let usual = std::env::var("PATH").unwrap();
+    let bare = without_bash.path().display().to_string();
+    for (shell, path, connection) in [
+        ("/bin/bash", &usual, Verdict::Escaped),
+        ("/bin/dash", &usual, Verdict::Escaped),
+        // It has no way to connect, and says so.
+        ("/bin/dash", &bare, Verdict::NotTried),
+    ] {
+        if !test_support::needs(shell, &["-c", "true"], "apt-get install bash dash") {
+            continue;
+        }
+        let (mut settings, _scope, _private) = launchers::settings(TierChoice::Only(Tier::Off));
+        settings.shell = shell.into();
+        settings.variables.insert("PATH".to_owned(), path.clone());
+        settings.policy.network = Network::Off;
+        let launcher = Launcher::start(settings).unwrap();
+        let expected = |probe: &Probe| match probe.what {
+            "connect over the network" => connection,
+            "write to /etc" if !rustix::process::getuid().is_root() => Verdict::Contained,
+            _ => Verdict::Escaped,
+        };
+        // On a busy machine the news of a signal may come after the verdict.
+        let mut wrong = Vec::new();
+        for _ in 0..10 {
+            wrong = ahma_core::shell::probe(&launcher).await.unwrap();
+            assert_eq!(wrong.len(), 10, "{shell}");
+            wrong.retain(|probe| probe.verdict != expected(probe));
+            if wrong.is_empty() {
+                break;
+            }
+        }
+        assert!(wrong.is_empty(), "{shell} {path}: {wrong:?}");
+        launcher.shutdown().await;
+    }
+}
+
+/// Between the look at the scope and the rules for it, somebody who may write its parent makes it a link.
+#[test]
+fn a_scope_that_has_become_a_link_is_refused() {
+    for tier in [Tier::Full, Tier::Core] {
+        let (settings, scope, _private) = launchers::settings(TierChoice::Only(tier));
+        let scope = scope.path();
+        std::fs::rename(scope, scope.with_extension("old")).unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), scope).unwrap();
+        let error = Launcher::start(settings).unwrap_err().to_string();
+        std::fs::remove_file(scope).unwrap();
+        std::fs::rename(scope.with_extension("old"), scope).unwrap();
+        assert!(error.contains("was replaced"), "{tier:?}: {error}");
     }
 }
 
@@ -151,6 +339,8 @@ async fn stopping_leaves_nothing() {
             "trap '' TERM; nohup sleep 1000 & while :; do sleep 0.1; done",
             "(exec >/dev/null 2>&1 </dev/null; (trap '' TERM HUP INT; while :; do sleep 0.05; done) & )\nsleep 1000",
             "f() { sleep 0.01; f & }; f; sleep 1000",
+            // Each asks the owner of the core tier something, all the time.
+            "touch f; for n in 1 2 3 4; do python3 -c 'import os\nwhile True: os.chmod(\"f\", 0o600)' & done; wait",
         ]
         .into_iter()
         .enumerate()
@@ -170,6 +360,96 @@ async fn stopping_leaves_nothing() {
             }
             assert_eq!(marked(&marker), Vec::<i32>::new(), "{tier:?}: {script}");
         }
+        bench.launcher.shutdown().await;
+    }
+}
+
+/// Each kind multiplies or moves on as fast as it can; the last one is never the same process for long. They begin with
+/// `exec`, so that all of them have the mark in the environment that the kernel shows.
+const BOMBS: [&str; 3] = [
+    "exec bash -c 'bomb() { bomb | bomb & }; bomb; sleep 1000'",
+    "exec python3 -c 'import os,time
+while True:
+    try: os.fork()
+    except OSError: time.sleep(1)'",
+    "exec python3 -c 'import os,time
+for n in range(3): os.fork()
+while True:
+    try:
+        if os.fork(): os._exit(0)
+    except OSError: time.sleep(1)'",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_bomb_is_bounded_and_ends_with_its_command() {
+    const MOST: u32 = 320;
+    const GROWS: usize = 1;
+    // In the core tier those that were admitted and are not born yet are not counted.
+    for (tier, bound) in [(Tier::Full, MOST as usize), (Tier::Core, 2 * MOST as usize)] {
+        let (mut settings, scope, _private) = launchers::settings(TierChoice::Only(tier));
+        settings.max_processes = MOST;
+        let bench = Bench {
+            launcher: Launcher::start(settings).unwrap(),
+            scope,
+            _private,
+        };
+        for (number, bomb) in BOMBS.into_iter().enumerate() {
+            let marker = format!("ahma-bomb-{}-{tier:?}-{number}", std::process::id());
+            let mut running = bench
+                .launch(&format!("export MARK={marker}\necho ready\n{bomb}"))
+                .await;
+            let OutputPipes::Merged(output) = running.output else {
+                panic!("merged")
+            };
+            wait_readable(&output);
+            // Of the others one dies out when it is refused a process, and one never has many.
+            if number == GROWS {
+                test_support::wait_for("the bomb to grow", || {
+                    (marked(&marker).len() > MOST as usize / 2).then_some(())
+                });
+            }
+            for _ in 0..5 {
+                let found = marked(&marker).len();
+                assert!(found <= bound, "{tier:?}: {bomb}: {found} processes");
+                assert_eq!(bench.run("echo alive").await.0, "alive\n", "{tier:?}: {bomb}");
+            }
+            running.process.stop(Duration::from_millis(100));
+            loop {
+                match running.process.next_event().await {
+                    ProcessEvent::Exited(_) => {}
+                    ProcessEvent::Gone => break,
+                    ProcessEvent::Lost { reason } => panic!("{tier:?}: {bomb}: {reason}"),
+                }
+            }
+            assert_eq!(marked(&marker), Vec::<i32>::new(), "{tier:?}: {bomb}");
+        }
+        bench.launcher.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn threads_count_as_processes() {
+    const MOST: u32 = 320;
+    const THREADS: &str = "exec python3 -c 'import os, threading
+end = threading.Event(); made = 0
+try:
+    while made < 2000: threading.Thread(target=end.wait).start(); made += 1
+except RuntimeError: pass
+print(made); end.set()'";
+    for tier in [Tier::Full, Tier::Core] {
+        let (mut settings, scope, _private) = launchers::settings(TierChoice::Only(tier));
+        settings.max_processes = MOST;
+        let bench = Bench {
+            launcher: Launcher::start(settings).unwrap(),
+            scope,
+            _private,
+        };
+        let (output, _) = bench.run(THREADS).await;
+        let made: u32 = output
+            .trim()
+            .parse()
+            .unwrap_or_else(|_| panic!("{tier:?}: {output}"));
+        assert!((MOST / 2..=MOST).contains(&made), "{tier:?}: {made}");
         bench.launcher.shutdown().await;
     }
 }

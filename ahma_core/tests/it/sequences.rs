@@ -128,7 +128,7 @@ async fn a_sequence_is_cancelled_as_one() {
     let outcome = operation.cancel(Some("enough".into())).await;
     assert_eq!(
         (outcome.state, outcome.reason.as_deref()),
-        (EndState::Cancelled, Some("step 2 of 3, `two`: cancelled: enough"))
+        (EndState::Cancelled, Some("step 2 of 3, `two`: enough"))
     );
     let states: Vec<_> = outcome.steps.iter().map(|step| step.state.clone()).collect();
     assert_eq!(

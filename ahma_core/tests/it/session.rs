@@ -1,8 +1,13 @@
 //! Sessions over stdio: opening, garbage, the end. Raw lines, both eras.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead as _, BufReader},
+    os::fd::OwnedFd,
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use test_support::{Era, Server, ServerOptions, Workspace, wait_for};
 
@@ -280,6 +285,45 @@ fn a_client_that_stops_listening_is_gone() {
         (!server.is_running()).then_some(())
     });
     assert_eq!(server.wait().code(), Some(0));
+}
+
+/// A terminal is read by a thread that waits in the kernel, as is a pipe that belongs to another user.
+#[test]
+fn input_that_cannot_be_polled_holds_up_no_end() {
+    let workspace = Workspace::new();
+    let (user, terminal) = terminal();
+    let mut server = options(&workspace)
+        .command()
+        .stdin(terminal)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }}});
+    rustix::io::write(&user, format!("{hello}\n").as_bytes()).expect("a terminal");
+    let mut answer = String::new();
+    BufReader::new(server.stdout.take().expect("piped"))
+        .read_line(&mut answer)
+        .expect("an answer");
+    assert!(answer.contains("supportedVersions"), "{answer}");
+    let pid = Pid::from_raw(server.id().try_into().expect("a number")).expect("not zero");
+    kill_process(pid, Signal::TERM).expect("the server is there");
+    let status = wait_for("the server to end", || server.try_wait().expect("our child"));
+    assert_eq!(status.code(), Some(0));
+}
+
+/// A terminal: the user's side and the program's.
+fn terminal() -> (OwnedFd, OwnedFd) {
+    use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let user = openpt(flags).expect("a terminal");
+    grantpt(&user).expect("ours");
+    unlockpt(&user).expect("ours");
+    let program = ioctl_tiocgptpeer(&user, flags).expect("its other side");
+    (user, program)
 }
 
 #[test]

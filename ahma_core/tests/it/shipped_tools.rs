@@ -16,6 +16,7 @@ use ahma_core::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use test_support::needs;
 
 struct Shipped {
     catalog: Catalog,
@@ -108,23 +109,9 @@ fn workspace() -> PathBuf {
         .to_path_buf()
 }
 
-/// Whether a program can be tried here; says so when not.
-fn is_installed(program: &str) -> bool {
-    let found = Command::new(program)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    let found = found.is_ok_and(|status| status.success());
-    if !found {
-        eprintln!("skipped: {program} is not installed");
-    }
-    found
-}
-
 #[test]
 fn git_takes_what_the_tool_file_makes_of_calls() {
-    if !is_installed("git") {
+    if !needs("git", &["--version"], "apt install git") {
         return;
     }
     let shipped = Shipped::load();
@@ -201,7 +188,7 @@ fn git_takes_what_the_tool_file_makes_of_calls() {
 
 #[test]
 fn make_takes_what_the_tool_file_makes_of_calls() {
-    if !is_installed("make") {
+    if !needs("make", &["--version"], "apt install make") {
         return;
     }
     let shipped = Shipped::load();
@@ -213,7 +200,7 @@ fn make_takes_what_the_tool_file_makes_of_calls() {
 
 #[test]
 fn python_takes_what_the_tool_files_make_of_calls() {
-    if !is_installed("python3") {
+    if !needs("python3", &["--version"], "apt install python3") {
         return;
     }
     let shipped = Shipped::load();
@@ -232,7 +219,7 @@ fn python_takes_what_the_tool_files_make_of_calls() {
 
 #[test]
 fn curl_takes_what_the_tool_file_makes_of_calls() {
-    if !is_installed("curl") {
+    if !needs("curl", &["--version"], "apt install curl") {
         return;
     }
     let shipped = Shipped::load();
@@ -247,7 +234,7 @@ fn curl_takes_what_the_tool_file_makes_of_calls() {
 
 #[test]
 fn ripgrep_takes_what_the_tool_files_make_of_calls() {
-    if !is_installed("rg") {
+    if !needs("rg", &["--version"], "apt install ripgrep") {
         return;
     }
     let shipped = Shipped::load();
@@ -257,13 +244,15 @@ fn ripgrep_takes_what_the_tool_files_make_of_calls() {
         json!({ "pattern": "-needle", "paths": ["a.txt"], "glob": ["*.txt"] }),
     );
     assert_eq!(found, "a.txt:2:-needle\n");
+    let unnumbered = json!({ "pattern": "-needle", "line-number": false });
+    assert_eq!(shipped.call("rg", unnumbered), "a.txt:-needle\n");
     shipped.call("rg", json!({ "pattern": "absent", "paths": ["."] }));
     assert_eq!(shipped.call("rg_files", json!({})), "a.txt\n");
 }
 
 #[test]
 fn cargo_takes_what_the_tool_file_makes_of_calls() {
-    if !is_installed("cargo") {
+    if !needs("cargo", &["--version"], "install Rust from https://rustup.rs") {
         return;
     }
     let shipped = Shipped::load();
@@ -274,19 +263,4 @@ fn cargo_takes_what_the_tool_file_makes_of_calls() {
     );
     assert!(metadata.contains("\"name\":\"demo\""), "{metadata}");
     shipped.call("cargo_fmt", json!({ "working_directory": "demo", "check": true }));
-}
-
-#[test]
-fn examples_in_the_guide_are_good_tool_files() {
-    let guide = fs::read_to_string(workspace().join("docs/tool-files.md")).unwrap();
-    let blocks = guide
-        .split("```json\n")
-        .skip(1)
-        .filter_map(|rest| rest.split("```").next());
-    let whole: Vec<&str> = blocks.filter(|block| block.starts_with('{')).collect();
-    assert_eq!(whole.len(), 3);
-    for block in whole {
-        let checked = mtdf::check_file("docs/tool-files.md", block);
-        assert!(checked.problems.is_empty(), "{:#?}", checked.problems);
-    }
 }

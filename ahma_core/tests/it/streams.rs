@@ -15,7 +15,7 @@ struct RuleSet {
     stream: StreamBlock,
 }
 
-fn fixture(name: &str) -> String {
+pub(crate) fn fixture(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/fixtures/streams")
         .join(name);
@@ -26,7 +26,7 @@ fn rule_sets() -> BTreeMap<String, RuleSet> {
     serde_json::from_str(&fixture("rule_sets.json")).unwrap()
 }
 
-fn compile(block: &StreamBlock) -> Arc<StreamRules> {
+pub(crate) fn compile(block: &StreamBlock) -> Arc<StreamRules> {
     Arc::new(observe::compile(block).unwrap_or_else(|problems| panic!("{problems:#?}")))
 }
 
@@ -103,7 +103,7 @@ fn a_made_up_format_needs_nothing_but_its_rules() {
 }
 
 /// The `stream` block of a shipped tool file, by the path of subcommands to it.
-fn shipped(file: &str, subcommands: &[&str]) -> Arc<StreamRules> {
+pub(crate) fn shipped(file: &str, subcommands: &[&str]) -> StreamBlock {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../.ahma/tools")
         .join(file);
@@ -112,32 +112,34 @@ fn shipped(file: &str, subcommands: &[&str]) -> Arc<StreamRules> {
         let children = level["subcommand"].as_array().unwrap();
         children.iter().find(|child| child["name"] == *name).unwrap()
     });
-    compile(&serde_json::from_value(level["stream"].clone()).unwrap())
+    serde_json::from_value(level["stream"].clone()).unwrap()
 }
+
+/// Shipped tool files, where in them the rules are, and a capture of their tool.
+pub(crate) const SHIPPED: [(&str, &[&str], &str); 17] = [
+    ("cargo.json", &["build"], "cargo_build_text.txt"),
+    ("cargo.json", &["build"], "cargo_progress_forced.txt"),
+    ("cargo.json", &["clippy"], "cargo_clippy_text.txt"),
+    ("cargo.json", &["test"], "cargo_test.txt"),
+    ("cargo.json", &["nextest", "run"], "cargo_nextest.txt"),
+    ("curl_download.json", &[], "curl_bar.txt"),
+    ("git.json", &["clone"], "git_clone.txt"),
+    ("git.json", &["pull"], "git_pull.txt"),
+    ("nmap.json", &[], "nmap_progress.txt"),
+    ("nmap_xml.json", &[], "nmap_progress_oX.txt"),
+    ("npm.json", &["install"], "npm_install.txt"),
+    ("npm.json", &["audit", "default"], "npm_audit.json"),
+    ("pip.json", &["install"], "pip_install.txt"),
+    ("pytest.json", &[], "pytest_plain.txt"),
+    ("pytest.json", &[], "pytest_v.txt"),
+    ("sarif_report.json", &[], "semgrep_sarif.txt"),
+    ("semgrep.json", &[], "semgrep_json.txt"),
+];
 
 #[test]
 fn shipped_tool_files_read_their_tools() {
-    for (file, subcommands, sample) in [
-        ("cargo.json", &["build"][..], "cargo_build_text.txt"),
-        ("cargo.json", &["build"], "cargo_progress_forced.txt"),
-        ("cargo.json", &["clippy"], "cargo_clippy_text.txt"),
-        ("cargo.json", &["test"], "cargo_test.txt"),
-        ("cargo.json", &["nextest", "run"], "cargo_nextest.txt"),
-        ("curl_download.json", &[], "curl_bar.txt"),
-        ("git.json", &["clone"], "git_clone.txt"),
-        ("git.json", &["pull"], "git_pull.txt"),
-        ("nmap.json", &[], "nmap_progress.txt"),
-        ("nmap_xml.json", &[], "nmap_progress_oX.txt"),
-        ("npm.json", &["install"], "npm_install.txt"),
-        ("npm.json", &["audit", "default"], "npm_audit.json"),
-        ("pip.json", &["install"], "pip_install.txt"),
-        ("pytest.json", &[], "pytest_plain.txt"),
-        ("pytest.json", &[], "pytest_v.txt"),
-        ("rg.json", &[], "ripgrep_text.txt"),
-        ("sarif_report.json", &[], "semgrep_sarif.txt"),
-        ("semgrep.json", &[], "semgrep_json.txt"),
-    ] {
-        let rules = shipped(file, subcommands);
+    for (file, subcommands, sample) in SHIPPED {
+        let rules = compile(&shipped(file, subcommands));
         let name = format!(
             "shipped_{}_{}",
             file.trim_end_matches(".json"),

@@ -1,4 +1,6 @@
-//! Real toolchains behind the wall, in both tiers, without a network; and their credentials, which stay closed.
+//! Real toolchains behind the wall, in both tiers; and their credentials, which stay closed.
+//!
+//! Without a network, but for those that get something from a registry. A toolchain that is missing is a failure in CI.
 
 use std::{
     fs,
@@ -8,7 +10,7 @@ use std::{
 };
 
 use serde_json::json;
-use test_support::{Era, Server, ServerOptions, Workspace};
+use test_support::{Era, Server, ServerOptions, Workspace, needs};
 
 const TIERS: [&str; 2] = ["full", "core"];
 
@@ -24,6 +26,16 @@ const CREDENTIALS: [&str; 6] = [
     ".ssh/id_ed25519",
 ];
 
+/// How this machine reaches the world.
+const SURROUNDINGS: [&str; 6] = [
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_FILE",
+];
+
 /// A user with toolchains and credentials, and a server in his project.
 struct Bench {
     workspace: Workspace,
@@ -31,7 +43,17 @@ struct Bench {
 }
 
 impl Bench {
+    /// Without a network.
     fn start(tier: &str, prepare: impl FnOnce(&Workspace)) -> Self {
+        Self::start_with(tier, "off", prepare)
+    }
+
+    /// With a network, for registries.
+    fn online(tier: &str) -> Self {
+        Self::start_with(tier, "open", |_| {})
+    }
+
+    fn start_with(tier: &str, network: &str, prepare: impl FnOnce(&Workspace)) -> Self {
         let workspace = Workspace::new();
         let home = workspace.home();
         for path in CREDENTIALS {
@@ -49,12 +71,17 @@ impl Bench {
             "--sandbox-tier",
             tier,
             "--network",
-            "off",
+            network,
             "--log-to-stderr",
         ]);
         for (variable, default) in [("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv")] {
             if let Some(path) = real(variable, default) {
                 options = options.env(variable, path);
+            }
+        }
+        for variable in SURROUNDINGS {
+            if let Some(value) = std::env::var_os(variable) {
+                options = options.env(variable, value);
             }
         }
         let server = options.open(Era::Legacy);
@@ -77,29 +104,30 @@ impl Bench {
 }
 
 /// A directory of the user who runs the tests.
-fn real(variable: &str, default: &str) -> Option<PathBuf> {
+pub(crate) fn real(variable: &str, default: &str) -> Option<PathBuf> {
     std::env::var_os(variable)
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(default)))
         .filter(|path| path.is_dir())
 }
 
-/// Whether a program works here; says so if not.
-fn has(program: &str, arguments: &[&str]) -> bool {
-    let works = Command::new(program)
+/// Whether a registry answers; a machine without a network is no failure.
+fn reaches(program: &str, arguments: &[&str]) -> bool {
+    let reached = works("timeout", &[&["20", program], arguments].concat());
+    if !reached {
+        eprintln!("skipped: no registry answers `{program} {}`", arguments.join(" "));
+    }
+    reached
+}
+
+fn works(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
-        .is_ok_and(|status| status.success());
-    if !works {
-        eprintln!(
-            "skipped: `{program} {}` does not work on this machine",
-            arguments.join(" ")
-        );
-    }
-    works
+        .is_ok_and(|status| status.success())
 }
 
 #[track_caller]
@@ -123,13 +151,10 @@ fn credentials_of_toolchains_stay_closed() {
 
 #[test]
 fn cargo_builds_and_tests_with_a_dependency() {
-    if !has("cargo", &["--version"]) {
+    if !needs("cargo", &["--version"], "install Rust from https://rustup.rs") {
         return;
     }
-    let Some(version) = locked_version("itoa") else {
-        eprintln!("skipped: the lock file has no itoa");
-        return;
-    };
+    let version = locked_version("itoa").expect("this workspace uses itoa");
     for tier in TIERS {
         let mut bench = Bench::start(tier, |workspace| {
             let project = workspace.scope();
@@ -158,7 +183,30 @@ fn locked_version(name: &str) -> Option<String> {
 }
 
 #[test]
+fn cargo_fetches_from_its_registry() {
+    if !needs("cargo", &["--version"], "install Rust from https://rustup.rs")
+        || !reaches("cargo", &["info", "-q", "either@1.13.0"])
+    {
+        return;
+    }
+    for tier in TIERS {
+        let mut bench = Bench::online(tier);
+        // In the core tier the user's cache is read-only, so a cache of one's own is what a user would take.
+        let output = bench.run(
+            "set -e
+             cargo init -q --vcs none --name p . && CARGO_HOME=$PWD/cache cargo add -q either@=1.13.0
+             echo 'pub fn f() -> either::Either<u8, u8> { either::Left(1) }' > src/lib.rs
+             CARGO_HOME=$PWD/cache cargo build 2>&1; CARGO_HOME=$PWD/cache cargo test 2>&1",
+        );
+        assert!(output.contains("test result: ok"), "{tier}: {output}");
+    }
+}
+
+#[test]
 fn git_does_its_daily_work() {
+    if !needs("git", &["--version"], "apt-get install git") {
+        return;
+    }
     for tier in TIERS {
         let mut bench = Bench::start(tier, |_| {});
         let output = bench.run(
@@ -220,7 +268,7 @@ fn a_linked_worktree_commits_into_its_repository() {
 
 #[test]
 fn npm_installs_a_local_package() {
-    if !has("npm", &["--version"]) {
+    if !needs("npm", &["--version"], "apt-get install nodejs npm") {
         return;
     }
     for tier in TIERS {
@@ -242,8 +290,24 @@ fn npm_installs_a_local_package() {
 }
 
 #[test]
+fn npm_installs_from_its_registry() {
+    if !needs("npm", &["--version"], "apt-get install nodejs npm")
+        || !reaches("npm", &["view", "is-number", "version"])
+    {
+        return;
+    }
+    for tier in TIERS {
+        let mut bench = Bench::online(tier);
+        let output = bench.run(
+            "npm init -y >/dev/null && npm install --no-audit --no-fund is-number@7.0.0 && node -e 'console.log(require(\"is-number\")(42))'",
+        );
+        assert!(output.contains("true"), "{tier}: {output}");
+    }
+}
+
+#[test]
 fn pip_installs_into_a_virtual_environment() {
-    if !has("python3", &["-c", "import venv, ensurepip"]) {
+    if !needs("python3", &["-c", "import venv, ensurepip"], PYTHON) {
         return;
     }
     for tier in TIERS {
@@ -263,27 +327,40 @@ END
     }
 }
 
+const PYTHON: &str = "apt-get install python3 python3-venv";
+
 #[test]
-fn pytest_runs() {
-    if !has("python3", &["-m", "pytest", "--version"]) {
+fn pip_installs_pytest_from_its_registry_and_it_runs() {
+    if !needs("python3", &["-c", "import venv, ensurepip"], PYTHON)
+        || !reaches(
+            "python3",
+            &[
+                "-m",
+                "pip",
+                "install",
+                "--dry-run",
+                "--ignore-installed",
+                "iniconfig",
+            ],
+        )
+    {
         return;
     }
     for tier in TIERS {
-        let mut bench = Bench::start(tier, |workspace| {
-            fs::write(
-                workspace.scope().join("test_it.py"),
-                "def test_it(tmp_path):\n    (tmp_path / 'x').write_text('y')\n",
-            )
-            .unwrap();
-        });
-        let output = bench.run("python3 -m pytest -q");
+        let mut bench = Bench::online(tier);
+        let output = bench.run(
+            "python3 -m venv v && v/bin/pip install -q pytest 2>&1
+             printf 'def test_it(tmp_path):\\n    (tmp_path / \"x\").write_text(\"y\")\\n' > test_it.py
+             v/bin/python -m pytest -q",
+        );
         assert!(output.contains("1 passed"), "{tier}: {output}");
     }
 }
 
 #[test]
 fn make_and_a_compiler_build_a_program() {
-    if !has("make", &["--version"]) || !has("cc", &["--version"]) {
+    let install = "apt-get install build-essential";
+    if !needs("make", &["--version"], install) || !needs("cc", &["--version"], install) {
         return;
     }
     for tier in TIERS {
@@ -296,5 +373,26 @@ fn make_and_a_compiler_build_a_program() {
             fs::write(workspace.scope().join("Makefile"), "p: p.c\n\tcc -o p p.c\n").unwrap();
         });
         assert!(bench.run("make -s && ./p").contains("42"), "{tier}");
+    }
+}
+
+/// The one toolchain that CI need not have.
+#[test]
+fn go_builds_a_program() {
+    if !works("go", &["version"]) {
+        eprintln!("skipped: go is not installed");
+        return;
+    }
+    for tier in TIERS {
+        let mut bench = Bench::start(tier, |workspace| {
+            let project = workspace.scope();
+            fs::write(project.join("go.mod"), "module p\n\ngo 1.19\n").unwrap();
+            fs::write(
+                project.join("p.go"),
+                "package main\n\nfunc main() { println(6 * 7) }\n",
+            )
+            .unwrap();
+        });
+        assert!(bench.run("go build -o p . && ./p 2>&1").contains("42"), "{tier}");
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Attempt {
     /// The same when the server stands already.
     pub(super) meanwhile: &'static str,
     pub(super) after: &'static str,
+    /// Whether luck decides; then one attempt says little, and it is made as often as `AHMA_TEST_ROUNDS` says.
+    pub(super) racy: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,7 @@ pub(super) const fn attempt(name: &'static str, script: &'static str) -> Attempt
         before: "",
         meanwhile: "",
         after: "",
+        racy: false,
     }
 }
 
@@ -111,6 +114,11 @@ impl Attempt {
 
     pub(super) const fn after(mut self, script: &'static str) -> Self {
         self.after = script;
+        self
+    }
+
+    pub(super) const fn racy(mut self) -> Self {
+        self.racy = true;
         self
     }
 

@@ -58,7 +58,8 @@ worker = threading.Thread(target=flip); worker.start()
 for n in range(1500): chmod(path, 0o600 + n % 8)
 go = False
 END",
-    ),
+    )
+    .racy(),
     attempt("change a time to now", "touch $OUT/victim"),
     attempt("change an owner", "chown 1:1 $OUT/victim").needs(Needs::Root),
     attempt("change a time", "touch -d 2001-01-01 $OUT/victim"),
@@ -66,6 +67,19 @@ END",
         "set an attribute",
         "python3 -c 'import os; os.setxattr(os.environ[\"OUT\"]+\"/victim\", \"user.x\", b\"y\")'",
     ),
+    attempt("change the flags of a readable file", "chattr +A ~/.gitconfig")
+        .after("lsattr $(dirname $DOORS)/home/.gitconfig | cut -d' ' -f1 | grep -q A && { chattr -A $(dirname $DOORS)/home/.gitconfig; touch $OUT/flagged; }"),
+    attempt(
+        "change the flags of a file by path",
+        "python3 - <<'END'
+import ctypes, os, struct
+flags = ctypes.create_string_buffer(struct.pack('QIIIII', 0x40, 0, 0, 0, 0, 0))
+path = os.environ['OUT'].encode() + b'/victim'
+ctypes.CDLL(None).syscall(469, -100, path, flags, 24, 0)
+END",
+    )
+    .unwalled(Unwalled::Either)
+    .after("lsattr $OUT/victim | cut -d' ' -f1 | grep -q A && { chattr -A $OUT/victim; touch $OUT/flagged; }"),
     attempt("a device node", "mknod disk b 7 0; mknod memory c 1 1; test -b disk -o -c memory && echo made-a-device")
         .says("made-a-device\n")
         .needs(Needs::Root),
@@ -83,7 +97,7 @@ END",
 import os, threading
 out = os.environ['OUT'] + '/victim'
 def flip():
-    for n in range(2000):
+    for n in range(600):
         for target in ('inside', out):
             os.symlink(target, 'next'); os.rename('next', 'flip')
 worker = threading.Thread(target=flip); worker.start()
@@ -91,7 +105,8 @@ while worker.is_alive():
     try: open('flip', 'a').write('x')
     except OSError: pass
 END",
-    ),
+    )
+    .racy(),
     attempt(
         "open by handle",
         "python3 - <<'END'

@@ -35,6 +35,11 @@ pub(super) const LATER: &[Attempt] = &[
     attempt("a tool file behind a link", "mkdir -p $SCOPE/e/tools; echo evil > $SCOPE/e/tools/evil.json; ln -s e $SCOPE/.ahma").plants(".ahma/tools/evil.json"),
     attempt("tasks of an editor", "mkdir $SCOPE/.vscode; echo evil > $SCOPE/.vscode/tasks.json").plants(".vscode/tasks.json"),
     attempt("tasks of an editor, locked", "mkdir $SCOPE/.vscode; echo evil > $SCOPE/.vscode/tasks.json; chmod 555 $SCOPE/.vscode $SCOPE").plants(".vscode/tasks.json"),
+    attempt("tasks of an editor behind a closed scope", "mkdir $SCOPE/.vscode; echo evil > $SCOPE/.vscode/tasks.json; chmod 0 $SCOPE").plants(".vscode/tasks.json"),
+    attempt("an environment file behind a closed scope", "echo evil > $SCOPE/.envrc; chmod 111 $SCOPE").plants(".envrc"),
+    attempt("settings of an agent whose directory holds much", "echo evil > $SCOPE/.claude/settings.json")
+        .before("mkdir -p .claude/worktrees; cd .claude/worktrees; seq 600 | xargs touch")
+        .plants(".claude/settings.json"),
     attempt("settings of an agent", "mkdir $SCOPE/.claude; echo evil > $SCOPE/.claude/settings.json").plants(".claude/settings.json"),
     attempt("servers of an agent", "echo evil > $SCOPE/.mcp.json").plants(".mcp.json"),
     attempt("an environment file that exists", "echo evil >> $SCOPE/.envrc").plants(".envrc"),

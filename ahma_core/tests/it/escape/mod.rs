@@ -2,42 +2,81 @@
 //! did somebody knock, was a process touched. The same attempts without a wall must get out, or they prove nothing.
 
 mod attempt;
+mod caller;
+mod exchange;
 mod files;
+mod kernel;
 mod later;
+mod listener;
 mod network;
+mod outside;
+mod picture;
 mod processes;
 mod world;
 
 use attempt::{Attempt, Needs, Net, Unwalled};
-use world::{User, Wall, World};
+use caller::Way;
+use world::{Findings, User, Wall, World};
 
 fn attempts() -> impl Iterator<Item = &'static Attempt> {
-    [files::FILES, processes::PROCESSES, network::NETWORK, later::LATER]
-        .into_iter()
-        .flatten()
+    [
+        files::FILES,
+        processes::PROCESSES,
+        kernel::KERNEL,
+        network::NETWORK,
+        later::LATER,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 #[test]
 fn nothing_gets_out_of_the_full_tier() {
-    contains(Wall::Full, User::Current);
+    contains(Wall::Full, User::Current, Way::Stdio);
 }
 
 #[test]
 fn nothing_gets_out_of_the_core_tier() {
-    contains(Wall::Core, User::Current);
+    contains(Wall::Core, User::Current, Way::Stdio);
 }
 
 #[test]
 fn nothing_of_an_ordinary_user_gets_out_of_the_full_tier() {
     if can_be_nobody() {
-        contains(Wall::Full, User::Nobody);
+        contains(Wall::Full, User::Nobody, Way::Stdio);
     }
 }
 
 #[test]
 fn nothing_of_an_ordinary_user_gets_out_of_the_core_tier() {
     if can_be_nobody() {
-        contains(Wall::Core, User::Nobody);
+        contains(Wall::Core, User::Nobody, Way::Stdio);
+    }
+}
+
+// Over HTTP the same attempts; each tier, user and kind of session at least once.
+
+#[test]
+fn nothing_gets_out_of_the_full_tier_over_http() {
+    contains(Wall::Full, User::Current, Way::Shared);
+}
+
+#[test]
+fn nothing_gets_out_of_the_core_tier_over_http_with_isolation() {
+    contains(Wall::Core, User::Current, Way::Isolated);
+}
+
+#[test]
+fn nothing_of_an_ordinary_user_gets_out_of_the_full_tier_over_http_with_isolation() {
+    if can_be_nobody() {
+        contains(Wall::Full, User::Nobody, Way::Isolated);
+    }
+}
+
+#[test]
+fn nothing_of_an_ordinary_user_gets_out_of_the_core_tier_over_http() {
+    if can_be_nobody() {
+        contains(Wall::Core, User::Nobody, Way::Shared);
     }
 }
 
@@ -53,43 +92,44 @@ fn without_a_wall_the_attempts_of_an_ordinary_user_get_out() {
     }
 }
 
-fn contains(wall: Wall, user: User) {
-    let mut world = World::new(wall, user);
+fn contains(wall: Wall, user: User, way: Way) {
+    let mut world = World::new(wall, user, way);
     let mut wrong = Vec::new();
     let mut made = 0;
-    for (number, attempt) in attempts().enumerate() {
+    for attempt in attempts() {
         if !applies(attempt, user) || (wall == Wall::Core && attempt.network == Net::Loopback) {
             continue;
         }
-        made += 1;
-        let findings = world.make(number, attempt);
-        if !findings.escaped.is_empty() {
-            wrong.push(format!(
-                "{}: {:?}\n    {}",
-                attempt.name,
-                findings.escaped,
-                findings.output.trim().replace('\n', "\n    ")
-            ));
+        for _ in 0..if attempt.racy { rounds() } else { 1 } {
+            made += 1;
+            let findings = world.make(attempt);
+            if !findings.escaped.is_empty() {
+                wrong.push(complaint(attempt, &findings));
+            }
         }
     }
     controls(&mut world, wall, &mut wrong);
     eprintln!(
-        "{wall:?} {user:?}: {made} attempts, {} not as expected",
+        "{wall:?} {user:?} {way:?}: {made} attempts, {} not as expected",
         wrong.len()
     );
-    assert!(wrong.is_empty(), "{wall:?} {user:?}:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{wall:?} {user:?} {way:?}:\n{}",
+        wrong.join("\n")
+    );
     assert!(made >= 60, "only {made} attempts were made");
 }
 
 fn escapes(user: User) {
-    let mut world = World::new(Wall::None, user);
+    let mut world = World::new(Wall::None, user, Way::Stdio);
     let mut wrong = Vec::new();
     let mut escaped = 0;
-    for (number, attempt) in attempts().enumerate() {
+    for attempt in attempts() {
         if !applies(attempt, user) || attempt.unwalled == Unwalled::Harmful {
             continue;
         }
-        let findings = world.make(number, attempt);
+        let findings = world.make(attempt);
         escaped += usize::from(!findings.escaped.is_empty());
         let expected = match attempt.unwalled {
             Unwalled::Escapes => !findings.escaped.is_empty(),
@@ -97,12 +137,7 @@ fn escapes(user: User) {
             Unwalled::Either | Unwalled::Harmful => true,
         };
         if !expected {
-            wrong.push(format!(
-                "{}: {:?}\n    {}",
-                attempt.name,
-                findings.escaped,
-                findings.output.trim().replace('\n', "\n    ")
-            ));
+            wrong.push(complaint(attempt, &findings));
         }
     }
     eprintln!("no wall, {user:?}: {escaped} attempts got out");
@@ -111,6 +146,17 @@ fn escapes(user: User) {
         "without a wall, {user:?}:\n{}",
         wrong.join("\n")
     );
+}
+
+fn complaint(attempt: &Attempt, findings: &Findings) -> String {
+    let output = findings.output.trim().replace('\n', "\n    ");
+    format!("{}: {:?}\n    {output}", attempt.name, findings.escaped)
+}
+
+/// How often to try what luck decides.
+fn rounds() -> usize {
+    let asked = std::env::var("AHMA_TEST_ROUNDS").ok();
+    asked.map_or(2, |count| count.parse().expect("AHMA_TEST_ROUNDS is a number"))
 }
 
 fn applies(attempt: &Attempt, user: User) -> bool {
@@ -148,6 +194,7 @@ fn controls(world: &mut World, wall: Wall, wrong: &mut Vec<String>) {
         (Net::Open, "threads", "python3 -c 'import threading; t=threading.Thread(target=print, args=(\"ran\",)); t.start(); t.join()'".into(), "ran"),
         (Net::Open, "pairs of sockets", "python3 -c 'import socket; a,b=socket.socketpair(); a.send(b\"x\"); print(b.recv(1))'".into(), "b'x'"),
         (Net::Open, "a server of its own", "python3 -c 'import socket; s=socket.create_server((\"127.0.0.1\",0)); c=socket.create_connection(s.getsockname()); print(\"met\")'".into(), "met"),
+        (Net::Open, "watching files", "python3 -c 'import ctypes,os; l=ctypes.CDLL(None); i=l.inotify_init(); l.inotify_add_watch(i, b\".\", 0x100); l.inotify_add_watch(i, b\"/usr\", 0x100); open(\"noticed\",\"w\"); print(os.read(i, 99)); os.unlink(\"noticed\")'".into(), "noticed"),
         (Net::Open, "git", "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m control && git log --oneline | wc -l && git branch control".into(), "1"),
         (Net::Off, "work without network", "echo $((6*7))".into(), "42"),
         (Net::Ports, "the port that is listed", format!("exec 3<>/dev/tcp/127.0.0.1/{}", world.allowed_port()), ""),
@@ -173,14 +220,28 @@ fn controls(world: &mut World, wall: Wall, wrong: &mut Vec<String>) {
 /// A command swaps a directory for a link, over and over, while the tripwire looks after other commands.
 #[test]
 fn the_tripwire_wins_every_race() {
-    let rounds = std::env::var("AHMA_ESCAPE_REPEAT")
-        .ok()
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(2);
     for wall in [Wall::Full, Wall::Core] {
-        let mut world = World::new(wall, User::Current);
-        for round in 0..rounds {
+        let mut world = World::new(wall, User::Current, Way::Stdio);
+        for round in 0..rounds() {
             world.race(round);
         }
+    }
+}
+
+/// Commands close directories behind what they leave in the private one.
+#[test]
+fn nothing_is_left_in_private_directories() {
+    let user = if rustix::process::getuid().is_root() {
+        User::Nobody
+    } else {
+        User::Current
+    };
+    for wall in [Wall::Full, Wall::Core] {
+        let mut world = World::new(wall, user, Way::Stdio);
+        let scope = world.scope();
+        let left = "cd $TMPDIR; mkdir -p a/b c; touch a/b/f c/f; chmod 555 a/b c; chmod 0 a; ls -d a c";
+        let output = world.call(Net::Open, &scope, left);
+        assert!(output.contains("a\nc\n"), "{wall:?}: {output}");
+        assert_eq!(world.leftovers(), Vec::<std::path::PathBuf>::new(), "{wall:?}");
     }
 }

@@ -3,11 +3,13 @@
 import ctypes
 import json
 import os
+import pty
 import resource
 import selectors
 import signal
 import socket
 import sys
+import termios
 
 directory = sys.argv[1]
 secret = os.environ["OUTSIDE_SECRET"].encode()
@@ -70,6 +72,20 @@ def door(name, family, kind, address):
     return opened.getsockname()
 
 
+master, terminal = pty.openpty()
+
+
+def told(name, descriptor):
+    def read():
+        events.append(name)
+        os.read(descriptor, 4096)
+
+    selector.register(descriptor, selectors.EVENT_READ, read)
+
+
+told("written to the terminal", master)
+told("typed into the terminal", terminal)
+
 for name in ("stream.sock", "datagram.sock"):
     if os.path.exists(name):
         os.unlink(name)
@@ -81,6 +97,7 @@ facts = {
     "shm": shm,
     "queue": queue,
     "abstract": abstract,
+    "tty": os.ttyname(terminal),
     "tcp": door("tcp", socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0))[1],
     "udp": door("udp", socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0))[1],
 }
@@ -106,6 +123,7 @@ while True:
                     "open files": resource.getrlimit(resource.RLIMIT_NOFILE),
                     "nice": os.nice(0),
                     "processors": len(os.sched_getaffinity(0)),
+                    "terminal": str(termios.tcgetattr(terminal)),
                     "shared memory": exists(libc.shmctl, shm),
                     "queue": exists(libc.msgctl, queue) and waiting_messages(),
                 }

@@ -17,7 +17,7 @@ pub(super) const PROCESSES: &[Attempt] = &[
         .unwalled(Unwalled::Either),
     attempt("own environment", "env; cat /proc/self/environ; cat /proc/$PPID/environ")
         .unwalled(Unwalled::Contained),
-    attempt("inherited descriptors", "cat <&7; for f in /proc/self/fd/*; do timeout 1 cat $f; done")
+    attempt("inherited descriptors", "cat <&7; for f in /proc/self/fd/*; do timeout 0.2 cat $f; done")
         .unwalled(Unwalled::Contained),
     attempt(
         "another's memory by file",
@@ -65,10 +65,16 @@ ctypes.CDLL(None).syscall(129, int(os.environ['PID']), int(signal.SIGRTMIN), roo
 END",
     ),
     attempt("signal the server", "kill -9 $SRV; sleep 0.2").unwalled(Unwalled::Harmful),
+    attempt("signal what listens in front of the server", "kill -9 $FRONT; sleep 0.2").unwalled(Unwalled::Harmful),
+    attempt("the environment of what listens in front of the server", "cat /proc/$FRONT/environ /proc/$FRONT/cmdline").unwalled(Unwalled::Either),
     attempt("kill the owner", "kill -9 $PPID; sleep 0.2").says("owner process").unwalled(Unwalled::Harmful),
     attempt("kill the first process", "kill -9 1; sleep 0.2").says("owner process").unwalled(Unwalled::Harmful),
     attempt("another's limits", "prlimit --pid $PID --nofile=100:100"),
-    attempt("another's priority", "renice -n 5 -p $PID"),
+    attempt("another's priority", "renice -n 19 -p $PID"),
+    attempt("everyone's priority", "python3 -c 'import os; os.setpriority(os.PRIO_USER, 0, 1)'").unwalled(Unwalled::Harmful),
+    attempt("everyone's turn at the disk", "ionice -c 2 -n 7 -u 0")
+        .unwalled(Unwalled::Harmful)
+        .after("ionice -p $PID | grep -q 'prio 7' && touch $OUT/set"),
     attempt("another's processors", "taskset -p 1 $PID").unwalled(Unwalled::Either),
     attempt("read shared memory", SHARED_MEMORY),
     attempt("remove shared memory", "ipcrm -m $SHM"),

@@ -1,0 +1,185 @@
+//! Tokens and audit trails: made, used against a real bridge, verified.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    process::Output,
+};
+
+use rustix::process::Signal;
+use test_support::{Workspace, wait_for};
+
+use crate::command_line::assert_ended;
+use crate::session::options;
+
+fn run(workspace: &Workspace, arguments: &[&str]) -> Output {
+    options(workspace)
+        .args(arguments)
+        .command()
+        .output()
+        .expect("it starts")
+}
+
+/// The status of one request.
+fn status(address: &str, token: Option<&str>) -> u16 {
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    let credential = token
+        .map(|token| format!("Authorization: Bearer {token}\r\n"))
+        .unwrap_or_default();
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
+         {credential}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap_or_else(|| panic!("{answer}"))
+}
+
+#[test]
+fn a_token_opens_the_bridge_and_the_trail_shows_any_change() {
+    let workspace = Workspace::new();
+    let output = run(
+        &workspace,
+        &[
+            "token",
+            "new",
+            "--name",
+            "ci",
+            "--expires",
+            "30d",
+            "--max-sessions",
+            "2",
+            "--file",
+            "tokens.json",
+        ],
+    );
+    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{complaints}");
+    let token = String::from_utf8(output.stdout)
+        .expect("text")
+        .trim_end()
+        .to_owned();
+    assert!(
+        token.starts_with("ahma_") && !token.contains('\n'),
+        "only the token is data"
+    );
+    assert!(!complaints.contains(&token), "{complaints}");
+    let file = fs::read_to_string(workspace.scope().join("tokens.json")).expect("written");
+    assert!(file.contains("\"ci\"") && !file.contains(&token), "{file}");
+
+    let mut server = options(&workspace)
+        .args(["--mode", "http", "--http-port", "0", "--auth", "token"])
+        .args(["--tokens-file", "tokens.json", "--audit-file", "audit.jsonl"])
+        .start();
+    let address = wait_for("the bridge to listen", || {
+        let complaints = server.complaints();
+        let (_, rest) = complaints.split_once("listening on http://")?;
+        Some(rest.split_once("/mcp")?.0.to_owned())
+    });
+    assert_eq!(status(&address, None), 401);
+    assert_eq!(status(&address, Some("ahma_wrong")), 401);
+    assert_eq!(status(&address, Some(&token)), 200);
+    server.signal(Signal::TERM);
+    server.wait();
+
+    let verify = || run(&workspace, &["audit", "verify", "audit.jsonl"]);
+    let output = verify();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let trail = workspace.scope().join("audit.jsonl");
+    let text = fs::read_to_string(&trail).expect("written");
+    assert!(!text.contains(&token), "{text}");
+    let mut lines: Vec<&str> = text.lines().collect();
+    assert!(lines.len() >= 3, "{text}");
+    lines.remove(1);
+    fs::write(&trail, lines.join("\n")).expect("writable");
+    let output = verify();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{complaints}");
+    assert!(
+        complaints.contains("audit.jsonl: line 2 does not follow"),
+        "{complaints}"
+    );
+}
+
+#[test]
+fn mistakes_are_named() {
+    let workspace = Workspace::new();
+    for (name, text) in [("list.json", "[]"), ("empty", "")] {
+        fs::write(workspace.scope().join(name), text).expect("writable");
+    }
+    let confined = [
+        "token",
+        "new",
+        "--name",
+        "x",
+        "--scope",
+        ".",
+        "--file",
+        "confined.json",
+    ];
+    // What it says to serve with is what works.
+    assert_ended(
+        &run(&workspace, &confined),
+        &confined,
+        0,
+        "--mode http --session-isolation",
+    );
+    assert_ended(&run(&workspace, &confined), &confined, 0, "is replaced");
+    for (arguments, code, words) in [
+        (&["token", "new"][..], 2, "--name"),
+        (
+            &["token", "new", "--name", "x", "--expires", "soon"],
+            2,
+            "expected a duration",
+        ),
+        (
+            &["token", "new", "--name", "x", "--scope", "/no/such"],
+            1,
+            "--scope /no/such",
+        ),
+        (
+            &["token", "new", "--name", "x", "--file", "/no/such/file"],
+            1,
+            "/no/such/file",
+        ),
+        (&["token", "new", "--name", ""], 1, "needs a name"),
+        (
+            &["token", "new", "--name", "x", "--max-sessions", "0"],
+            1,
+            "of no use",
+        ),
+        (
+            &["token", "new", "--name", "x", "--file", "list.json"],
+            1,
+            "docs/http.md shows its form",
+        ),
+        (&["audit", "verify", "/no/such"], 1, "/no/such cannot be read"),
+        (&["audit", "verify", "empty"], 1, "it is empty"),
+        (
+            &["--mode", "http", "--tokens-file", "confined.json"],
+            1,
+            "--session-isolation",
+        ),
+        (
+            &["--mode", "http", "--sse-endpoint", "sse"],
+            2,
+            "must begin with `/`",
+        ),
+    ] {
+        assert_ended(&run(&workspace, arguments), arguments, code, words);
+    }
+}

@@ -1,0 +1,242 @@
+//! What a new user does first: set a project up, look whether it works, keep it that way.
+
+use std::{fs, path::Path, process::Output};
+
+use serde_json::Value;
+use test_support::{ServerOptions, Workspace};
+
+use crate::session::options;
+
+fn run(workspace: &Workspace, arguments: &[&str]) -> Output {
+    run_with(&options(workspace), arguments)
+}
+
+fn run_with(options: &ServerOptions, arguments: &[&str]) -> Output {
+    options
+        .clone()
+        .args(arguments)
+        .command()
+        .output()
+        .expect("it starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(directory)
+        .expect("it was made")
+        .map(|entry| {
+            entry
+                .expect("readable")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn init_sets_a_project_up_for_each_client_and_a_second_run_finds_nothing_to_do() {
+    for (client, file, words) in [
+        ("vscode", "project/.vscode/mcp.json", "\"servers\""),
+        ("cursor", "project/.cursor/mcp.json", "${workspaceFolder}"),
+        ("claude", "project/.mcp.json", "\"mcpServers\""),
+        ("codex", "project/.codex/config.toml", "[mcp_servers.Ahama]"),
+        ("windsurf", "home/.codeium/windsurf/mcp_config.json", "/project\""),
+    ] {
+        let workspace = Workspace::new();
+        fs::write(workspace.scope().join("Cargo.toml"), "").expect("writable");
+        let arguments = ["init", "--client", client];
+        let output = run(&workspace, &arguments);
+        assert_eq!(output.status.code(), Some(0), "{client}: {}", stderr(&output));
+        assert_eq!(
+            names(&workspace.tools()),
+            ["cargo.json", "rg.json", "rg_files.json", "rust_quality.json"]
+        );
+        let file = workspace.scope().parent().expect("it has one").join(file);
+        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        assert!(text.contains("Ahama") && text.contains(words), "{client}: {text}");
+
+        let output = run(&workspace, &arguments);
+        assert!(
+            stdout(&output).ends_with("nothing to do\n"),
+            "{client}: {}",
+            stdout(&output)
+        );
+        assert_eq!(fs::read_to_string(&file).expect("still there"), text);
+    }
+}
+
+#[test]
+fn init_shows_the_difference_and_waits_for_a_yes() {
+    let workspace = Workspace::new();
+    fs::create_dir(workspace.scope().join(".vscode")).expect("writable");
+    let file = workspace.scope().join(".vscode/mcp.json");
+    let mine = "{\n  // mine\n  \"servers\": { \"other\": { \"command\": \"x\" } }\n}\n";
+    fs::write(&file, mine).expect("writable");
+
+    let dry = run(&workspace, &["init", "--client", "vscode", "--dry-run"]);
+    assert_eq!(dry.status.code(), Some(0));
+    assert!(stdout(&dry).contains("+    \"Ahama\": {"), "{}", stdout(&dry));
+    assert!(!workspace.tools().exists(), "a dry run wrote something");
+
+    let refused = run(&workspace, &["init", "--client", "vscode"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(!stdout(&refused).contains("next:"), "{}", stdout(&refused));
+    assert!(stderr(&refused).contains("hint: --yes"), "{}", stderr(&refused));
+    assert_eq!(fs::read_to_string(&file).expect("readable"), mine);
+
+    let agreed = run(&workspace, &["init", "--client", "vscode", "--yes"]);
+    assert_eq!(agreed.status.code(), Some(0), "{}", stderr(&agreed));
+    let text = fs::read_to_string(&file).expect("readable");
+    assert!(
+        text.contains("// mine") && text.contains("\"other\"") && text.contains("\"Ahama\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn init_adds_no_second_description_of_a_tool() {
+    let workspace = Workspace::new();
+    fs::write(workspace.scope().join("Makefile"), "").expect("writable");
+    workspace.write_tool(
+        "my_make.json",
+        &serde_json::json!({"name": "make", "command": "make -s", "description": "Mine."}),
+    );
+    let output = run(&workspace, &["init"]);
+    assert!(
+        stdout(&output).contains("my_make.json has the tools of make.json"),
+        "{}",
+        stdout(&output)
+    );
+    assert_eq!(
+        names(&workspace.tools()),
+        ["my_make.json", "rg.json", "rg_files.json"]
+    );
+}
+
+#[test]
+fn doctor_finds_what_is_wrong_and_what_to_do() {
+    let workspace = Workspace::new();
+    run(&workspace, &["init", "--client", "claude"]);
+    let examine = || {
+        let output = run(&workspace, &["doctor", "--json"]);
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", stdout(&output)));
+        (output.status.code(), report)
+    };
+    let (code, report) = examine();
+    assert_eq!(code, Some(0), "{report:#}");
+    let status_of = |report: &Value, area: &str| {
+        let checks = report["checks"].as_array().expect("a list").clone();
+        checks
+            .iter()
+            .find(|check| check["area"] == area)
+            .map(|check| check["status"].clone())
+    };
+    for area in ["kernel", "sandbox", "tools", "clients"] {
+        assert_eq!(status_of(&report, area), Some("ok".into()), "{area}: {report:#}");
+    }
+
+    fs::write(
+        workspace.tools().join("broken.json"),
+        r#"{"command": "x", "descriptoin": "Oh."}"#,
+    )
+    .expect("writable");
+    let mut missing = crate::session::echo("missing");
+    missing["availability_check"] = "no-such-program-here".into();
+    missing["install_instructions"] = "take it from the shelf".into();
+    workspace.write_tool("missing.json", &missing);
+    let mut unready = crate::session::echo("unready");
+    unready["availability_check"] =
+        serde_json::json!({"command": "sh", "args": ["-c", "echo; echo no default >&2; exit 1"]});
+    workspace.write_tool("unready.json", &unready);
+    let (code, report) = examine();
+    assert_eq!(
+        (code, &report["status"]),
+        (Some(1), &"problem".into()),
+        "{report:#}"
+    );
+    let text = stdout(&run(&workspace, &["doctor"]));
+    for words in [
+        "PROBLEM",
+        "broken.json",
+        "description",
+        "do: take it from the shelf",
+        "ended with exit code 1: no default",
+    ] {
+        assert!(text.contains(words), "{words} is missing:\n{text}");
+    }
+}
+
+#[test]
+fn doctor_tells_a_missing_sandbox_from_a_mistake() {
+    let workspace = Workspace::new();
+    // Inside the sandbox there can be no other one with namespaces of its own: a real lack, not a pretended one.
+    let program = env!("CARGO_BIN_EXE_ahma_mcp");
+    let directory = Path::new(program)
+        .parent()
+        .expect("it has one")
+        .display()
+        .to_string();
+    let script = format!("{program} --sandbox-tier full doctor; echo code $?");
+    let output = run(
+        &workspace,
+        &["--allow-read", &directory, "run", "sandboxed_shell", &script],
+    );
+    let text = stdout(&output);
+    assert!(
+        text.contains("MISSING  sandbox") && text.contains("--no-sandbox"),
+        "{text}{}",
+        stderr(&output)
+    );
+    assert!(text.contains("code 3"), "{text}");
+    assert!(
+        text.contains("kernel") && text.contains("clients"),
+        "one failure hides the rest:\n{text}"
+    );
+}
+
+#[test]
+fn the_program_describes_itself() {
+    let workspace = Workspace::new();
+    for (arguments, words) in [
+        (&["completions", "bash"][..], "complete -F"),
+        (&["completions", "zsh"], "#compdef ahma_mcp"),
+        (&["completions", "fish"], "complete -c ahma_mcp"),
+        (&["man"], ".TH ahma_mcp 1"),
+        (&["man"], ".SH \"AHMA_MCP INIT\""),
+        // Examples keep their lines.
+        (&["man"], ".nf\nStart here:\n  ahma_mcp init  "),
+        (&["help"], "ahma_mcp doctor"),
+        (&["init", "--help"], "ahma_mcp init --client vscode"),
+        (&["run", "--help"], "124 after a timeout"),
+        (&["--help"], "ahma_mcp doctor"),
+    ] {
+        let output = run(&workspace, arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stdout(&output).contains(words),
+            "{arguments:?}: {}",
+            stdout(&output)
+        );
+    }
+    let version = stdout(&run(&workspace, &["--version"]));
+    assert!(
+        version.starts_with(concat!("ahma_mcp ", env!("CARGO_PKG_VERSION"))),
+        "{version}"
+    );
+}

@@ -1,0 +1,136 @@
+//! Several clients of one server over HTTP: each has what it started, and nobody else's.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use test_support::{Client, HttpServer, Roots, Workspace, wait_for};
+
+use crate::{session::options, terminal::is_alive};
+
+fn start(client: &mut Client, command: &str) -> String {
+    let started = client.tool(
+        "sandboxed_shell",
+        json!({"command": command, "execution_mode": "asynchronous"}),
+    );
+    started["structuredContent"]["operation_id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{started}"))
+        .to_owned()
+}
+
+fn listening(workspace: &Workspace) -> HttpServer {
+    HttpServer::start(&options(workspace).args(["--mode", "http", "--http-port", "0"]))
+}
+
+/// Everything that a client can see of operations.
+fn view(client: &mut Client, id: &str) -> Value {
+    let named = json!({"operation_ids": [id], "timeout_seconds": 0});
+    let uri = format!("ahma://operations/{id}");
+    json!({
+        "status": client.tool("status", json!({}))["structuredContent"]["operations"],
+        "status of it": client.tool("status", json!({"operation_ids": [id]})),
+        "await": client.tool("await", json!({"timeout_seconds": 0})),
+        "await it": client.tool("await", named),
+        "output": client.tool("output", json!({"operation_id": id})),
+        "cancel": client.tool("cancel", json!({"operation_id": id})),
+        "resource": client.call("resources/read", json!({"uri": uri}))["error"]["message"],
+        "list": client.call("resources/read", json!({"uri": "ahma://operations"}))["result"],
+    })
+}
+
+#[test]
+fn nobody_sees_or_stops_what_another_client_started() {
+    let workspace = Workspace::new();
+    let server = listening(&workspace);
+    let mut mine = server.session(Roots::None);
+    let id = start(&mut mine, "echo secret; until test -e go; do sleep 0.02; done");
+    for mut other in [
+        server.session(Roots::None),
+        server.sessionless(),
+        server.sse(Roots::None),
+    ] {
+        let seen = view(&mut other, &id);
+        assert_eq!(seen["status"], json!([]), "{seen}");
+        let about = format!("no operation is called {id}");
+        for refused in ["status of it", "await it", "output", "cancel"] {
+            assert!(seen[refused].to_string().contains(&about), "{refused}: {seen}");
+        }
+        assert!(seen["resource"].is_string(), "{seen}");
+        assert!(
+            seen["await"].to_string().contains("nothing to wait for")
+                && !seen["list"].to_string().contains(&id)
+                && !seen.to_string().contains("secret"),
+            "{seen}"
+        );
+    }
+    fs::write(workspace.scope().join("go"), "").unwrap();
+    let collected = mine.tool("await", json!({}));
+    assert_eq!(
+        collected["structuredContent"]["operations"][0]["output"], "secret\n",
+        "{collected}"
+    );
+}
+
+#[test]
+fn what_a_client_started_ends_with_its_session() {
+    let workspace = Workspace::new();
+    let server = listening(&workspace);
+    let mut other = server.session(Roots::None);
+    let kept = start(
+        &mut other,
+        "echo kept > kept; until test -e go; do sleep 0.02; done",
+    );
+    let mut mine = server.session(Roots::None);
+    // A number that no other process sleeps for.
+    let seconds = format!("70000.{}", std::process::id());
+    start(&mut mine, &format!("sleep {seconds}"));
+    wait_for("the command to run", || is_alive(&seconds).then_some(()));
+    drop(mine);
+    wait_for("the command to end", || (!is_alive(&seconds)).then_some(()));
+    fs::write(workspace.scope().join("go"), "").unwrap();
+    let collected = other.tool("await", json!({"operation_ids": [kept]}));
+    assert_eq!(
+        collected["structuredContent"]["operations"][0]["status"], "completed",
+        "{collected}"
+    );
+}
+
+#[test]
+fn each_client_chooses_how_much_it_is_told() {
+    let workspace = Workspace::new();
+    let server = listening(&workspace);
+    let (mut loud, mut quiet) = (server.session(Roots::None), server.session(Roots::None));
+    loud.call("logging/setLevel", json!({"level": "info"}));
+    quiet.call("logging/setLevel", json!({"level": "emergency"}));
+    start(&mut loud, "echo for the loud one");
+    let told = loud.notification("notifications/message");
+    assert_eq!(told["params"]["data"]["output"], "for the loud one\n", "{told}");
+    start(&mut quiet, "echo for the quiet one");
+    let end = quiet.notification("notifications/progress");
+    assert!(end.to_string().contains("for the quiet one"), "{end}");
+    let told = quiet.others(std::time::Duration::ZERO);
+    assert!(
+        !json!(told).to_string().contains("notifications/message"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_client_cannot_take_anothers_name() {
+    let workspace = Workspace::new();
+    let server = listening(&workspace);
+    let mut mine = server.session(Roots::None);
+    let id = start(&mut mine, "until test -e go; do sleep 0.02; done");
+    let mut thief = server.session(Roots::None);
+    for name in 0..20 {
+        let params = json!({
+            "name": "status",
+            "arguments": {"operation_ids": [id]},
+            "_meta": {"ahma/client": name.to_string()},
+        });
+        let answer = thief.call("tools/call", params);
+        assert!(answer.to_string().contains("no operation is called"), "{answer}");
+    }
+    fs::write(workspace.scope().join("go"), "").unwrap();
+    mine.tool("await", json!({}));
+}

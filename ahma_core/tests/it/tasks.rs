@@ -1,0 +1,147 @@
+//! The tasks extension: offered to clients of the newer era that declare it, and to nobody else.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use test_support::{Era, Server, Workspace, wait_for};
+
+use crate::{live::scanner, session::options};
+
+/// A request of a client that declares the extension.
+fn ask(server: &mut Server, method: &str, mut params: Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    server.call(method, params)
+}
+
+fn create(server: &mut Server, tool: &str, arguments: Value) -> Value {
+    let mut answer = ask(
+        server,
+        "tools/call",
+        json!({"name": tool, "arguments": arguments}),
+    );
+    assert_eq!(answer["result"]["resultType"], "task", "{answer}");
+    answer["result"].take()
+}
+
+fn get(server: &mut Server, task: &Value) -> Value {
+    let mut answer = ask(server, "tasks/get", json!({"taskId": task["taskId"]}));
+    assert!(answer["result"].is_object(), "{answer}");
+    answer["result"].take()
+}
+
+#[test]
+fn an_asynchronous_call_becomes_a_task() {
+    let workspace = Workspace::new();
+    workspace.write_tool("scan.json", &scanner());
+    let script = "echo 40 percent; until [ -e go ]; do sleep 0.02; done; echo end; exit 3";
+    fs::write(workspace.scope().join("scan.sh"), script).unwrap();
+    let mut server = options(&workspace).open(Era::Modern);
+    let task = create(
+        &mut server,
+        "scan",
+        json!({"script": "scan.sh", "execution_mode": "asynchronous"}),
+    );
+    assert_eq!(task["status"], "working");
+    assert!(task["ttlMs"].as_u64().unwrap() > 600_000, "{task}");
+    assert!(task["pollIntervalMs"].is_u64(), "{task}");
+    let task_id = task["taskId"].as_str().unwrap();
+    let operation = task["_meta"]["ahma/operationId"].as_str().unwrap().to_owned();
+    assert!(task_id.len() >= 32 && !task_id.contains(&operation), "{task_id}");
+
+    wait_for("percent in the message", || {
+        let seen = get(&mut server, &task);
+        assert_eq!(seen["status"], "working");
+        let message = seen["statusMessage"].as_str()?.to_owned();
+        assert!(message.contains(&operation), "{message}");
+        message.contains("40%").then_some(())
+    });
+    fs::write(workspace.scope().join("go"), "").unwrap();
+    let done = wait_for("the end of the task", || {
+        Some(get(&mut server, &task)).filter(|seen| seen["status"] != "working")
+    });
+    // A command that fails has completed, with a result that says so.
+    assert_eq!(done["status"], "completed");
+    assert_eq!(done["result"]["isError"], true);
+    assert_eq!(done["result"]["structuredContent"]["exit_code"], 3);
+    assert_eq!(done["result"]["structuredContent"]["output"], "40 percent\nend\n");
+    // Nobody asked for input, so an update changes nothing.
+    let updated = ask(
+        &mut server,
+        "tasks/update",
+        json!({"taskId": task_id, "inputResponses": {}}),
+    );
+    assert_eq!(updated["result"]["resultType"], "complete", "{updated}");
+    assert_eq!(get(&mut server, &task)["status"], "completed");
+    let rest = server.tool("await", json!({}));
+    assert_eq!(
+        rest["structuredContent"]["reason"], "nothing_to_wait_for",
+        "{rest}"
+    );
+}
+
+#[test]
+fn a_cancelled_task_leaves_nothing_running() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let command = "trap '' TERM; touch started; while :; do sleep 0.1; done";
+    let task = create(
+        &mut server,
+        "sandboxed_shell",
+        json!({"command": command, "execution_mode": "asynchronous"}),
+    );
+    wait_for("the command to run", || {
+        workspace.scope().join("started").exists().then_some(())
+    });
+    let cancelled = ask(&mut server, "tasks/cancel", json!({"taskId": task["taskId"]}));
+    assert_eq!(cancelled["result"]["resultType"], "complete", "{cancelled}");
+    wait_for("the task to be cancelled", || {
+        (get(&mut server, &task)["status"] == "cancelled").then_some(())
+    });
+    let status = server.tool(
+        "status",
+        json!({"operation_ids": [task["_meta"]["ahma/operationId"]]}),
+    );
+    assert_eq!(
+        status["structuredContent"]["operations"][0]["status"], "cancelled",
+        "{status}"
+    );
+}
+
+#[test]
+fn nobody_else_gets_a_task() {
+    let workspace = Workspace::new();
+    let call = json!({"name": "sandboxed_shell", "arguments": {"command": "echo hi"}});
+    let declared = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+
+    let mut server = options(&workspace).open(Era::Modern);
+    let plain = server.call("tools/call", call.clone());
+    assert_eq!(
+        plain["result"]["structuredContent"]["status"], "started",
+        "{plain}"
+    );
+    let undeclared = server.call("tasks/get", json!({"taskId": "x"}));
+    assert_eq!(undeclared["error"]["code"], -32021, "{undeclared}");
+    let unknown = ask(&mut server, "tasks/get", json!({"taskId": "op_00000000"}));
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    // A call that is asked to wait answers with its result.
+    let mut synchronous = call.clone();
+    synchronous["arguments"]["execution_mode"] = "synchronous".into();
+    let result = ask(&mut server, "tools/call", synchronous);
+    assert_eq!(
+        result["result"]["structuredContent"]["output"], "hi\n",
+        "{result}"
+    );
+
+    // The older era has no tasks, whatever its client declares.
+    let mut server = options(&workspace).start();
+    let hello = server.initialize(declared);
+    assert_eq!(hello["result"]["capabilities"].get("extensions"), None, "{hello}");
+    let plain = server.call("tools/call", call);
+    assert_eq!(
+        plain["result"]["structuredContent"]["status"], "started",
+        "{plain}"
+    );
+    let refused = server.call("tasks/get", json!({"taskId": "x"}));
+    assert_eq!(refused["error"]["code"], -32601, "{refused}");
+}
