@@ -381,11 +381,7 @@ fn next_order(control: &OwnedFd) -> io::Result<Option<Order>> {
     if !is_ready(control) {
         return Err(io::ErrorKind::WouldBlock.into());
     }
-    match wire::receive_short(control) {
-        Ok(order) => Ok(order.map(|(order, _)| order)),
-        Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => Ok(None),
-        Err(error) => Err(error),
-    }
+    Ok(wire::receive_short(control)?.map(|(order, _)| order))
 }
 
 /// Whether a read would not wait.

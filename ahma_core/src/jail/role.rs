@@ -95,11 +95,8 @@ fn serve(cell: Cell, server: &OwnedFd, child_ended: &OwnedFd) -> io::Result<Hash
         if !is_readable(server)? {
             continue;
         }
-        let (start, mut fds) = match wire::receive_short::<Start>(server) {
-            Ok(Some(request)) => request,
-            Ok(None) => return Ok(owners),
-            Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => return Ok(owners),
-            Err(error) => return Err(error),
+        let Some((start, mut fds)) = wire::receive_short::<Start>(server)? else {
+            return Ok(owners);
         };
         if fds.len() < 2 {
             continue;

@@ -8,9 +8,12 @@ use std::{
     path::PathBuf,
 };
 
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+use rustix::{
+    io::Errno,
+    net::{
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    },
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -156,14 +159,19 @@ fn receive_into<T: DeserializeOwned>(
 ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let received = rustix::io::retry_on_intr(|| {
-        rustix::net::recvmsg(
+    let received = loop {
+        let received = rustix::net::recvmsg(
             socket.as_fd(),
             &mut [IoSliceMut::new(body)],
             &mut ancillary,
             RecvFlags::CMSG_CLOEXEC,
-        )
-    })?;
+        );
+        match received {
+            // A side that closes with something unread makes the kernel say so once, before its last messages.
+            Err(Errno::INTR | Errno::CONNRESET) => {}
+            received => break received?,
+        }
+    };
     let mut fds = Vec::new();
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
@@ -176,3 +184,7 @@ fn receive_into<T: DeserializeOwned>(
     let message = serde_json::from_slice(&body[..received.bytes])?;
     Ok(Some((message, fds)))
 }
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

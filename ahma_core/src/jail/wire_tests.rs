@@ -1,0 +1,29 @@
+use super::*;
+
+/// An owner that ends just as it is told to stop: its last words count.
+#[test]
+fn what_was_sent_before_the_end_is_heard_although_an_order_was_not() {
+    for blocking in [true, false] {
+        let (server, owner) = pair().unwrap();
+        rustix::io::ioctl_fionbio(&server, !blocking).unwrap();
+        send(&server, &Order::Stop { grace_ms: 0 }, &[]).unwrap();
+        let last_words = Report {
+            gone: true,
+            ..Report::default()
+        };
+        send(&owner, &last_words, &[]).unwrap();
+        drop(owner);
+
+        let (report, _) = receive_short::<Report>(&server).unwrap().unwrap();
+        assert!(report.gone);
+        assert!(receive_short::<Report>(&server).unwrap().is_none());
+    }
+}
+
+#[test]
+fn an_end_without_a_word_is_an_end_and_no_error() {
+    let (server, owner) = pair().unwrap();
+    send(&server, &Order::Stop { grace_ms: 0 }, &[]).unwrap();
+    drop(owner);
+    assert!(receive_short::<Report>(&server).unwrap().is_none());
+}
