@@ -1,3 +1,9 @@
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::super::Audit;
+use super::super::trail::numbered;
 use super::*;
 
 fn trail(lines: usize) -> (tempfile::TempDir, PathBuf) {
@@ -95,16 +101,4 @@ fn a_file_follows_from_the_one_set_aside_before_it() {
     let oldest = numbered(&path, KEPT_FILES);
     std::fs::rename(&path, &oldest).unwrap();
     assert_eq!(verify_audit(&oldest).unwrap(), 2);
-}
-
-#[test]
-fn arguments_are_redacted_and_cut() {
-    assert_eq!(
-        shown_arguments(r#"{"password":"x","n":1}"#, &Redactor::new()),
-        json!({ "password": "[redacted]", "n": 1 })
-    );
-    let long = format!(r#"{{"text":"{}"}}"#, "ü".repeat(4000));
-    let shown = shown_arguments(&long, &Redactor::new());
-    assert!(shown["cut"].as_str().unwrap().len() <= MAX_ARGUMENTS_BYTES);
-    assert_eq!(shown["bytes"], long.len());
 }

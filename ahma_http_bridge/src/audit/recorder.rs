@@ -1,0 +1,180 @@
+//! What is to be written down, on its way to the trail.
+//!
+//! Lines are written by a thread of their own, in order. When it cannot keep up, lines are dropped rather
+//! than requests held up, and a line says how many. Without a file, session events go to the log.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::trail::Trail;
+use crate::child::Verdict;
+use crate::redact::Redactor;
+
+/// Lines waiting for the disk.
+const MAX_WAITING: usize = 8192;
+/// A disk that hangs must not keep the bridge from ending.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(2);
+/// Arguments longer than this are cut: the trail says what was done, it does not keep the data.
+const MAX_ARGUMENTS_BYTES: usize = 1024;
+
+#[derive(Debug)]
+pub(crate) struct Audit {
+    orders: Option<mpsc::SyncSender<Order>>,
+    writer: std::sync::Mutex<Option<JoinHandle<()>>>,
+    dropped: AtomicU64,
+}
+
+/// What the writing thread is told.
+#[derive(Debug)]
+enum Order {
+    Write(Map<String, Value>),
+    /// Say so when everything before this is written.
+    Settle(mpsc::SyncSender<()>),
+}
+
+impl Audit {
+    pub(crate) fn to_log() -> Self {
+        Self {
+            orders: None,
+            writer: std::sync::Mutex::new(None),
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn to_file(path: &Path) -> std::io::Result<Self> {
+        let mut trail = Trail::open(path)?;
+        let (orders, waiting) = mpsc::sync_channel(MAX_WAITING);
+        let writer = std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || {
+                while let Ok(first) = waiting.recv() {
+                    let written = std::iter::once(first)
+                        .chain(waiting.try_iter())
+                        .try_for_each(|order| match order {
+                            Order::Write(line) => trail.write(line),
+                            Order::Settle(done) => {
+                                let flushed = trail.flush();
+                                // Nobody may be waiting any more.
+                                let _ = done.try_send(());
+                                flushed
+                            }
+                        })
+                        .and_then(|()| trail.flush());
+                    if let Err(error) = written {
+                        tracing::error!(%error, "the audit trail cannot be written");
+                    }
+                }
+            })?;
+        Ok(Self {
+            orders: Some(orders),
+            writer: std::sync::Mutex::new(Some(writer)),
+            dropped: AtomicU64::new(0),
+        })
+    }
+
+    /// Waits, not for ever, until everything recorded so far is written. Blocks.
+    pub(crate) fn settle(&self) {
+        let (done, settled) = mpsc::sync_channel(1);
+        if let Some(orders) = &self.orders
+            && orders.send(Order::Settle(done)).is_ok()
+        {
+            let _ = settled.recv_timeout(SETTLE_PATIENCE);
+        }
+    }
+
+    /// Whether calls are recorded, which costs reading their arguments.
+    pub(crate) fn records_calls(&self) -> bool {
+        self.orders.is_some()
+    }
+
+    pub(crate) fn record(&self, event: &'static str, fields: Value) {
+        let Some(orders) = &self.orders else {
+            tracing::info!(target: "audit", event, %fields);
+            return;
+        };
+        let mut line = Map::new();
+        let now = OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default();
+        line.insert("time".to_owned(), now.into());
+        line.insert("event".to_owned(), event.into());
+        if let Value::Object(fields) = fields {
+            line.extend(fields);
+        }
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            line.insert("dropped_before".to_owned(), dropped.into());
+        }
+        if orders.try_send(Order::Write(line)).is_err() {
+            self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Audit {
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Ok(mut writer) = self.writer.lock()
+            && let Some(writer) = writer.take()
+        {
+            // It ends when it has written what was waiting.
+            let _ = writer.join();
+        }
+    }
+}
+
+/// A call that is being answered. Its line is written when it is over, however that comes.
+#[derive(Debug)]
+pub(crate) struct CallRecord {
+    pub(crate) audit: std::sync::Arc<Audit>,
+    pub(crate) fields: Map<String, Value>,
+    pub(crate) started: Instant,
+}
+
+impl CallRecord {
+    pub(crate) fn finish(mut self, verdict: Verdict, bytes: usize) {
+        let outcome = match verdict {
+            Verdict::Result => "answered".to_owned(),
+            Verdict::RpcError(code) => format!("error {code}"),
+            Verdict::Failed(failure) => failure.to_string(),
+            Verdict::Refused(status) => format!("refused {status}"),
+        };
+        self.fields.insert("outcome".to_owned(), outcome.into());
+        self.fields.insert("bytes".to_owned(), bytes.into());
+        self.fields.insert(
+            "duration_ms".to_owned(),
+            (duration_ms(self.started.elapsed())).into(),
+        );
+        self.audit.record("call", Value::Object(self.fields));
+    }
+}
+
+fn duration_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The arguments of a call as they may be written down.
+pub(crate) fn shown_arguments(arguments: &str, redactor: &Redactor) -> Value {
+    let Ok(mut value) = serde_json::from_str::<Value>(arguments) else {
+        return Value::Null;
+    };
+    redactor.redact(&mut value);
+    let text = value.to_string();
+    if text.len() <= MAX_ARGUMENTS_BYTES {
+        return value;
+    }
+    let end = (0..=MAX_ARGUMENTS_BYTES)
+        .rev()
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or(0);
+    json!({ "cut": text[..end], "bytes": text.len() })
+}
+
+#[cfg(test)]
+#[path = "recorder_tests.rs"]
+mod recorder_tests;
