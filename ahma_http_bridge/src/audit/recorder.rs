@@ -10,10 +10,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
-use super::trail::Trail;
+use super::trail::{Trail, line};
 use crate::child::Verdict;
 use crate::redact::Redactor;
 
@@ -34,7 +32,11 @@ pub(crate) struct Audit {
 /// What the writing thread is told.
 #[derive(Debug)]
 enum Order {
-    Write(Map<String, Value>),
+    Write {
+        line: Map<String, Value>,
+        /// Lines that were dropped since the one before.
+        dropped: u64,
+    },
     /// Say so when everything before this is written.
     Settle(mpsc::SyncSender<()>),
 }
@@ -54,21 +56,11 @@ impl Audit {
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || {
-                while let Ok(first) = waiting.recv() {
-                    let written = std::iter::once(first)
-                        .chain(waiting.try_iter())
-                        .try_for_each(|order| match order {
-                            Order::Write(line) => trail.write(line),
-                            Order::Settle(done) => {
-                                let flushed = trail.flush();
-                                // Nobody may be waiting any more.
-                                let _ = done.try_send(());
-                                flushed
-                            }
-                        })
-                        .and_then(|()| trail.flush());
-                    if let Err(error) = written {
-                        tracing::error!(%error, "the audit trail cannot be written");
+                for order in waiting {
+                    match order {
+                        Order::Write { line, dropped } => write(&mut trail, line, dropped),
+                        // Nobody may be waiting any more.
+                        Order::Settle(done) => drop(done.try_send(())),
                     }
                 }
             })?;
@@ -99,20 +91,23 @@ impl Audit {
             tracing::info!(target: "audit", event, %fields);
             return;
         };
-        let mut line = Map::new();
-        let now = OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default();
-        line.insert("time".to_owned(), now.into());
-        line.insert("event".to_owned(), event.into());
-        if let Value::Object(fields) = fields {
-            line.extend(fields);
-        }
+        let line = line(event, fields);
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
-        if dropped > 0 {
-            line.insert("dropped_before".to_owned(), dropped.into());
-        }
-        if orders.try_send(Order::Write(line)).is_err() {
+        if orders.try_send(Order::Write { line, dropped }).is_err() {
             self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
         }
+    }
+}
+
+/// The log hears when writing begins to fail and when it works again, not of every line in between.
+fn write(trail: &mut Trail, line: Map<String, Value>, dropped: u64) {
+    let was_failing = trail.is_failing();
+    match trail.write(line, dropped) {
+        Err(error) if !was_failing => {
+            tracing::error!(%error, "the audit trail cannot be written; its next line will say how many are missing");
+        }
+        Ok(()) if was_failing => tracing::warn!("the audit trail is written again"),
+        Ok(()) | Err(_) => {}
     }
 }
 

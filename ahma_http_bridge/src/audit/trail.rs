@@ -1,77 +1,174 @@
 //! The file of a trail, and those that were set aside before it.
+//!
+//! A line is in the file whole or not at all: what a full disk let through of one is taken back, and what a crash left
+//! of one is noted by the next start. The chain goes on from the last whole line, and the next one says how many are
+//! missing.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// A file that grew over this is set aside with a number.
 const ROTATE_BYTES: u64 = 64 << 20;
 pub(super) const KEPT_FILES: u32 = 8;
 /// What the first line of a trail refers back to.
 const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// Of an unfinished line no more than this is kept. Few lines are longer, and a crash may leave any amount of zeros.
+const MAX_UNFINISHED_BYTES: usize = 4096;
 
 /// The file behind a trail.
 pub(super) struct Trail {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: Box<dyn Medium>,
     size: u64,
-    /// The hash of the line written last.
+    /// The hash of the last whole line in the file.
     last: String,
+    /// Bytes at the end of the file that are no whole line.
+    torn: u64,
+    /// Lines that are missing after the last one.
+    lost: u64,
+}
+
+/// What a trail is written to: a file, or in tests one that fails when it should.
+trait Medium: Write + Send {
+    /// Removes the last bytes.
+    fn take_back(&mut self, bytes: u64) -> io::Result<()>;
+}
+
+impl Medium for File {
+    fn take_back(&mut self, bytes: u64) -> io::Result<()> {
+        let length = self.metadata()?.len();
+        self.set_len(length.saturating_sub(bytes))
+    }
 }
 
 impl Trail {
-    pub(super) fn open(path: &Path) -> std::io::Result<Self> {
-        let last = match last_hash(path)? {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let Ending { last, tail } = ending(path)?;
+        let last = match last {
             Some(last) => last,
             None => origin(&numbered(path, 1))?,
         };
         let file = append_to(path)?;
         let size = file.metadata()?.len();
-        Ok(Self {
+        let mut trail = Self {
             path: path.to_owned(),
-            file: BufWriter::new(file),
+            file: Box::new(file),
             size,
             last,
-        })
+            torn: 0,
+            lost: 0,
+        };
+        match tail {
+            Tail::LineBreak => {}
+            Tail::WholeLine => {
+                trail.file.write_all(b"\n")?;
+                trail.size += 1;
+            }
+            Tail::Unfinished(text) => trail.note_unfinished(&text)?,
+        }
+        Ok(trail)
     }
 
-    pub(super) fn write(&mut self, mut line: Map<String, Value>) -> std::io::Result<()> {
+    /// Whether the last attempt to write a line failed.
+    pub(super) fn is_failing(&self) -> bool {
+        self.lost > 0
+    }
+
+    /// Writes a line before which `dropped` others never got here. If it fails, the line counts as lost.
+    pub(super) fn write(&mut self, mut line: Map<String, Value>, dropped: u64) -> io::Result<()> {
         if self.size > ROTATE_BYTES {
             self.rotate()?;
         }
+        let missing = self.lost + dropped;
+        if missing > 0 {
+            line.insert("dropped_before".to_owned(), missing.into());
+        }
         line.insert("previous".to_owned(), self.last.clone().into());
         let text = Value::Object(line).to_string();
-        self.last = hash_of(&text);
-        writeln!(self.file, "{text}")?;
-        self.size += text.len() as u64 + 1;
+        let written = self.append(&format!("{text}\n"));
+        match written {
+            Ok(()) => {
+                self.last = hash_of(text.as_bytes());
+                self.size += text.len() as u64 + 1;
+                self.lost = 0;
+            }
+            Err(_) => self.lost = missing + 1,
+        }
+        written
+    }
+
+    /// Appends all of the text or, as far as the disk allows, nothing.
+    fn append(&mut self, text: &str) -> io::Result<()> {
+        self.take_back_torn()?;
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let failed = match self.file.write(rest) {
+                Ok(0) => ErrorKind::WriteZero.into(),
+                Ok(count) => {
+                    self.torn += count as u64;
+                    rest = &rest[count..];
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            // At once, so that a crash leaves whole lines. If it cannot be done now, the next line tries again.
+            let _ = self.take_back_torn();
+            return Err(failed);
+        }
+        self.torn = 0;
         Ok(())
     }
 
-    pub(super) fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
+    fn take_back_torn(&mut self) -> io::Result<()> {
+        if self.torn > 0 {
+            self.file.take_back(self.torn)?;
+            self.torn = 0;
+        }
+        Ok(())
+    }
+
+    /// Puts a line that says so in the place of one that a crash left unfinished.
+    fn note_unfinished(&mut self, text: &[u8]) -> io::Result<()> {
+        tracing::warn!(path = %self.path.display(), "the last line of the audit trail is unfinished; it is noted there");
+        self.torn = text.len() as u64;
+        self.size -= self.torn;
+        let kept = String::from_utf8_lossy(&text[..text.len().min(MAX_UNFINISHED_BYTES)]);
+        let note = line("unfinished_line", json!({ "text": kept, "bytes": text.len() }));
+        // The line itself is missing.
+        self.write(note, 1).inspect_err(|_| {
+            // It is all there is to tell of it, so it is put back unless it is still there.
+            if self.torn == 0 {
+                let _ = self.file.write_all(text);
+            }
+        })
     }
 
     /// The new file goes on with the chain of the old one.
-    fn rotate(&mut self) -> std::io::Result<()> {
-        self.file.flush()?;
+    fn rotate(&mut self) -> io::Result<()> {
+        self.take_back_torn()?;
         let numbered = |number: u32| numbered(&self.path, number);
         for number in (1..KEPT_FILES).rev() {
             // A number that is not there yet is no error.
             let _ = std::fs::rename(numbered(number), numbered(number + 1));
         }
         std::fs::rename(&self.path, numbered(1))?;
-        self.file = BufWriter::new(append_to(&self.path)?);
+        self.file = Box::new(append_to(&self.path)?);
         self.size = 0;
         Ok(())
     }
 }
 
-fn append_to(path: &Path) -> std::io::Result<File> {
+fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .append(true)
@@ -101,27 +198,100 @@ pub(super) fn predecessor(path: &Path) -> (PathBuf, u32) {
 }
 
 /// What the first line after `before` refers back to.
-pub(super) fn origin(before: &Path) -> std::io::Result<String> {
-    Ok(last_hash(before)?.unwrap_or_else(|| GENESIS.to_owned()))
+pub(super) fn origin(before: &Path) -> io::Result<String> {
+    Ok(ending(before)?.last.unwrap_or_else(|| GENESIS.to_owned()))
 }
 
-/// The hash of the last line; `None` if there is none.
-fn last_hash(path: &Path) -> std::io::Result<Option<String>> {
+/// How a file of a trail ends.
+struct Ending {
+    /// The hash of the last whole line; `None` if there is none.
+    last: Option<String>,
+    tail: Tail,
+}
+
+/// What stands at the very end.
+enum Tail {
+    /// As it should be, or there is nothing at all.
+    LineBreak,
+    /// A line that lacks nothing but its line break.
+    WholeLine,
+    Unfinished(Vec<u8>),
+}
+
+fn ending(path: &Path) -> io::Result<Ending> {
+    let mut ending = Ending {
+        last: None,
+        tail: Tail::LineBreak,
+    };
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ending),
         Err(error) => return Err(error),
     };
     let mut last = None;
-    for line in BufReader::new(file).lines() {
-        last = Some(line?);
+    for line in lines_of(file) {
+        let line = line?;
+        if line.is_unfinished() {
+            ending.tail = Tail::Unfinished(line.text);
+        } else {
+            if !line.has_break {
+                ending.tail = Tail::WholeLine;
+            }
+            last = Some(line.text);
+        }
     }
-    Ok(last.as_deref().map(hash_of))
+    ending.last = last.as_deref().map(hash_of);
+    Ok(ending)
 }
 
-pub(super) fn hash_of(line: &str) -> String {
-    Sha256::digest(line.as_bytes())
+/// A line as it stands in a file, without its line break.
+pub(super) struct Line {
+    pub(super) text: Vec<u8>,
+    /// Only the last one may lack it.
+    has_break: bool,
+}
+
+impl Line {
+    /// Whether the writing of it was broken off.
+    pub(super) fn is_unfinished(&self) -> bool {
+        !self.has_break && serde_json::from_slice::<IgnoredAny>(&self.text).is_err()
+    }
+}
+
+pub(super) fn lines_of(file: File) -> impl Iterator<Item = io::Result<Line>> {
+    let mut reader = BufReader::new(file);
+    std::iter::from_fn(move || {
+        let mut text = Vec::new();
+        match reader.read_until(b'\n', &mut text) {
+            Ok(0) => None,
+            Ok(_) => {
+                let has_break = text.pop_if(|byte| *byte == b'\n').is_some();
+                Some(Ok(Line { text, has_break }))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    })
+}
+
+/// What every line has.
+pub(super) fn line(event: &str, fields: Value) -> Map<String, Value> {
+    let mut line = Map::new();
+    let now = OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default();
+    line.insert("time".to_owned(), now.into());
+    line.insert("event".to_owned(), event.into());
+    if let Value::Object(fields) = fields {
+        line.extend(fields);
+    }
+    line
+}
+
+pub(super) fn hash_of(line: &[u8]) -> String {
+    Sha256::digest(line)
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
 }
+
+#[cfg(test)]
+#[path = "trail_tests.rs"]
+mod trail_tests;

@@ -1,12 +1,11 @@
 //! Whether a trail is as it was written.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::trail::{KEPT_FILES, hash_of, origin, predecessor};
+use super::trail::{KEPT_FILES, hash_of, lines_of, origin, predecessor};
 
 /// What is wrong with a trail.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +19,10 @@ pub enum AuditError {
         line - 1
     )]
     Broken { line: usize },
+    #[error(
+        "line {line} is unfinished: the server ended while it wrote it, or the end of the file was cut off; if the server starts again it notes this and goes on"
+    )]
+    Unfinished { line: usize },
     #[error("line {line} is not an audit line: {reason}")]
     Unreadable { line: usize, reason: String },
     #[error("{0}")]
@@ -31,8 +34,9 @@ impl AuditError {
     pub fn intact_lines(&self) -> usize {
         match self {
             // What the last of them says may have been changed: the line that would tell is the broken one.
-            Self::Broken { line } => line.saturating_sub(2),
-            Self::Unreadable { line, .. } => line.saturating_sub(2),
+            Self::Broken { line } | Self::Unfinished { line } | Self::Unreadable { line, .. } => {
+                line.saturating_sub(2)
+            }
             Self::Empty | Self::Beginning { .. } | Self::Io(_) => 0,
         }
     }
@@ -47,10 +51,13 @@ pub fn verify_audit(path: &Path) -> Result<usize, AuditError> {
     let begins_anywhere = number == KEPT_FILES && !before.exists();
     let mut expected = origin(&before)?;
     let mut count = 0;
-    for line in BufReader::new(File::open(path)?).lines() {
-        let text = line?;
+    for line in lines_of(File::open(path)?) {
+        let line = line?;
         count += 1;
-        let value: Value = serde_json::from_str(&text).map_err(|error| AuditError::Unreadable {
+        if line.is_unfinished() {
+            return Err(AuditError::Unfinished { line: count });
+        }
+        let value: Value = serde_json::from_slice(&line.text).map_err(|error| AuditError::Unreadable {
             line: count,
             reason: error.to_string(),
         })?;
@@ -64,7 +71,7 @@ pub fn verify_audit(path: &Path) -> Result<usize, AuditError> {
                 return Err(AuditError::Beginning { before });
             }
             2.. if !follows => return Err(AuditError::Broken { line: count }),
-            _ => expected = hash_of(&text),
+            _ => expected = hash_of(&line.text),
         }
     }
     match count {

@@ -67,7 +67,8 @@ fn the_first_broken_line_is_named() {
         let text = std::fs::read_to_string(&path).unwrap();
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         tamper(&mut lines);
-        std::fs::write(&path, lines.join("\n")).unwrap();
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        std::fs::write(&path, text).unwrap();
         let error = verify_audit(&path).unwrap_err();
         assert!(error.to_string().starts_with(told), "{error}");
         assert_eq!(error.intact_lines(), intact, "{error}");
