@@ -29,6 +29,8 @@ pub(super) struct Trail {
     path: PathBuf,
     file: Box<dyn Medium>,
     size: u64,
+    /// The size beyond which the file is set aside.
+    rotate_at: u64,
     /// The hash of the last whole line in the file.
     last: String,
     /// Bytes at the end of the file that are no whole line.
@@ -63,6 +65,7 @@ impl Trail {
             path: path.to_owned(),
             file: Box::new(file),
             size,
+            rotate_at: ROTATE_BYTES,
             last,
             torn: 0,
             lost: 0,
@@ -85,8 +88,8 @@ impl Trail {
 
     /// Writes a line before which `dropped` others never got here. If it fails, the line counts as lost.
     pub(super) fn write(&mut self, mut line: Map<String, Value>, dropped: u64) -> io::Result<()> {
-        if self.size > ROTATE_BYTES {
-            self.rotate()?;
+        if self.size > self.rotate_at && self.torn == 0 {
+            self.rotate_if_possible();
         }
         let missing = self.lost + dropped;
         if missing > 0 {
@@ -153,16 +156,33 @@ impl Trail {
         })
     }
 
+    /// A file that cannot be set aside grows on: a line in a large file is better than none.
+    fn rotate_if_possible(&mut self) {
+        self.rotate_at = match self.rotate() {
+            Ok(()) => ROTATE_BYTES,
+            Err(error) => {
+                tracing::error!(%error, path = %self.path.display(), "the audit file cannot be set aside and grows on");
+                self.size + ROTATE_BYTES
+            }
+        };
+    }
+
     /// The new file goes on with the chain of the old one.
     fn rotate(&mut self) -> io::Result<()> {
-        self.take_back_torn()?;
-        let numbered = |number: u32| numbered(&self.path, number);
-        for number in (1..KEPT_FILES).rev() {
-            // A number that is not there yet is no error.
-            let _ = std::fs::rename(numbered(number), numbered(number + 1));
+        let aside = |number: u32| numbered(&self.path, number);
+        // Only up to the first free number, so that trying again after a failure pushes no file out at the end.
+        let free = (1..KEPT_FILES)
+            .find(|number| !aside(*number).exists())
+            .unwrap_or(KEPT_FILES);
+        for number in (1..free).rev() {
+            std::fs::rename(aside(number), aside(number + 1))?;
         }
-        std::fs::rename(&self.path, numbered(1))?;
-        self.file = Box::new(append_to(&self.path)?);
+        std::fs::rename(&self.path, aside(1))?;
+        let file = append_to(&self.path).inspect_err(|_| {
+            // The next start looks for the newest lines under that name.
+            let _ = std::fs::rename(aside(1), &self.path);
+        })?;
+        self.file = Box::new(file);
         self.size = 0;
         Ok(())
     }

@@ -145,3 +145,43 @@ fn a_line_that_lacks_only_its_break_is_a_line() {
     assert_eq!(told(&path), [(json!(0), Value::Null), (json!(1), Value::Null)]);
     assert_eq!(verify_audit(&path).unwrap(), 2);
 }
+
+#[test]
+fn a_file_is_set_aside_and_the_oldest_one_goes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.jsonl");
+    let mut trail = Trail::open(&path).unwrap();
+    let kept = KEPT_FILES as usize;
+    for number in 0..kept + 2 {
+        trail.rotate_at = 0;
+        trail.write(numbered_line(number), 0).unwrap();
+    }
+    assert_eq!(told(&path), [(json!(kept + 1), Value::Null)]);
+    for number in 1..=KEPT_FILES {
+        let aside = numbered(&path, number);
+        assert_eq!(told(&aside), [(json!(kept + 1 - number as usize), Value::Null)]);
+        assert_eq!(verify_audit(&aside).unwrap(), 1);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_set_aside_takes_the_lines() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.jsonl");
+    let name = |number: u32| numbered(&path, number);
+    for number in 1..KEPT_FILES {
+        std::fs::write(name(number), number.to_string()).unwrap();
+    }
+    // No file can take the name of a directory.
+    std::fs::create_dir(name(KEPT_FILES)).unwrap();
+    std::fs::write(&path, "").unwrap();
+    let mut trail = Trail::open(&path).unwrap();
+    for number in 0..3 {
+        trail.rotate_at = 0;
+        trail.write(numbered_line(number), 0).unwrap();
+    }
+    assert_eq!(told(&path).len(), 3);
+    for number in 1..KEPT_FILES {
+        assert_eq!(std::fs::read_to_string(name(number)).unwrap(), number.to_string());
+    }
+}
