@@ -72,7 +72,7 @@ async fn a_session_id_is_a_uuid_and_needed_with_isolation() {
 }
 
 #[tokio::test]
-async fn without_isolation_a_session_is_not_needed() {
+async fn without_isolation_a_post_needs_no_session() {
     let bridge = Bridge::shared().await;
     let client = bridge.client();
     assert_eq!(client.call("echo", json!({ "text": "x" })).await, "x");
@@ -82,6 +82,9 @@ async fn without_isolation_a_session_is_not_needed() {
             .await,
     );
     assert_eq!(events.rest().await[0]["id"], 7);
+    assert_eq!(client.delete().await, StatusCode::BAD_REQUEST);
+    let get = client.http.get(&client.url).header("accept", "text/event-stream");
+    assert_eq!(get.send().await.unwrap().status(), StatusCode::BAD_REQUEST);
     bridge.stop().await;
 }
 
