@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::child::{
     Answer, Audience, BRIDGE, CallFailure, Child, ChildFactory, ChildLimits, Ending, Spawn, Verdict,
 };
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, EnvelopeError};
 
 /// The protocol revision the bridge offers to a child it initialises for itself. It is the newest that
 /// begins with `initialize`: a child greeted this way answers clients of both eras on one pipe.
@@ -286,9 +286,10 @@ pub(crate) async fn greet(
     initialize: &str,
     patience: Duration,
 ) -> Result<Arc<str>, StartError> {
-    let envelope =
-        Envelope::parse(initialize.as_bytes()).map_err(|error| StartError::Spawn(error.to_string()))?;
-    let answer = tokio::time::timeout(patience, child.ask(&envelope, BRIDGE, patience))
+    let unreadable = |error: EnvelopeError| StartError::Spawn(error.to_string());
+    let envelope = Envelope::parse(initialize.as_bytes()).map_err(unreadable)?;
+    let request = envelope.request().map_err(unreadable)?;
+    let answer = tokio::time::timeout(patience, child.ask(request, BRIDGE, patience))
         .await
         .map_err(|_| StartError::Silent)?;
     match answer.verdict {

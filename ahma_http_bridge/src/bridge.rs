@@ -15,7 +15,7 @@ use crate::auth::{Authenticator, Principal};
 use crate::backend::{Backend, BackendParams, Restart, own_initialize};
 use crate::child::{CallFailure, Child, ChildFactory, ChildLimits, Spawn};
 use crate::echo::Echo;
-use crate::envelope::{Envelope, Kind, string_of};
+use crate::envelope::{Envelope, RpcRequest, string_of};
 use crate::metrics::{Gauges, Metrics};
 use crate::pressure::Pressure;
 use crate::redact::Redactor;
@@ -185,21 +185,18 @@ impl Bridge {
     /// What the audit trail will say of a request, if it says anything.
     pub(crate) fn record_call(
         &self,
-        envelope: &Envelope<'_>,
+        request: RpcRequest<'_>,
         principal: &Principal,
         session: Option<&Session>,
     ) -> Option<CallRecord> {
-        let Kind::Request { method, .. } = &envelope.kind else {
-            return None;
-        };
         if !self.audit.records_calls() {
             return None;
         }
-        let params = envelope.params().unwrap_or_default();
+        let params = request.envelope.params().unwrap_or_default();
         let mut fields = Map::new();
         fields.insert("principal".to_owned(), (**principal.name()).into());
         fields.insert("session".to_owned(), session.map(Session::id).into());
-        fields.insert("method".to_owned(), (**method).into());
+        fields.insert("method".to_owned(), request.method.into());
         if let Some(tool) = params.name.and_then(string_of) {
             fields.insert("tool".to_owned(), tool.into());
         }

@@ -36,6 +36,14 @@ pub(crate) enum Kind<'a> {
     },
 }
 
+/// A message that is known to be a request, and so to have an id that its answer goes to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RpcRequest<'a> {
+    pub(crate) envelope: &'a Envelope<'a>,
+    pub(crate) id: &'a RawValue,
+    pub(crate) method: &'a str,
+}
+
 /// The fields of `params` that a bridge may look at.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Params<'a> {
@@ -175,6 +183,20 @@ impl<'a> Envelope<'a> {
 
     pub(crate) fn text(&self) -> &'a str {
         self.text
+    }
+
+    /// The message as a request, which it must be.
+    pub(crate) fn request(&self) -> Result<RpcRequest<'_>, EnvelopeError> {
+        match &self.kind {
+            Kind::Request { id, method } => Ok(RpcRequest {
+                envelope: self,
+                id,
+                method,
+            }),
+            Kind::Notification { .. } | Kind::Response { .. } => {
+                Err(EnvelopeError::NotJsonRpc("it is not a request".to_owned()))
+            }
+        }
     }
 
     /// The `result` of a response.

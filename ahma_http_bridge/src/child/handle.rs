@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 use super::ChildCommand;
 use super::client_name;
 use super::outbox::{Outbox, OutboxError};
-use super::pending::{Answer, CallFailure, CallParams, OwnerId, Pending, Reply, Request};
+use super::pending::{Answer, CallFailure, CallParams, OwnerId, Pending, Reply};
 use super::process::Process;
 use super::tasks::{Listener, supervise};
 use crate::echo::Echo;
-use crate::envelope::{Edit, Envelope, Kind, splice};
+use crate::envelope::{Edit, Envelope, RpcRequest, splice};
 
 /// Who hears what a child says without having been asked.
 pub(crate) trait Audience: Send + Sync + Debug {
@@ -145,23 +145,20 @@ impl Child {
     }
 
     /// Passes a request on under a number of ours. The reply hears of every failure, also of one here.
-    pub(crate) fn call(&self, envelope: &Envelope<'_>, params: CallParams) -> Result<u64, CallFailure> {
-        let Kind::Request { id, method } = &envelope.kind else {
-            return Err(CallFailure::Cancelled);
-        };
+    pub(crate) fn call(&self, request: RpcRequest<'_>, params: CallParams) -> Result<u64, CallFailure> {
+        let envelope = request.envelope;
         let read = envelope.params().and_then(|fields| Ok((fields.meta()?, fields)));
         let owner = params.owner;
         let token = read.as_ref().ok().and_then(|(meta, _)| meta.progress_token);
         let number = self.inner.next_number.fetch_add(1, Ordering::Relaxed);
-        let request = Request { id, method, token };
-        self.inner.pending().insert(number, &request, params)?;
+        self.inner.pending().insert(number, request, token, params)?;
         let Ok((meta, fields)) = read else {
             // The child might read it otherwise, and find somebody else's token or name in it.
             self.inner.pending().give_up(number, CallFailure::Unreadable);
             return Err(CallFailure::Unreadable);
         };
         let mut edits = vec![Edit {
-            span: envelope.span(id),
+            span: envelope.span(request.id),
             text: number.to_string(),
         }];
         if self.inner.names_clients {
@@ -189,7 +186,7 @@ impl Child {
     }
 
     /// Passes a request of the bridge itself on and waits for its answer.
-    pub(crate) async fn ask(&self, envelope: &Envelope<'_>, owner: OwnerId, patience: Duration) -> Answer {
+    pub(crate) async fn ask(&self, request: RpcRequest<'_>, owner: OwnerId, patience: Duration) -> Answer {
         let (tx, answer) = oneshot::channel();
         let params = CallParams {
             reply: Reply::Once(tx),
@@ -199,7 +196,7 @@ impl Child {
             record: None,
         };
         // A failure to send has reached the receiver already.
-        let _ = self.call(envelope, params);
+        let _ = self.call(request, params);
         answer.await.unwrap_or_else(|_| Answer::lost())
     }
 

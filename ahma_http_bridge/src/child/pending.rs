@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::audit::CallRecord;
-use crate::envelope::{Edit, Envelope, Params, error_message, splice};
+use crate::envelope::{Edit, Envelope, Params, RpcRequest, error_message, splice};
 use crate::stream::EventStream;
 
 /// Whose request it is: the serial number of a session, or of a principal that goes without one.
@@ -75,14 +75,6 @@ pub(crate) enum CallFailure {
     ChildStuck,
     #[error("`params` names a key twice")]
     Unreadable,
-}
-
-/// A request as its client wrote it.
-#[derive(Debug)]
-pub(super) struct Request<'a> {
-    pub(super) id: &'a RawValue,
-    pub(super) method: &'a str,
-    pub(super) token: Option<&'a RawValue>,
 }
 
 #[derive(Debug)]
@@ -149,13 +141,14 @@ impl Pending {
     pub(super) fn insert(
         &mut self,
         number: u64,
-        request: &Request<'_>,
+        request: RpcRequest<'_>,
+        token: Option<&RawValue>,
         params: CallParams,
     ) -> Result<(), CallFailure> {
         let call = Call {
             params,
             id: request.id.get().into(),
-            token: request.token.map(|token| token.get().into()),
+            token: token.map(|token| token.get().into()),
             starts_work: request.method == "tools/call",
             last_sign: Instant::now(),
         };

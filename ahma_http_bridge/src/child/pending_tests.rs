@@ -7,15 +7,7 @@ const OWNER: OwnerId = 7;
 /// Asks under `number`, and is answered.
 fn ask(pending: &mut Pending, number: u64, request: &str) {
     let request = Envelope::parse(request.as_bytes()).unwrap();
-    let Kind::Request { id, method } = &request.kind else {
-        panic!("{request:?}")
-    };
-    let meta = request.params().unwrap().meta().unwrap();
-    let request = Request {
-        id,
-        method,
-        token: meta.progress_token,
-    };
+    let token = request.params().unwrap().meta().unwrap().progress_token;
     let (reply, _nobody_listens) = oneshot::channel();
     let params = CallParams {
         reply: Reply::Once(reply),
@@ -24,7 +16,9 @@ fn ask(pending: &mut Pending, number: u64, request: &str) {
         permit: None,
         record: None,
     };
-    pending.insert(number, &request, params).unwrap();
+    pending
+        .insert(number, request.request().unwrap(), token, params)
+        .unwrap();
     let answer = format!(r#"{{"jsonrpc":"2.0","id":{number},"result":{{}}}}"#);
     let answer = Envelope::parse(answer.as_bytes()).unwrap();
     let Kind::Response { id, .. } = &answer.kind else {

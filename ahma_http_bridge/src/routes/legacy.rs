@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
 use futures::future::join_all;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -12,8 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::post::Posted;
 use crate::auth::Principal;
 use crate::bridge::Bridge;
-use crate::child::{Answer, CallFailure, CallParams, Child, Reply};
-use crate::envelope::{Envelope, Kind, batch_members};
+use crate::child::{Answer, CallFailure, Child, Reply};
+use crate::envelope::{Envelope, EnvelopeError, Kind, RpcRequest, batch_members};
 use crate::http::negotiate::{Wanted, single};
 use crate::http::refusal::{Era, Refusal, json_response, status_of};
 use crate::http::sse::{self, Opening};
@@ -70,14 +70,14 @@ pub(crate) async fn handle(posted: Posted<'_>, envelope: &Envelope<'_>) -> Resul
             session.answered(envelope).await;
             Ok(StatusCode::ACCEPTED.into_response())
         }
-        Kind::Request { .. } => request(posted, &session, envelope).await,
+        Kind::Request { id, method } => answer(posted, &session, RpcRequest { envelope, id, method }).await,
     }
 }
 
 async fn initialize(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Response, Refusal> {
-    if !matches!(envelope.kind, Kind::Request { .. }) {
+    let Ok(request) = envelope.request() else {
         return Err(Refusal::bad_request("`initialize` is a request and needs an id"));
-    }
+    };
     let bridge = posted.bridge;
     let session = bridge.open_session(posted.principal, Transport::StreamableHttp)?;
     // A client that goes away during the handshake never learns the id, so nobody could end the session.
@@ -89,7 +89,7 @@ async fn initialize(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Respo
         Wanted::Json => json_response(StatusCode::OK, body),
         Wanted::EventStream => sse::single_response(&body),
     };
-    let mut response = match session.initialize(envelope, &bridge.greeter).await? {
+    let mut response = match session.initialize(request, &bridge.greeter).await? {
         Greeting::Welcome(body) => answered(body),
         Greeting::Declined(body) => return Ok(answered(body)),
     };
@@ -130,13 +130,10 @@ async fn without_session(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<
             "send the {SESSION_ID} header that initialize was answered with"
         )));
     }
-    if !matches!(envelope.kind, Kind::Request { .. }) {
+    let Ok(request) = envelope.request() else {
         return Ok(StatusCode::ACCEPTED.into_response());
-    }
-    if matches!(
-        envelope.method(),
-        Some("resources/subscribe" | "resources/unsubscribe")
-    ) {
+    };
+    if matches!(request.method, "resources/subscribe" | "resources/unsubscribe") {
         return Err(Refusal::bad_request(
             "updates of a resource go to a session; send initialize to start one",
         ));
@@ -146,41 +143,32 @@ async fn without_session(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<
     let child = posted.bridge.sessionless_child(posted.principal).await?.child;
     match posted.wanted {
         Wanted::Json => {
-            let answer = ask(&child, envelope, &posted, None, permit, None).await;
+            let answer = ask(&child, request, &posted, None, permit, None).await;
             Ok(json_response(status_of(answer.verdict, Era::Legacy), answer.body))
         }
         Wanted::EventStream => {
             let stream = EventStream::for_answers(0, Keep::UntilRead, 1);
-            let params = CallParams {
-                reply: Reply::Events(Arc::clone(&stream)),
-                owner: posted
-                    .bridge
-                    .sessions
-                    .owner_without_session(posted.principal.name()),
-                patience: Some(posted.bridge.settings.times.request),
-                permit: Some(permit),
-                record: posted.bridge.record_call(envelope, posted.principal, None),
-            };
+            let params = posted.call_params(request, None, permit, Reply::Events(Arc::clone(&stream)));
             // A failure to send is in the stream.
-            let _ = child.call(envelope, params);
+            let _ = child.call(request, params);
             Ok(stream_response(&stream, None, Opening::Nothing, posted.bridge).await)
         }
     }
 }
 
-async fn request(
+async fn answer(
     posted: Posted<'_>,
     session: &Arc<Session>,
-    envelope: &Envelope<'_>,
+    request: RpcRequest<'_>,
 ) -> Result<Response, Refusal> {
     match posted.wanted {
         Wanted::Json => {
-            let answer = answer_for(&posted, session, envelope).await?;
+            let answer = answer_for(&posted, session, request).await?;
             Ok(json_response(status_of(answer.verdict, Era::Legacy), answer.body))
         }
         Wanted::EventStream => {
             let stream = session.outward.open_request(1);
-            start_call(&posted, session, envelope, &stream);
+            start_call(&posted, session, request, &stream);
             Ok(stream_response(&stream, Some(session), opening_for(session), posted.bridge).await)
         }
     }
@@ -190,54 +178,35 @@ async fn request(
 async fn answer_for(
     posted: &Posted<'_>,
     session: &Arc<Session>,
-    envelope: &Envelope<'_>,
+    request: RpcRequest<'_>,
 ) -> Result<Answer, Refusal> {
-    if let Some(answer) = session.answer_here(envelope) {
+    if let Some(answer) = session.answer_here(request) {
         return Ok(answer);
     }
     let permit = session.permit()?;
-    let Kind::Request { id, .. } = &envelope.kind else {
-        return Ok(Answer::lost());
-    };
     let (child, place) = match session.running() {
         Some(child) => (child, None),
         None => {
-            let place = session.wait_as(id);
+            let place = session.wait_as(request.id);
             let patience = posted.bridge.settings.times.request;
             (session.ready_for(&place, patience).await?, Some(place))
         }
     };
-    Ok(ask(&child, envelope, posted, Some(session), permit, place).await)
+    Ok(ask(&child, request, posted, Some(session), permit, place).await)
 }
 
 async fn ask(
     child: &Child,
-    envelope: &Envelope<'_>,
+    request: RpcRequest<'_>,
     posted: &Posted<'_>,
     session: Option<&Session>,
     permit: OwnedSemaphorePermit,
     place: Option<Place<'_>>,
 ) -> Answer {
     let (tx, answer) = oneshot::channel();
-    let patience = Some(posted.bridge.settings.times.request);
-    let record = posted.bridge.record_call(envelope, posted.principal, session);
-    let without_session = || {
-        posted
-            .bridge
-            .sessions
-            .owner_without_session(posted.principal.name())
-    };
+    let params = posted.call_params(request, session, permit, Reply::Once(tx));
     // A failure to send reaches the receiver too.
-    let number = child.call(
-        envelope,
-        CallParams {
-            reply: Reply::Once(tx),
-            owner: session.map_or_else(without_session, Session::serial),
-            patience,
-            permit: Some(permit),
-            record,
-        },
-    );
+    let number = child.call(request, params);
     leave(place, child, number);
     answer.await.unwrap_or_else(|_| Answer::lost())
 }
@@ -256,47 +225,39 @@ fn leave(place: Option<Place<'_>>, child: &Child, number: Result<u64, CallFailur
 pub(crate) fn start_call(
     posted: &Posted<'_>,
     session: &Arc<Session>,
-    envelope: &Envelope<'_>,
+    request: RpcRequest<'_>,
     stream: &Arc<EventStream>,
 ) {
-    let Kind::Request { id, .. } = &envelope.kind else {
-        return;
-    };
-    if let Some(answer) = session.answer_here(envelope) {
+    if let Some(answer) = session.answer_here(request) {
         return stream.finish(answer);
     }
     let permit = match session.permit() {
         Ok(permit) => permit,
-        Err(error) => return stream.finish(Refusal::from(error).into_answer(id.get())),
+        Err(error) => return stream.finish(Refusal::from(error).into_answer(request.id.get())),
     };
-    let patience = posted.bridge.settings.times.request;
-    let params = CallParams {
-        reply: Reply::Events(Arc::clone(stream)),
-        owner: session.serial(),
-        patience: Some(patience),
-        permit: Some(permit),
-        record: posted
-            .bridge
-            .record_call(envelope, posted.principal, Some(session)),
-    };
+    let params = posted.call_params(request, Some(session), permit, Reply::Events(Arc::clone(stream)));
     if let Some(child) = session.running() {
         // A failure to send is in the stream.
-        let _ = child.call(envelope, params);
+        let _ = child.call(request, params);
         return;
     }
-    let message = Bytes::copy_from_slice(envelope.text().as_bytes());
-    let (session, stream, id) = (Arc::clone(session), Arc::clone(stream), (*id).to_owned());
+    let patience = posted.bridge.settings.times.request;
+    let message = Box::<str>::from(request.envelope.text());
+    let (session, stream, id) = (Arc::clone(session), Arc::clone(stream), request.id.to_owned());
     posted.bridge.tasks.spawn(async move {
         let _activity = session.use_it();
         let place = session.wait_as(&id);
-        match (
-            session.ready_for(&place, patience).await,
-            Envelope::parse(&message),
-        ) {
-            (Ok(child), Ok(envelope)) => leave(Some(place), &child, child.call(&envelope, params)),
-            (Err(SessionError::Cancelled), _) => stream.finish(CallFailure::Cancelled.answer(id.get())),
-            (Err(error), _) => stream.finish(Refusal::from(error).into_answer(id.get())),
-            (_, Err(error)) => stream.finish(Refusal::from(error).into_answer(id.get())),
+        let call = |child: &Child| -> Result<_, EnvelopeError> {
+            let envelope = Envelope::parse(message.as_bytes())?;
+            Ok(child.call(envelope.request()?, params))
+        };
+        match session.ready_for(&place, patience).await {
+            Ok(child) => match call(&child) {
+                Ok(number) => leave(Some(place), &child, number),
+                Err(error) => stream.finish(Refusal::from(error).into_answer(id.get())),
+            },
+            Err(SessionError::Cancelled) => stream.finish(CallFailure::Cancelled.answer(id.get())),
+            Err(error) => stream.finish(Refusal::from(error).into_answer(id.get())),
         }
     });
 }
@@ -371,7 +332,7 @@ pub(crate) async fn batch(posted: Posted<'_>) -> Result<Response, Refusal> {
     }
     let requests: Vec<_> = envelopes
         .iter()
-        .filter(|envelope| matches!(envelope.kind, Kind::Request { .. }))
+        .filter_map(|envelope| envelope.request().ok())
         .collect();
     if requests.is_empty() {
         return Ok(StatusCode::ACCEPTED.into_response());
@@ -380,13 +341,13 @@ pub(crate) async fn batch(posted: Posted<'_>) -> Result<Response, Refusal> {
         let stream = session.outward.open_request(requests.len());
         requests
             .iter()
-            .for_each(|envelope| start_call(&posted, &session, envelope, &stream));
+            .for_each(|request| start_call(&posted, &session, *request, &stream));
         return Ok(stream_response(&stream, Some(&session), opening_for(&session), posted.bridge).await);
     }
     let answers = join_all(
         requests
             .iter()
-            .map(|envelope| batch_answer(&posted, &session, envelope)),
+            .map(|request| batch_answer(&posted, &session, *request)),
     )
     .await;
     let mut body = BytesMut::from(&b"["[..]);
@@ -400,11 +361,8 @@ pub(crate) async fn batch(posted: Posted<'_>) -> Result<Response, Refusal> {
     Ok(json_response(StatusCode::OK, body.freeze()))
 }
 
-async fn batch_answer(posted: &Posted<'_>, session: &Arc<Session>, envelope: &Envelope<'_>) -> Answer {
-    let Kind::Request { id, .. } = &envelope.kind else {
-        return Answer::lost();
-    };
-    answer_for(posted, session, envelope)
+async fn batch_answer(posted: &Posted<'_>, session: &Arc<Session>, request: RpcRequest<'_>) -> Answer {
+    answer_for(posted, session, request)
         .await
-        .unwrap_or_else(|refusal| refusal.into_answer(id.get()))
+        .unwrap_or_else(|refusal| refusal.into_answer(request.id.get()))
 }

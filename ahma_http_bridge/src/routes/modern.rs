@@ -11,7 +11,7 @@ use super::legacy::HEAD_PATIENCE;
 use super::post::Posted;
 use crate::bridge::Lent;
 use crate::child::{Answer, CallParams, Child, Reply};
-use crate::envelope::{Envelope, Kind, Meta, Params};
+use crate::envelope::{Envelope, Meta, Params};
 use crate::http::negotiate::Wanted;
 use crate::http::refusal::{Era, Refusal, json_response, status_of};
 use crate::http::sse::{self, Opening, StreamGuard};
@@ -35,24 +35,29 @@ pub(crate) async fn handle(
     meta: &Meta<'_>,
 ) -> Result<Response, Refusal> {
     standard_headers::check(posted.headers, envelope, params, meta)?;
-    let Kind::Request { method, .. } = &envelope.kind else {
+    let Ok(request) = envelope.request() else {
         // There is nothing a lone notification could refer to: cancelling is done by closing the stream.
         return Ok(StatusCode::ACCEPTED.into_response());
     };
-    if REMOVED.contains(&&**method) {
-        let message = format!("{method} does not exist in this revision");
+    if REMOVED.contains(&request.method) {
+        let message = format!("{} does not exist in this revision", request.method);
         return Err(Refusal::new(StatusCode::NOT_FOUND, -32601, message));
     }
-    let listens = method == "subscriptions/listen";
+    let listens = request.method == "subscriptions/listen";
     posted.bridge.refuse_under_pressure()?;
-    let permit = Some(posted.bridge.sessionless_permit(posted.principal)?);
+    let permit = posted.bridge.sessionless_permit(posted.principal)?;
     let Lent { child, activity } = posted.bridge.sessionless_child(posted.principal).await?;
-    let record = posted.bridge.record_call(envelope, posted.principal, None);
-    let owner = posted
-        .bridge
-        .sessions
-        .owner_without_session(posted.principal.name());
-    let patience = (!listens).then_some(posted.bridge.settings.times.request);
+    let call = |reply| {
+        let params = posted.call_params(request, None, permit, reply);
+        match listens {
+            // A subscription may be silent for as long as it likes.
+            true => CallParams {
+                patience: None,
+                ..params
+            },
+            false => params,
+        }
+    };
     match posted.wanted {
         Wanted::Json if listens => Err(Refusal::new(
             StatusCode::NOT_ACCEPTABLE,
@@ -61,29 +66,16 @@ pub(crate) async fn handle(
         )),
         Wanted::Json => {
             let (tx, answer) = oneshot::channel();
-            let call = CallParams {
-                reply: Reply::Once(tx),
-                owner,
-                patience,
-                permit,
-                record,
-            };
-            let mut guard = CancelOnDrop::new(&child, child.call(envelope, call).ok(), activity);
+            let number = child.call(request, call(Reply::Once(tx))).ok();
+            let mut guard = CancelOnDrop::new(&child, number, activity);
             let answer = answer.await.unwrap_or_else(|_| Answer::lost());
             guard.completed();
             Ok(json_response(status_of(answer.verdict, Era::Modern), answer.body))
         }
         Wanted::EventStream => {
             let stream = EventStream::for_answers(0, Keep::UntilRead, 1);
-            let reply = Reply::Events(Arc::clone(&stream));
-            let call = CallParams {
-                reply,
-                owner,
-                patience,
-                permit,
-                record,
-            };
-            let guard = CancelOnDrop::new(&child, child.call(envelope, call).ok(), activity);
+            let number = child.call(request, call(Reply::Events(Arc::clone(&stream)))).ok();
+            let guard = CancelOnDrop::new(&child, number, activity);
             Ok(stream_response(&stream, guard, &posted).await)
         }
     }

@@ -7,15 +7,18 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use bytes::Bytes;
 use http::HeaderMap;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{body, legacy, modern};
 use crate::auth::Principal;
 use crate::bridge::Bridge;
-use crate::envelope::{self, Envelope, Kind};
+use crate::child::{CallParams, Reply};
+use crate::envelope::{self, Envelope, Kind, RpcRequest};
 use crate::http::negotiate::{self, Wanted, single};
 use crate::http::refusal::Refusal;
 use crate::http::standard_headers::PROTOCOL_VERSION;
 use crate::http::version;
+use crate::session::Session;
 
 /// A request as the eras' handlers want it.
 #[derive(Debug)]
@@ -25,6 +28,27 @@ pub(crate) struct Posted<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) wanted: Wanted,
     pub(crate) body: &'a Bytes,
+}
+
+impl Posted<'_> {
+    /// How a request of this client is passed on, in a session or without one.
+    pub(crate) fn call_params(
+        &self,
+        request: RpcRequest<'_>,
+        session: Option<&Session>,
+        permit: OwnedSemaphorePermit,
+        reply: Reply,
+    ) -> CallParams {
+        let sessions = &self.bridge.sessions;
+        let without_session = || sessions.owner_without_session(self.principal.name());
+        CallParams {
+            reply,
+            owner: session.map_or_else(without_session, Session::serial),
+            patience: Some(self.bridge.settings.times.request),
+            permit: Some(permit),
+            record: self.bridge.record_call(request, self.principal, session),
+        }
+    }
 }
 
 pub(crate) async fn post(

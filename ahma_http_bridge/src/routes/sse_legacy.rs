@@ -14,7 +14,7 @@ use super::legacy::{refuse_ended, start_call};
 use super::post::Posted;
 use crate::auth::Principal;
 use crate::bridge::Bridge;
-use crate::envelope::{Envelope, Kind};
+use crate::envelope::{Envelope, Kind, RpcRequest};
 use crate::http::negotiate::{self, Wanted};
 use crate::http::refusal::Refusal;
 use crate::http::sse::{self, Opening, StreamGuard};
@@ -69,21 +69,26 @@ pub(crate) async fn message(
         wanted,
         body: &body,
     };
+    let envelope = &envelope;
     match &envelope.kind {
-        Kind::Notification { .. } => session.notified(&envelope).await,
-        Kind::Response { .. } => session.answered(&envelope).await,
+        Kind::Notification { .. } => session.notified(envelope).await,
+        Kind::Response { .. } => session.answered(envelope).await,
         Kind::Request { id, method } if method == "initialize" => {
-            let answer = session.initialize(&envelope, &bridge.greeter).await;
+            let request = RpcRequest { envelope, id, method };
+            let answer = session.initialize(request, &bridge.greeter).await;
             let answer = answer.map_err(|error| Refusal::from(error).for_request(id.get()))?;
             match answer {
                 Greeting::Welcome(answer) => {
-                    bridge.record_opened(&session, &envelope);
+                    bridge.record_opened(&session, envelope);
                     session.push(answer);
                 }
                 Greeting::Declined(answer) => session.push(answer),
             }
         }
-        Kind::Request { .. } => start_call(&posted, &session, &envelope, session.outward.standing()),
+        Kind::Request { id, method } => {
+            let request = RpcRequest { envelope, id, method };
+            start_call(&posted, &session, request, session.outward.standing());
+        }
     }
     Ok(StatusCode::ACCEPTED.into_response())
 }

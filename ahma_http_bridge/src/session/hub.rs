@@ -87,8 +87,10 @@ impl Hub {
             permit: None,
             record: None,
         };
-        if let Ok(envelope) = Envelope::parse(text.as_bytes()) {
-            let _ = child.call(&envelope, params);
+        if let Ok(envelope) = Envelope::parse(text.as_bytes())
+            && let Ok(request) = envelope.request()
+        {
+            let _ = child.call(request, params);
         }
     }
 

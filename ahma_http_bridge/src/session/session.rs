@@ -21,7 +21,7 @@ use crate::audit::Audit;
 use crate::auth::Principal;
 use crate::backend::{Backend, StartError};
 use crate::child::{Answer, CallFailure, Child, OwnerId, Verdict};
-use crate::envelope::{Envelope, Kind, result_message, string_of};
+use crate::envelope::{Envelope, Kind, RpcRequest, result_message, string_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
@@ -162,12 +162,10 @@ impl Session {
     /// Answers `initialize`.
     pub(crate) async fn initialize(
         &self,
-        envelope: &Envelope<'_>,
+        request: RpcRequest<'_>,
         greeter: &Greeter,
     ) -> Result<Greeting, SessionError> {
-        let Kind::Request { id, .. } = &envelope.kind else {
-            return Err(SessionError::NotReady("`initialize` must be a request"));
-        };
+        let envelope = request.envelope;
         let (greeting, wanted) = match &self.params.service {
             Service::Shared { backend, .. } => {
                 let params = envelope.params().unwrap_or_default();
@@ -202,7 +200,7 @@ impl Session {
         };
         let (result, version) = with_version(&greeting, wanted.as_deref());
         let _ = self.version.set(version.into());
-        Ok(Greeting::Welcome(result_message(id.get(), &result)))
+        Ok(Greeting::Welcome(result_message(request.id.get(), &result)))
     }
 
     /// A place for a request whose child is not there yet.
@@ -361,26 +359,23 @@ impl Session {
     }
 
     /// What the bridge answers itself, because other clients of a shared child are concerned.
-    pub(crate) fn answer_here(&self, envelope: &Envelope<'_>) -> Option<Answer> {
+    pub(crate) fn answer_here(&self, request: RpcRequest<'_>) -> Option<Answer> {
         let Service::Shared { hub, .. } = &self.params.service else {
             return None;
         };
-        let Kind::Request { id, method } = &envelope.kind else {
-            return None;
-        };
-        let subscribes = match &**method {
+        let subscribes = match request.method {
             "resources/subscribe" => true,
             "resources/unsubscribe" => false,
             _ => return None,
         };
-        let uri = envelope.params().ok()?.uri.and_then(string_of)?;
+        let uri = request.envelope.params().ok()?.uri.and_then(string_of)?;
         if subscribes {
             hub.subscribe(self.serial, &uri);
             return None;
         }
         match hub.unsubscribe(self.serial, &uri) {
             Unsubscribe::AnswerHere => Some(Answer {
-                body: result_message(id.get(), "{}"),
+                body: result_message(request.id.get(), "{}"),
                 verdict: Verdict::Result,
             }),
             Unsubscribe::PassOn => None,
