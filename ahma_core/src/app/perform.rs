@@ -57,7 +57,7 @@ mod credentials {
 
     use super::{Failure, print};
     use crate::app::{
-        exit::chain,
+        exit::{Exit, chain},
         tasks::{AuditTask, TokenTask},
     };
     use crate::mcp::counted;
@@ -92,6 +92,7 @@ mod credentials {
         };
         let issued = issue_token(&file, params).map_err(|error| {
             let hint = match error {
+                TokenError::Lifetime => return Failure::new(Exit::Usage, chain(&error)),
                 TokenError::File { .. } => "give a file that you can write to with --file",
                 TokenError::Form { .. } => {
                     "correct it, or give another file with --file; docs/http.md shows its form"

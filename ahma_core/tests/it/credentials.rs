@@ -147,6 +147,11 @@ fn mistakes_are_named() {
             "expected a duration",
         ),
         (
+            &["token", "new", "--name", "x", "--expires", "99999999d"],
+            2,
+            "--expires goes beyond the year 9999",
+        ),
+        (
             &["token", "new", "--name", "x", "--scope", "/no/such"],
             1,
             "--scope /no/such",

@@ -25,6 +25,10 @@ pub enum TokenError {
     Form { path: PathBuf, reason: String },
     #[error("token `{name}`: {reason}")]
     Entry { name: String, reason: String },
+    #[error(
+        "--expires goes beyond the year 9999; give a shorter time such as 365d, or leave it out for a token that does not expire"
+    )]
+    Lifetime,
 }
 
 /// One line of the tokens file.
@@ -266,7 +270,10 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
     let expires = match params.lifetime {
         None => None,
         Some(lifetime) => {
-            let expires = OffsetDateTime::now_utc() + lifetime;
+            let lifetime = time::Duration::try_from(lifetime).map_err(|_| TokenError::Lifetime)?;
+            let expires = OffsetDateTime::now_utc()
+                .checked_add(lifetime)
+                .ok_or(TokenError::Lifetime)?;
             Some(
                 expires
                     .truncate_to_second()

@@ -132,6 +132,11 @@ fn a_token_of_no_use_is_not_made() {
         };
         assert!(issue_token(&file, params).is_err(), "{name:?} {max_sessions:?}");
     }
+    for days in [99_999_999, u64::MAX / 86_400] {
+        let endless = params("ci", Some(Duration::from_secs(days * 86_400)));
+        let error = issue_token(&file, endless).unwrap_err();
+        assert!(matches!(error, TokenError::Lifetime), "{days}: {error}");
+    }
     assert!(!file.exists());
     assert!(!issue_token(&file, params("ci", None)).unwrap().replaced);
     assert!(issue_token(&file, params("ci", None)).unwrap().replaced);
