@@ -79,11 +79,6 @@ mod credentials {
                 })
             })
             .transpose()?;
-        let isolation = if scope.is_some() {
-            " --session-isolation"
-        } else {
-            ""
-        };
         let params = TokenParams {
             name: name.clone(),
             lifetime: expires,
@@ -108,6 +103,11 @@ mod credentials {
                 "the token that {name} had is replaced and opens nothing any more"
             );
         }
+        let isolation = if issued.needs_isolation {
+            " --session-isolation"
+        } else {
+            ""
+        };
         let _ = writeln!(
             stderr,
             "the token of {name} is shown this once; its hash is in {0}\n\

@@ -139,6 +139,14 @@ fn mistakes_are_named() {
         "--mode http --session-isolation",
     );
     assert_ended(&run(&workspace, &confined), &confined, 0, "is replaced");
+    // The file has a confined token still.
+    let free = ["token", "new", "--name", "y", "--file", "confined.json"];
+    assert_ended(
+        &run(&workspace, &free),
+        &free,
+        0,
+        "--mode http --session-isolation",
+    );
     for (arguments, code, words) in [
         (&["token", "new"][..], 2, "--name"),
         (

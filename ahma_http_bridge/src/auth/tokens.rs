@@ -247,6 +247,8 @@ pub struct IssuedToken {
     pub token: Secret,
     /// Whether there was one of this name, which is worth nothing from now on.
     pub replaced: bool,
+    /// Whether a token of the file is confined to a scope: without `--session-isolation` the file is refused.
+    pub needs_isolation: bool,
 }
 
 /// Makes a token and adds its hash to the file. A token of the same name is replaced.
@@ -304,6 +306,7 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
     Ok(IssuedToken {
         token: Secret::new(token),
         replaced,
+        needs_isolation: tokens.tokens.iter().any(|token| token.scope.is_some()),
     })
 }
 
