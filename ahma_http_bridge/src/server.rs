@@ -41,7 +41,7 @@ pub enum ServeError {
     Tls(#[from] TlsError),
     #[error("no client for the authorization server: {0}")]
     Http(String),
-    #[error("audit file {path} cannot be written: {reason}")]
+    #[error("--audit-file {path}: {reason}")]
     Audit { path: PathBuf, reason: String },
     #[error("the listener failed")]
     Listener(#[from] io::Error),

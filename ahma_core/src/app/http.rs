@@ -41,7 +41,7 @@ pub(super) fn serve(settings: Settings, wall: Wall) -> Result<(), Failure> {
 mod bridge {
     use std::{ffi::OsString, io::Write as _, net::SocketAddr, path::PathBuf, sync::Arc};
 
-    use ahma_http_bridge::{ChildCommand, ChildFactory, ServeError, Spawn};
+    use ahma_http_bridge::{ChildCommand, ChildFactory, ServeError, Spawn, TlsError};
     use tokio::net::TcpListener;
     use tokio_util::sync::CancellationToken;
 
@@ -92,14 +92,17 @@ mod bridge {
 
     /// Most of what keeps the bridge from serving is for the user to mend.
     fn refused(error: ServeError) -> Failure {
-        match error {
-            ServeError::Exposed(_)
-            | ServeError::Tokens(_)
-            | ServeError::Tls(_)
-            | ServeError::Audit { .. } => Failure::user(chain(&error))
-                .with_hint("docs/http.md describes how to serve safely; --help shows the flags"),
-            ServeError::Http(_) | ServeError::Listener(_) => Failure::internal("the bridge failed", &error),
-        }
+        let hint = match &error {
+            ServeError::Exposed(_) => "docs/http.md describes how to serve safely; --help shows the flags",
+            ServeError::Tokens(_) => "ahma_mcp token new makes a tokens file; docs/http.md shows its form",
+            ServeError::Tls(TlsError::File { .. }) => "give a PEM file that you can read",
+            ServeError::Tls(TlsError::Pair(_)) => "give a certificate and the key it was made for",
+            ServeError::Audit { .. } => "give a file that you can write to, in a directory that exists",
+            ServeError::Http(_) | ServeError::Listener(_) => {
+                return Failure::internal("the bridge failed", &error);
+            }
+        };
+        Failure::user(chain(&error)).with_hint(hint)
     }
 
     /// How the children are started.

@@ -188,6 +188,32 @@ fn mistakes_are_named() {
             "--session-isolation",
         ),
         (
+            &[
+                "--mode",
+                "http",
+                "--http-port",
+                "0",
+                "--audit-file",
+                "/no/such/file",
+            ],
+            1,
+            "--audit-file /no/such/file: No such file or directory (os error 2)\nhint: give a file that you can write to",
+        ),
+        (
+            &[
+                "--mode",
+                "http",
+                "--http-port",
+                "0",
+                "--tls-cert",
+                "/no/cert",
+                "--tls-key",
+                "/no/key",
+            ],
+            1,
+            "--tls-cert /no/cert: No such file or directory (os error 2)\nhint: give a PEM file",
+        ),
+        (
             &["--mode", "http", "--sse-endpoint", "sse"],
             2,
             "must begin with `/`",
