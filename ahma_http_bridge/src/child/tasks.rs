@@ -1,5 +1,7 @@
 //! The two tasks behind a running child: one listens to it, one looks after its process.
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -150,9 +152,17 @@ pub(super) async fn supervise(
     inner.pending().close(CallFailure::ChildDied);
     drain.abort();
     if !asked_for {
-        tracing::warn!(pid = id, ?status, "the child ended by itself");
+        tracing::warn!(pid = id, "the child ended by itself: {}", how_it_ended(status));
     }
     ended.send_replace(Some(Ending { asked_for }));
+}
+
+fn how_it_ended(status: Option<ExitStatus>) -> String {
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((Some(code), _)) => format!("exit code {code}"),
+        Some((None, Some(signal))) => format!("signal {signal}"),
+        Some((None, None)) | None => "nobody knows how".to_owned(),
+    }
 }
 
 /// A complaint longer than this is shown in pieces.
@@ -167,3 +177,7 @@ async fn read_stderr(stderr: ChildStderr, echo: Option<Echo>, pid: Option<u32>) 
         }
     }
 }
+
+#[cfg(test)]
+#[path = "tasks_tests.rs"]
+mod tasks_tests;
