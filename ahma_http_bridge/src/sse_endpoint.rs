@@ -60,6 +60,9 @@ impl FromStr for SsePath {
             !segment.is_empty() && segment != "." && segment != ".." && segment.chars().all(allowed)
         };
         let segments = segments.trim_end_matches('/');
+        if segments.is_empty() {
+            return Err(format!("the path is missing; {FORM}"));
+        }
         if !segments.split('/').all(is_plain) {
             return Err(format!("its parts must be of letters, digits and `-._~`; {FORM}"));
         }

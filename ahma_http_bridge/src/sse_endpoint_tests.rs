@@ -10,7 +10,12 @@ fn a_path_or_an_address_of_this_machine_and_nothing_else() {
         ("https://[::1]/sse", Ok("::1:443 /sse")),
         ("sse", Err("must begin with")),
         ("", Err("must begin with")),
-        ("/", Err("its parts")),
+        ("/", Err("the path is missing")),
+        (
+            "http://localhost:8888",
+            Err("the path is missing; write a path such as /mcp/sse"),
+        ),
+        ("http://localhost:8888/", Err("the path is missing")),
         ("/{x}", Err("its parts")),
         ("/a/*rest", Err("its parts")),
         ("/a//b", Err("its parts")),
