@@ -1,6 +1,6 @@
 //! How the programs read single flags and the variables that stand for them.
 //!
-//! `value` has the parsers of durations, sizes, switches and addresses; `variables` knows which environment variable
+//! `value` has the parsers of durations, sizes, numbers, switches and addresses; `variables` knows which environment variable
 //! stands for which flag. Nothing here knows what a flag is for, and nothing reads the command line.
 
 pub mod value;

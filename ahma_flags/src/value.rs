@@ -1,6 +1,7 @@
-//! How single values of flags and variables are written: durations, sizes, switches, addresses.
+//! How single values of flags and variables are written: durations, sizes, numbers, switches, addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// `45s`, `500ms`, `10m`, `1h`, `30d`; a bare number counts seconds.
@@ -45,6 +46,30 @@ pub fn byte_count(text: &str) -> Result<usize, String> {
     };
     let number: usize = digits.parse().map_err(|_| FORM.to_owned())?;
     number.checked_mul(factor).ok_or_else(|| FORM.to_owned())
+}
+
+/// A size that is not nothing.
+pub fn positive_byte_count(text: &str) -> Result<usize, String> {
+    match byte_count(text)? {
+        0 => Err("must be more than zero".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// How many of something there may be at once, at least one.
+pub fn positive_count(text: &str) -> Result<usize, String> {
+    let count = text.parse::<NonZeroU32>().ok();
+    count
+        .and_then(|count| usize::try_from(count.get()).ok())
+        .ok_or_else(|| format!("expected a number from 1 to {}", u32::MAX))
+}
+
+/// `0.5`, `2`; not zero, not infinite.
+pub fn positive_number(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("expected a number greater than 0 such as 0.5 or 2".to_owned()),
+    }
 }
 
 /// An address to listen on. `localhost` is one too, whatever a resolver would make of it.

@@ -42,6 +42,39 @@ fn sizes_are_powers_of_1024() {
     ] {
         assert_eq!(byte_count(text).ok(), expected, "{text:?}");
     }
+    assert!(positive_byte_count("0K").is_err());
+    assert_eq!(positive_byte_count("1K"), Ok(1024));
+}
+
+#[test]
+fn a_count_is_at_least_one_and_can_be_counted_to() {
+    for (text, expected) in [
+        ("1", Some(1)),
+        ("4294967295", Some(4_294_967_295)),
+        ("0", None),
+        ("-1", None),
+        ("1.5", None),
+        ("", None),
+        ("18446744073709551615", None),
+    ] {
+        assert_eq!(positive_count(text).ok(), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn a_number_is_greater_than_zero_and_finite() {
+    for (text, expected) in [
+        ("1.5", Some(1.5)),
+        ("2", Some(2.0)),
+        ("0", None),
+        ("-1", None),
+        ("nan", None),
+        ("inf", None),
+        ("", None),
+        ("much", None),
+    ] {
+        assert_eq!(positive_number(text).ok(), expected, "{text:?}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use ahma_flags::value;
 use clap::{ArgAction, Args, ValueEnum};
 
 use crate::auth::{AuthSettings, OAuthSettings, Secret, TokenSource};
+use crate::http::guard::{allowed_host, allowed_origin};
 use crate::settings::{BridgeSettings, Isolation};
 use crate::sse_endpoint::SseEndpoint;
 use crate::tls::TlsSettings;
@@ -64,7 +65,8 @@ pub struct BridgeArgs {
         long = "allow-host",
         env = "AHMA_ALLOW_HOST",
         value_name = "HOST[:PORT]",
-        value_delimiter = ','
+        value_delimiter = ',',
+        value_parser = allowed_host
     )]
     pub allow_hosts: Vec<String>,
 
@@ -73,12 +75,13 @@ pub struct BridgeArgs {
         long = "allow-origin",
         env = "AHMA_ALLOW_ORIGIN",
         value_name = "ORIGIN",
-        value_delimiter = ','
+        value_delimiter = ',',
+        value_parser = allowed_origin
     )]
     pub allow_origins: Vec<String>,
 
     /// Sessions that may be open at once.
-    #[arg(long, env = "AHMA_MAX_SESSIONS", value_name = "COUNT", default_value_t = 50)]
+    #[arg(long, env = "AHMA_MAX_SESSIONS", value_name = "COUNT", default_value_t = 50, value_parser = value::positive_count)]
     pub max_sessions: usize,
 
     /// Connections that may be open at once.
@@ -86,16 +89,17 @@ pub struct BridgeArgs {
         long,
         env = "AHMA_MAX_CONNECTIONS",
         value_name = "COUNT",
-        default_value_t = 4096
+        default_value_t = 4096,
+        value_parser = value::positive_count
     )]
     pub max_connections: usize,
 
     /// Requests one session, or one client without a session, may have open at once.
-    #[arg(long, env = "AHMA_MAX_CALLS", value_name = "COUNT", default_value_t = 256)]
+    #[arg(long, env = "AHMA_MAX_CALLS", value_name = "COUNT", default_value_t = 256, value_parser = value::positive_count)]
     pub max_calls: usize,
 
     /// Largest request body.
-    #[arg(long, env = "AHMA_MAX_BODY", value_name = "BYTES", default_value = "4M", value_parser = value::byte_count)]
+    #[arg(long, env = "AHMA_MAX_BODY", value_name = "BYTES", default_value = "4M", value_parser = value::positive_byte_count)]
     pub max_body: usize,
 
     /// How long a request may go without an answer or progress.
@@ -166,11 +170,11 @@ pub struct BridgeArgs {
     pub insecure_http: bool,
 
     /// No new sessions above this much memory of the server and everything it runs.
-    #[arg(long, env = "AHMA_MAX_MEMORY", value_name = "BYTES", value_parser = value::byte_count)]
+    #[arg(long, env = "AHMA_MAX_MEMORY", value_name = "BYTES", value_parser = value::positive_byte_count)]
     pub max_memory: Option<usize>,
 
     /// No new sessions above this load average per processor.
-    #[arg(long, env = "AHMA_MAX_LOAD", value_name = "LOAD")]
+    #[arg(long, env = "AHMA_MAX_LOAD", value_name = "LOAD", value_parser = value::positive_number)]
     pub max_load: Option<f64>,
 
     /// Serve Prometheus text at /metrics.

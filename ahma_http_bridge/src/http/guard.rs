@@ -4,11 +4,13 @@
 //! (DNS rebinding) even read the answers. Both show in headers that a page cannot forge. Origins are
 //! compared whole: `http://localhost.example.com` is not `http://localhost`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Uri, Version};
+
+use url::Url;
 
 use super::refusal::Refusal;
 
@@ -93,9 +95,53 @@ impl WebGuard {
         let Ok(authority) = rest.parse::<Authority>() else {
             return false;
         };
-        let port = authority.as_str().strip_prefix(authority.host());
-        let plain_port = port.is_some_and(|port| port.is_empty() || authority.port_u16().is_some());
-        matches!(scheme, "http" | "https") && plain_port && LOOPBACK.contains(&authority.host())
+        matches!(scheme, "http" | "https")
+            && is_host_and_port(&authority)
+            && LOOPBACK.contains(&authority.host())
+    }
+}
+
+/// Whether there is nothing beside the host but a port, if that.
+fn is_host_and_port(authority: &Authority) -> bool {
+    let port = authority.as_str().strip_prefix(authority.host());
+    port.is_some_and(|port| port.is_empty() || authority.port_u16().is_some())
+}
+
+/// Reads the name of a host that clients may address. What no `Host` header could ever match is refused.
+pub(crate) fn allowed_host(text: &str) -> Result<String, String> {
+    let is_name = |host: &str| {
+        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        match address {
+            Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+            None => host
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)),
+        }
+    };
+    match text.parse::<Authority>() {
+        Ok(host) if is_host_and_port(&host) && is_name(host.host()) => Ok(text.to_owned()),
+        _ => Err(
+            "expected a host, or a host and a port, such as mcp.example.org or mcp.example.org:8443"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Reads an origin, and writes it as browsers do. `null` is none: any page can make itself one of that name.
+pub(crate) fn allowed_origin(text: &str) -> Result<String, String> {
+    const FORM: &str = "expected an origin such as https://app.example.org or http://app.example.org:8080";
+    let url = Url::parse(text).map_err(|_| FORM)?;
+    let has_more = !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some();
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    let host = url
+        .host_str()
+        .filter(|host| !host.is_empty() && !host.contains('*'));
+    match host {
+        Some(host) if !has_more && !has_user => Ok(match url.port() {
+            Some(port) => format!("{}://{host}:{port}", url.scheme()),
+            None => format!("{}://{host}", url.scheme()),
+        }),
+        _ => Err(FORM.to_owned()),
     }
 }
 

@@ -66,3 +66,59 @@ fn origins_are_compared_whole() {
         assert_eq!(checked.is_ok(), expected, "{origin}");
     }
 }
+
+#[test]
+fn only_hosts_that_can_be_addressed_can_be_allowed() {
+    let table = [
+        ("mcp.example.org", true),
+        ("MCP.example.org:8443", true),
+        ("my_host", true),
+        ("192.168.1.4", true),
+        ("[2001:db8::1]:80", true),
+        ("http://x/y", false),
+        ("x/y", false),
+        ("x:", false),
+        ("x:port", false),
+        ("x:99999", false),
+        ("user@x", false),
+        ("*.example.org", false),
+        ("2001:db8::1", false),
+        ("[x]", false),
+        ("a b", false),
+        ("", false),
+    ];
+    for (text, expected) in table {
+        let found = allowed_host(text);
+        assert_eq!(found.is_ok(), expected, "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn an_allowed_origin_is_written_as_browsers_do() {
+    let table = [
+        ("https://app.example.org", Some("https://app.example.org")),
+        ("https://app.example.org/", Some("https://app.example.org")),
+        ("https://App.example.org:443", Some("https://app.example.org")),
+        ("http://app.example.org:8080", Some("http://app.example.org:8080")),
+        (
+            "https://b\u{fc}cher.example",
+            Some("https://xn--bcher-kva.example"),
+        ),
+        ("http://[2001:db8::1]:1", Some("http://[2001:db8::1]:1")),
+        ("chrome-extension://abc", Some("chrome-extension://abc")),
+        ("x", None),
+        ("app.example.org:443", None),
+        ("https://app.example.org/path", None),
+        ("https://app.example.org?x", None),
+        ("https://user@app.example.org", None),
+        ("https://*.example.org", None),
+        ("file:///", None),
+        ("null", None),
+        ("*", None),
+        ("", None),
+    ];
+    for (text, expected) in table {
+        let found = allowed_origin(text);
+        assert_eq!(found.as_deref().ok(), expected, "{text}: {found:?}");
+    }
+}

@@ -78,6 +78,33 @@ fn mistakes_are_told_with_what_to_do() {
 }
 
 #[test]
+fn values_of_no_use_are_refused_with_the_flag_and_its_form() {
+    let too_many = usize::MAX.to_string();
+    let table = [
+        ("--max-sessions", "0", "a number from 1"),
+        ("--max-connections", "0", "a number from 1"),
+        ("--max-connections", &too_many, "a number from 1"),
+        ("--max-calls", "0", "a number from 1"),
+        ("--max-body", "0", "more than zero"),
+        ("--max-memory", "0", "more than zero"),
+        ("--max-load", "nan", "greater than 0"),
+        ("--max-load", "-1", "greater than 0"),
+        ("--allow-host", "http://x/y", "such as mcp.example.org"),
+        ("--allow-origin", "x", "such as https://app.example.org"),
+    ];
+    for (flag, value, form) in table {
+        let given = format!("{flag}={value}");
+        // If it were accepted, the program that is missing would be what stops it.
+        let (code, stderr) = run(&[&given, "--", "no-such-program"]);
+        assert_eq!(code, 2, "{given}: {stderr}");
+        assert!(
+            stderr.contains(&format!("for '{flag}")) && stderr.contains(form),
+            "{given}: {stderr}"
+        );
+    }
+}
+
+#[test]
 fn help_and_version_are_data() {
     for flag in ["--help", "--version"] {
         let output = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"))
