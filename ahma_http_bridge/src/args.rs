@@ -206,6 +206,13 @@ impl BridgeArgs {
         said || self.oauth_issuer.is_some()
     }
 
+    /// What lets clients in or tells what they did: nothing that the bridge runs may reach it.
+    pub fn private_files(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.tokens_file, &self.tls_key, &self.audit_file]
+            .into_iter()
+            .flatten()
+    }
+
     /// The settings these flags make, for clients that name no root in `default_scope`.
     pub fn settings(&self, default_scope: PathBuf) -> Result<BridgeSettings, ArgsError> {
         let mut settings = BridgeSettings::new(default_scope);

@@ -103,6 +103,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "sandbox_scope", hide = true)]
     pub(crate) scope_is_final: bool,
 
+    /// A file of whoever starts this process, such as its tokens, that commands must not reach.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) out_of_reach: Vec<PathBuf>,
+
     /// The tier that whoever starts this process has proven, with the same flags.
     #[arg(long, value_enum, value_name = "TIER", hide = true)]
     pub(crate) proven_tier: Option<TierArg>,

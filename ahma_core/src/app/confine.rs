@@ -16,7 +16,10 @@ use super::{
 use crate::{
     jail::{Helper, JailError},
     mcp::SandboxNote,
-    sandbox::{Exposed, Host, Network, PolicyError, Probe, SandboxSettings, Tier, assemble, exposed},
+    sandbox::{
+        Exposed, Host, Network, PolicyError, Probe, SandboxSettings, Tier, assemble, exposed, real_path,
+        sensitive_places,
+    },
     shell::{self, Launcher, LauncherSettings, PoolSettings, StartError, TierChoice},
 };
 
@@ -96,9 +99,15 @@ pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
         return Err(exchanged(&asked.scope, &policy.scope));
     }
     if asked.deny_sensitive_reads
-        && let Some(found) = host.home.as_ref().and_then(|home| exposed(&policy, home))
+        && let Some(home) = &host.home
+        && let Some(found) = exposed(&policy, sensitive_places(home))
     {
         return Err(readable_secrets(&found));
+    }
+    if runs_confined(settings)
+        && let Some(found) = exposed(&policy, asked.out_of_reach.iter().cloned())
+    {
+        return Err(reachable_files(&found));
     }
     let launcher = LauncherSettings {
         helper: HELPER.into(),
@@ -134,10 +143,16 @@ fn remote_file(settings: &Settings) -> Option<PathBuf> {
     file
 }
 
+/// Whether commands run, and behind a wall.
+fn runs_confined(settings: &Settings) -> bool {
+    let asked = &settings.sandbox;
+    !asked.deferred && asked.tier != TierChoice::Only(Tier::Off)
+}
+
 /// What the user opened to commands; nothing counts where no command is confined, or none runs.
 fn open_to_commands(settings: &Settings) -> Vec<PathBuf> {
     let asked = &settings.sandbox;
-    if asked.deferred || asked.tier == TierChoice::Only(Tier::Off) {
+    if !runs_confined(settings) {
         return Vec::new();
     }
     let temp = asked.allow_tmp.then(|| PathBuf::from("/tmp"));
@@ -145,21 +160,13 @@ fn open_to_commands(settings: &Settings) -> Vec<PathBuf> {
         .chain(&asked.allow_read)
         .chain(&asked.allow_write)
         .chain(&temp)
-        .map(|path| real(path))
+        .map(|path| real_path(path))
         .collect()
 }
 
 fn is_closed(directory: &Path, open: &[PathBuf]) -> bool {
-    let directory = real(directory);
+    let directory = real_path(directory);
     !open.iter().any(|path| directory.starts_with(path))
-}
-
-/// The path without links, as far as it exists.
-fn real(path: &Path) -> PathBuf {
-    let found = path
-        .ancestors()
-        .find_map(|above| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?)));
-    found.map_or_else(|| path.to_owned(), |(above, rest)| above.join(rest))
 }
 
 /// Where the private directory goes: with other temporary files, unless those are open to commands.
@@ -226,6 +233,23 @@ fn readable_secrets(found: &Exposed) -> Failure {
         through.display()
     ))
     .with_hint("choose a narrower directory, or leave --deny-sensitive-reads out")
+}
+
+fn reachable_files(found: &Exposed) -> Failure {
+    let Exposed {
+        place,
+        through,
+        reason,
+    } = found;
+    Failure::user(format!(
+        "commands could reach {} through {} ({reason}), and so let themselves in or change what was recorded",
+        place.display(),
+        through.display()
+    ))
+    .with_hint(
+        "keep the files of --tokens-file, --tls-key and --audit-file outside of the scope and of what --allow-read \
+         and --allow-write open",
+    )
 }
 
 fn no_wall(error: StartError, network: &Network) -> Failure {

@@ -49,6 +49,7 @@ mod bridge {
     use crate::{
         app::{
             exit::{Exit, chain},
+            settings::WallSettings,
             signals,
         },
         sandbox::Tier,
@@ -71,7 +72,7 @@ mod bridge {
         let bound = listener
             .local_addr()
             .map_err(|error| Failure::internal("the listener has no address", &error))?;
-        let factory = Children::of_this_program(settings.sandbox.scope.clone(), proven, bound)
+        let factory = Children::of_this_program(&settings.sandbox, proven, bound)
             .map_err(|error| Failure::internal("the program cannot find itself", &error))?;
         let mut bridge = settings
             .http
@@ -116,17 +117,19 @@ mod bridge {
         proven: Tier,
         /// Where we listen, so that no child mounts us.
         bound: SocketAddr,
+        out_of_reach: Vec<PathBuf>,
     }
 
     impl Children {
-        fn of_this_program(default_scope: PathBuf, proven: Tier, bound: SocketAddr) -> std::io::Result<Self> {
+        fn of_this_program(sandbox: &WallSettings, proven: Tier, bound: SocketAddr) -> std::io::Result<Self> {
             let program = std::env::current_exe()?;
             Ok(Self {
                 program,
                 flags: without_token(std::env::args_os().skip(1)),
-                default_scope,
+                default_scope: sandbox.scope.clone(),
                 proven,
                 bound,
+                out_of_reach: sandbox.out_of_reach.clone(),
             })
         }
     }
@@ -156,6 +159,9 @@ mod bridge {
             args.extend(["--mode".into(), "stdio".into()]);
             if self.proven != Tier::Off {
                 args.extend(["--proven-tier".into(), self.proven.name().into()]);
+            }
+            for file in &self.out_of_reach {
+                args.extend(["--out-of-reach".into(), file.into()]);
             }
             let scope = match spawn {
                 Spawn::Deferred => None,

@@ -51,11 +51,11 @@ fn print(text: &[u8]) -> ExitCode {
 
 #[cfg(feature = "bridge")]
 mod credentials {
-    use std::{io::Write as _, process::ExitCode};
+    use std::{fs, io::Write as _, os::unix::fs::DirBuilderExt as _, path::PathBuf, process::ExitCode};
 
     use ahma_http_bridge::{AuditError, TokenError, TokenParams, issue_token, verify_audit};
 
-    use super::{Failure, print};
+    use super::{Failure, Surroundings, print};
     use crate::app::{
         exit::{Exit, chain},
         tasks::{AuditTask, TokenTask},
@@ -71,6 +71,10 @@ mod credentials {
             max_sessions,
             file,
         } = task;
+        let file = match file {
+            Some(file) => file,
+            None => default_tokens_file()?,
+        };
         let scope = scope
             .map(|scope| {
                 scope.canonicalize().map_err(|error| {
@@ -115,6 +119,28 @@ mod credentials {
             file.display()
         );
         Ok(print(format!("{}\n", issued.token.expose()).as_bytes()))
+    }
+
+    /// Makes the directory of the file, too.
+    fn default_tokens_file() -> Result<PathBuf, Failure> {
+        let around = Surroundings::read()?;
+        let config_home = around
+            .config_home
+            .or_else(|| Some(around.home?.join(".config")))
+            .ok_or_else(|| {
+                Failure::user("there is no home directory for the tokens file")
+                    .with_hint("name one with --file")
+            })?;
+        let directory = config_home.join("ahma_mcp");
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&directory)
+            .map_err(|error| {
+                Failure::user(format!("{} cannot be made: {error}", directory.display()))
+                    .with_hint("give a file that you can write to with --file")
+            })?;
+        Ok(directory.join("tokens.json"))
     }
 
     pub(super) fn audit(task: AuditTask) -> Result<ExitCode, Failure> {

@@ -73,6 +73,8 @@ pub struct WallSettings {
     pub network: Network,
     pub trust_workspace_config: bool,
     pub deny_sensitive_reads: bool,
+    /// Files of the HTTP bridge: whoever reaches them could let itself in, or change what was recorded.
+    pub out_of_reach: Vec<PathBuf>,
     /// What the user should hear about these choices at start-up.
     pub warnings: Vec<String>,
 }
@@ -115,13 +117,14 @@ pub(crate) struct Surroundings {
     pub(crate) working_directory: PathBuf,
     pub(crate) home: Option<PathBuf>,
     pub(crate) cache_home: Option<PathBuf>,
+    pub(crate) config_home: Option<PathBuf>,
     pub(crate) state_home: Option<PathBuf>,
     pub(crate) no_color: bool,
     pub(crate) cores: usize,
 }
 
 impl Surroundings {
-    /// Reads them. Called once, from `main`.
+    /// Reads them.
     pub(crate) fn read() -> Result<Self, Failure> {
         let working_directory = std::env::current_dir().map_err(|error| {
             Failure::user(format!("the current directory cannot be read: {error}"))
@@ -136,6 +139,7 @@ impl Surroundings {
             working_directory,
             home: path("HOME"),
             cache_home: path("XDG_CACHE_HOME").filter(|directory| directory.is_absolute()),
+            config_home: path("XDG_CONFIG_HOME").filter(|directory| directory.is_absolute()),
             state_home: path("XDG_STATE_HOME").filter(|directory| directory.is_absolute()),
             no_color: path("NO_COLOR").is_some(),
             cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
@@ -170,7 +174,14 @@ impl Settings {
         let http = args.http.clone();
         #[cfg(feature = "client")]
         let remote = args.remote.clone();
-        let sandbox = sandbox(args, around)?;
+        let mut sandbox = sandbox(args, around)?;
+        #[cfg(feature = "bridge")]
+        if mode == Mode::Http {
+            let files = http
+                .private_files()
+                .map(|file| around.working_directory.join(file));
+            sandbox.out_of_reach.extend(files);
+        }
         #[cfg(feature = "client")]
         let remote =
             super::remote::RemoteSettings::resolve(&remote, &around.working_directory, &sandbox.scope)?;
@@ -269,20 +280,22 @@ fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
         allow_tmp: args.allow_tmp,
         trust_workspace_config: args.trust_workspace_config,
         deny_sensitive_reads: args.deny_sensitive_reads,
+        out_of_reach: args.out_of_reach,
         warnings,
     })
 }
 
 fn network(args: &Args) -> Result<Network, Failure> {
-    let contradiction = |flag: &str| {
-        Failure::new(Exit::Usage, format!("--network contradicts {flag}"))
-            .with_hint("give only one of the two")
+    let contradiction = |one: &str, other: &str| {
+        Failure::new(Exit::Usage, format!("{one} contradicts {other}"))
+            .with_hint("give only one of the two, as a flag or as its variable")
     };
     match (args.network, args.restrict_network, args.allow_connect.as_slice()) {
         (None | Some(NetworkArg::Ports), false, ports @ [_, ..]) => Ok(Network::Ports(ports.to_vec())),
-        (_, _, [_, ..]) => Err(contradiction("--allow-connect")),
+        (_, true, [_, ..]) => Err(contradiction("--restrict-network", "--allow-connect")),
+        (_, false, [_, ..]) => Err(contradiction("--network", "--allow-connect")),
         (None | Some(NetworkArg::Off), true, []) => Ok(Network::Off),
-        (Some(_), true, []) => Err(contradiction("--restrict-network")),
+        (Some(_), true, []) => Err(contradiction("--network", "--restrict-network")),
         (None | Some(NetworkArg::Open), false, []) => Ok(Network::Open),
         (Some(NetworkArg::Loopback), false, []) => Ok(Network::Loopback),
         (Some(NetworkArg::Off), false, []) => Ok(Network::Off),

@@ -7,6 +7,7 @@ fn resolve_in(directory: &Path, flags: &[&str]) -> Result<Settings, Failure> {
         working_directory: directory.to_owned(),
         home: Some(directory.join("home")),
         cache_home: None,
+        config_home: None,
         state_home: None,
         no_color: false,
         cores: 3,
@@ -50,6 +51,7 @@ fn without_flags_everything_has_its_default() {
             network: Network::Open,
             trust_workspace_config: false,
             deny_sensitive_reads: false,
+            out_of_reach: Vec::new(),
             warnings: Vec::new(),
         }
     );

@@ -111,14 +111,10 @@ pub(crate) enum TokenTask {
         #[arg(long, value_name = "COUNT")]
         max_sessions: Option<usize>,
 
-        /// The tokens file; made if it does not exist.
-        #[arg(
-            long,
-            value_name = "FILE",
-            env = "AHMA_HTTP_TOKENS_FILE",
-            default_value = "tokens.json"
-        )]
-        file: PathBuf,
+        /// The tokens file, made if it does not exist; commands must not reach it, so no project is a place for it
+        /// [default: ~/.config/ahma_mcp/tokens.json].
+        #[arg(long, value_name = "FILE", env = "AHMA_HTTP_TOKENS_FILE")]
+        file: Option<PathBuf>,
     },
 }
 

@@ -27,6 +27,6 @@ pub use environment::environment;
 pub use hint::hint;
 pub use policy::{Access, Grant, Network, Policy, Tier};
 pub use report::{Probe, Promise, SandboxReport, Verdict};
-pub use sensitive::{Exposed, exposed};
+pub use sensitive::{Exposed, exposed, real_path, sensitive_places};
 pub use toolchains::{Toolchain, Toolchains};
 pub use tripwire::{Armed, Depth, Incident, IncidentKind, Tripwire};

@@ -23,7 +23,7 @@ pub(super) const SENSITIVE: &[&str] = &[
     "Library/Keychains",
 ];
 
-/// A sensitive place that commands could read.
+/// A place that commands could reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exposed {
     pub place: PathBuf,
@@ -33,8 +33,24 @@ pub struct Exposed {
     pub reason: String,
 }
 
-/// The first place that exists and that the policy opens, wholly or in part.
-pub fn exposed(policy: &Policy, home: &Path) -> Option<Exposed> {
+/// The sensitive places that exist.
+pub fn sensitive_places(home: &Path) -> impl Iterator<Item = PathBuf> {
+    SENSITIVE
+        .iter()
+        .map(|name| home.join(name))
+        .filter(|place| place.exists())
+}
+
+/// The path without links, as far as it exists.
+pub fn real_path(path: &Path) -> PathBuf {
+    let found = path
+        .ancestors()
+        .find_map(|above| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?)));
+    found.map_or_else(|| path.to_owned(), |(above, rest)| above.join(rest))
+}
+
+/// The first of the places that the policy opens, wholly or in part.
+pub fn exposed(policy: &Policy, places: impl IntoIterator<Item = PathBuf>) -> Option<Exposed> {
     let scope = std::iter::once((&policy.scope, "--sandbox-scope"));
     let grants = policy
         .grants
@@ -46,12 +62,9 @@ pub fn exposed(policy: &Policy, home: &Path) -> Option<Exposed> {
         .chain(overlays)
         .filter_map(|(path, reason)| Some((path.canonicalize().ok()?, path, reason)))
         .collect();
-    // By their real paths: a link to keys that are kept elsewhere is closed or open with those.
-    let places = SENSITIVE.iter().filter_map(|name| {
-        let place = home.join(name);
-        Some((place.canonicalize().ok()?, place))
-    });
-    places.into_iter().find_map(|(real, place)| {
+    places.into_iter().find_map(|place| {
+        // A link to keys that are kept elsewhere is closed or open with those.
+        let real = real_path(&place);
         let (_, through, reason) = opened
             .iter()
             .find(|(open, ..)| real.starts_with(open) || open.starts_with(&real))?;

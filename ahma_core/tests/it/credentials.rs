@@ -8,7 +8,8 @@ use std::{
 };
 
 use rustix::process::Signal;
-use test_support::{Workspace, wait_for};
+use serde_json::json;
+use test_support::{HttpServer, Roots, Workspace, wait_for};
 
 use crate::command_line::assert_ended;
 use crate::session::options;
@@ -58,8 +59,6 @@ fn a_token_opens_the_bridge_and_the_trail_shows_any_change() {
             "30d",
             "--max-sessions",
             "2",
-            "--file",
-            "tokens.json",
         ],
     );
     let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -73,12 +72,19 @@ fn a_token_opens_the_bridge_and_the_trail_shows_any_change() {
         "only the token is data"
     );
     assert!(!complaints.contains(&token), "{complaints}");
-    let file = fs::read_to_string(workspace.scope().join("tokens.json")).expect("written");
+    let tokens = workspace.home().join(".config/ahma_mcp/tokens.json");
+    let file = fs::read_to_string(&tokens).expect("written");
     assert!(file.contains("\"ci\"") && !file.contains(&token), "{file}");
+    let trail = workspace.home().join("audit.jsonl");
+    let (tokens, audit_file) = (tokens.display().to_string(), trail.display().to_string());
+    assert!(
+        complaints.contains(&format!("--tokens-file {tokens}")),
+        "{complaints}"
+    );
 
     let mut server = options(&workspace)
         .args(["--mode", "http", "--http-port", "0", "--auth", "token"])
-        .args(["--tokens-file", "tokens.json", "--audit-file", "audit.jsonl"])
+        .args(["--tokens-file", &tokens, "--audit-file", &audit_file])
         .start();
     let address = wait_for("the bridge to listen", || {
         let complaints = server.complaints();
@@ -91,7 +97,7 @@ fn a_token_opens_the_bridge_and_the_trail_shows_any_change() {
     server.signal(Signal::TERM);
     server.wait();
 
-    let verify = || run(&workspace, &["audit", "verify", "audit.jsonl"]);
+    let verify = || run(&workspace, &["audit", "verify", &audit_file]);
     let output = verify();
     assert_eq!(
         output.status.code(),
@@ -99,7 +105,6 @@ fn a_token_opens_the_bridge_and_the_trail_shows_any_change() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let trail = workspace.scope().join("audit.jsonl");
     let text = fs::read_to_string(&trail).expect("written");
     assert!(!text.contains(&token), "{text}");
     let mut lines: Vec<&str> = text.lines().collect();
@@ -113,6 +118,40 @@ fn a_token_opens_the_bridge_and_the_trail_shows_any_change() {
         complaints.contains("audit.jsonl: line 2 does not follow"),
         "{complaints}"
     );
+}
+
+/// Whoever can write the tokens file can let itself in, and ask for a session elsewhere.
+#[test]
+fn commands_reach_no_file_of_the_bridge() {
+    let workspace = Workspace::new();
+    let open = workspace.home().join("open");
+    fs::create_dir(&open).expect("writable");
+    for flag in ["--tokens-file", "--audit-file"] {
+        for (file, opened) in [("file.json", None), ("../home/open/file.json", Some(&open))] {
+            let grant = opened.map(|open| ["--allow-read".into(), open.display().to_string()]);
+            let output = options(&workspace)
+                .args(["--mode", "http", "--http-port", "0", flag, file])
+                .args(grant.into_iter().flatten())
+                .command()
+                .output()
+                .expect("it starts");
+            assert_ended(&output, &[flag, file], 1, "commands could reach");
+        }
+    }
+
+    // What is open differs from session to session.
+    let trail = open.join("audit.jsonl");
+    let mut listening =
+        options(&workspace).args(["--mode", "http", "--http-port", "0", "--session-isolation"]);
+    listening = listening.args(["--audit-file", &trail.display().to_string()]);
+    let listening = HttpServer::start(&listening);
+    for (root, is_served) in [(workspace.scope(), true), (open, false)] {
+        let mut client = listening.session(Roots::One(&root));
+        let touch = json!({"name": "sandboxed_shell", "arguments": {"command": "touch here", "execution_mode": "synchronous"}});
+        let answer = client.call("tools/call", touch);
+        assert_eq!(answer.get("error").is_none(), is_served, "{answer}");
+        assert_eq!(root.join("here").exists(), is_served, "{answer}");
+    }
 }
 
 #[test]
@@ -129,7 +168,7 @@ fn mistakes_are_named() {
         "--scope",
         ".",
         "--file",
-        "confined.json",
+        "../home/confined.json",
     ];
     // What it says to serve with is what works.
     assert_ended(
@@ -140,7 +179,7 @@ fn mistakes_are_named() {
     );
     assert_ended(&run(&workspace, &confined), &confined, 0, "is replaced");
     // The file has a confined token still.
-    let free = ["token", "new", "--name", "y", "--file", "confined.json"];
+    let free = ["token", "new", "--name", "y", "--file", "../home/confined.json"];
     assert_ended(
         &run(&workspace, &free),
         &free,
@@ -183,7 +222,7 @@ fn mistakes_are_named() {
         (&["audit", "verify", "/no/such"], 1, "/no/such cannot be read"),
         (&["audit", "verify", "empty"], 1, "it is empty"),
         (
-            &["--mode", "http", "--tokens-file", "confined.json"],
+            &["--mode", "http", "--tokens-file", "../home/confined.json"],
             1,
             "--session-isolation",
         ),
