@@ -68,8 +68,12 @@ impl Doubts {
     /// Whoever set such a variable does not expect a server that is open to everybody.
     #[cfg(feature = "bridge")]
     pub(crate) fn refuse_open_server(&self) -> Result<(), Failure> {
-        let is_credential =
-            |unknown: &&UnknownVariable| ["TOKEN", "AUTH"].iter().any(|part| unknown.name.contains(part));
+        let is_credential = |unknown: &&UnknownVariable| {
+            let names = std::iter::once(&unknown.name).chain(&unknown.nearest);
+            names
+                .into_iter()
+                .any(|name| name.contains("TOKEN") || name.contains("AUTH"))
+        };
         match self.unknown_variables.iter().find(is_credential) {
             None => Ok(()),
             Some(unknown) => Err(Failure::new(

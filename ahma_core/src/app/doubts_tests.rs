@@ -30,13 +30,26 @@ fn a_variable_under_a_wrong_name_is_told_with_the_right_one() {
 #[test]
 fn a_credential_under_a_wrong_name_opens_nothing() {
     let known = variables::names(&Args::command());
-    for name in ["AHMA_HTTP_TOKEN_FILE", "AHMA_TOKENSFILE", "AHMA_HTTP_AUTH"] {
+    for name in [
+        "AHMA_HTTP_TOKEN_FILE",
+        "AHMA_TOKENSFILE",
+        "AHMA_TOKNES_FILE",
+        "AHMA_HTTP_TOKNE",
+        "AHMA_HTTP_AUTH",
+    ] {
         let doubts = Doubts {
             idle_flags: Vec::new(),
             unknown_variables: unknown(std::iter::once(name.to_owned()), &known),
         };
         assert!(doubts.refuse_open_server().is_err(), "{name}");
     }
+}
+
+#[test]
+fn of_two_names_that_hold_the_wrong_one_the_nearer_is_suggested() {
+    let known = variables::names(&Args::command());
+    let found = unknown(std::iter::once("AHMA_TOKEN".to_owned()), &known);
+    assert_eq!(found[0].nearest.as_deref(), Some("AHMA_HTTP_TOKEN"));
 }
 
 /// What `--help` says of every flag.

@@ -23,13 +23,13 @@ const LONGEST_NAME: usize = 256;
 /// From here on a name is worth suggesting.
 const NEAR: f64 = 0.6;
 
-/// From 0 to 1. A name that is a part of the other one counts as near: `commit` for `git_commit`. So does one that
-/// begins almost like the other: `timout` for `timeout_seconds`.
+/// From 0 to 1. A name that is a part of the other one counts as near, the nearer the less is missing: `commit` for
+/// `git_commit`. So does one that begins almost like the other: `timout` for `timeout_seconds`.
 fn likeness(wanted: &str, name: &str) -> f64 {
     let likeness = strsim::normalized_damerau_levenshtein(wanted, name);
     let contained = wanted.len() >= 3 && name.len() >= 3 && (name.contains(wanted) || wanted.contains(name));
     if contained {
-        likeness.max(0.75)
+        (3.0 + likeness) / 4.0
     } else if strsim::jaro_winkler(wanted, name) > 0.85 {
         likeness.max(NEAR)
     } else {
