@@ -38,7 +38,7 @@ pub struct Probe {
 pub enum Verdict {
     Contained,
     Escaped,
-    /// The shell has no means to try it.
+    /// The shell has no means to try it, or the user has opened what it tries.
     NotTried,
 }
 
@@ -64,31 +64,28 @@ fn promises(tier: Tier, abi: i32, policy: &Policy) -> Vec<Promise> {
     let full = tier == Tier::Full;
     let on = tier != Tier::Off;
     let promise = |what, enforced, by| Promise { what, enforced, by };
+    let tiers = |in_full: &'static str, in_core: &'static str| if full { in_full } else { in_core };
     let mut promises = vec![
         promise(
-            "nothing outside the scope can be written",
+            "nothing but the scope and what is listed as writable can be written",
             on,
-            "Landlock, read-only mounts in the full tier",
+            tiers("Landlock, read-only mounts", "Landlock"),
         ),
         promise(
-            "modes, owners and times of files outside the scope stay as they are",
+            "modes, owners and times of all other files stay as they are",
             on,
-            "read-only mounts in the full tier, the owner process in the core tier",
+            tiers("read-only mounts", "the owner process"),
         ),
         promise(
             "nothing outside the listed paths can be read",
             on,
-            "Landlock, own mount view in the full tier",
+            tiers("Landlock, own mount view", "Landlock"),
         ),
-        promise(
-            "other processes can be neither seen nor signalled",
-            full,
-            "pid namespace",
-        ),
+        promise("other processes cannot be seen", full, "pid namespace"),
         promise(
             "other processes cannot be signalled",
             full || (on && abi >= 6),
-            "Landlock scope",
+            tiers("pid namespace", "Landlock scope"),
         ),
         promise(
             "the server's environment and memory cannot be read",
@@ -98,14 +95,17 @@ fn promises(tier: Tier, abi: i32, policy: &Policy) -> Vec<Promise> {
         promise(
             "unix sockets outside the scope cannot be reached",
             on,
-            "mount view, seccomp, Landlock scope",
+            tiers(
+                "mount view, seccomp",
+                "seccomp, the owner process, Landlock scope",
+            ),
         ),
         promise("no capability, also for root", on, "empty bounding set"),
         promise("dangerous system calls are refused", on, "seccomp"),
         promise(
             "files that act later stay as they are",
             on && !policy.protected.is_empty(),
-            "read-only mounts, tripwire",
+            tiers("read-only mounts, tripwire", "tripwire"),
         ),
         promise(
             "nothing is left running after a command ends",
@@ -118,7 +118,7 @@ fn promises(tier: Tier, abi: i32, policy: &Policy) -> Vec<Promise> {
         promises.push(promise(
             "the network is limited as asked",
             on,
-            "network namespace, Landlock, seccomp",
+            tiers("network namespace, Landlock, seccomp", "Landlock, seccomp"),
         ));
     }
     promises
@@ -163,7 +163,7 @@ impl fmt::Display for SandboxReport {
         for grant in &self.policy.grants {
             writeln!(
                 f,
-                "  {:12} {} ({})",
+                "  {:13} {} ({})",
                 access_text(grant.access),
                 grant.path.display(),
                 grant.reason
@@ -175,7 +175,7 @@ impl fmt::Display for SandboxReport {
             "read"
         };
         for path in &self.policy.overlays {
-            writeln!(f, "  {overlay:12} {} (toolchain cache)", path.display())?;
+            writeln!(f, "  {overlay:13} {} (toolchain cache)", path.display())?;
         }
         writeln!(f, "\nprotected in the scope:")?;
         for path in &self.policy.protected {

@@ -80,6 +80,8 @@ struct Outside {
     directory: std::path::PathBuf,
     secret: String,
     listener: Option<TcpListener>,
+    /// Nobody has opened `/etc` to commands.
+    etc_is_closed: bool,
     signalled: Arc<AtomicBool>,
     _listening: tokio::task::JoinHandle<()>,
 }
@@ -100,6 +102,10 @@ impl Outside {
         if let Some(listener) = &listener {
             listener.set_nonblocking(true)?;
         }
+        let etc_is_closed = !launcher
+            .policy()
+            .writable()
+            .any(|open| Path::new("/etc").starts_with(open));
         let signalled = Arc::new(AtomicBool::new(false));
         // Urgent data is ignored by default, so a signal that arrives does no harm.
         let mut arrivals = signal(SignalKind::from_raw(libc::SIGURG))?;
@@ -113,6 +119,7 @@ impl Outside {
             directory: directory.to_owned(),
             secret,
             listener,
+            etc_is_closed,
             signalled,
             _listening: listening,
         })
@@ -131,6 +138,7 @@ impl Outside {
             .as_ref()
             .and_then(|listener| listener.local_addr().ok())
             .map_or(0, |a| a.port());
+        let try_etc = self.etc_is_closed;
         format!(
             "d={directory}; exec 2>/dev/null\n\
              line=; read -r line < $d/secret; echo \"read $line\"\n\
@@ -141,7 +149,7 @@ impl Outside {
              line=; read -r line < /proc/{pid}/environ; test -n \"$line\" && echo environ-read\n\
              line=; read -r line < /proc/{pid}/maps; test -n \"$line\" && echo maps-read\n\
              for f in /proc/{pid}/fd/*; do test -e \"$f\" && echo fd-seen; done\n\
-             printf '' > /etc/ahma-probe && rm -f /etc/ahma-probe && echo etc-written\n\
+             {try_etc} && printf '' > /etc/ahma-probe && rm -f /etc/ahma-probe && echo etc-written\n\
              connect='exec 3<>/dev/tcp/127.0.0.1/{port}'\n\
              if test {port} = 0; then :\n\
              elif test -n \"$BASH_VERSION\"; then echo network-tried; ( eval \"$connect\" )\n\
@@ -162,7 +170,6 @@ impl Outside {
                 content("truncated").as_deref() != Some(UNTOUCHED),
             ),
             ("remove a file outside", content("removed").is_none()),
-            ("write to /etc", said("etc-written")),
             ("signal the server", self.signalled.load(Ordering::Relaxed)),
             ("read the server's environment", said("environ-read")),
             ("read the server's memory map", said("maps-read")),
@@ -174,6 +181,14 @@ impl Outside {
             verdict: verdict(escaped),
         })
         .collect();
+        probes.push(Probe {
+            what: "write to /etc",
+            verdict: if self.etc_is_closed {
+                verdict(said("etc-written"))
+            } else {
+                Verdict::NotTried
+            },
+        });
         if let Some(listener) = &self.listener {
             let tried = said("network-tried");
             let escaped = listener.accept().is_ok();
