@@ -29,6 +29,10 @@ const LOUD_BYTES: u64 = 256 << 10;
 /// The pause before a loud pipe is read again once it is empty: unnoticed by people, and too short to fill it.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// The pause before a terminal that nobody has open is looked at again. Closing it would send the command a hang-up: many a
+/// program closes its output some time before it ends, and some go on without.
+const TERMINAL_PAUSE: Duration = Duration::from_millis(100);
+
 /// The read ends of a command's output.
 #[derive(Debug)]
 pub(super) struct Pipes {
@@ -102,7 +106,7 @@ impl Pipes {
         !self.open.is_empty()
     }
 
-    /// The next bytes; none when a stream has ended. Loses nothing when dropped early.
+    /// The next bytes; none when a stream has ended, or has nobody who could write. Loses nothing when dropped early.
     pub(super) async fn read(&mut self) -> Option<(Source, &[u8])> {
         if let Some(until) = self.pause_until {
             sleep_until(until).await;
@@ -139,10 +143,12 @@ impl Pipes {
                         stream.source
                     }));
                 }
+                Poll::Ready(Err(error)) if is_terminal_end(&error) => {
+                    self.pause_until = Some(Instant::now() + TERMINAL_PAUSE);
+                    return Poll::Ready(None);
+                }
                 Poll::Ready(ended) => {
-                    if let Err(error) = ended
-                        && !is_terminal_end(&error)
-                    {
+                    if let Err(error) = ended {
                         tracing::warn!(%error, "cannot read the output of a command any further");
                     }
                     self.open.remove(place);
@@ -187,7 +193,7 @@ fn widen(_pipe: &OwnedFd) -> bool {
     false
 }
 
-/// A pseudo-terminal whose last user is gone answers with EIO instead of an end.
+/// A pseudo-terminal that nobody has open answers with EIO.
 fn is_terminal_end(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::IO)
 }

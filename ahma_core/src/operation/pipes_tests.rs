@@ -74,33 +74,36 @@ async fn what_is_left_is_read_without_waiting_even_if_a_writer_lives() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_terminal_is_an_end() {
+async fn a_terminal_that_nobody_has_open_may_be_opened_again() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&controller).unwrap();
     unlockpt(&controller).unwrap();
     let name = ptsname(&controller, Vec::new()).unwrap().into_string().unwrap();
-    let user = std::fs::File::options()
-        .read(true)
-        .write(true)
-        .open(name)
-        .unwrap();
+    let open = || {
+        let mut options = std::fs::File::options();
+        options.read(true).write(true).open(&name).unwrap()
+    };
     rustix::io::ioctl_fionbio(&controller, true).unwrap();
-    let status = Command::new("echo")
-        .arg("from a terminal")
-        .stdout(user)
-        .status()
-        .unwrap();
-    assert!(status.success());
-
+    let user = open();
     let mut pipes = Pipes::new(OutputPipes::Merged(controller)).unwrap();
-    let mut text = String::new();
-    while pipes.are_open() {
-        if let Some((_, bytes)) = next(&mut pipes).await {
-            text.push_str(&bytes);
+    let echo = Command::new("echo").arg("early").stdout(user).status();
+    assert!(echo.unwrap().success());
+    assert_eq!(next(&mut pipes).await, Some((Source::Stdout, "early\r\n".into())));
+    assert_eq!(next(&mut pipes).await, None);
+    assert!(pipes.are_open());
+
+    let mut user = open();
+    user.write_all(b"late").unwrap();
+    let late = loop {
+        if let Some(read) = next(&mut pipes).await {
+            break read;
         }
-    }
-    assert_eq!(text, "from a terminal\r\n");
+    };
+    assert_eq!(late, (Source::Stdout, "late".into()));
+    drop(user);
+    assert_eq!(pipes.read_now(), None);
+    assert!(!pipes.are_open());
 }
 
 /// From a real program through a pipe into the spool file: every byte, with a constant buffer.

@@ -387,3 +387,23 @@ fn a_redrawn_line_is_shown_once_and_kept_whole() {
         "10%\r50%\r\u{1b}[2K100%\n\u{1b}[1mbold\u{1b}[0m\n"
     );
 }
+
+/// The kernel hangs up on those who still run when the other end of their terminal is closed.
+#[test]
+fn a_command_may_let_go_of_its_terminal_before_it_ends() {
+    let workspace = Workspace::new();
+    let tool = json!({
+        "name": "quiet", "description": "Goes quiet.", "command": "sh", "synchronous": true,
+        "positional_args": [{ "name": "script", "type": "string", "format": "path", "required": true }],
+        "stream": { "pty": true, "rules": [{ "emit": "progress", "match": "^(?P<percent>\\d+)%$", "percent": "{percent}" }] },
+    });
+    workspace.write_tool("quiet.json", &tool);
+    let script = "echo early\nexec </dev/null >/dev/null 2>&1\nsleep 1\n(echo late > /dev/tty) || true\n";
+    fs::write(workspace.scope().join("quiet.sh"), script).unwrap();
+    let mut server = options(&workspace).open(Era::Legacy);
+    let result = server.tool("quiet", json!({"script": "quiet.sh"}));
+    let report = &result["structuredContent"];
+    assert_eq!(report["status"], "completed", "{report}");
+    let output = report["output"].as_str().unwrap();
+    assert!(output.starts_with("early"), "{report}");
+}
