@@ -1,16 +1,22 @@
 //! Finds out whether the program behind a tool is there, by running its availability check in the sandbox.
 
-use std::{collections::BTreeMap, path::Path, pin::pin, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    pin::pin,
+    time::Duration,
+};
 
 use futures::future::{FusedFuture as _, FutureExt as _};
 use tokio::{io::AsyncReadExt as _, net::unix::pipe};
 
 use crate::{
     call::Program,
-    jail::{ExitStatus, ProcessEvent},
+    jail::{ExitStatus, ProcessEvent, ProcessHandle},
     mtdf::Probe,
     observe::displayed,
-    shell::{Launcher, OutputPipes, Script, Stdio},
+    sandbox::{Armed, Incident},
+    shell::{Launcher, OutputPipes, Running, Script, Stdio},
 };
 
 /// A check that takes longer has something wrong with it.
@@ -20,36 +26,49 @@ pub(super) const LONGEST_PROBE: Duration = Duration::from_secs(10);
 pub(super) type Answer = Result<(), String>;
 
 pub(super) async fn ask(launcher: &Launcher, scope: &Path, probe: &Probe) -> Answer {
-    match tokio::time::timeout(LONGEST_PROBE, run(launcher, scope, probe)).await {
-        // Dropping the run has stopped the processes.
-        Err(_) => Err(format!(
-            "{} did not answer within {} s",
-            shown(probe),
-            LONGEST_PROBE.as_secs()
-        )),
-        Ok(Err(reason)) => Err(format!("{} {reason}", shown(probe))),
-        Ok(Ok(())) => Ok(()),
-    }
+    let run = run(launcher.clone(), scope.to_owned(), probe.clone());
+    // A task of its own: if nobody waits for the answer any more, what the check left is cleared away all the same.
+    let answer = tokio::spawn(run).await.unwrap_or(Err("was lost".to_owned()));
+    answer.map_err(|reason| format!("{} {reason}", shown(probe)))
 }
 
-async fn run(launcher: &Launcher, scope: &Path, probe: &Probe) -> Answer {
+async fn run(launcher: Launcher, scope: PathBuf, probe: Probe) -> Answer {
     let script = Script {
         program: Program::Argv(probe.argv.clone()),
         directory: probe
             .directory
             .as_ref()
-            .map_or_else(|| scope.to_owned(), |directory| scope.join(directory)),
+            .map_or_else(|| scope.clone(), |directory| scope.join(directory)),
         environment: BTreeMap::new(),
         stdio: Stdio::Merged,
     };
-    let mut running = launcher
+    let Running {
+        output,
+        mut process,
+        tripwire,
+    } = launcher
         .launch(script)
         .await
         .map_err(|error| format!("could not be started: {error}"))?;
+    let answer = tokio::time::timeout(LONGEST_PROBE, watch(output, &mut process, &probe)).await;
+    tokio::spawn(clear_away(process, tripwire));
+    answer.unwrap_or_else(|_| Err(format!("did not answer within {} s", LONGEST_PROBE.as_secs())))
+}
+
+/// A check runs code of the project, so what it changes is looked at as after any command, when nothing of it is left.
+async fn clear_away(mut process: ProcessHandle, tripwire: Armed) {
+    process.stop(Duration::ZERO);
+    while let ProcessEvent::Exited(_) = process.next_event().await {}
+    for sentence in Incident::sentences(&tripwire.check().await) {
+        tracing::warn!("{sentence}");
+    }
+}
+
+async fn watch(output: OutputPipes, process: &mut ProcessHandle, probe: &Probe) -> Answer {
     let mut said = Vec::new();
     let status = {
         let output = async {
-            let OutputPipes::Merged(fd) = running.output else {
+            let OutputPipes::Merged(fd) = output else {
                 return;
             };
             // Read to the end, though little of it is kept: a closed pipe would end some programs early, and not well.
@@ -63,7 +82,7 @@ async fn run(launcher: &Launcher, scope: &Path, probe: &Probe) -> Answer {
         };
         let mut output = pin!(output.fuse());
         let status = async {
-            match running.process.next_event().await {
+            match process.next_event().await {
                 ProcessEvent::Exited(report) => Some(report.status),
                 ProcessEvent::Gone | ProcessEvent::Lost { .. } => None,
             }

@@ -106,8 +106,14 @@ impl Tripwire {
     /// Called before a command starts.
     pub async fn arm(self: Arc<Self>) -> Armed {
         let tripwire = Arc::clone(&self);
-        self.where_it_fits(move || tripwire.note()).await;
-        Armed { tripwire: Some(self) }
+        let armed = self.where_it_fits(move || {
+            tripwire.note();
+            // Made here: whoever asks may be gone by now, and what is noted must be checked once.
+            Armed {
+                tripwire: Some(tripwire),
+            }
+        });
+        armed.await.unwrap_or(Armed { tripwire: None })
     }
 
     async fn where_it_fits<T: Send + 'static>(&self, look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
@@ -163,8 +169,11 @@ impl Tripwire {
         // The command may have closed the scope itself behind what it planted.
         let _usable = KeptUsable::new(root);
         let mut round = Round::new(self, root);
+        // Another command may be about to make it; then its own check sees it whole.
+        let may_be_unfinished = known.running > 0;
         let new_repository = !known.picture.contains_key(Path::new(".git"))
-            && Place::below(root, Path::new(".git")).is_ok_and(|git| repository::is_harmless(&git));
+            && Place::below(root, Path::new(".git"))
+                .is_ok_and(|git| repository::is_harmless(&git, may_be_unfinished));
         for (path, depth) in &self.watched {
             let seen = path.ancestors().skip(1).any(|above| {
                 matches!(

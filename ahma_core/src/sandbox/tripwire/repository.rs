@@ -10,13 +10,14 @@ use super::place::Place;
 const MOST_CONFIG_BYTES: u64 = 64 * 1024;
 
 /// Whether a `.git` is as `git init` or `git clone` makes it: no hook that runs, a configuration that makes git run
-/// nothing, and nothing that makes git look elsewhere.
-pub(super) fn is_harmless(git: &Place) -> bool {
+/// nothing, and nothing that makes git look elsewhere. One that is being made has no configuration yet.
+pub(super) fn is_harmless(git: &Place, may_be_unfinished: bool) -> bool {
     let Ok(directory) = git.directory() else {
         return false;
     };
     let inside = |name: &str| Place::below(&directory, Path::new(name)).ok();
     let is_missing = |name: &str| inside(name).is_some_and(|place| matches!(place.stamp(), Ok(None)));
+    let is_unfinished = may_be_unfinished && is_missing("config");
     let config = inside("config")
         .and_then(|place| place.content(MOST_CONFIG_BYTES))
         .and_then(|content| String::from_utf8(content).ok());
@@ -36,7 +37,7 @@ pub(super) fn is_harmless(git: &Place) -> bool {
     hooks_sleep
         && is_missing("config.worktree")
         && is_missing("commondir")
-        && config.is_some_and(|config| config_sleeps(&config))
+        && (is_unfinished || config.is_some_and(|config| config_sleeps(&config)))
 }
 
 /// Whether every line is one of those that are known to run nothing.

@@ -156,6 +156,23 @@ async fn a_new_repository_may_stay_if_it_runs_nothing() {
     }
 }
 
+/// `git init` beside another command that ends first.
+#[tokio::test]
+async fn a_repository_that_is_being_made_is_judged_when_it_is_whole() {
+    for (config, may_stay) in [(Some("[core]\n\tbare = false\n"), true), (None, false)] {
+        let scene = Scene::new(|_| {});
+        let making = Arc::clone(&scene.tripwire).arm().await;
+        let found = scene.during(|scope| fs::create_dir_all(scope.join(".git/hooks")).unwrap());
+        assert_eq!(found.await, []);
+        assert!(scene.scope().join(".git").exists());
+        if let Some(config) = config {
+            fs::write(scene.scope().join(".git/config"), config).unwrap();
+        }
+        assert_eq!(making.check().await.is_empty(), may_stay, "{config:?}");
+        assert_eq!(scene.scope().join(".git").exists(), may_stay, "{config:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_link_on_the_way_leads_nowhere() {
     let scene = Scene::new(|_| {});
