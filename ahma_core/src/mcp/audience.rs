@@ -77,6 +77,13 @@ impl Audience {
         self.lock().want(uri)
     }
 
+    /// Every resource that somebody subscribed to.
+    pub(super) fn subscriptions(&self) -> HashSet<String> {
+        let members = self.lock();
+        let of_sinks = members.sinks.values().flat_map(subscribed_by).cloned();
+        members.uris.iter().cloned().chain(of_sinks).collect()
+    }
+
     /// Notes that a resource is watched from now on; false if it is already.
     pub(super) fn begin_watch(&self, uri: &str) -> bool {
         self.lock().watched.insert(uri.to_owned())
@@ -145,12 +152,11 @@ impl Audience {
 
 impl Members {
     fn want(&self, uri: &str) -> bool {
-        let subscribed = |sink: &SubscriptionSink| {
-            sink.accepted()
-                .resource_subscriptions
-                .as_ref()
-                .is_some_and(|uris| uris.iter().any(|known| known == uri))
-        };
-        self.uris.contains(uri) || self.sinks.values().any(subscribed)
+        let mut of_sinks = self.sinks.values().flat_map(subscribed_by);
+        self.uris.contains(uri) || of_sinks.any(|known| known == uri)
     }
+}
+
+fn subscribed_by(sink: &SubscriptionSink) -> impl Iterator<Item = &String> {
+    sink.accepted().resource_subscriptions.iter().flatten()
 }

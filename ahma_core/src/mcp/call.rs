@@ -53,6 +53,10 @@ pub(super) async fn run(
         let problem = ArgumentProblem::new("working_directory", problem);
         return Ok(server.results.invalid_arguments(&tool, &[problem]).into());
     }
+    // The client would never hear of what is started now: a cancelled request has no answer.
+    if ctx.ct.is_cancelled() {
+        return Err(error::cancelled());
+    }
     let (mode, timeout) = (plan.mode, plan.timeout);
     let operation = server.engine.start_for(owner::of(&ctx.meta), plan);
     match mode {

@@ -35,7 +35,6 @@ pub(super) fn unreadable(what: &str, error: &dyn std::error::Error) -> ErrorData
 }
 
 /// Nobody waits for this answer.
-#[cfg(feature = "client")]
 pub(super) fn cancelled() -> ErrorData {
     ErrorData::internal_error("the call was cancelled", None)
 }

@@ -211,8 +211,8 @@ async fn tell_of_operations(server: Arc<Inner>) {
     loop {
         match changes.recv().await {
             Ok(id) => resources::tell_of(&server, &id).await,
-            // Some were missed; whoever reads now sees the newest state anyway.
-            Err(RecvError::Lagged(_)) => {}
+            // Some were missed while a client did not read, and the end of an operation is told only once.
+            Err(RecvError::Lagged(_)) => resources::tell_of_all(&server).await,
             Err(RecvError::Closed) => return,
         }
     }

@@ -171,6 +171,13 @@ pub(super) async fn tell_of(server: &Arc<Inner>, id: &OperationId) {
     }
 }
 
+/// Tells those who subscribed to anything that it may have changed.
+pub(super) async fn tell_of_all(server: &Arc<Inner>) {
+    for uri in server.audience.subscriptions() {
+        server.audience.tell(Change::Resource(&uri)).await;
+    }
+}
+
 /// Tells those who subscribed that the state of the tools changed.
 pub(super) async fn tell_of_tools(server: &Arc<Inner>) {
     if server.audience.wants(STATUS) {
