@@ -103,7 +103,10 @@ async fn serve_stdio(settings: &Settings, wall: &Wall, shutdown: CancellationTok
     let toolbox = open_toolbox(settings, wall, &shutdown, ToolboxUse::Serve);
     // Tool files are read meanwhile.
     if !deferred && settings.sandbox.proven != Some(wall.launcher.tier()) {
-        wall.prove().await?;
+        let Some(proven) = shutdown.run_until_cancelled(wall.prove()).await else {
+            return Ok(());
+        };
+        proven?;
     }
     let engine = Engine::new(wall.launcher.clone(), engine_settings(settings, wall));
     let mount = remote::mount(settings, wall).await;

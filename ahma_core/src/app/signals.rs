@@ -1,8 +1,8 @@
 //! SIGTERM, SIGINT and SIGHUP end the program the way the end of input does.
 
-use std::future::Future;
+use std::future::{Future, pending};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Waits for the first signal that asks the program to end, and passes it on as `shutdown`.
@@ -24,13 +24,31 @@ pub(crate) fn watch(shutdown: CancellationToken) -> std::io::Result<()> {
 /// The first signal that asks the program to end. Handlers are in place when this returns.
 pub(crate) fn first() -> std::io::Result<impl Future<Output = SignalKind>> {
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+    let interrupt = unless_ignored(SignalKind::interrupt())?;
+    let hangup = unless_ignored(SignalKind::hangup())?;
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => SignalKind::terminate(),
-            _ = interrupt.recv() => SignalKind::interrupt(),
-            _ = hangup.recv() => SignalKind::hangup(),
+            () = received(interrupt) => SignalKind::interrupt(),
+            () = received(hangup) => SignalKind::hangup(),
         }
     })
+}
+
+/// Whoever starts us with a signal ignored, as `nohup` does, wants it to stay so.
+fn unless_ignored(kind: SignalKind) -> std::io::Result<Option<Signal>> {
+    // SAFETY: a zeroed sigaction is a valid one, and the call only writes to it.
+    let is_ignored = unsafe {
+        let mut current: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(kind.as_raw_value(), std::ptr::null(), &raw mut current) == 0
+            && current.sa_sigaction == libc::SIG_IGN
+    };
+    (!is_ignored).then(|| signal(kind)).transpose()
+}
+
+async fn received(signal: Option<Signal>) {
+    match signal {
+        Some(mut signal) => drop(signal.recv().await),
+        None => pending().await,
+    }
 }
