@@ -44,8 +44,11 @@ impl PrivateDir {
     fn create_in(base: &Path) -> io::Result<Self> {
         let name = format!("{}-{:08x}", std::process::id(), rand::random::<u32>());
         let (path, lock_path) = (base.join(&name), base.join(format!("{name}.lock")));
-        let lock = fs::File::create_new(&lock_path)?;
+        // Under its own name only once it is locked: another server that starts just now would take it for a dead one's.
+        let new_path = base.join(format!("{name}.new"));
+        let lock = fs::File::create_new(&new_path)?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        fs::rename(&new_path, &lock_path)?;
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         fs::DirBuilder::new().mode(0o700).create(path.join("tmp"))?;
         Ok(Self {
