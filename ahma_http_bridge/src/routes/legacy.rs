@@ -80,6 +80,7 @@ async fn initialize(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Respo
     };
     let bridge = posted.bridge;
     let session = bridge.open_session(posted.principal, Transport::StreamableHttp)?;
+    let _activity = session.use_it();
     // A client that goes away during the handshake never learns the id, so nobody could end the session.
     let unclaimed = Unclaimed {
         bridge,

@@ -204,12 +204,16 @@ async fn ask_for_updates(
             while let Ok(Some(notification)) = subscription.next().await {
                 relay.announce(notification).await;
             }
-            tokio::time::sleep(RESUBSCRIBE_DELAY).await;
-            // With the connection it ends; the next one brings another carrier.
-            match peer.listen(filter.clone()).await {
-                Ok(again) => subscription = again,
-                Err(_) => return,
-            }
+            subscription = loop {
+                tokio::time::sleep(RESUBSCRIBE_DELAY).await;
+                // With the connection it ends; the next one brings another carrier.
+                if peer.is_transport_closed() {
+                    return;
+                }
+                if let Ok(again) = peer.listen(filter.clone()).await {
+                    break again;
+                }
+            };
         }
     };
     tokio::spawn(async move { stopped.run_until_cancelled(carry).await });

@@ -37,7 +37,7 @@ const PASSED_ON: [&str; 13] = [
 /// A server that has lost its stdin should end by itself; this is how long it may take.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 /// How long an exited program's last messages may take through the pipe.
-const LAST_MESSAGES_PATIENCE: Duration = Duration::from_millis(200);
+const LAST_MESSAGES_PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_LOG_LINE: u64 = 4096;
 
 pub(crate) struct StdioTransport {
