@@ -114,7 +114,7 @@ async fn ready(servers: &RemoteServers) -> Result<Vec<Tool>> {
             Some(ServerState::Failed { reason }) => bail!("{reason}"),
             _ => {}
         }
-        tokio::time::timeout(Duration::from_secs(20), states.changed()).await??;
+        tokio::time::timeout(Duration::from_secs(100), states.changed()).await??;
     }
 }
 

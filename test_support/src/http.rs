@@ -195,10 +195,11 @@ impl Drop for Streamable {
     fn drop(&mut self) {
         let Some(session) = &self.session else { return };
         // The server may have been killed by then, and a panic in here would hide the one that matters.
-        if TcpStream::connect(&self.address).is_ok() {
-            let headers = format!("mcp-session-id: {session}\r\n");
-            let mut rest = Vec::new();
-            let _ = exchange(&self.address, "DELETE", "/mcp", &headers, "").read_to_end(&mut rest);
+        if let Ok(mut connection) = TcpStream::connect(&self.address) {
+            let headers = format!("host: {}\r\nmcp-session-id: {session}\r\n", self.address);
+            let _ = write!(connection, "DELETE /mcp HTTP/1.0\r\n{headers}\r\n");
+            let _ = connection.set_read_timeout(Some(PATIENCE));
+            let _ = connection.read_to_end(&mut Vec::new());
         }
     }
 }

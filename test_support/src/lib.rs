@@ -13,8 +13,11 @@ mod server;
 mod workspace;
 
 use std::{
+    fs,
+    net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
     time::{Duration, Instant},
 };
 
@@ -25,6 +28,31 @@ pub use workspace::Workspace;
 
 /// How long a test waits for something that must happen. Generous, because the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A free port that the kernel gives to nobody by itself, and no other test of this process gets.
+pub fn quiet_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// The children of a process, of all its threads.
+pub fn children(pid: i32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let children_of = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).ok();
+    let lists: Vec<String> = threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(children_of)
+        .collect();
+    let pids = lists.iter().flat_map(|list| list.split_whitespace());
+    pids.map(|pid| pid.parse().expect("a number")).collect()
+}
 
 /// Polls `condition` until it gives a value; panics after [`PATIENCE`] saying what never happened.
 #[track_caller]

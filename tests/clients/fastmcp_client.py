@@ -42,9 +42,9 @@ async def main():
         assert any("step" in message for message in seen), seen
 
         call = asyncio.create_task(client.call_tool(*shell("sleep 1000")))
-        await until(client, '"running"')
+        await until(client, "running")
         call.cancel()
-        await until(client, '"cancelled"')
+        await until(client, "cancelled")
 
         # It has no public way to listen, so a change is seen by asking again.
         (TOOLS / "added.json").write_text('{"name": "added", "description": "Was added later.", "command": "true"}')
@@ -53,8 +53,12 @@ async def main():
 
 
 async def until(client, state):
-    while state not in json.dumps((await client.call_tool("status", {})).structured_content):
+    while state not in [operation["status"] for operation in await operations(client)]:
         await asyncio.sleep(0.1)
+
+
+async def operations(client):
+    return (await client.call_tool("status", {})).structured_content["operations"]
 
 
 asyncio.run(main())

@@ -51,9 +51,9 @@ async def main():
 
         # Cancel: the call ends here, and the command ends there.
         call = asyncio.create_task(client.call_tool(*shell("sleep 1000")))
-        await until(client, '"running"')
+        await until(client, "running")
         call.cancel()
-        await until(client, '"cancelled"')
+        await until(client, "cancelled")
 
         # list_changed: a new tool file is a new tool.
         if MODE == "legacy":
@@ -77,8 +77,12 @@ async def names(client):
 
 async def until(client, state):
     """Waits until an operation is in a state."""
-    while state not in json.dumps((await client.call_tool("status", {})).structured_content):
+    while state not in [operation["status"] for operation in await operations(client)]:
         await asyncio.sleep(0.1)
+
+
+async def operations(client):
+    return (await client.call_tool("status", {})).structured_content["operations"]
 
 
 asyncio.run(main())

@@ -70,7 +70,8 @@ fn dead_shells_are_thrown_away() {
         now,
     );
     let (dead, owner) = shell();
-    drop(owner);
+    // Not just closed: a process that another test just forks may hold it, too.
+    rustix::net::shutdown(&owner, rustix::net::Shutdown::Both).unwrap();
     let (reported, owner_that_spoke) = shell();
     wire::send(
         &owner_that_spoke,

@@ -3,7 +3,7 @@
 use std::process::Output;
 
 use serde_json::{Value, json};
-use test_support::{Era, Workspace};
+use test_support::{Era, Workspace, wait_for};
 
 use crate::session::{echo, options};
 
@@ -254,13 +254,10 @@ fn the_log_on_stderr_has_colour_unless_it_is_unwanted() {
             .open(Era::Legacy);
         server.close_input();
         server.wait();
-        assert!(server.complaints().contains("started"));
-        assert_eq!(
-            server.complaints().contains('\u{1b}'),
-            coloured,
-            "{}",
-            server.complaints()
-        );
+        let told = wait_for("the log", || {
+            Some(server.complaints()).filter(|told| told.contains("started"))
+        });
+        assert_eq!(told.contains('\u{1b}'), coloured, "{told}");
     }
 }
 
@@ -270,9 +267,10 @@ fn a_log_that_cannot_be_written_stops_nothing() {
     std::fs::write(workspace.home().join(".cache"), "in the way").expect("writable");
     let mut server = options(&workspace).open(Era::Legacy);
     assert!(!server.tool_names().is_empty());
-    assert!(
-        server.complaints().contains("no log can be written"),
-        "{}",
-        server.complaints()
-    );
+    wait_for("the complaint", || {
+        server
+            .complaints()
+            .contains("no log can be written")
+            .then_some(())
+    });
 }

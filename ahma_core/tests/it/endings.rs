@@ -63,7 +63,7 @@ async fn a_timeout_keeps_what_was_printed() {
     let marker = format!("timeout-{}", std::process::id());
     let text = format!("export MARK={marker}\necho partial\nsleep 1000 & sleep 1000");
     let outcome = test
-        .start_with_timeout(&text, Duration::from_secs(2))
+        .start_with_timeout(&text, Duration::from_secs(5))
         .outcome()
         .await;
     assert_eq!(marked_processes(&marker), Vec::<i32>::new());
@@ -73,7 +73,7 @@ async fn a_timeout_keeps_what_was_printed() {
             outcome.reason.as_deref(),
             outcome.output.text.as_str()
         ),
-        (EndState::TimedOut, Some("the timeout is 2 s"), "partial\n")
+        (EndState::TimedOut, Some("the timeout is 5 s"), "partial\n")
     );
     test.shutdown().await;
 }

@@ -147,7 +147,7 @@ const SCENARIOS: [(&str, Scenario); 19] = [
     ("timeout", |visit| {
         visit.tool(
             "sandboxed_shell",
-            json!({"command": "echo partial; sleep 1000", "execution_mode": "synchronous", "timeout_seconds": 1}),
+            json!({"command": "echo partial; sleep 1000", "execution_mode": "synchronous", "timeout_seconds": 5}),
         )
     }),
     ("bad arguments", |visit| {

@@ -33,45 +33,28 @@ fn serving(workspace: &Workspace, file: &str) -> Server {
             options = options.env(variable, directory);
         }
     }
-    options.open(Era::Legacy)
+    options.args(["--sync-wait", "600s"]).open(Era::Legacy)
 }
 
-/// What one call gave: the result, and the findings that came before it.
-struct Ran {
-    report: Value,
-    live: Vec<Value>,
-    progress: Vec<Value>,
-}
-
-fn run(server: &mut Server, tool: &str, mut arguments: Value) -> Ran {
+fn ask(server: &mut Server, tool: &str, mut arguments: Value) -> i64 {
     arguments["execution_mode"] = "synchronous".into();
-    let id = server.request(
+    server.request(
         "tools/call",
         json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": 1}}),
-    );
-    let answer = server.answer(id);
+    )
+}
+
+fn report(server: &mut Server, id: i64) -> Value {
+    let patience = toolchains::PATIENCE;
+    let answer = server.answer_within(id, patience).expect("an answer in time");
     let report = answer["result"]["structuredContent"].clone();
     assert!(report.is_object(), "{answer}");
-    let progress: Vec<Value> = server
-        .others(std::time::Duration::ZERO)
-        .into_iter()
-        .filter(|message| message["method"] == "notifications/progress")
-        .map(|message| message["params"].clone())
-        .collect();
-    let live = progress
-        .iter()
-        .flat_map(|params| {
-            params["_meta"]["ahma/findings"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default()
-        })
-        .collect();
-    Ran {
-        report,
-        live,
-        progress,
-    }
+    report
+}
+
+fn run(server: &mut Server, tool: &str, arguments: Value) -> Value {
+    let id = ask(server, tool, arguments);
+    report(server, id)
 }
 
 #[test]
@@ -83,15 +66,15 @@ fn nmap_reports_an_open_port() {
     let port = listener.local_addr().unwrap().port();
     let workspace = Workspace::new();
     let mut server = serving(&workspace, "nmap.json");
-    let closed = port ^ 1;
-    let ran = run(
+    let closed = 1;
+    let report = run(
         &mut server,
         "nmap",
         json!({"connect": true, "no-ping": true, "ports": format!("{port},{closed}"), "targets": ["127.0.0.1"]}),
     );
-    assert_eq!(ran.report["status"], "completed", "{}", ran.report);
-    assert_eq!(ran.report["findings"][0]["id"], format!("tcp/{port}"));
-    assert_eq!(ran.report["finding_counts"]["info"], 1, "{}", ran.report);
+    assert_eq!(report["status"], "completed", "{report}");
+    assert_eq!(report["findings"][0]["id"], format!("tcp/{port}"));
+    assert_eq!(report["finding_counts"]["info"], 1, "{report}");
 }
 
 #[test]
@@ -101,25 +84,38 @@ fn cargo_reports_a_mistake_before_it_has_ended() {
     }
     let workspace = Workspace::new();
     let scope = workspace.scope();
-    fs::create_dir(scope.join("src")).unwrap();
-    let manifest = "[package]\nname = \"wrong\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
-    fs::write(scope.join("Cargo.toml"), manifest).unwrap();
-    // The program is checked after the library, so the library's warning comes while cargo still runs.
-    fs::write(scope.join("src/lib.rs"), "pub fn f() { let unused = 1; }\n").unwrap();
+    let package = |directory: &Path, name: &str, rest: &str| {
+        fs::create_dir_all(directory.join("src")).unwrap();
+        let manifest =
+            format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n{rest}");
+        fs::write(directory.join("Cargo.toml"), manifest).unwrap();
+    };
+    package(
+        &scope,
+        "wrong",
+        "[dependencies]\nfirst = { path = \"first\" }\n[workspace]\n",
+    );
+    package(&scope.join("first"), "first", "");
+    fs::write(scope.join("first/src/lib.rs"), "pub fn f() { let unused = 1; }\n").unwrap();
+    // The program is compiled when the library's warning has been seen.
+    let build =
+        "fn main() { while !std::path::Path::new(\"seen\").exists() { std::thread::sleep_ms(50) } }\n";
+    fs::write(scope.join("build.rs"), build).unwrap();
     fs::write(scope.join("src/main.rs"), "fn main() { let x: u8 = \"text\"; }\n").unwrap();
     let mut server = serving(&workspace, "cargo.json");
-    let ran = run(&mut server, "cargo_build", json!({"offline": true}));
-    assert_eq!(ran.report["status"], "failed", "{}", ran.report);
-    let findings = ran.report["findings"].as_array().unwrap();
+    let id = ask(&mut server, "cargo_build", json!({"offline": true}));
+    let is_warning = |finding: &Value| finding["title"].as_str().unwrap().contains("unused variable");
+    server.expect("the warning while cargo runs", |message| {
+        let findings = message["params"]["_meta"]["ahma/findings"].as_array();
+        findings.is_some_and(|findings| findings.iter().any(is_warning))
+    });
+    fs::write(scope.join("seen"), "").unwrap();
+    let report = report(&mut server, id);
+    assert_eq!(report["status"], "failed", "{report}");
+    let findings = report["findings"].as_array().unwrap();
     let mistake = findings.iter().find(|finding| finding["id"] == "E0308");
     assert_eq!(mistake.unwrap()["location"], "src/main.rs:1:25", "{findings:?}");
-    let warned = |finding: &&Value| finding["title"].as_str().unwrap().contains("unused variable");
-    assert!(findings.iter().any(|finding| warned(&finding)), "{findings:?}");
-    assert!(
-        ran.live.iter().any(|finding| warned(&finding)),
-        "{:?}",
-        ran.progress
-    );
+    assert!(findings.iter().any(is_warning), "{findings:?}");
 }
 
 #[test]
@@ -132,19 +128,17 @@ fn pytest_reports_the_test_that_fails() {
         return;
     }
     let workspace = Workspace::new();
-    let tests = "import time\ndef test_good():\n    time.sleep(0.5)\n\ndef test_bad():\n    assert 1 == 2\n\ndef test_last():\n    time.sleep(0.5)\n";
+    let tests = "import os, time\ndef test_good():\n    pass\n\ndef test_bad():\n    assert 1 == 2\n\n\
+        def test_last():\n    while not os.path.exists('seen'):\n        time.sleep(0.05)\n";
     fs::write(workspace.scope().join("test_a.py"), tests).unwrap();
     let mut server = serving(&workspace, "pytest.json");
-    let ran = run(&mut server, "pytest", json!({"verbose": true}));
-    assert_eq!(ran.report["exit_code"], 1, "{}", ran.report);
-    assert_eq!(ran.report["findings"][0]["id"], "test_a.py::test_bad");
-    assert_eq!(ran.report["finding_counts"]["high"], 1);
-    let percents = ran
-        .progress
-        .iter()
-        .filter(|params| params["total"] == 100.0)
-        .count();
-    assert!(percents > 0, "{:?}", ran.progress);
+    let id = ask(&mut server, "pytest", json!({"verbose": true}));
+    server.expect("how far it is", |message| message["params"]["total"] == 100.0);
+    fs::write(workspace.scope().join("seen"), "").unwrap();
+    let report = report(&mut server, id);
+    assert_eq!(report["exit_code"], 1, "{report}");
+    assert_eq!(report["findings"][0]["id"], "test_a.py::test_bad");
+    assert_eq!(report["finding_counts"]["high"], 1);
 }
 
 #[test]
@@ -162,13 +156,13 @@ fn semgrep_reports_what_local_rules_find() {
     fs::write(workspace.scope().join("rules.yml"), rules).unwrap();
     fs::write(workspace.scope().join("bad.py"), "x = 1\neval(input())\n").unwrap();
     let mut server = serving(&workspace, "semgrep.json");
-    let ran = run(
+    let report = run(
         &mut server,
         "semgrep",
         json!({"config": ["rules.yml"], "paths": ["bad.py"]}),
     );
-    assert_eq!(ran.report["finding_counts"]["high"], 1, "{}", ran.report);
-    let finding = &ran.report["findings"][0];
+    assert_eq!(report["finding_counts"]["high"], 1, "{report}");
+    let finding = &report["findings"][0];
     assert_eq!(finding["id"], "no-eval");
     assert_eq!(finding["location"], "bad.py:2:1");
     assert_eq!(finding["description"], "never eval");
@@ -188,15 +182,15 @@ fn git_clone_shows_its_phases() {
     assert!(made.success());
     let mut server = serving(&workspace, "git.json");
     let address = format!("file://{}", workspace.scope().join("origin").display());
-    let ran = run(
+    let report = run(
         &mut server,
         "git_clone",
         json!({"repository": address, "directory": "copy"}),
     );
-    assert_eq!(ran.report["status"], "completed", "{}", ran.report);
+    assert_eq!(report["status"], "completed", "{report}");
     assert!(workspace.scope().join("copy/300").exists());
     // Of everything that git drew, the last state of each line is left.
-    let output = ran.report["output"].as_str().unwrap();
+    let output = report["output"].as_str().unwrap();
     assert!(
         output.contains("Receiving objects: 100%") && !output.contains('\r'),
         "{output}"

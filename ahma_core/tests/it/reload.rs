@@ -2,6 +2,7 @@
 
 use std::{fs, time::Duration};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use test_support::{Era, Server, Workspace, wait_for};
 
@@ -71,12 +72,15 @@ fn a_burst_of_changes_is_one_reload() {
     let workspace = Workspace::new();
     workspace.write_tool("a.json", &echo("alpha"));
     let mut server = open(&workspace, Era::Legacy);
+    // Stopped meanwhile: for the server they come all at once, however slow this thread is.
+    server.signal(Signal::STOP);
     for number in 0..50 {
         workspace.write_tool(
             &format!("burst{number:02}.json"),
             &echo(&format!("burst{number:02}")),
         );
     }
+    server.signal(Signal::CONT);
     server.notification(CHANGED);
     assert_eq!(server.tool_names().len(), 5 + 51);
     let more = server.others(Duration::from_millis(500));
@@ -188,6 +192,38 @@ fn a_tool_whose_program_is_missing_is_not_offered_and_says_why() {
     );
     let status = server.tool("status", json!({}))["structuredContent"]["tools"]["unavailable"].clone();
     assert_eq!(status[0]["tools"], json!(["gone"]));
+}
+
+/// A check runs code of the project: it is over when nothing of it is left, and then its traces are looked at.
+#[test]
+fn a_check_leaves_nothing_behind_that_could_act_later() {
+    for tier in ["full", "core"] {
+        let workspace = Workspace::new();
+        let scope = workspace.scope();
+        let script = format!(
+            "(trap '' TERM; touch begun; sleep 1; mkdir .vscode; touch .vscode/tasks.json) & \
+             until [ -e begun ]; do sleep 0.02; done # {}",
+            scope.display()
+        );
+        let check = json!({"command": "sh", "args": ["-c", script]});
+        workspace.write_tool("a.json", &with_check("alpha", check));
+        let mut server = options(&workspace)
+            .args(["--sandbox-tier", tier])
+            .open(Era::Legacy);
+        wait_for_tools(&mut server, &["alpha"]);
+        assert!(scope.join("begun").exists());
+        let mark = scope.display().to_string();
+        wait_for("the end of what the check started", || {
+            let mut processes = fs::read_dir("/proc").expect("readable").flatten();
+            let is_marked = |process: fs::DirEntry| {
+                fs::read(process.path().join("cmdline")).is_ok_and(|line| {
+                    line.starts_with(b"sh\0") && String::from_utf8_lossy(&line).contains(&mark)
+                })
+            };
+            (!processes.any(is_marked)).then_some(())
+        });
+        assert!(!scope.join(".vscode").exists(), "{tier}");
+    }
 }
 
 #[test]

@@ -238,6 +238,22 @@ fn marked_processes(scope: &std::path::Path) -> Vec<i32> {
         .collect()
 }
 
+/// As `nohup` starts it.
+#[test]
+fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
+    let workspace = Workspace::new();
+    let script = "trap '' HUP INT; exec \"$0\" \"$@\"";
+    let mut server = ServerOptions::new("/bin/sh", &workspace)
+        .args(["-c", script, env!("CARGO_BIN_EXE_ahma_mcp")])
+        .open(Era::Legacy);
+    for signal in [Signal::HUP, Signal::INT] {
+        server.signal(signal);
+    }
+    assert!(server.call("ping", json!({}))["result"].is_object());
+    server.signal(Signal::TERM);
+    assert!(server.wait().success());
+}
+
 #[test]
 fn the_end_is_prompt_and_leaves_nothing_behind() {
     type End = fn(&mut Server);

@@ -61,7 +61,7 @@ fn the_exit_code_is_that_of_the_command_or_says_why_there_is_none() {
         ),
         (&["sandboxed_shell", "kill -TERM $$"], 143, "", "SIGTERM"),
         (
-            &["sandboxed_shell", "--timeout-seconds", "0.2", "echo a; sleep 60"],
+            &["sandboxed_shell", "--timeout-seconds", "5", "echo a; sleep 60"],
             124,
             "a\n",
             "timeout",
@@ -220,16 +220,22 @@ fn a_terminal_shows_a_bar_that_is_gone_in_the_end() {
     ]});
     workspace.write_tool("slow.json", &tool);
     let (mut screen, side) = open_terminal();
-    let mut child = command(&workspace, &["run", "slow", "echo 40%; sleep 1"])
-        .env("TERM", "xterm")
-        .env("NO_COLOR", "1")
-        .stdout(Stdio::null())
-        .stderr(side)
-        .spawn()
-        .expect("it starts");
-    let shown = read_to_end(&mut screen);
+    let mut child = command(
+        &workspace,
+        &["run", "slow", "echo 40%; until [ -e seen ]; do sleep 0.1; done"],
+    )
+    .env("TERM", "xterm")
+    .env("NO_COLOR", "1")
+    .stdout(Stdio::null())
+    .stderr(side)
+    .spawn()
+    .expect("it starts");
+    let bar = "slow [########............] 40%";
+    let mut shown = read_until(&mut screen, |shown| shown.contains(bar));
+    fs::write(workspace.scope().join("seen"), "").expect("writable");
+    shown += &read_to_end(&mut screen);
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{shown}");
-    assert!(shown.contains("slow [########............] 40%"), "{shown:?}");
+    assert!(shown.contains(bar), "{shown:?}");
     let after = shown.rsplit("\r\u{1b}[K").next().expect("always one");
     assert!(after.starts_with("slow completed in "), "{shown:?}");
 }
@@ -300,10 +306,17 @@ fn open_terminal() -> (fs::File, OwnedFd) {
 }
 
 fn read_to_end(screen: &mut fs::File) -> String {
+    read_until(screen, |_| false)
+}
+
+/// What is shown until it is enough, or to the end.
+fn read_until(screen: &mut fs::File, is_enough: impl Fn(&str) -> bool) -> String {
     let mut shown = String::new();
     let mut chunk = [0; 4096];
     // The end of a terminal whose other side is closed is an error.
-    while let Ok(length @ 1..) = screen.read(&mut chunk) {
+    while !is_enough(&shown)
+        && let Ok(length @ 1..) = screen.read(&mut chunk)
+    {
         shown.push_str(&String::from_utf8_lossy(&chunk[..length]));
     }
     shown

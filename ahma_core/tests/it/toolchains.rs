@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use serde_json::json;
@@ -37,6 +38,9 @@ const SURROUNDINGS: [&str; 6] = [
 ];
 
 /// A user with toolchains and credentials, and a server in his project.
+/// Compilers and installers take minutes where others use the machine as well.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+
 struct Bench {
     workspace: Workspace,
     server: Server,
@@ -73,6 +77,8 @@ impl Bench {
             "--network",
             network,
             "--log-to-stderr",
+            "--sync-wait",
+            "600s",
         ]);
         for (variable, default) in [("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv")] {
             if let Some(path) = real(variable, default) {
@@ -91,8 +97,11 @@ impl Bench {
     /// Runs a script that must succeed and returns what it printed.
     #[track_caller]
     fn run(&mut self, script: &str) -> String {
-        let arguments = json!({"command": script, "execution_mode": "synchronous", "timeout_seconds": 50});
-        let result = self.server.tool("sandboxed_shell", arguments);
+        let arguments = json!({"command": script, "execution_mode": "synchronous", "timeout_seconds": 600});
+        let call = json!({"name": "sandboxed_shell", "arguments": arguments});
+        let id = self.server.request("tools/call", call);
+        let answer = self.server.answer_within(id, PATIENCE);
+        let result = answer.expect("an answer in ten minutes")["result"].take();
         let output = result["content"][0]["text"]
             .as_str()
             .unwrap_or_default()

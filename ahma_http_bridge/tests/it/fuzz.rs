@@ -147,8 +147,8 @@ fn any_bytes_on_a_connection_hurt_nobody() {
     let runtime = Runtime::new().unwrap();
     let (bridge, client) = runtime.block_on(async {
         let bridge = Bridge::start(&[], |settings| {
-            settings.times.head = std::time::Duration::from_millis(50);
-            settings.times.body = std::time::Duration::from_millis(50);
+            settings.times.head = std::time::Duration::from_secs(2);
+            settings.times.body = std::time::Duration::from_secs(2);
         })
         .await;
         let client = bridge.session().await;

@@ -246,7 +246,7 @@ async fn a_request_that_waits_for_its_scope_can_be_cancelled() {
 async fn sessions_have_their_own_children_and_idle_ones_end() {
     let bridge = Bridge::start(&[], |settings| {
         settings.isolation = Isolation::PerSession;
-        settings.times.session_idle = Duration::from_millis(400);
+        settings.times.session_idle = Duration::from_secs(3);
     })
     .await;
     let (one, two) = (bridge.session().await, bridge.session().await);

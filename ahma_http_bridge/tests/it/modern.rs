@@ -305,7 +305,7 @@ async fn a_client_without_a_session_may_have_only_so_many_open_requests() {
 async fn a_subscription_keeps_its_child() {
     let bridge = Bridge::start(&[], |settings| {
         settings.isolation = Isolation::PerSession;
-        settings.times.session_idle = Duration::from_millis(300);
+        settings.times.session_idle = Duration::from_secs(3);
     })
     .await;
     let client = bridge.client();

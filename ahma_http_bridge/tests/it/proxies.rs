@@ -1,6 +1,6 @@
 //! The proxy configurations of the HTTP guide, word for word, in the proxies they are for.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -16,15 +16,6 @@ fn snippet(language: &str, bridge: SocketAddr) -> String {
     let (_, rest) = GUIDE.split_once(&format!("```{language}\n")).expect("a snippet");
     let (snippet, _) = rest.split_once("```").expect("its end");
     snippet.replace("127.0.0.1:3000", &bridge.to_string())
-}
-
-/// A proxy is told its port, so it cannot be zero.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
 }
 
 fn installed(program: &str) -> bool {
@@ -50,7 +41,8 @@ async fn check(
     }
     // A process of its own: what it had started itself, it would take for a command.
     let bridge = BridgeProcess::start(&[], &["--session-isolation"]);
-    let port = free_port();
+    // A proxy is told its port, so it cannot be zero.
+    let port = test_support::quiet_port();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("proxy.conf");
     let text = configuration(directory.path(), &snippet(language, bridge.address()));

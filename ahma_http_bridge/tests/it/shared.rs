@@ -1,7 +1,5 @@
 //! Clients of one shared child do not meet.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::harness::{BOTH, Bridge, Client, Events, JSON, tool_call, with_token};
@@ -112,22 +110,19 @@ async fn a_log_line_that_names_its_request_goes_to_its_client() {
 async fn cancelling_touches_only_the_clients_own_request() {
     let bridge = Bridge::shared().await;
     let (mine, other) = (bridge.session().await, bridge.session().await);
-    let waiting = |client: &Client| {
+    let waiting = |client: &Client, ms: u32| {
         let client = client.clone();
-        tokio::spawn(async move {
-            client
-                .try_call(json!("same"), "slow", json!({ "ms": 1500 }))
-                .await
-        })
+        tokio::spawn(async move { client.try_call(json!("same"), "slow", json!({ "ms": ms })).await })
     };
-    let (my_call, other_call) = (waiting(&mine), waiting(&other));
+    let (my_call, other_call) = (waiting(&mine, 600_000), waiting(&other, 1500));
     let cancel =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "same" } });
     // The request may not have arrived yet; a cancel before it is ignored, as it must be.
-    while mine.call("cancelled", json!({})).await == "[]" {
+    crate::harness::eventually("the request to be cancelled", async || {
         mine.post(JSON, &cancel).await;
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+        mine.call("cancelled", json!({})).await != "[]"
+    })
+    .await;
     let (_, mine) = my_call.await.unwrap();
     assert_eq!(mine["error"]["code"], -32800);
     let (_, other) = other_call.await.unwrap();

@@ -186,7 +186,7 @@ async fn a_visit_without_our_state_does_not_end_the_login() {
     let dir = tempfile::tempdir().unwrap();
     let tokens = settings(&dir).tokens;
     let mut endpoint = endpoint(&auth);
-    endpoint.oauth.callback_port = Some(free_port());
+    endpoint.oauth.callback_port = Some(test_support::quiet_port());
     let port = endpoint.oauth.callback_port.unwrap();
     let mut pages = None;
     let result = login(&endpoint, &tokens, &options(), |link| {
@@ -236,7 +236,7 @@ async fn a_registered_client_uses_its_secret_and_its_port_only() {
     let busy = log_in(&registered, &tokens).await.0.unwrap_err();
     assert!(matches!(busy, LoginError::CallbackPort { .. }), "{busy:?}");
 
-    let port = free_port();
+    let port = test_support::quiet_port();
     registered.oauth.callback_port = Some(port);
     log_in(&registered, &tokens).await.0.unwrap();
     let file = dir.path().join("tokens.json");
@@ -272,7 +272,8 @@ async fn a_real_browser_walks_through_the_login() {
     let mut browser = None;
     let profile = dir.path().join("profile");
     login(&endpoint(&auth), &settings.tokens, &options(), |link| {
-        let child = std::process::Command::new("chromium")
+        let child = std::process::Command::new("timeout")
+            .args(["300", "chromium"])
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
             .arg(format!("--user-data-dir={}", profile.display()))
             .arg(link.as_str())
@@ -305,7 +306,7 @@ async fn a_server_that_dies_during_the_login_is_reported_and_nothing_is_stored()
     let dir = tempfile::tempdir().unwrap();
     let tokens = settings(&dir).tokens;
     let mut endpoint = endpoint(&auth);
-    endpoint.oauth.callback_port = Some(free_port());
+    endpoint.oauth.callback_port = Some(test_support::quiet_port());
     let mut page = None;
     let result = login(&endpoint, &tokens, &options(), |link| {
         let value = |name| {
@@ -338,7 +339,7 @@ async fn nobody_at_the_browser_and_plain_http_end_cleanly() {
     let dir = tempfile::tempdir().unwrap();
     let tokens = settings(&dir).tokens;
     let mut endpoint = endpoint(&auth);
-    endpoint.oauth.callback_port = Some(free_port());
+    endpoint.oauth.callback_port = Some(test_support::quiet_port());
     let brief = LoginOptions {
         patience: std::time::Duration::from_millis(50),
         ..options()
@@ -348,14 +349,6 @@ async fn nobody_at_the_browser_and_plain_http_end_cleanly() {
     let open = HttpEndpoint::new("http://mcp.example.com/mcp".parse().unwrap());
     let error = login(&open, &tokens, &options(), |_| ()).await.unwrap_err();
     assert!(matches!(error, LoginError::Insecure { .. }), "{error:?}");
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

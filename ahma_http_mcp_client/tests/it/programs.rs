@@ -102,11 +102,8 @@ async fn a_program_that_fails_leaves_its_last_words() {
 #[tokio::test]
 async fn a_program_is_the_last_resort_of_an_address() {
     let dir = tempfile::tempdir().unwrap();
-    let dead = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let mut config = server("both", &format!("http://{dead}/mcp"));
+    let dead = test_support::quiet_port();
+    let mut config = server("both", &format!("http://127.0.0.1:{dead}/mcp"));
     let ConnectError::Failed { attempts, .. } = inspect(&config, &settings(&dir)).await.unwrap_err() else {
         panic!("no login is involved")
     };

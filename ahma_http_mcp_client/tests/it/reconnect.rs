@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::fixture::host::Host;
 use crate::fixture::proxy::Wire;
 use crate::fixture::tools::{Era, Shared, router};
-use crate::fixture::{ready, server, settings, until};
+use crate::fixture::{eventually, ready, server, settings, until};
 use crate::remote::{call_of, text_of};
 
 #[tokio::test]
@@ -23,9 +23,7 @@ async fn a_restarted_server_brings_its_tools_back() {
         let dir = tempfile::tempdir().unwrap();
         let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings(&dir));
         ready(&servers, "r").await;
-        while !shared.has_listener() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually("a listener", || shared.has_listener().then_some(())).await;
         host.kill();
         shared.extra_tool.store(true, Ordering::SeqCst);
         let _next_life = Host::start_at(address, |_| router(era, &shared));
@@ -71,10 +69,12 @@ async fn a_call_waits_for_a_server_that_restarts() {
             )
         };
         let call = async {
-            match late().await {
-                // It went out on a connection that was just dying: unknown, hence not repeated for us.
-                Err(CallError::Lost { .. }) => late().await,
-                answer => answer,
+            loop {
+                match late().await {
+                    // It went out on a connection that was just dying: unknown, hence not repeated for us.
+                    Err(CallError::Lost { .. }) => {}
+                    answer => break answer,
+                }
             }
         };
         let restart = async {

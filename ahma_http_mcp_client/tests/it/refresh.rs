@@ -18,12 +18,7 @@ async fn logged_in(tokens: &TokenFile) -> AuthHost {
         ..Manners::default()
     });
     let mut endpoint = HttpEndpoint::new(auth.url().parse().unwrap());
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    endpoint.oauth.callback_port = Some(port);
+    endpoint.oauth.callback_port = Some(test_support::quiet_port());
     let _ = rustls::crypto::ring::default_provider().install_default();
     let options = LoginOptions {
         browser: Browser::Leave,

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fixture::host::Host;
 use crate::fixture::tools::{Era, Shared, router};
-use crate::fixture::{ready, server, settings, tool_names, until};
+use crate::fixture::{eventually, ready, server, settings, tool_names, until};
 
 pub(crate) fn call_of(tool: &'static str, arguments: serde_json::Value) -> CallToolRequestParams {
     let mut params = CallToolRequestParams::new(tool);
@@ -129,9 +129,7 @@ async fn a_change_of_the_tools_is_noticed_in_both_eras() {
         let dir = tempfile::tempdir().unwrap();
         let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings(&dir));
         ready(&servers, "r").await;
-        while !shared.has_listener() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually("a listener", || shared.has_listener().then_some(())).await;
         shared.grow().await;
         let grown = |state: &ServerState| match state {
             ServerState::Ready { tools, .. } => tools.iter().any(|tool| tool.name == "grown"),
@@ -148,16 +146,13 @@ async fn a_dead_and_a_silent_server_delay_nobody() {
     let host = Host::start(|_| router(Era::Modern, &shared));
     // Accepts connections and never says a word.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let dead = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let dead = test_support::quiet_port();
     let dir = tempfile::tempdir().unwrap();
     let mut settings = settings(&dir);
     settings.retry.max_retries = 1;
     let servers = RemoteServers::start(
         vec![
-            server("dead", &format!("http://{dead}/mcp")),
+            server("dead", &format!("http://127.0.0.1:{dead}/mcp")),
             server("good", &host.url("/mcp")),
             server("silent", &format!("http://{}/mcp", silent.local_addr().unwrap())),
         ],

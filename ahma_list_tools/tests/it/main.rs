@@ -97,11 +97,7 @@ fn servers_of_a_file_are_chosen_by_name() {
 
 #[test]
 fn failures_say_what_to_do_and_leave_stdout_empty() {
-    let dead = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let dead = format!("http://{dead}/mcp");
+    let dead = format!("http://127.0.0.1:{}/mcp", test_support::quiet_port());
     for (args, code, said) in [
         (vec!["--http", dead.as_str()], 1, "Connection refused"),
         (

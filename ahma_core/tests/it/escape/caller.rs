@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use test_support::{Client, Era, HttpServer, Roots, Server, ServerOptions};
+use test_support::{Client, Era, HttpServer, Roots, Server, ServerOptions, children};
 
 use super::attempt::Net;
 
@@ -221,21 +221,6 @@ fn is_child(pid: i32, of: i32) -> bool {
     };
     field("PPid:") == Some(of.to_string().as_str())
         && !field("State:").is_some_and(|state| state.starts_with('Z'))
-}
-
-pub(super) fn children(pid: i32) -> Vec<i32> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    threads
-        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
-        .flat_map(|text| {
-            text.split_whitespace()
-                .map(|pid| pid.parse().unwrap())
-                .collect::<Vec<_>>()
-        })
-        .collect()
 }
 
 /// What hangs, and where in the kernel.

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 
+RECVFROM = {"x86_64": 45, "aarch64": 207}[os.uname().machine]
 HOST, PORT, TRICK, ERA = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 
 
@@ -56,6 +57,13 @@ def read(connection):
     return answer
 
 
+def waits_in_recv(thread):
+    """Returns once the thread is inside the system call, whose number comes first."""
+    first = f"{RECVFROM} "
+    while not open(f"/proc/self/task/{thread.native_id}/syscall").read().startswith(first):
+        time.sleep(0.01)
+
+
 def knock():
     """The answer, once the listener has had time to look."""
     connection = connect()
@@ -71,7 +79,7 @@ def knock():
         answers = []
         reader = threading.Thread(target=lambda: answers.append(connection.recv(4096)))
         reader.start()
-        time.sleep(0.2)
+        waits_in_recv(reader)
         os.close(connection.fileno())
         open("ready", "w").close()
         reader.join()

@@ -122,7 +122,11 @@ impl World {
             secret(name);
         }
         let program = at("ahma_mcp");
-        fs::copy(env!("CARGO_BIN_EXE_ahma_mcp"), &program).unwrap();
+        let built = env!("CARGO_BIN_EXE_ahma_mcp");
+        // A copy that is open to be written in a process another test just forks could not be executed.
+        if fs::hard_link(built, &program).is_err() {
+            fs::copy(built, &program).unwrap();
+        }
         fs::write(at("outside.py"), include_str!("outside.py")).unwrap();
         prepare_scope(&at("scope"));
         if user == User::Nobody {

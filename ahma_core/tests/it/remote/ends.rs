@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::process::Signal;
-use test_support::{HttpServer, Workspace};
+use test_support::{HttpServer, Workspace, quiet_port};
 
 use crate::session::options;
 
@@ -31,7 +31,9 @@ impl Bridge {
 
     #[track_caller]
     pub(super) fn start_in(workspace: Workspace, flags: &[&str]) -> Self {
-        let listening = ["--mode", "http", "--http-port", "0"];
+        // Nobody takes it while the server is away.
+        let port = quiet_port().to_string();
+        let listening = ["--mode", "http", "--http-port", &port];
         let server = HttpServer::start(&options(&workspace).args(listening).args(flags));
         let wire = Wire::to(server.address().parse().expect("an address"));
         Self {
@@ -68,8 +70,7 @@ impl Bridge {
 
 /// An address where nobody listens.
 pub(super) fn dead_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("bound")
+    SocketAddr::from(([127, 0, 0, 1], quiet_port()))
 }
 
 /// A wire to a server, which can be cut.

@@ -1,14 +1,13 @@
 //! Servers that others wrote, on every transport they have.
 
 use std::{
-    net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
     sync::Mutex,
 };
 
 use serde_json::json;
-use test_support::{Era, Server, ServerOptions, Workspace, test_programs, wait_for};
+use test_support::{Era, Server, ServerOptions, Workspace, quiet_port, test_programs, wait_for};
 
 use super::{mounting, text_of, wait_for_tool};
 
@@ -43,11 +42,6 @@ fn fastmcp() -> Option<PathBuf> {
     installed("python/bin/python")
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("bound").port()
-}
-
 #[track_caller]
 fn start(workspace: &Workspace, program: &Path, script: &Path, kind: &str, port: u16) -> Server {
     let server = ServerOptions::new(program, workspace)
@@ -64,7 +58,7 @@ fn start(workspace: &Workspace, program: &Path, script: &Path, kind: &str, port:
 fn the_everything_server_works_on_all_its_transports() {
     let Some(script) = everything() else { return };
     let far = Workspace::new();
-    let (http, sse) = (free_port(), free_port());
+    let (http, sse) = (quiet_port(), quiet_port());
     let _servers = [("streamableHttp", http), ("sse", sse)]
         .map(|(kind, port)| start(&far, Path::new("node"), &script, kind, port));
     let servers = json!({
@@ -121,7 +115,7 @@ fn a_fastmcp_server_works_over_http_and_as_a_program() {
     let far = Workspace::new();
     let script = far.home().join("server.py");
     std::fs::write(&script, FASTMCP_SERVER).expect("writable");
-    let port = free_port();
+    let port = quiet_port();
     let _server = start(&far, &python, &script, "http", port);
     let servers = json!({
         "http": {"url": format!("http://127.0.0.1:{port}/mcp")},

@@ -11,8 +11,9 @@ use crate::session::{echo, options};
 
 #[test]
 fn a_front_shows_the_remote_server_and_nothing_of_ours() {
-    let bridge = Bridge::start();
-    bridge.workspace.write_tool("say.json", &echo("say"));
+    let far = Workspace::new();
+    far.write_tool("say.json", &echo("say"));
+    let bridge = Bridge::start_in(far, &[]);
     let workspace = Workspace::new();
     workspace.write_tool("ours.json", &echo("ours"));
     for era in Era::BOTH {

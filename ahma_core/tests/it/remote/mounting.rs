@@ -70,7 +70,7 @@ fn progress_arrives_under_the_clients_own_token() {
         let workspace = Workspace::new();
         let mut server = mounting(&workspace, &json!({"far": {"url": bridge.url()}})).open(era);
         wait_for_tool(&mut server, "far_sandboxed_shell");
-        let script = "for n in 1 2 3; do echo step $n; sleep 0.4; done";
+        let script = "echo step 1; while ! test -e seen; do sleep 0.05; done; rm seen; echo step 2";
         let id = server.request(
             "tools/call",
             json!({
@@ -84,10 +84,11 @@ fn progress_arrives_under_the_clients_own_token() {
             message["method"] == "notifications/progress" && text.is_some_and(|text| text.contains("step"))
         });
         assert_eq!(progress["params"]["progressToken"], "mine");
+        std::fs::write(bridge.workspace.scope().join("seen"), "").expect("writable");
         let answer = server.answer(id);
         assert_eq!(
             answer["result"]["structuredContent"]["output"],
-            "step 1\nstep 2\nstep 3\n"
+            "step 1\nstep 2\n"
         );
     }
 }
@@ -99,7 +100,9 @@ fn cancelling_reaches_the_remote_command_and_no_other() {
     let mut server = mounting(&workspace, &json!({"far": {"url": bridge.url()}})).open(Era::Legacy);
     wait_for_tool(&mut server, "far_sandboxed_shell");
     let mut start = |name: &str| {
-        let script = format!("echo > {name}.started; sleep 4; echo > {name}.done; sleep 1000");
+        let script = format!(
+            "echo > {name}.started; while ! test -e go; do sleep 0.05; done; echo > {name}.done; sleep 1000"
+        );
         let arguments = json!({"command": script, "execution_mode": "synchronous"});
         let id = server.request(
             "tools/call",
@@ -111,6 +114,13 @@ fn cancelling_reaches_the_remote_command_and_no_other() {
     };
     let (first, _second) = (start("first"), start("second"));
     server.notify("notifications/cancelled", json!({"requestId": first}));
+    wait_for("the first command to be cancelled", || {
+        let told = server.tool("far_status", json!({}));
+        let operations = told["structuredContent"]["operations"].as_array().cloned();
+        let is_cancelled = |operation: &Value| operation["status"] == "cancelled";
+        operations?.iter().any(is_cancelled).then_some(())
+    });
+    std::fs::write(bridge.workspace.scope().join("go"), "").expect("writable");
     // The second one goes on, and by then the first would have as well.
     let done = |name: &str| bridge.workspace.scope().join(format!("{name}.done")).exists();
     wait_for("the other command to go on", || done("second").then_some(()));
@@ -139,8 +149,9 @@ fn a_new_remote_tool_is_announced() {
 
 #[test]
 fn a_local_tool_keeps_its_name() {
-    let bridge = Bridge::start();
-    bridge.workspace.write_tool("say.json", &echo("say"));
+    let far = Workspace::new();
+    far.write_tool("say.json", &echo("say"));
+    let bridge = Bridge::start_in(far, &[]);
     let workspace = Workspace::new();
     let mut local = echo("far_say");
     local["description"] = json!("Ours.");
