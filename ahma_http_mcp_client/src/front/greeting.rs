@@ -4,16 +4,24 @@ use std::io::Cursor;
 
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation};
 use serde::Deserialize;
-use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
 /// As long as rmcp's longest line.
 const LONGEST_LINE: u64 = 16 * 1024 * 1024;
 
+/// What the first message says, and the input with that message still in it.
+pub(super) struct Greeting<R> {
+    pub(super) client: ClientConfig,
+    /// Of the request, to which an answer is owed.
+    pub(super) id: Option<Value>,
+    pub(super) input: R,
+}
+
 /// Reads up to the first message; `None` when the client leaves without a word.
 pub(super) async fn read<R>(
     input: R,
-) -> std::io::Result<Option<(ClientConfig, impl AsyncRead + Send + Unpin + 'static)>>
+) -> std::io::Result<Option<Greeting<impl AsyncRead + Send + Unpin + 'static>>>
 where
     R: AsyncRead + Send + Unpin + 'static,
 {
@@ -27,9 +35,24 @@ where
     {
         return Ok(None);
     }
-    let client = client_of(&serde_json::from_slice(&line).unwrap_or_default());
-    Ok(Some((client, Cursor::new(line).chain(input))))
+    let message: Value = serde_json::from_slice(&line).unwrap_or_default();
+    Ok(Some(Greeting {
+        client: client_of(&message),
+        id: message.get("id").cloned(),
+        input: Cursor::new(line).chain(input),
+    }))
 }
+
+/// Answers the first message of a client that cannot be served, so that it can show why.
+pub(super) async fn refuse(mut output: impl AsyncWrite + Unpin, id: Value, reason: &str) {
+    let error = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": UNREACHABLE, "message": reason } });
+    // A client that does not read is told by the exit code.
+    let _ = output.write_all(format!("{error}\n").as_bytes()).await;
+    let _ = output.flush().await;
+}
+
+/// The first code that JSON-RPC leaves to servers.
+const UNREACHABLE: i32 = -32000;
 
 fn client_of(message: &Value) -> ClientConfig {
     let params = &message["params"];
@@ -54,11 +77,11 @@ mod tests {
         let modern = r#"{"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}"#;
         for message in [legacy, modern] {
             let text = format!("{message}\nmore");
-            let (client, mut rest) = read(Cursor::new(text.clone())).await.unwrap().unwrap();
-            assert_eq!(client.client_info.name, "c");
-            assert!(client.capabilities.roots.is_some());
+            let mut greeting = read(Cursor::new(text.clone())).await.unwrap().unwrap();
+            assert_eq!(greeting.client.client_info.name, "c");
+            assert!(greeting.client.capabilities.roots.is_some());
             let mut all = String::new();
-            rest.read_to_string(&mut all).await.unwrap();
+            greeting.input.read_to_string(&mut all).await.unwrap();
             assert_eq!(all, text);
         }
         assert!(read(Cursor::new("")).await.unwrap().is_none());
@@ -67,7 +90,7 @@ mod tests {
                 .await
                 .unwrap()
                 .unwrap()
-                .0
+                .client
                 .client_info
                 .name,
             "ahma_mcp"

@@ -21,10 +21,12 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use url::Url;
 
 use crate::config::ServerConfig;
+use crate::error_chain;
 use crate::oauth::{Browser, LoginError, LoginOptions, login};
 use crate::session::{ConnectError, Connection, connect};
 use crate::settings::{ClientSettings, LoginMode};
 use downstream::Downstream;
+use greeting::Greeting;
 use relay::Relay;
 use upstream::{Ended, Upstream};
 
@@ -54,21 +56,35 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let Some((client, mut input)) = greeting::read(input).await.map_err(FrontError::Greeting)? else {
+    let greeting = greeting::read(input).await.map_err(FrontError::Greeting)?;
+    let Some(Greeting {
+        client,
+        id,
+        mut input,
+    }) = greeting
+    else {
         return Ok(());
     };
     let relay = Arc::new(Relay::default());
     let handler = Upstream::new(Arc::clone(&relay), client);
     let mut read_ahead = Vec::new();
-    let mut connection = {
+    let reached = {
         let mut reaching = std::pin::pin!(reach(config, settings, &handler, &show_link));
         tokio::select! {
-            reached = &mut reaching => reached?,
+            reached = &mut reaching => reached,
             // Nobody waits for a slow server, or for a login, on behalf of a client that has left.
             () = end_of(&mut input, &mut read_ahead) => match tokio::time::timeout(LAST_WORDS, reaching).await {
-                Ok(reached) => reached?,
+                Ok(reached) => reached,
                 Err(_) => return Ok(()),
             },
+        }
+    };
+    let mut connection = match (reached, id) {
+        (Ok(connection), _) => connection,
+        (Err(error), None) => return Err(error),
+        (Err(error), Some(id)) => {
+            greeting::refuse(output, id, &error_chain(&error)).await;
+            return Err(error);
         }
     };
     relay.attach(&connection);

@@ -19,6 +19,7 @@ use rmcp::service::{
     ClientLifecycleMode, NotificationContext, RequestContext, RunningService, serve_client_with_lifecycle,
 };
 use rmcp::{ClientHandler, ErrorData, RoleClient};
+use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 
 use crate::fixture::host::Host;
@@ -320,12 +321,22 @@ async fn a_dead_server_is_an_error_and_a_silent_client_is_not() {
         "r",
         &format!("http://127.0.0.1:{}/mcp", test_support::quiet_port()),
     );
-    let error = front(&b"{}\n"[..], tokio::io::sink(), &config, &settings(&dir), |_| ())
+    let (output, mut client) = tokio::io::duplex(1 << 16);
+    let request = &br#"{"jsonrpc":"2.0","id":7,"method":"initialize"}"#[..];
+    let error = front(request, output, &config, &settings(&dir), |_| ())
         .await
         .unwrap_err();
     assert!(
         matches!(error, FrontError::Connect(ConnectError::Failed { .. })),
         "{error:?}"
+    );
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).await.unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+    assert_eq!(answer["id"], 7);
+    assert!(
+        answer["error"]["message"].as_str().unwrap().contains("refused"),
+        "{answer}"
     );
     front(&b""[..], tokio::io::sink(), &config, &settings(&dir), |_| ())
         .await
