@@ -7,7 +7,7 @@ use ahma_http_mcp_client::TokenFile;
 use ahma_http_mcp_client::config::{
     self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables,
 };
-use clap::{ArgGroup, Parser, ValueEnum};
+use clap::{ArgGroup, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use http::HeaderValue;
 use url::Url;
 
@@ -82,6 +82,17 @@ fn error(message: impl Into<String>, hint: impl Into<String>) -> UserError {
 }
 
 impl Args {
+    /// A server that the command line names wins over one of a variable.
+    pub(crate) fn read() -> Self {
+        let only_named = Self::command()
+            .mut_arg("http", |arg| arg.env(None))
+            .mut_arg("mcp_config", |arg| arg.env(None))
+            .try_get_matches();
+        // Without one, or with another mistake, everything counts.
+        let matches = only_named.unwrap_or_else(|_| Self::command().get_matches());
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
     pub(crate) fn tokens(&self) -> TokenFile {
         self.token_file
             .as_ref()

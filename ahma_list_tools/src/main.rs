@@ -10,7 +10,6 @@ mod print_tests;
 use std::process::ExitCode;
 
 use ahma_http_mcp_client::{ClientSettings, ConnectError, LoginMode, inspect};
-use clap::Parser;
 
 use args::{Args, UserError};
 
@@ -20,7 +19,7 @@ const USER_ERROR: u8 = 1;
 const OUR_FAULT: u8 = 4;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::read();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

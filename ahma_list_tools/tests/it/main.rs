@@ -96,6 +96,19 @@ fn servers_of_a_file_are_chosen_by_name() {
 }
 
 #[test]
+fn a_server_on_the_command_line_wins_over_a_variable() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ahma_list_tools"));
+    command.env("AHMA_MCP_CONFIG", "/no/such/file");
+    command.args(["--http", "ftp://x.example"]);
+    let output = command.output().unwrap();
+    assert!(
+        stderr(&output).contains("is not an http or https address"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn failures_say_what_to_do_and_leave_stdout_empty() {
     let dead = format!("http://127.0.0.1:{}/mcp", test_support::quiet_port());
     for (args, code, said) in [
