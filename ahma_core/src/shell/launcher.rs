@@ -217,6 +217,11 @@ impl Launcher {
         &self.shared.configure.policy
     }
 
+    /// What runs scripts.
+    pub(super) fn shell(&self) -> &Path {
+        &self.shared.configure.shell
+    }
+
     /// Keeps the pools filled; runs until shutdown. Spawn it once on the runtime.
     pub async fn keep_warm(self) {
         let idle_check = Duration::from_secs(5);

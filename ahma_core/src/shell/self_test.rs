@@ -6,7 +6,7 @@
 use std::{
     io,
     net::TcpListener,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -33,8 +33,8 @@ pub enum SelfTestError {
     Setup(#[from] io::Error),
     #[error("the self-test of the sandbox could not be started")]
     Launch(#[from] LaunchError),
-    #[error("commands do not run inside the sandbox: {output}")]
-    NothingRuns { output: String },
+    #[error("{shell} does not run scripts inside the sandbox: {}", said(output))]
+    NothingRuns { shell: PathBuf, output: String },
     #[error("the sandbox leaks: {}", what.join(", "))]
     Leaks { what: Vec<&'static str> },
 }
@@ -57,6 +57,13 @@ pub async fn prove(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
     }
 }
 
+fn said(output: &str) -> &str {
+    match output.trim() {
+        "" => "it printed nothing",
+        printed => printed,
+    }
+}
+
 /// Tries to get out, wall or none, and says what came of it.
 pub async fn probe(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
     let outside = Outside::prepare(&launcher.policy().private.join("probe"), launcher)?;
@@ -68,7 +75,10 @@ pub async fn probe(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
     };
     let output = output_of(launcher.launch(script).await?).await?;
     if !output.contains("probe ran") {
-        return Err(SelfTestError::NothingRuns { output });
+        return Err(SelfTestError::NothingRuns {
+            shell: launcher.shell().to_owned(),
+            output,
+        });
     }
     // A signal that has arrived is noted by another task, which gets its turn.
     tokio::task::yield_now().await;
@@ -77,7 +87,7 @@ pub async fn probe(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
 
 /// What the script is set upon: files in a directory that no rule opens, a listening port, this process.
 struct Outside {
-    directory: std::path::PathBuf,
+    directory: PathBuf,
     secret: String,
     listener: Option<TcpListener>,
     /// Nobody has opened `/etc` to commands.

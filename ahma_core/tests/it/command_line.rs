@@ -91,6 +91,11 @@ fn exit_codes_tell_whose_turn_it_is() {
             "hint: give an existing directory",
         ),
         (&["--shell", "bash"], 1, "hint: write it as"),
+        (
+            &["--shell", "/bin/true"],
+            3,
+            "/bin/true does not run scripts inside the sandbox: it printed nothing",
+        ),
         (&["--allow-read", "/no/such/path"], 1, "/no/such/path"),
         (
             &["--allow-write", "/no/such/path"],
