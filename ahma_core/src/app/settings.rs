@@ -1,7 +1,7 @@
 //! Everything the user decides, resolved once at start-up and never changed afterwards.
 //!
 //! [`Settings`] is made from the command line (which already holds the `AHMA_…` variables) and the [`Surroundings`].
-//! Paths in it are absolute and the scope is canonical. Nothing else in the program reads flags or variables.
+//! Paths in it are absolute and the scope is canonical.
 
 use std::{
     num::NonZeroUsize,
@@ -166,7 +166,7 @@ impl Settings {
                 .and_then(|count| NonZeroUsize::new(count as usize))
                 .or(NonZeroUsize::new(around.cores * OPERATIONS_PER_CORE))
                 .unwrap_or(NonZeroUsize::MIN),
-            max_result_bytes: args.max_result_bytes.max(SMALLEST_RESULT_BYTES),
+            max_result_bytes: args.max_result_bytes,
         };
         let tools_dir = args.tools_dir.clone();
         let tools_dir_is_named = tools_dir.is_some();
@@ -221,9 +221,6 @@ impl Settings {
 
 /// Commands mostly wait for disks and networks, so a few for each core keep it busy.
 const OPERATIONS_PER_CORE: usize = 4;
-
-/// Below this an answer could not even say what it left out.
-const SMALLEST_RESULT_BYTES: usize = 512;
 
 fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
     let mut warnings = Vec::new();

@@ -3,7 +3,7 @@
 //! [`serve`] answers one client on a pair of streams until the client goes or `shutdown` is asked for. A request goes
 //! from `server` to the module that answers it: `call` for tools of the catalogue, `builtin` for our own, `remote` for
 //! those of other servers, `resources`.
-//! `convert` and `error` are the only places where protocol types are made. Nothing here starts a process or reads a
+//! `convert` makes results and `error` errors. Nothing here starts a process or reads a
 //! file; operations belong to the engine and outlive the request that started them.
 
 mod audience;
