@@ -164,7 +164,9 @@ impl Settings {
             max_operations: args
                 .max_operations
                 .and_then(|count| NonZeroUsize::new(count as usize))
-                .or(NonZeroUsize::new(around.cores * OPERATIONS_PER_CORE))
+                .or(NonZeroUsize::new(
+                    (around.cores * OPERATIONS_PER_CORE).min(MOST_OPERATIONS),
+                ))
                 .unwrap_or(NonZeroUsize::MIN),
             max_result_bytes: args.max_result_bytes,
         };
@@ -221,6 +223,9 @@ impl Settings {
 
 /// Commands mostly wait for disks and networks, so a few for each core keep it busy.
 const OPERATIONS_PER_CORE: usize = 4;
+
+/// Each holds descriptors, of which a process may have a thousand where nobody has raised the limit.
+const MOST_OPERATIONS: usize = 128;
 
 fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
     let mut warnings = Vec::new();

@@ -97,15 +97,6 @@ impl ServerHandler for Handler {
         Ok(ListToolsResult::with_all_items(tools))
     }
 
-    fn get_tool(&self, name: &str) -> Option<Tool> {
-        let toolbox = self.inner.toolbox.current();
-        builtin::tools()
-            .iter()
-            .find(|tool| tool.name == name)
-            .cloned()
-            .or_else(|| toolbox.offered.get(name).map(|tool| convert::tool(tool)))
-    }
-
     async fn call_tool(
         &self,
         request: CallToolRequestParams,

@@ -24,12 +24,15 @@ pub struct PoolSettings {
     pub idle: Duration,
 }
 
+/// Each that waits holds descriptors, of which a process may have a thousand.
+const MOST_WARM: usize = 32;
+
 impl Default for PoolSettings {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             floor: 2,
-            cap: 4 * cores.max(1),
+            cap: (4 * cores.max(1)).min(MOST_WARM),
             idle: Duration::from_secs(30),
         }
     }
