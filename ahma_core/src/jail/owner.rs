@@ -395,7 +395,12 @@ fn is_ready(fd: &OwnedFd) -> bool {
 }
 
 /// Blocks every signal and returns a descriptor that tells when a child has ended.
+///
+/// Whoever started the server may ignore SIGCHLD, and that survives `exec`: the kernel would then throw away both the
+/// signal and what `wait` shall tell.
 pub(super) fn block_signals() -> io::Result<OwnedFd> {
+    // SAFETY: installs the default action of a signal that has no handler here.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     // SAFETY: the sets are filled before they are used, and live until the calls return.
     let fd = unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use test_support::{Era, Server, Workspace, children, wait_for};
+use test_support::{Era, Server, ServerOptions, Workspace, children, wait_for};
 
 use crate::session::{echo, options};
 
@@ -770,6 +770,29 @@ fn the_death_of_the_helper_process_interrupts_nothing() {
         (&operation["status"], &operation["output"]),
         (&json!("completed"), &json!("survived\n"))
     );
+}
+
+#[test]
+fn a_server_whose_parent_ignores_the_end_of_children_serves() {
+    const IGNORE: &str = "import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])";
+    for tier in ["full", "core"] {
+        let workspace = Workspace::new();
+        let mut server = ServerOptions::new("python3", &workspace)
+            .args([
+                "-c",
+                IGNORE,
+                env!("CARGO_BIN_EXE_ahma_mcp"),
+                "--sandbox-tier",
+                tier,
+            ])
+            .open(Era::Modern);
+        let result = shell(&mut server, "sh -c 'exit 3'; echo $?", "synchronous");
+        assert_eq!(result["structuredContent"]["output"], "3\n", "{tier}");
+        server.close_input();
+        server.wait();
+    }
 }
 
 #[test]
