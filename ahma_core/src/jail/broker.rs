@@ -8,38 +8,42 @@
 //!
 //! Nothing that the command could change meanwhile is looked at twice: the path is copied, opened once, and from then on
 //! only the descriptor counts. A call with a path is never let through itself.
+//!
+//! A path may lead to a file system that never answers, so all this is done in a thread of its own: the owner goes on
+//! hearing the order to stop, and its end is the thread's end. Only who waits for that answer, or asks after it, waits.
 
 use std::{
-    fs,
+    fs, io,
     os::{
         fd::{AsRawFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
     path::PathBuf,
+    sync::Arc,
 };
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     io::Errno,
+    pipe::PipeFlags,
 };
 
 use super::{
     asker::{Asker, Change, outcome},
     cell::Places,
     population::{Births, Population, is_birth},
+    wire,
 };
 
 /// Answers the calls of one operation.
 #[derive(Debug)]
-pub(super) struct Broker {
+struct Broker {
     listener: OwnedFd,
     /// Below these a command may change or watch what it likes.
     places: Places,
     population: Population,
+    births: Arc<Births>,
 }
-
-/// Those who ask without a pause must not keep the owner from the order to stop.
-const ANSWERS_AT_ONCE: usize = 32;
 
 /// What the kernel is told.
 enum Answer {
@@ -50,47 +54,49 @@ enum Answer {
 
 /// Whether anyone is left who could ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Askers {
+enum Askers {
     Alive,
     Gone,
 }
 
-impl Broker {
-    pub(super) fn new(listener: OwnedFd, places: Places, max_processes: u32) -> Self {
-        Self {
-            listener,
-            places,
-            population: Population::new(max_processes),
-        }
-    }
-
-    /// Readable when somebody asks.
-    pub(super) fn listener(&self) -> &OwnedFd {
-        &self.listener
-    }
-
-    /// Answers what has been asked, without waiting.
-    pub(super) fn serve(&mut self, births: Births) -> Askers {
-        for _ in 0..ANSWERS_AT_ONCE {
-            let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
-            let now = Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
+/// Starts the thread that answers. The shell says over `shell` on which descriptor it and all below it ask.
+///
+/// The returned descriptor hangs up when nobody answers any more. The caller must not fork from here on.
+pub(super) fn start(
+    shell: OwnedFd,
+    places: Places,
+    max_processes: u32,
+    births: Arc<Births>,
+) -> io::Result<OwnedFd> {
+    let (ended, answering) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let answer = move || {
+        // Closes last, however this ends.
+        let _answering = answering;
+        // Nothing comes from a shell that could not be started; its exit is reported as any other.
+        let listener = wire::receive_short::<()>(&shell)
+            .ok()
+            .flatten()
+            .and_then(|((), fds)| fds.into_iter().next());
+        drop(shell);
+        if let Some(listener) = listener {
+            let mut broker = Broker {
+                listener,
+                places,
+                population: Population::new(max_processes),
+                births,
             };
-            rustix::event::poll(&mut fds, Some(&now)).ok();
-            let found = fds[0].revents();
-            if found.contains(PollFlags::IN) {
-                self.answer_one(births);
-            } else if found.is_empty() {
-                return Askers::Alive;
-            } else {
-                return Askers::Gone;
-            }
+            while broker.answer_one() == Askers::Alive {}
         }
-        Askers::Alive
-    }
+    };
+    // Not waited for: it may be stuck, and the end of the process ends it.
+    std::thread::Builder::new().spawn(answer).map(drop)?;
+    Ok(ended)
+}
 
-    fn answer_one(&mut self, births: Births) {
+impl Broker {
+    /// Waits for a question and answers it. The thread sleeps in the very call that takes the question, because an asker
+    /// can be interrupted by a signal until it is taken.
+    fn answer_one(&mut self) -> Askers {
         // SAFETY: a zeroed notification is what the kernel asks for; its fields are plain numbers.
         let mut asked: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         // SAFETY: the kernel fills one notification, which lives until the call returns.
@@ -102,9 +108,10 @@ impl Broker {
             )
         };
         if received != 0 {
-            return;
+            // Who asked has died, or everybody has.
+            return self.askers();
         }
-        let (val, error, flags) = match self.act(&asked, births) {
+        let (val, error, flags) = match self.act(&asked) {
             Ok(Answer::Value(value)) => (value, 0, 0),
             Ok(Answer::GoOn) => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
             Err(error) => (0, -error.raw_os_error(), 0),
@@ -123,16 +130,32 @@ impl Broker {
                 &raw mut answer,
             )
         };
+        Askers::Alive
     }
 
-    fn act(&mut self, asked: &libc::seccomp_notif, births: Births) -> Result<Answer, Errno> {
+    /// A kernel before 6.11 leaves the call above asleep when nobody is left; the owner's end ends it.
+    fn askers(&self) -> Askers {
+        let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        rustix::event::poll(&mut fds, Some(&now)).ok();
+        if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+            Askers::Gone
+        } else {
+            Askers::Alive
+        }
+    }
+
+    fn act(&mut self, asked: &libc::seccomp_notif) -> Result<Answer, Errno> {
         let asker = Asker { pid: asked.pid };
         let call = i64::from(asked.data.nr);
         if is_birth(call) {
-            return if births == Births::Counted && self.population.has_room() {
-                Ok(Answer::GoOn)
-            } else {
+            return if self.births.are_refused() || !self.population.has_room() {
                 Err(Errno::AGAIN)
+            } else {
+                Ok(Answer::GoOn)
             };
         }
         if call == libc::SYS_inotify_add_watch {

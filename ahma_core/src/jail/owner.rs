@@ -8,6 +8,7 @@
 use std::{
     fs, io,
     os::fd::{AsFd, FromRawFd, OwnedFd},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -18,8 +19,8 @@ use rustix::{
 };
 
 use super::{
-    broker::{Askers, Broker},
-    cell::{Cell, Places},
+    broker,
+    cell::Cell,
     child::{self, Streams},
     population::Births,
     wire::{self, Exited, Order, Output, Report, Start},
@@ -63,6 +64,7 @@ struct Owner {
     /// When the processes were counted last.
     counted: Instant,
     broker: Brokering,
+    births: Arc<Births>,
 }
 
 /// Who sees to it that there are not too many processes.
@@ -74,15 +76,10 @@ enum Counting {
     Owner,
 }
 
-/// How far the shell's calls are answered for.
+/// Whether the calls of the shell and all below it are answered.
 enum Brokering {
-    /// The shell has not told yet on which descriptor they come. Not waited for: the order to stop may come first.
-    Awaited {
-        socket: OwnedFd,
-        places: Places,
-        max_processes: u32,
-    },
-    Ready(Broker),
+    /// By a thread, until this descriptor hangs up.
+    Serving { ended: OwnedFd },
     /// Not in this tier, or nobody is left to ask.
     Over,
 }
@@ -125,17 +122,12 @@ impl Owner {
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         let ruleset = cell.ruleset()?;
         let streams = streams(start.output, control, pipes)?;
-        let (broker, to_owner) = match cell.tier {
+        let (from_shell, to_owner) = match cell.tier {
             Tier::Core => {
-                let (socket, theirs) = wire::pair()?;
-                let awaited = Brokering::Awaited {
-                    socket,
-                    places: cell.places.clone(),
-                    max_processes: cell.max_processes,
-                };
-                (awaited, Some(theirs))
+                let (ours, theirs) = wire::pair()?;
+                (Some(ours), Some(theirs))
             }
-            Tier::Full | Tier::Off => (Brokering::Over, None),
+            Tier::Full | Tier::Off => (None, None),
         };
         // SAFETY: this process has one thread, so its copy may run any code.
         let shell = match unsafe { libc::fork() } {
@@ -148,6 +140,21 @@ impl Owner {
         // The pipes close here, so that their end is the end of the shell and its children.
         drop(streams);
         drop(to_owner);
+        let births = Arc::new(Births::default());
+        let broker = match from_shell {
+            Some(socket) => {
+                let places = cell.places.clone();
+                match broker::start(socket, places, cell.max_processes, Arc::clone(&births)) {
+                    Ok(ended) => Brokering::Serving { ended },
+                    Err(error) => {
+                        // It has not heard yet what to run.
+                        rustix::process::kill_process(shell, Signal::KILL).ok();
+                        return Err(error);
+                    }
+                }
+            }
+            None => Brokering::Over,
+        };
         Ok(Self {
             shell,
             reach,
@@ -157,6 +164,7 @@ impl Owner {
             counting,
             counted: Instant::now(),
             broker,
+            births,
         })
     }
 
@@ -172,11 +180,11 @@ impl Owner {
                 return;
             }
             self.wait(control.as_ref());
-            let births = match self.phase {
-                Phase::Running | Phase::Stopping { .. } => Births::Counted,
-                Phase::Killing => Births::Refused,
-            };
-            self.broker = std::mem::replace(&mut self.broker, Brokering::Over).serve(births);
+            if let Brokering::Serving { ended } = &self.broker
+                && is_ready(ended)
+            {
+                self.broker = Brokering::Over;
+            }
             if let Some(socket) = &control {
                 match next_order(socket) {
                     Ok(Some(Order::Stop { grace_ms })) => self.stop(Duration::from_millis(grace_ms)),
@@ -232,7 +240,9 @@ impl Owner {
         });
         let mut fds = vec![PollFd::new(&self.child_ended, PollFlags::IN)];
         fds.extend(control.map(|socket| PollFd::new(socket, PollFlags::IN)));
-        fds.extend(self.broker.descriptor().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        if let Brokering::Serving { ended } = &self.broker {
+            fds.push(PollFd::new(ended, PollFlags::IN));
+        }
         rustix::event::poll(&mut fds, patience.as_ref()).ok();
         // Empties the signal queue; what ended is found by `reap`.
         let mut signals = [0_u8; 1024];
@@ -256,17 +266,19 @@ impl Owner {
                 if self.has_to_count() && self.counted.elapsed() >= COUNT_INTERVAL {
                     self.counted = Instant::now();
                     if population() > self.max_processes as usize {
-                        self.phase = Phase::Killing;
-                        self.signal_all(Signal::KILL);
+                        self.kill();
                     }
                 }
             }
             Phase::Stopping { kill_at } if Instant::now() < kill_at => {}
-            Phase::Stopping { .. } | Phase::Killing => {
-                self.phase = Phase::Killing;
-                self.signal_all(Signal::KILL);
-            }
+            Phase::Stopping { .. } | Phase::Killing => self.kill(),
         }
+    }
+
+    fn kill(&mut self) {
+        self.phase = Phase::Killing;
+        self.births.refuse();
+        self.signal_all(Signal::KILL);
     }
 
     /// Whether nobody else sees to it that there are not too many processes.
@@ -286,42 +298,6 @@ impl Owner {
                     rustix::process::kill_process(pid, signal).ok();
                 }
             }
-        }
-    }
-}
-
-impl Brokering {
-    fn descriptor(&self) -> Option<&OwnedFd> {
-        match self {
-            Self::Awaited { socket, .. } => Some(socket),
-            Self::Ready(broker) => Some(broker.listener()),
-            Self::Over => None,
-        }
-    }
-
-    /// Does what has come in, without waiting.
-    fn serve(self, births: Births) -> Self {
-        match self {
-            Self::Awaited {
-                socket,
-                places,
-                max_processes,
-            } if is_ready(&socket) => {
-                // Nothing comes from a shell that could not be started; its exit is reported as any other.
-                let listener = wire::receive_short::<()>(&socket)
-                    .ok()
-                    .flatten()
-                    .and_then(|((), fds)| fds.into_iter().next());
-                match listener {
-                    Some(listener) => Self::Ready(Broker::new(listener, places, max_processes)).serve(births),
-                    None => Self::Over,
-                }
-            }
-            Self::Ready(mut broker) => match broker.serve(births) {
-                Askers::Alive => Self::Ready(broker),
-                Askers::Gone => Self::Over,
-            },
-            unchanged => unchanged,
         }
     }
 }

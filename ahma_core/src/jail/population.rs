@@ -1,17 +1,29 @@
 //! How many processes an operation of the core tier may have, where no kernel limit counts those of one operation.
 //! A thread counts as a process, as it does to the kernel.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
 
 use super::owner;
 
-/// What becomes of calls that make a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Births {
-    /// Until there are too many.
-    Counted,
-    /// Everything is being killed, and must not grow back meanwhile.
-    Refused,
+/// What becomes of calls that make a process: they are counted until the owner says that everything is being killed and
+/// must not grow back meanwhile. The owner says so in one thread and the broker heeds it in another.
+#[derive(Debug, Default)]
+pub(super) struct Births {
+    are_refused: AtomicBool,
+}
+
+impl Births {
+    /// From now on, for good. One that is being admitted at this moment is found by the next sweep.
+    pub(super) fn refuse(&self) {
+        self.are_refused.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn are_refused(&self) -> bool {
+        self.are_refused.load(Ordering::SeqCst)
+    }
 }
 
 /// How many processes an operation may still make. Those that were admitted and are not born yet are missed by a count;
