@@ -227,11 +227,20 @@ pub(crate) fn install_listener(program: &BpfProgram) -> io::Result<OwnedFd> {
     // SAFETY: both crates mirror the kernel's structure; the program lives until the call returns.
     let fd = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const request) };
     match i32::try_from(fd) {
-        // SAFETY: the descriptor is new and nobody else owns it.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        Ok(fd) if fd >= 0 => {
+            // Hands the processor from who asks to who answers, since Linux 6.6: until the question is taken, a signal can
+            // interrupt the call. Without it that is only likelier.
+            // SAFETY: takes numbers.
+            unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS as _, SYNC_WAKE_UP) };
+            // SAFETY: the descriptor is new and nobody else owns it.
+            Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+        }
         _ => Err(io::Error::last_os_error()),
     }
 }
+
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`, which the libc crate does not have.
+const SYNC_WAKE_UP: libc::c_ulong = 1;
 
 /// Extended attributes: the same, but programs are used to file systems that have none.
 fn attributes() -> Denied {
