@@ -99,7 +99,8 @@ impl Cell {
                 .collect::<Result<_, _>>()?,
             limits: Limits {
                 file_bytes: configure.max_file_bytes,
-                // Outside a user namespace the kernel would count every process of this user.
+                // Outside a user namespace the kernel would count every process of this user. Inside one it counts
+                // those of all operations; where each has a limit of its own, its owner raises this one.
                 processes: (tier == Tier::Full).then_some(u64::from(configure.max_processes)),
             },
             max_processes: configure.max_processes,

@@ -36,6 +36,11 @@ const ORPHANED_GRACE: Duration = Duration::from_secs(2);
 /// How often the sweep looks again for processes that were born while it killed.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(5);
 
+/// RLIMIT_NPROC counts the processes of all operations together, for they share a user namespace. Where each operation
+/// has a limit of its own, this many can reach it before they feel each other: more than run at once by default on a
+/// machine of 16 cores, and few enough that all pid numbers of a machine are not theirs.
+const OPERATIONS_AT_ONCE: u64 = 64;
+
 /// How often the processes of an operation are counted where there is no wall.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -110,7 +115,17 @@ impl Owner {
         let child_ended = block_signals()?;
         let (reach, counting) = if cell.tier == Tier::Full {
             namespaces::mount_own_proc()?;
-            (Reach::Namespace, limit_namespace(cell.max_processes))
+            let counting = if limit_namespace(cell.max_processes) {
+                let together = u64::from(cell.max_processes) * OPERATIONS_AT_ONCE;
+                cell.limits.processes = Some(together);
+                Counting::Kernel
+            } else if rustix::process::geteuid().is_root() {
+                // RLIMIT_NPROC does not bind root.
+                Counting::Owner
+            } else {
+                Counting::Kernel
+            };
+            (Reach::Namespace, counting)
         } else {
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
             (Reach::Tree, Counting::Owner)
@@ -431,9 +446,9 @@ pub(super) fn population() -> usize {
     descendants().iter().map(threads).sum()
 }
 
-/// Bounds a fork bomb also for root, whom RLIMIT_NPROC does not bind. The setting belongs to the pid namespace since
+/// Bounds a fork bomb within its own operation, and also for root. Says whether it could. The setting belongs to the pid namespace since
 /// Linux 6.14; before that it is the whole machine's and must not be touched.
-fn limit_namespace(max_processes: u32) -> Counting {
+fn limit_namespace(max_processes: u32) -> bool {
     let release = rustix::system::uname();
     let mut numbers = release
         .release()
@@ -446,13 +461,7 @@ fn limit_namespace(max_processes: u32) -> Counting {
                 .unwrap_or(0)
         });
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    let is_limited = version >= (6, 14)
-        && fs::write("/proc/sys/kernel/pid_max", max_processes.max(301).to_string()).is_ok();
-    if is_limited || !rustix::process::geteuid().is_root() {
-        Counting::Kernel
-    } else {
-        Counting::Owner
-    }
+    version >= (6, 14) && fs::write("/proc/sys/kernel/pid_max", max_processes.max(301).to_string()).is_ok()
 }
 
 fn microseconds(time: libc::timeval) -> u64 {

@@ -444,6 +444,30 @@ async fn a_file_system_that_never_answers_keeps_no_command_from_its_end() {
     }
 }
 
+/// The kernel counts by user namespace, which all operations share.
+#[tokio::test(flavor = "multi_thread")]
+async fn operations_with_a_limit_of_their_own_do_not_share_another() {
+    const MOST: u64 = 320;
+    let (mut settings, scope, _private) = launchers::settings(TierChoice::Only(Tier::Full));
+    settings.max_processes = MOST as u32;
+    let bench = Bench {
+        launcher: Launcher::start(settings).unwrap(),
+        scope,
+        _private,
+    };
+    let (output, _) = bench
+        .run("cat /proc/sys/kernel/pid_max; ulimit -u | sed s/unlimited/99999999/")
+        .await;
+    let numbers: Vec<u64> = output.lines().map(|line| line.parse().unwrap()).collect();
+    let given = rustix::process::getrlimit(rustix::process::Resource::Nproc)
+        .current
+        .unwrap_or(u64::MAX);
+    // The setting belongs to the pid namespace since Linux 6.14.
+    let shared = if numbers[0] == MOST { 64 * MOST } else { MOST };
+    assert_eq!(numbers[1], shared.min(given), "{output}");
+    bench.launcher.shutdown().await;
+}
+
 /// Each kind multiplies or moves on as fast as it can; the last one is never the same process for long. They begin with
 /// `exec`, so that all of them have the mark in the environment that the kernel shows.
 const BOMBS: [&str; 3] = [
