@@ -21,8 +21,10 @@ pub(crate) const SCRIPT_FD: i32 = 9;
 
 /// What a waiting shell does: it reads what is to be prepared, which leaves the user's text as the first argument, and
 /// then runs that text. Not while it still reads the file, so that lines are counted from the text's own first and
-/// messages begin with the name of the shell, as after `bash -c`.
-pub(crate) const READ_SCRIPT: &str = ". /dev/fd/9; eval \"shift; $1\"";
+/// messages begin with the name of the shell, as after `bash -c`. And not without the second argument, which says that
+/// the text is whole: half of one, from a server that died while it wrote, must never run.
+pub(crate) const READ_SCRIPT: &str = ". /dev/fd/9; [ \"$2\" = . ] || { \
+    echo \"ahma_mcp: the server went away before it had said what to run\" >&2; exit 126; }; eval \"shift 2; $1\"";
 
 /// A prepared wall and shell. Cloned by fork into every owner.
 #[derive(Debug)]

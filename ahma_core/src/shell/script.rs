@@ -1,7 +1,8 @@
 //! The text that a warm shell reads: directory, environment, the user's script.
 //!
-//! Quoting is the `shlex` crate's. The user's text is one quoted word and becomes the only argument of the shell, which
-//! evaluates it when all of this is read (`jail::cell::READ_SCRIPT`); so nothing is ever appended to it.
+//! Quoting is the `shlex` crate's. The user's text is one quoted word and becomes the first argument of the shell, which
+//! evaluates it when all of this is read (`jail::cell::READ_SCRIPT`); so nothing is ever appended to it. A second
+//! argument follows: a word is often quoted in pieces, and what was cut off between two of them is a shorter word.
 
 use std::{collections::BTreeMap, os::unix::ffi::OsStrExt, path::Path};
 
@@ -26,7 +27,7 @@ pub(super) fn render(
     }
     script.extend_from_slice(format!("exec {SCRIPT_FD}<&-; set -- ").as_bytes());
     quote(text.as_bytes(), &mut script)?;
-    script.push(b'\n');
+    script.extend_from_slice(b" .\n");
     Ok(script)
 }
 

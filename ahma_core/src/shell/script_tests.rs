@@ -7,7 +7,10 @@ use crate::jail::READ_SCRIPT;
 
 /// What a real shell makes of the script.
 fn run(shell: &str, text: &str, environment: &BTreeMap<String, String>) -> Vec<u8> {
-    let script = render(text, Path::new("/"), environment).unwrap();
+    read(shell, &render(text, Path::new("/"), environment).unwrap())
+}
+
+fn read(shell: &str, script: &[u8]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("script");
     std::fs::write(&file, script).unwrap();
@@ -37,6 +40,23 @@ proptest! {
         let script = "printf %s \"$VALUE\"";
         for shell in ["/bin/bash", "/bin/sh"] {
             prop_assert_eq!(run(shell, script, &environment), value.clone().into_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_script_that_was_cut_off_does_not_run() {
+    // One that is not quoted, one that is quoted as a whole, and one that is quoted in pieces.
+    for text in ["pwdx", "echo a; echo b", "echo $HOME; echo 'a'; echo \"b\""] {
+        let script = render(text, Path::new("/"), &BTreeMap::new()).unwrap();
+        let whole = script.strip_suffix(b"\n").unwrap();
+        let prepared = String::from_utf8_lossy(whole).find("set -- ").unwrap() + "set -- ".len();
+        for shell in ["/bin/bash", "/bin/sh"] {
+            for length in prepared..whole.len() {
+                let output = read(shell, &whole[..length]);
+                let cut = String::from_utf8_lossy(&whole[..length]);
+                assert_eq!(String::from_utf8_lossy(&output), "", "{shell}: {cut}");
+            }
         }
     }
 }
