@@ -59,8 +59,8 @@ impl Helper {
 
     /// Makes it a jail, and waits until its wall stands. Blocks for some milliseconds.
     pub(crate) fn configure(mut self, configure: &Configure) -> Result<Jail, JailError> {
-        wire::send(&self.socket, configure, &[])?;
-        match wire::receive(&self.socket) {
+        let answer = wire::send(&self.socket, configure, &[]).and_then(|()| wire::receive(&self.socket));
+        match answer {
             Ok(Some((Configured::Ready { landlock_abi }, _))) => Ok(Jail {
                 helper: self,
                 landlock_abi,
@@ -73,7 +73,10 @@ impl Helper {
                 self.process.wait().ok();
                 Err(JailError::Silent)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                self.close();
+                Err(error.into())
+            }
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) mod wire;
 pub(crate) use cell::READ_SCRIPT;
 pub(crate) use cell::SCRIPT_FD;
 pub use client::{Helper, JailError};
+pub(crate) use process::Beginning;
 pub use process::{ExitReport, ExitStatus, ProcessEvent, ProcessHandle};
 pub use program::NulByte;
 pub use role::run_if_asked;

@@ -47,7 +47,14 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// Owns one new shell until nothing of it is left. The calling process has nothing else to do afterwards.
 pub(super) fn own(mut cell: Cell, start: Start, control: OwnedFd, pipes: Vec<OwnedFd>) {
     match Owner::start(&mut cell, start, &control, pipes) {
-        Ok(owner) => owner.run(Some(control)),
+        Ok(owner) => {
+            let begun = Report {
+                begun: true,
+                ..Report::default()
+            };
+            wire::send(&control, &begun, &[]).ok();
+            owner.run(Some(control));
+        }
         Err(error) => {
             let failed = Report {
                 failed: Some(error.to_string()),

@@ -25,6 +25,22 @@ pub enum ProcessEvent {
     Lost { reason: String },
 }
 
+/// What became of a request for a process. Unless it was made, `Lost` is the next event.
+#[derive(Debug)]
+pub(crate) enum Beginning {
+    Made {
+        /// If it was asked for.
+        terminal: Option<OwnedFd>,
+    },
+    Failed {
+        reason: String,
+    },
+    /// The owner, or the helper before it made one. The process has heard nothing, so nothing can have run.
+    Died {
+        reason: String,
+    },
+}
+
 /// How a command ended and what it used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExitReport {
@@ -73,20 +89,24 @@ impl ProcessHandle {
         wire::send(self.control.get_ref(), &Order::Stop { grace_ms }, &[]).ok();
     }
 
-    /// Waits for the terminal that the owner opened.
-    pub(crate) async fn terminal(&mut self) -> Result<OwnedFd, String> {
+    /// Waits until the owner has made its process, which in turn waits to hear what to run.
+    pub(crate) async fn begin(&mut self) -> Beginning {
+        let mut terminal = None;
         loop {
             let (report, fds) = self.receive().await;
-            let terminal = fds.into_iter().next();
-            let reason = match &report {
-                Ok(report) => report.failed.clone(),
-                Err(reason) => Some(reason.clone()),
+            terminal = fds.into_iter().next().or(terminal);
+            let beginning = match &report {
+                Ok(Report { begun: true, .. }) => Some(Beginning::Made {
+                    terminal: terminal.take(),
+                }),
+                Ok(Report { failed, .. }) => failed.clone().map(|reason| Beginning::Failed { reason }),
+                Err(reason) => Some(Beginning::Died {
+                    reason: reason.clone(),
+                }),
             };
             self.take(report);
-            match (terminal, reason) {
-                (Some(terminal), _) => return Ok(terminal),
-                (None, Some(reason)) => return Err(reason),
-                (None, None) => {}
+            if let Some(beginning) = beginning {
+                return beginning;
             }
         }
     }

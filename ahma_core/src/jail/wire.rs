@@ -80,7 +80,7 @@ pub(crate) enum Order {
     Stop { grace_ms: u64 },
 }
 
-/// What an owner tells the server. The two fields often come in one message.
+/// What an owner tells the server. The first two fields often come in one message.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// The command itself ended.
@@ -95,6 +95,9 @@ pub(crate) struct Report {
     /// A pseudo-terminal's master rides with this message.
     #[serde(default)]
     pub(crate) terminal: bool,
+    /// The process is made and waits to hear what to run. The helper is needed no more.
+    #[serde(default)]
+    pub(crate) begun: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

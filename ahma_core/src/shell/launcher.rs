@@ -21,7 +21,7 @@ pub use crate::jail::NulByte;
 use crate::{
     call::Program,
     jail::{
-        Helper, JailError, ProcessHandle,
+        Beginning, Helper, JailError, ProcessHandle,
         client::Jail,
         program,
         wire::{self, Becomes, Configure, Output, Start},
@@ -124,6 +124,9 @@ pub enum LaunchError {
     Restart(#[source] StartError),
     #[error("the sandbox scope {} cannot be used any more; make it again, or restart the server with another", scope.display())]
     Scope { scope: PathBuf, source: io::Error },
+    /// Nothing of the command has run.
+    #[error("the helper process died before it had made a process for the command: {0}")]
+    Died(String),
     #[error("the terminal for the command could not be opened: {0}")]
     Terminal(String),
     #[error(transparent)]
@@ -152,6 +155,22 @@ struct Standing {
     jail: Jail,
     tripwire: Arc<Tripwire>,
 }
+
+/// A process that has begun and waits to hear what to run.
+#[derive(Debug)]
+struct Obtained {
+    process: ProcessHandle,
+    script: OwnedFd,
+    output: OutputPipes,
+    tripwire: Armed,
+}
+
+/// The same without its tripwire.
+type Waiting = (ProcessHandle, OwnedFd, OutputPipes);
+
+/// How often a process is asked for when the helper dies with the request unanswered. Once more is enough unless an owner
+/// that was just made still holds the way to the dead helper open.
+const MOST_ATTEMPTS: u32 = 4;
 
 /// Longer than a short command takes, shorter than the time between two calls of an agent.
 const REFILL_DELAY: Duration = Duration::from_millis(3);
@@ -249,7 +268,8 @@ impl Launcher {
         }
     }
 
-    /// Starts `script`, in a warm process if one is ready.
+    /// Starts `script`, in a warm process if one is ready. No process hears what to run before it has begun, so one that
+    /// was lost with a dying helper can be asked for again: nothing of it ran.
     pub async fn launch(&self, script: Script) -> Result<Running, LaunchError> {
         let Script {
             program,
@@ -261,62 +281,103 @@ impl Launcher {
             Program::Argv(words) => (Becomes::Program, program::order(directory, environment, words)?),
             Program::Script(text) => (Becomes::Shell, script::render(text, directory, environment)?),
         };
+        let mut attempt = 1;
+        loop {
+            match self.obtain(becomes, *stdio, attempt).await {
+                Err(error) if error.is_helpers_death() && attempt < MOST_ATTEMPTS => attempt += 1,
+                Err(error) => return Err(error),
+                Ok(Obtained {
+                    process,
+                    script,
+                    output,
+                    tripwire,
+                }) => {
+                    send_script(script, text);
+                    self.shared.taken.notify_one();
+                    return Ok(Running {
+                        output,
+                        process,
+                        tripwire,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Gets a process that waits to hear what to run. Only the first attempt takes a warm one: others may have been asked
+    /// of the same helper.
+    async fn obtain(&self, becomes: Becomes, stdio: Stdio, attempt: u32) -> Result<Obtained, LaunchError> {
+        // Anew each time: the scope may be another directory by now.
         let tripwire = self.tripwire()?.arm().await;
-        match stdio {
+        let (process, script, output) = match stdio {
             Stdio::Merged => {
-                let warm = lock(&self.shared.pools).of(becomes).take(Instant::now());
+                let warm = if attempt == 1 {
+                    lock(&self.shared.pools).of(becomes).take(Instant::now())
+                } else {
+                    None
+                };
                 let warm = match warm {
                     Some(warm) => warm,
                     None => self.start_merged(becomes)?,
                 };
-                send_script(warm.script, text);
-                self.shared.taken.notify_one();
-                let process = ProcessHandle::new(warm.control).map_err(LaunchError::Jail)?;
-                Ok(Running {
-                    output: OutputPipes::Merged(warm.output),
-                    process,
-                    tripwire,
-                })
+                let mut process = ProcessHandle::new(warm.control).map_err(LaunchError::Jail)?;
+                if !warm.begun
+                    && let Beginning::Died { reason } = process.begin().await
+                {
+                    return Err(LaunchError::Died(reason));
+                }
+                (process, warm.script, OutputPipes::Merged(warm.output))
             }
-            Stdio::Separate => {
-                let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
-                let (script_in, script_out) = pipe()?;
-                let (stdout, stdout_in) = reading_pipe()?;
-                let (stderr, stderr_in) = reading_pipe()?;
-                let fds = [
-                    theirs.as_fd(),
-                    script_in.as_fd(),
-                    stdout_in.as_fd(),
-                    stderr_in.as_fd(),
-                ];
-                let output = Output::Separate;
-                self.request(Start { becomes, output }, &fds)?;
-                send_script(script_out, text);
-                let process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
-                Ok(Running {
-                    output: OutputPipes::Separate { stdout, stderr },
-                    process,
-                    tripwire,
-                })
-            }
-            Stdio::Pty => {
-                let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
-                let (script_in, script_out) = pipe()?;
-                let output = Output::Pty;
-                self.request(Start { becomes, output }, &[theirs.as_fd(), script_in.as_fd()])?;
-                drop(theirs);
-                let mut process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
-                let terminal = process.terminal().await.map_err(LaunchError::Terminal)?;
-                rustix::io::ioctl_fionbio(&terminal, true)
-                    .map_err(|error| LaunchError::Jail(error.into()))?;
-                send_script(script_out, text);
-                Ok(Running {
-                    output: OutputPipes::Merged(terminal),
-                    process,
-                    tripwire,
-                })
-            }
+            Stdio::Separate => self.obtain_separate(becomes).await?,
+            Stdio::Pty => self.obtain_pty(becomes).await?,
+        };
+        Ok(Obtained {
+            process,
+            script,
+            output,
+            tripwire,
+        })
+    }
+
+    async fn obtain_separate(&self, becomes: Becomes) -> Result<Waiting, LaunchError> {
+        let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
+        let (script_in, script) = pipe()?;
+        let (stdout, stdout_in) = reading_pipe()?;
+        let (stderr, stderr_in) = reading_pipe()?;
+        let start = Start {
+            becomes,
+            output: Output::Separate,
+        };
+        let fds = [&theirs, &script_in, &stdout_in, &stderr_in].map(OwnedFd::as_fd);
+        self.request(start, &fds)?;
+        // Ends that are held here would hide that the others are gone.
+        drop((theirs, script_in, stdout_in, stderr_in));
+        let mut process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
+        if let Beginning::Died { reason } = process.begin().await {
+            return Err(LaunchError::Died(reason));
         }
+        Ok((process, script, OutputPipes::Separate { stdout, stderr }))
+    }
+
+    async fn obtain_pty(&self, becomes: Becomes) -> Result<Waiting, LaunchError> {
+        let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
+        let (script_in, script) = pipe()?;
+        let start = Start {
+            becomes,
+            output: Output::Pty,
+        };
+        self.request(start, &[theirs.as_fd(), script_in.as_fd()])?;
+        drop((theirs, script_in));
+        let mut process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
+        let terminal = match process.begin().await {
+            Beginning::Made { terminal } => {
+                terminal.ok_or_else(|| LaunchError::Terminal("it did not come".into()))?
+            }
+            Beginning::Failed { reason } => return Err(LaunchError::Terminal(reason)),
+            Beginning::Died { reason } => return Err(LaunchError::Died(reason)),
+        };
+        rustix::io::ioctl_fionbio(&terminal, true).map_err(|error| LaunchError::Jail(error.into()))?;
+        Ok((process, script, OutputPipes::Merged(terminal)))
     }
 
     /// Ends the pool and the jail. Returns when no process of theirs is left; commands must have ended before.
@@ -351,9 +412,11 @@ impl Launcher {
             becomes,
             output: Output::Merged,
         };
+        rustix::io::ioctl_fionbio(&control, true).map_err(|error| LaunchError::Jail(error.into()))?;
         self.request(start, &[theirs.as_fd(), script_in.as_fd(), output_in.as_fd()])?;
         Ok(Warm {
             control,
+            begun: false,
             script,
             output,
         })
@@ -406,6 +469,16 @@ impl Launcher {
             }
             Err(error) => Err(LaunchError::Jail(error)),
         }
+    }
+}
+
+impl LaunchError {
+    /// Whether the helper died before it had made a process. Then another may do better, and nothing has run.
+    fn is_helpers_death(&self) -> bool {
+        matches!(
+            self,
+            Self::Died(_) | Self::Restart(StartError::Jail(JailError::Silent | JailError::Talk(_)))
+        )
     }
 }
 

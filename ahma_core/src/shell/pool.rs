@@ -5,13 +5,12 @@
 
 use std::{
     collections::VecDeque,
+    io,
     os::fd::OwnedFd,
     time::{Duration, Instant},
 };
 
-use rustix::net::RecvFlags;
-
-use crate::jail::wire::Becomes;
+use crate::jail::wire::{self, Becomes, Report};
 
 /// How many processes of a kind wait.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +47,10 @@ pub(super) struct Pools {
 /// A process that waits on its script pipe.
 #[derive(Debug)]
 pub(super) struct Warm {
+    /// Does not block.
     pub(super) control: OwnedFd,
+    /// Whether its owner has said that it is there.
+    pub(super) begun: bool,
     pub(super) script: OwnedFd,
     pub(super) output: OwnedFd,
 }
@@ -130,7 +132,7 @@ impl Pool {
     /// Hands out the one that has waited longest. Dead ones are thrown away. An empty pool grows.
     pub(super) fn take(&mut self, now: Instant) -> Option<Warm> {
         self.last_taken = now;
-        while let Some(shell) = self.waiting.pop_front() {
+        while let Some(mut shell) = self.waiting.pop_front() {
             if shell.is_waiting() {
                 return Some(shell);
             }
@@ -157,7 +159,7 @@ impl Pool {
             self.target = (self.target / 2).max(self.settings.floor);
             self.last_taken = now;
         }
-        self.waiting.retain(Warm::is_waiting);
+        self.waiting.retain_mut(Warm::is_waiting);
         self.waiting.truncate(self.target);
     }
 
@@ -169,14 +171,16 @@ impl Pool {
 }
 
 impl Warm {
-    /// Whether the owner has nothing to say yet: a report or a closed socket means that the process is gone.
-    fn is_waiting(&self) -> bool {
-        let mut byte = [0_u8; 1];
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        matches!(
-            rustix::net::recv(&self.control, &mut byte, flags),
-            Err(rustix::io::Errno::AGAIN)
-        )
+    /// Whether the owner has said no more than that it is there: another report or a closed socket means that the
+    /// process is gone.
+    fn is_waiting(&mut self) -> bool {
+        loop {
+            match wire::receive_short(&self.control) {
+                Ok(Some((Report { begun: true, .. }, _))) => self.begun = true,
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+                Ok(_) => return false,
+            }
+        }
     }
 }
 

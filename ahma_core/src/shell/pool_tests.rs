@@ -9,10 +9,12 @@ use crate::jail::wire;
 /// A shell whose owner lives as long as the second value.
 fn shell() -> (Warm, OwnedFd) {
     let (control, owner) = wire::pair().unwrap();
+    rustix::io::ioctl_fionbio(&control, true).unwrap();
     let pipe = || rustix::pipe::pipe().unwrap().0;
     (
         Warm {
             control,
+            begun: false,
             script: pipe(),
             output: pipe(),
         },
@@ -88,6 +90,21 @@ fn dead_shells_are_thrown_away() {
     }
     assert!(pool.take(now).is_some());
     assert!(pool.take(now).is_none());
+}
+
+#[test]
+fn a_shell_whose_owner_has_spoken_once_waits() {
+    let now = Instant::now();
+    let mut pool = Pool::new(PoolSettings::default(), now);
+    let (warm, owner) = shell();
+    pool.add(warm);
+    let begun = wire::Report {
+        begun: true,
+        ..Default::default()
+    };
+    wire::send(&owner, &begun, &[]).unwrap();
+    pool.tend(now);
+    assert!(pool.take(now).is_some_and(|warm| warm.begun));
 }
 
 #[test]

@@ -745,8 +745,6 @@ fn the_death_of_the_helper_process_interrupts_nothing() {
         "while ! test -e go; do sleep 0.05; done; echo survived",
     );
     let killed = *children(server.pid()).first().expect("a helper");
-    // A call that is handed to it while it dies is interrupted, and says so; so does one that is handed to an owner which
-    // has just been made and holds the way to its helper open. When all have their command there is none of those.
     wait_for("the owners of the command and of all that is warm", || {
         let owners = children(killed);
         (owners.len() == 5 && owners.iter().all(|owner| !children(*owner).is_empty())).then_some(())
@@ -770,6 +768,35 @@ fn the_death_of_the_helper_process_interrupts_nothing() {
         (&operation["status"], &operation["output"]),
         (&json!("completed"), &json!("survived\n"))
     );
+}
+
+#[test]
+fn calls_that_a_dying_helper_had_not_begun_are_begun_by_another() {
+    const ROUNDS: u64 = 15;
+    const CALLS: usize = 12;
+    let workspace = Workspace::new();
+    workspace.write_tool("say.json", &echo("say"));
+    for tier in ["full", "core"] {
+        let mut server = options(&workspace)
+            .args(["--sandbox-tier", tier])
+            .open(Era::Modern);
+        for round in 0..ROUNDS {
+            let say = json!({"name": "say", "arguments": {"format": "said"}});
+            let calls: Vec<_> = (0..CALLS)
+                .map(|_| server.request("tools/call", say.clone()))
+                .collect();
+            // At another moment each time; whichever it is, nothing may be lost.
+            std::thread::sleep(Duration::from_millis(round));
+            for helper in children(server.pid()) {
+                let pid = rustix::process::Pid::from_raw(helper).unwrap();
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
+            }
+            for call in calls {
+                let result = server.answer(call)["result"].clone();
+                assert_eq!(result["structuredContent"]["output"], "said", "{tier}: {result}");
+            }
+        }
+    }
 }
 
 #[test]
