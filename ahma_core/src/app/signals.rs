@@ -24,18 +24,18 @@ pub(crate) fn watch(shutdown: CancellationToken) -> std::io::Result<()> {
 /// The first signal that asks the program to end. Handlers are in place when this returns.
 pub(crate) fn first() -> std::io::Result<impl Future<Output = SignalKind>> {
     let mut terminate = signal(SignalKind::terminate())?;
-    let interrupt = unless_ignored(SignalKind::interrupt())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let hangup = unless_ignored(SignalKind::hangup())?;
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => SignalKind::terminate(),
-            () = received(interrupt) => SignalKind::interrupt(),
+            _ = interrupt.recv() => SignalKind::interrupt(),
             () = received(hangup) => SignalKind::hangup(),
         }
     })
 }
 
-/// Whoever starts us with a signal ignored, as `nohup` does, wants it to stay so.
+/// Whoever starts us with a hang-up ignored, as `nohup` does, wants it to stay so.
 fn unless_ignored(kind: SignalKind) -> std::io::Result<Option<Signal>> {
     // SAFETY: a zeroed sigaction is a valid one, and the call only writes to it.
     let is_ignored = unsafe {
