@@ -32,7 +32,7 @@ fn tools() -> tempfile::TempDir {
 
 fn clock(samples: usize) -> Value {
     let script = format!(
-        "for i in $(seq {samples}); do sleep 0.0$((RANDOM % 90 + 10)); t=$EPOCHREALTIME; echo at ${{t/[.,]/}}000; done; sleep 0.5"
+        "for i in $(seq {samples}); do sleep 0.0$((RANDOM % 90 + 10)); t=$EPOCHREALTIME; echo at ${{t/[.,]/}}000; done; sleep 3"
     );
     let mut call = call(7, "clock", &json!({"script": script}));
     call["params"]["_meta"]["progressToken"] = "p".into();
