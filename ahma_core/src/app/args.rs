@@ -127,7 +127,7 @@ pub(crate) struct Args {
     #[arg(long, env = "AHMA_TIMEOUT", value_name = "TIME", default_value = "600s", value_parser = value::positive_duration, help_heading = COMMANDS)]
     pub(crate) timeout: Duration,
 
-    /// How many commands run at once; more wait in a queue [default: four for each core, at most 128].
+    /// How many commands run at once; more wait in a queue [default: four a core, at most 128].
     #[arg(long, env = "AHMA_MAX_OPERATIONS", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), help_heading = COMMANDS)]
     pub(crate) max_operations: Option<u32>,
 
