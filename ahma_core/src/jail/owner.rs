@@ -48,18 +48,12 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) fn own(mut cell: Cell, start: Start, control: OwnedFd, pipes: Vec<OwnedFd>) {
     match Owner::start(&mut cell, start, &control, pipes) {
         Ok(owner) => {
-            let begun = Report {
-                begun: true,
-                ..Report::default()
-            };
-            wire::send(&control, &begun, &[]).ok();
+            wire::send(&control, &Report::Begun, &[]).ok();
             owner.run(Some(control));
         }
         Err(error) => {
-            let failed = Report {
-                failed: Some(error.to_string()),
-                gone: true,
-                ..Report::default()
+            let failed = Report::Failed {
+                reason: error.to_string(),
             };
             wire::send(&control, &failed, &[]).ok();
         }
@@ -193,12 +187,10 @@ impl Owner {
     fn run(mut self, mut control: Option<OwnedFd>) {
         loop {
             let report = self.reap();
-            if (report.exited.is_some() || report.gone)
-                && let Some(control) = &control
-            {
-                wire::send(control, &report, &[]).ok();
+            if let (Some(report), Some(control)) = (&report, &control) {
+                wire::send(control, report, &[]).ok();
             }
-            if report.gone {
+            if matches!(report, Some(Report::Gone { .. })) {
                 return;
             }
             self.wait(control.as_ref());
@@ -221,9 +213,9 @@ impl Owner {
         }
     }
 
-    /// Collects every child that has ended.
-    fn reap(&self) -> Report {
-        let mut report = Report::default();
+    /// Collects every child that has ended, and says what the server should hear of it.
+    fn reap(&self) -> Option<Report> {
+        let mut exited = None;
         loop {
             let mut status = 0;
             // SAFETY: a zeroed rusage is a valid one; its fields are plain numbers.
@@ -231,13 +223,10 @@ impl Owner {
             // SAFETY: both pointers are to live variables.
             let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
             match pid {
-                0 => return report,
-                -1 => {
-                    report.gone = true;
-                    return report;
-                }
+                0 => return exited.map(Report::Exited),
+                -1 => return Some(Report::Gone { exited }),
                 pid if pid == self.shell.as_raw_nonzero().get() => {
-                    report.exited = Some(Exited {
+                    exited = Some(Exited {
                         wait_status: status,
                         cpu_us: microseconds(usage.ru_utime) + microseconds(usage.ru_stime),
                         peak_memory_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0),
@@ -359,11 +348,7 @@ fn streams(output: Output, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result
                 | rustix::pty::OpenptFlags::CLOEXEC;
             let stdout = rustix::pty::ioctl_tiocgptpeer(&master, open)?;
             let stderr = rustix::io::fcntl_dupfd_cloexec(&stdout, 3)?;
-            let report = Report {
-                terminal: true,
-                ..Report::default()
-            };
-            wire::send(control, &report, &[master.as_fd()])?;
+            wire::send(control, &Report::Terminal, &[master.as_fd()])?;
             Streams {
                 script,
                 stdout,

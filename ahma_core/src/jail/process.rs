@@ -96,10 +96,13 @@ impl ProcessHandle {
             let (report, fds) = self.receive().await;
             terminal = fds.into_iter().next().or(terminal);
             let beginning = match &report {
-                Ok(Report { begun: true, .. }) => Some(Beginning::Made {
+                Ok(Report::Begun) => Some(Beginning::Made {
                     terminal: terminal.take(),
                 }),
-                Ok(Report { failed, .. }) => failed.clone().map(|reason| Beginning::Failed { reason }),
+                Ok(Report::Failed { reason }) => Some(Beginning::Failed {
+                    reason: reason.clone(),
+                }),
+                Ok(Report::Terminal | Report::Exited(_) | Report::Gone { .. }) => None,
                 Err(reason) => Some(Beginning::Died {
                     reason: reason.clone(),
                 }),
@@ -123,20 +126,15 @@ impl ProcessHandle {
     }
 
     fn take(&mut self, report: Result<Report, String>) {
-        match report {
-            Ok(report) => {
-                if let Some(exited) = report.exited {
-                    self.waiting.push_back(ProcessEvent::Exited(exited.into()));
-                }
-                match (report.failed, report.gone) {
-                    (Some(reason), _) => self.waiting.push_back(ProcessEvent::Lost { reason }),
-                    (None, true) => self.waiting.push_back(ProcessEvent::Gone),
-                    (None, false) => return,
-                }
-            }
-            Err(reason) => self.waiting.push_back(ProcessEvent::Lost { reason }),
-        }
-        self.ended = true;
+        let (exited, end) = match report {
+            Ok(Report::Terminal | Report::Begun) => (None, None),
+            Ok(Report::Exited(exited)) => (Some(exited), None),
+            Ok(Report::Gone { exited }) => (exited, Some(ProcessEvent::Gone)),
+            Ok(Report::Failed { reason }) | Err(reason) => (None, Some(ProcessEvent::Lost { reason })),
+        };
+        self.ended = end.is_some();
+        let exited = exited.map(|exited| ProcessEvent::Exited(exited.into()));
+        self.waiting.extend(exited.into_iter().chain(end));
     }
 }
 

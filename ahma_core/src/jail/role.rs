@@ -112,10 +112,8 @@ fn serve(cell: Cell, server: &OwnedFd, child_ended: &OwnedFd) -> io::Result<Hash
                 owners.insert(pid);
             }
             Err(error) => {
-                let failed = wire::Report {
-                    failed: Some(error.to_string()),
-                    gone: true,
-                    ..Default::default()
+                let failed = wire::Report::Failed {
+                    reason: error.to_string(),
                 };
                 wire::send(&control, &failed, &[]).ok();
             }

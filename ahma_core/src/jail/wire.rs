@@ -80,27 +80,24 @@ pub(crate) enum Order {
     Stop { grace_ms: u64 },
 }
 
-/// What an owner tells the server. The first two fields often come in one message.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Report {
-    /// The command itself ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) exited: Option<Exited>,
-    /// Nothing is left.
-    #[serde(default)]
-    pub(crate) gone: bool,
-    /// The shell could not be started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) failed: Option<String>,
+/// What an owner tells the server, in this order: perhaps `Terminal`, then `Begun`, perhaps `Exited`, then `Gone`; or
+/// `Failed` and nothing more.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Report {
     /// A pseudo-terminal's master rides with this message.
-    #[serde(default)]
-    pub(crate) terminal: bool,
+    Terminal,
     /// The process is made and waits to hear what to run. The helper is needed no more.
-    #[serde(default)]
-    pub(crate) begun: bool,
+    Begun,
+    /// The command itself ended; something that it started still runs.
+    Exited(Exited),
+    /// Nothing is left. Tells how the command ended if that was not told before.
+    Gone { exited: Option<Exited> },
+    /// No process could be made.
+    Failed { reason: String },
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+/// How a command ended.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Exited {
     /// As `wait4` gave it.
     pub(crate) wait_status: i32,

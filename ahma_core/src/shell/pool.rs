@@ -176,7 +176,7 @@ impl Warm {
     fn is_waiting(&mut self) -> bool {
         loop {
             match wire::receive_short(&self.control) {
-                Ok(Some((Report { begun: true, .. }, _))) => self.begun = true,
+                Ok(Some((Report::Begun, _))) => self.begun = true,
                 Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
                 Ok(_) => return false,
             }

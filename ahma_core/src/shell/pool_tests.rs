@@ -75,15 +75,8 @@ fn dead_shells_are_thrown_away() {
     // Not just closed: a process that another test just forks may hold it, too.
     rustix::net::shutdown(&owner, rustix::net::Shutdown::Both).unwrap();
     let (reported, owner_that_spoke) = shell();
-    wire::send(
-        &owner_that_spoke,
-        &wire::Report {
-            gone: true,
-            ..Default::default()
-        },
-        &[],
-    )
-    .unwrap();
+    let gone = wire::Report::Gone { exited: None };
+    wire::send(&owner_that_spoke, &gone, &[]).unwrap();
     let (alive, _owner) = shell();
     for shell in [dead, reported, alive] {
         pool.add(shell);
@@ -98,11 +91,7 @@ fn a_shell_whose_owner_has_spoken_once_waits() {
     let mut pool = Pool::new(PoolSettings::default(), now);
     let (warm, owner) = shell();
     pool.add(warm);
-    let begun = wire::Report {
-        begun: true,
-        ..Default::default()
-    };
-    wire::send(&owner, &begun, &[]).unwrap();
+    wire::send(&owner, &wire::Report::Begun, &[]).unwrap();
     pool.tend(now);
     assert!(pool.take(now).is_some_and(|warm| warm.begun));
 }
