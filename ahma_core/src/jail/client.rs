@@ -1,4 +1,4 @@
-//! The server's side of the jail: starting it, and asking it for shells.
+//! The server's side of the jail: starting it, and asking it for processes.
 
 use std::{
     io,
@@ -61,10 +61,14 @@ impl Helper {
     pub(crate) fn configure(mut self, configure: &Configure) -> Result<Jail, JailError> {
         let answer = wire::send(&self.socket, configure, &[]).and_then(|()| wire::receive(&self.socket));
         match answer {
-            Ok(Some((Configured::Ready { landlock_abi }, _))) => Ok(Jail {
-                helper: self,
-                landlock_abi,
-            }),
+            Ok(Some((Configured::Ready { landlock_abi }, _))) => {
+                // From now on it is only asked, and whoever asks must not wait for it.
+                rustix::io::ioctl_fionbio(&self.socket, true).map_err(io::Error::from)?;
+                Ok(Jail {
+                    helper: self,
+                    landlock_abi,
+                })
+            }
             Ok(Some((Configured::Refused { reason }, _))) => {
                 self.process.wait().ok();
                 Err(JailError::Refused { reason })
@@ -89,7 +93,7 @@ impl Helper {
 }
 
 impl Jail {
-    /// Asks for one shell. Its owner answers on the control socket, not here.
+    /// Asks for one process. Its owner answers on the control socket, not here. `EAGAIN` if the jail is behind.
     pub(crate) fn request(&self, start: Start, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         wire::send(&self.helper.socket, &start, fds)
     }

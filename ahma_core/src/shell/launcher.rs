@@ -9,24 +9,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{fs::FileType, pipe::PipeFlags};
+use rustix::pipe::PipeFlags;
 use tokio::{io::AsyncWriteExt, net::unix::pipe, sync::Notify};
 
 pub use super::pool::PoolSettings;
 use super::{
     pool::{Pools, Warm},
     script,
+    standing::Standing,
 };
 pub use crate::jail::NulByte;
 use crate::{
     call::Program,
     jail::{
-        Beginning, Helper, JailError, ProcessHandle,
-        client::Jail,
-        program,
+        Beginning, Helper, JailError, ProcessHandle, program,
         wire::{self, Becomes, Configure, Output, Start},
     },
-    sandbox::{Armed, Depth, Policy, Tier, Tripwire, environment},
+    sandbox::{Armed, Policy, Tier, environment},
 };
 
 /// Starts confined commands. Cheap to clone; all clones share one jail and its warm processes.
@@ -135,25 +134,20 @@ pub enum LaunchError {
     Closed,
 }
 
+/// What all clones of a launcher share. What stands around the scope is looked after in [`super::standing`].
 #[derive(Debug)]
-struct Shared {
-    helper: PathBuf,
-    configure: Configure,
+pub(super) struct Shared {
+    pub(super) helper: PathBuf,
+    pub(super) configure: Configure,
     landlock_abi: i32,
     /// `None` after shutdown.
-    standing: Mutex<Option<Standing>>,
-    pools: Mutex<Pools>,
+    pub(super) standing: Mutex<Option<Standing>>,
+    /// Held by whoever puts up a new wall or starts a new jail: one is enough for all who miss it.
+    pub(super) replacing: tokio::sync::Mutex<()>,
+    pub(super) pools: Mutex<Pools>,
     /// Wakes the task that fills the pools.
-    taken: Notify,
-    quarantine: PathBuf,
-}
-
-/// What stands around the scope, for as long as that is the same directory.
-#[derive(Debug)]
-struct Standing {
-    scope: Identity,
-    jail: Jail,
-    tripwire: Arc<Tripwire>,
+    pub(super) taken: Notify,
+    pub(super) quarantine: PathBuf,
 }
 
 /// A process that has begun and waits to hear what to run.
@@ -206,8 +200,9 @@ impl Launcher {
                         shared: Arc::new(Shared {
                             helper: settings.helper,
                             configure,
-                            landlock_abi: standing.jail.landlock_abi,
+                            landlock_abi: standing.landlock_abi(),
                             standing: Mutex::new(Some(standing)),
+                            replacing: tokio::sync::Mutex::default(),
                             pools: Mutex::new(Pools::new(settings.pool, Instant::now())),
                             taken: Notify::new(),
                             quarantine: settings.quarantine,
@@ -245,7 +240,7 @@ impl Launcher {
     pub async fn keep_warm(self) {
         let idle_check = Duration::from_secs(5);
         loop {
-            match self.refill() {
+            match self.refill().await {
                 Ok(()) => {}
                 Err(LaunchError::Closed) => return,
                 // Out of descriptors, say: a call would tell its client, and the next try may go better.
@@ -308,7 +303,7 @@ impl Launcher {
     /// of the same helper.
     async fn obtain(&self, becomes: Becomes, stdio: Stdio, attempt: u32) -> Result<Obtained, LaunchError> {
         // Anew each time: the scope may be another directory by now.
-        let tripwire = self.tripwire()?.arm().await;
+        let tripwire = self.shared.tripwire().await?.arm().await;
         let (process, script, output) = match stdio {
             Stdio::Merged => {
                 let warm = if attempt == 1 {
@@ -318,7 +313,7 @@ impl Launcher {
                 };
                 let warm = match warm {
                     Some(warm) => warm,
-                    None => self.start_merged(becomes)?,
+                    None => self.start_merged(becomes).await?,
                 };
                 let mut process = ProcessHandle::new(warm.control).map_err(LaunchError::Jail)?;
                 if !warm.begun
@@ -349,7 +344,7 @@ impl Launcher {
             output: Output::Separate,
         };
         let fds = [&theirs, &script_in, &stdout_in, &stderr_in].map(OwnedFd::as_fd);
-        self.request(start, &fds)?;
+        self.shared.request(start, &fds).await?;
         // Ends that are held here would hide that the others are gone.
         drop((theirs, script_in, stdout_in, stderr_in));
         let mut process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
@@ -366,7 +361,8 @@ impl Launcher {
             becomes,
             output: Output::Pty,
         };
-        self.request(start, &[theirs.as_fd(), script_in.as_fd()])?;
+        let fds = [&theirs, &script_in].map(OwnedFd::as_fd);
+        self.shared.request(start, &fds).await?;
         drop((theirs, script_in));
         let mut process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
         let terminal = match process.begin().await {
@@ -386,11 +382,11 @@ impl Launcher {
         let standing = lock(&self.shared.standing).take();
         self.shared.taken.notify_one();
         if let Some(standing) = standing {
-            drop(tokio::task::spawn_blocking(move || standing.jail.close()).await);
+            drop(tokio::task::spawn_blocking(move || standing.close()).await);
         }
     }
 
-    fn refill(&self) -> Result<(), LaunchError> {
+    async fn refill(&self) -> Result<(), LaunchError> {
         loop {
             let Some(becomes) = lock(&self.shared.pools).missing() else {
                 return if lock(&self.shared.standing).is_none() {
@@ -399,12 +395,12 @@ impl Launcher {
                     Ok(())
                 };
             };
-            let warm = self.start_merged(becomes)?;
+            let warm = self.start_merged(becomes).await?;
             lock(&self.shared.pools).of(becomes).add(warm);
         }
     }
 
-    fn start_merged(&self, becomes: Becomes) -> Result<Warm, LaunchError> {
+    async fn start_merged(&self, becomes: Becomes) -> Result<Warm, LaunchError> {
         let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
         let (script_in, script) = pipe()?;
         let (output, output_in) = reading_pipe()?;
@@ -413,62 +409,14 @@ impl Launcher {
             output: Output::Merged,
         };
         rustix::io::ioctl_fionbio(&control, true).map_err(|error| LaunchError::Jail(error.into()))?;
-        self.request(start, &[theirs.as_fd(), script_in.as_fd(), output_in.as_fd()])?;
+        let fds = [&theirs, &script_in, &output_in].map(OwnedFd::as_fd);
+        self.shared.request(start, &fds).await?;
         Ok(Warm {
             control,
             begun: false,
             script,
             output,
         })
-    }
-
-    /// The tripwire around the scope. A scope that was replaced, by a new clone of the project for instance, gets a new
-    /// wall; commands that run in the old directory go on there.
-    fn tripwire(&self) -> Result<Arc<Tripwire>, LaunchError> {
-        let mut standing = lock(&self.shared.standing);
-        let current = standing.as_mut().ok_or(LaunchError::Closed)?;
-        let configure = &self.shared.configure;
-        let scope = &configure.policy.scope;
-        let identity = Identity::of(scope).map_err(|source| LaunchError::Scope {
-            scope: scope.clone(),
-            source,
-        })?;
-        if identity != current.scope {
-            tracing::warn!(scope = %scope.display(), "the scope is another directory now; putting up a new wall");
-            let new = Helper::start(&self.shared.helper)
-                .map_err(StartError::from)
-                .and_then(|helper| Standing::put_up(helper, configure, &self.shared.quarantine))
-                .map_err(LaunchError::Restart)?;
-            lock(&self.shared.pools).empty();
-            std::mem::replace(current, new).jail.kill();
-            self.shared.taken.notify_one();
-        }
-        Ok(Arc::clone(&current.tripwire))
-    }
-
-    /// Sends a request, to a new jail if the old one died. Shells that the old one started live on.
-    fn request(&self, start: Start, fds: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), LaunchError> {
-        let mut standing = lock(&self.shared.standing);
-        let Some(Standing { jail: current, .. }) = standing.as_mut() else {
-            return Err(LaunchError::Closed);
-        };
-        match current.request(start, fds) {
-            Ok(()) => Ok(()),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
-                ) =>
-            {
-                tracing::warn!("the helper process that starts commands died; starting a new one");
-                let new = Helper::start(&self.shared.helper)
-                    .and_then(|helper| helper.configure(&self.shared.configure))
-                    .map_err(|error| LaunchError::Restart(error.into()))?;
-                std::mem::replace(current, new).close();
-                current.request(start, fds).map_err(LaunchError::Jail)
-            }
-            Err(error) => Err(LaunchError::Jail(error)),
-        }
     }
 }
 
@@ -479,47 +427,6 @@ impl LaunchError {
             self,
             Self::Died(_) | Self::Restart(StartError::Jail(JailError::Silent | JailError::Talk(_)))
         )
-    }
-}
-
-impl Standing {
-    fn put_up(helper: Helper, configure: &Configure, quarantine: &Path) -> Result<Self, StartError> {
-        let Configure { policy, tier, .. } = configure;
-        let unusable = |source| StartError::Scope {
-            scope: policy.scope.clone(),
-            source,
-        };
-        // Before the wall stands: a directory that takes its place meanwhile is noticed with the next command.
-        let scope = Identity::of(&policy.scope).map_err(unusable)?;
-        let jail = helper.configure(configure)?;
-        let watched = watched(policy, *tier);
-        let tripwire = Tripwire::new(&policy.scope, watched, quarantine.to_owned()).map_err(unusable)?;
-        Ok(Self {
-            scope,
-            jail,
-            tripwire: Arc::new(tripwire),
-        })
-    }
-}
-
-/// Which directory a path leads to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-}
-
-impl Identity {
-    /// Follows no link: nobody who swaps one in shall choose what the wall stands around.
-    fn of(directory: &Path) -> io::Result<Self> {
-        let found = rustix::fs::lstat(directory)?;
-        if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
-            return Err(io::ErrorKind::NotADirectory.into());
-        }
-        Ok(Self {
-            device: found.st_dev,
-            inode: found.st_ino,
-        })
     }
 }
 
@@ -534,29 +441,6 @@ fn configure(settings: &LauncherSettings, tier: Tier) -> Configure {
         max_processes: settings.max_processes,
         max_file_bytes: settings.max_file_bytes,
     }
-}
-
-/// The protected paths, and how closely the tripwire must look at them.
-fn watched(policy: &Policy, tier: Tier) -> Vec<(PathBuf, Depth)> {
-    let depth = |path: &Path| match tier {
-        _ if path == policy.scope.join(".git") => Depth::Itself,
-        // A mount covers what lies in it, for as long as it is the same directory. A file is small enough to look into.
-        Tier::Full if is_itself(path) && path.is_dir() => Depth::Itself,
-        Tier::Full | Tier::Core | Tier::Off => Depth::Tree,
-    };
-    match tier {
-        Tier::Full | Tier::Core => policy
-            .protected
-            .iter()
-            .map(|path| (path.clone(), depth(path)))
-            .collect(),
-        Tier::Off => Vec::new(),
-    }
-}
-
-/// Whether a path exists and no link is on the way to it.
-fn is_itself(path: &Path) -> bool {
-    path.canonicalize().is_ok_and(|real| real == path)
 }
 
 /// Hands the script over. What fits into a pipe goes at once; a longer one is written as the shell reads it.
@@ -584,6 +468,6 @@ fn reading_pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
 }
 
 /// The data behind these locks is whole between any two statements, so a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,0 +1,239 @@
+//! What stands around the scope: the jail and the tripwire, for as long as the scope is the same directory.
+//!
+//! Both are replaced while the server goes on serving: the jail when its process died, the whole when another directory
+//! has taken the scope's place. That takes milliseconds, or as long as a slow file system likes, so it is done beside the
+//! runtime; the lock is held for looking and exchanging only.
+
+use std::{
+    io,
+    os::fd::BorrowedFd,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use rustix::fs::FileType;
+
+use super::{
+    LaunchError, StartError,
+    launcher::{Shared, lock},
+};
+use crate::{
+    jail::{
+        Helper,
+        client::Jail,
+        wire::{Configure, Start},
+    },
+    sandbox::{Depth, Policy, Tier, Tripwire},
+};
+
+/// Before a jail that has not yet read all that it was asked for is asked again.
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+
+#[derive(Debug)]
+pub(super) struct Standing {
+    scope: Identity,
+    jail: Jail,
+    /// How many jails there were before this one.
+    replaced: u64,
+    tripwire: Arc<Tripwire>,
+}
+
+impl Standing {
+    /// Blocks until the wall stands.
+    pub(super) fn put_up(
+        helper: Helper,
+        configure: &Configure,
+        quarantine: &Path,
+    ) -> Result<Self, StartError> {
+        let Configure { policy, tier, .. } = configure;
+        let unusable = |source| StartError::Scope {
+            scope: policy.scope.clone(),
+            source,
+        };
+        // Before the wall stands: a directory that takes its place meanwhile is noticed with the next command.
+        let scope = Identity::of(&policy.scope).map_err(unusable)?;
+        let jail = helper.configure(configure)?;
+        let watched = watched(policy, *tier);
+        let tripwire = Tripwire::new(&policy.scope, watched, quarantine.to_owned()).map_err(unusable)?;
+        Ok(Self {
+            scope,
+            jail,
+            replaced: 0,
+            tripwire: Arc::new(tripwire),
+        })
+    }
+
+    pub(super) fn landlock_abi(&self) -> i32 {
+        self.jail.landlock_abi
+    }
+
+    /// Lets the jail go and waits until it and its owners have ended.
+    pub(super) fn close(self) {
+        self.jail.close();
+    }
+}
+
+impl Shared {
+    /// The tripwire around the scope. A scope that was replaced, by a new clone of the project for instance, gets a new
+    /// wall; commands that run in the old directory go on there.
+    pub(super) async fn tripwire(self: &Arc<Self>) -> Result<Arc<Tripwire>, LaunchError> {
+        if let Some(tripwire) = self.tripwire_if_the_same()? {
+            return Ok(tripwire);
+        }
+        let _turn = self.replacing.lock().await;
+        if let Some(tripwire) = self.tripwire_if_the_same()? {
+            return Ok(tripwire);
+        }
+        let scope = self.configure.policy.scope.display();
+        tracing::warn!(%scope, "the scope is another directory now; putting up a new wall");
+        let new = self
+            .beside(|shared| {
+                let helper = Helper::start(&shared.helper)?;
+                Standing::put_up(helper, &shared.configure, &shared.quarantine)
+            })
+            .await?
+            .map_err(LaunchError::Restart)?;
+        let tripwire = Arc::clone(&new.tripwire);
+        let old = {
+            let mut standing = lock(&self.standing);
+            let old = match standing.as_mut() {
+                Some(current) => std::mem::replace(current, new),
+                // Shut down meanwhile.
+                None => new,
+            };
+            lock(&self.pools).empty();
+            old
+        };
+        self.taken.notify_one();
+        self.beside(move |_| old.jail.kill()).await?;
+        Ok(tripwire)
+    }
+
+    fn tripwire_if_the_same(&self) -> Result<Option<Arc<Tripwire>>, LaunchError> {
+        let scope = &self.configure.policy.scope;
+        let identity = Identity::of(scope).map_err(|source| LaunchError::Scope {
+            scope: scope.clone(),
+            source,
+        })?;
+        let standing = lock(&self.standing);
+        let current = standing.as_ref().ok_or(LaunchError::Closed)?;
+        Ok((current.scope == identity).then(|| Arc::clone(&current.tripwire)))
+    }
+
+    /// Sends a request, to a new jail if the old one died. Processes that the old one started live on.
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        start: Start,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(), LaunchError> {
+        let mut is_new = false;
+        loop {
+            let (sent, replaced) = {
+                let standing = lock(&self.standing);
+                let current = standing.as_ref().ok_or(LaunchError::Closed)?;
+                (current.jail.request(start, fds), current.replaced)
+            };
+            match sent {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    tokio::time::sleep(BUSY_PAUSE).await;
+                }
+                Err(error) if is_death(&error) && !is_new => {
+                    self.replace_jail(replaced).await?;
+                    is_new = true;
+                }
+                Err(error) => return Err(LaunchError::Jail(error)),
+            }
+        }
+    }
+
+    /// Starts another jail in the place of the one that had `replaced` predecessors, unless somebody else just did.
+    async fn replace_jail(self: &Arc<Self>, replaced: u64) -> Result<(), LaunchError> {
+        let _turn = self.replacing.lock().await;
+        if lock(&self.standing)
+            .as_ref()
+            .is_none_or(|current| current.replaced != replaced)
+        {
+            return Ok(());
+        }
+        tracing::warn!("the helper process that starts commands died; starting a new one");
+        let new = self
+            .beside(|shared| {
+                Helper::start(&shared.helper).and_then(|helper| helper.configure(&shared.configure))
+            })
+            .await?
+            .map_err(|error| LaunchError::Restart(error.into()))?;
+        let old = match lock(&self.standing).as_mut() {
+            Some(current) => {
+                current.replaced += 1;
+                std::mem::replace(&mut current.jail, new)
+            }
+            // Shut down meanwhile.
+            None => new,
+        };
+        self.beside(move |_| old.close()).await
+    }
+
+    /// Does what blocks where it holds up nobody.
+    async fn beside<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, LaunchError> {
+        let shared = Arc::clone(self);
+        tokio::task::spawn_blocking(move || work(&shared))
+            .await
+            .map_err(|error| LaunchError::Jail(error.into()))
+    }
+}
+
+fn is_death(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
+}
+
+/// Which directory a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    /// Follows no link: nobody who swaps one in shall choose what the wall stands around.
+    fn of(directory: &Path) -> io::Result<Self> {
+        let found = rustix::fs::lstat(directory)?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(Self {
+            device: found.st_dev,
+            inode: found.st_ino,
+        })
+    }
+}
+
+/// The protected paths, and how closely the tripwire must look at them.
+fn watched(policy: &Policy, tier: Tier) -> Vec<(PathBuf, Depth)> {
+    let depth = |path: &Path| match tier {
+        _ if path == policy.scope.join(".git") => Depth::Itself,
+        // A mount covers what lies in it, for as long as it is the same directory. A file is small enough to look into.
+        Tier::Full if is_itself(path) && path.is_dir() => Depth::Itself,
+        Tier::Full | Tier::Core | Tier::Off => Depth::Tree,
+    };
+    match tier {
+        Tier::Full | Tier::Core => policy
+            .protected
+            .iter()
+            .map(|path| (path.clone(), depth(path)))
+            .collect(),
+        Tier::Off => Vec::new(),
+    }
+}
+
+/// Whether a path exists and no link is on the way to it.
+fn is_itself(path: &Path) -> bool {
+    path.canonicalize().is_ok_and(|real| real == path)
+}
