@@ -4,19 +4,17 @@
 //! what the server finds afterwards: a file that changed, a secret that came out, a signal or a connection that arrived.
 
 use std::{
+    future::poll_fn,
     io,
     net::TcpListener,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    task::Poll,
 };
 
 use tokio::{
     io::AsyncReadExt,
     net::unix::pipe,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
 };
 
 use super::{LaunchError, Launcher, OutputPipes, Running, Script, Stdio};
@@ -66,7 +64,7 @@ fn said(output: &str) -> &str {
 
 /// Tries to get out, wall or none, and says what came of it.
 pub async fn probe(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
-    let outside = Outside::prepare(&launcher.policy().private.join("probe"), launcher)?;
+    let mut outside = Outside::prepare(&launcher.policy().private.join("probe"), launcher)?;
     let script = Script {
         program: Program::Script(outside.script()),
         directory: launcher.policy().scope.clone(),
@@ -80,9 +78,8 @@ pub async fn probe(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
             output,
         });
     }
-    // A signal that has arrived is noted by another task, which gets its turn.
-    tokio::task::yield_now().await;
-    Ok(outside.judge(&output)?)
+    let signalled = outside.was_signalled().await?;
+    Ok(outside.judge(&output, signalled)?)
 }
 
 /// What the script is set upon: files in a directory that no rule opens, a listening port, this process.
@@ -92,8 +89,7 @@ struct Outside {
     listener: Option<TcpListener>,
     /// Nobody has opened `/etc` to commands.
     etc_is_closed: bool,
-    signalled: Arc<AtomicBool>,
-    _listening: tokio::task::JoinHandle<()>,
+    signals: Signal,
 }
 
 impl Outside {
@@ -116,22 +112,13 @@ impl Outside {
             .policy()
             .writable()
             .any(|open| Path::new("/etc").starts_with(open));
-        let signalled = Arc::new(AtomicBool::new(false));
-        // Urgent data is ignored by default, so a signal that arrives does no harm.
-        let mut arrivals = signal(SignalKind::from_raw(libc::SIGURG))?;
-        let flag = Arc::clone(&signalled);
-        let listening = tokio::spawn(async move {
-            while arrivals.recv().await.is_some() {
-                flag.store(true, Ordering::Relaxed);
-            }
-        });
         Ok(Self {
             directory: directory.to_owned(),
             secret,
             listener,
             etc_is_closed,
-            signalled,
-            _listening: listening,
+            // Urgent data is ignored by default, so a signal that arrives does no harm.
+            signals: signal(SignalKind::from_raw(libc::SIGURG))?,
         })
     }
 
@@ -169,7 +156,16 @@ impl Outside {
         )
     }
 
-    fn judge(&self, output: &str) -> io::Result<Vec<Probe>> {
+    /// Whether the script's signal has arrived. The runtime hands out all signals that are there, so when a later one of
+    /// our own is, the script's would be too.
+    async fn was_signalled(&mut self) -> io::Result<bool> {
+        let mut own = signal(SignalKind::window_change())?;
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::WINCH)?;
+        own.recv().await;
+        Ok(poll_fn(|cx| Poll::Ready(self.signals.poll_recv(cx).is_ready())).await)
+    }
+
+    fn judge(&self, output: &str, signalled: bool) -> io::Result<Vec<Probe>> {
         let said = |word: &str| output.lines().any(|line| line.trim() == word);
         let content = |name: &str| std::fs::read_to_string(self.directory.join(name)).ok();
         let mut probes: Vec<Probe> = [
@@ -180,7 +176,7 @@ impl Outside {
                 content("truncated").as_deref() != Some(UNTOUCHED),
             ),
             ("remove a file outside", content("removed").is_none()),
-            ("signal the server", self.signalled.load(Ordering::Relaxed)),
+            ("signal the server", signalled),
             ("read the server's environment", said("environ-read")),
             ("read the server's memory map", said("maps-read")),
             ("look at the server's descriptors", said("fd-seen")),
