@@ -89,11 +89,12 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let toolbox = self.inner.toolbox.settled(LIST_PATIENCE).await;
+        // Before waiting for others: a list that changes meanwhile is one that the client has to be told of.
+        self.inner.note_shown(toolbox.clone());
         let mut tools = self.tools(&toolbox);
         if let Some(remotes) = &self.inner.remotes {
             tools.extend(remotes.list(&toolbox, &ctx).await);
         }
-        self.inner.note_shown(toolbox);
         Ok(ListToolsResult::with_all_items(tools))
     }
 
