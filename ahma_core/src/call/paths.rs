@@ -16,10 +16,7 @@ pub(super) fn working_directory(settings: &PlanSettings, given: Option<&str>) ->
         return Ok(settings.scope.clone());
     };
     let directory = resolve(&settings.scope, given);
-    let inside = std::iter::once(&settings.scope)
-        .chain(&settings.scope_aliases)
-        .any(|root| directory.starts_with(root));
-    if inside {
+    if settings.below_scope(&directory).is_some() {
         Ok(directory)
     } else {
         Err(outside(given, &directory, settings))

@@ -40,6 +40,15 @@ pub struct PlanSettings {
     pub force_sync: bool,
 }
 
+impl PlanSettings {
+    /// Where a path lies in the scope, by whatever name of it the path begins with. Judged by its text alone.
+    pub(crate) fn below_scope<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        std::iter::once(&self.scope)
+            .chain(&self.scope_aliases)
+            .find_map(|root| path.strip_prefix(root).ok())
+    }
+}
+
 /// Decides what a call will run, or says everything that is wrong with it.
 pub fn plan(catalog: &Catalog, settings: &PlanSettings, call: ToolCall) -> Result<CommandPlan, CallError> {
     let ToolCall {
@@ -176,9 +185,18 @@ impl Planning<'_> {
 
     fn skip(&self, step: &StepTemplate) -> Option<SkipCondition> {
         Some(match step.skip.as_ref()? {
-            Skip::IfFileExists(path) => SkipCondition::FileExists(paths::resolve(self.directory, path)),
-            Skip::IfFileMissing(path) => SkipCondition::FileMissing(paths::resolve(self.directory, path)),
+            Skip::IfFileExists(path) => SkipCondition::FileExists(self.place(path)),
+            Skip::IfFileMissing(path) => SkipCondition::FileMissing(self.place(path)),
         })
+    }
+
+    /// A path of a tool file, by the scope's own name if it lies in it.
+    fn place(&self, given: &str) -> PathBuf {
+        let path = paths::resolve(self.directory, given);
+        match self.settings.below_scope(&path) {
+            Some(below) => self.settings.scope.join(below),
+            None => path,
+        }
     }
 }
 

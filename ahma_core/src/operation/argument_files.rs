@@ -18,10 +18,27 @@ pub(super) struct ArgumentFiles {
 impl ArgumentFiles {
     /// Writes the files of `command` into `directory` and gives the program with their paths as it sees them, below
     /// `visible`. Other commands can write in that directory, so a name that exists is never used.
-    pub(super) fn write(command: &Command, directory: &Path, visible: &Path) -> io::Result<(Self, Program)> {
+    pub(super) async fn write(
+        command: &Command,
+        directory: PathBuf,
+        visible: PathBuf,
+    ) -> io::Result<(Self, Program)> {
+        let program = command.program.clone();
+        if command.files.is_empty() {
+            return Ok((Self::default(), program));
+        }
+        let files = command.files.clone();
+        tokio::task::spawn_blocking(move || Self::write_all(&files, program, &directory, &visible)).await?
+    }
+
+    fn write_all(
+        wanted: &[ArgumentFile],
+        mut program: Program,
+        directory: &Path,
+        visible: &Path,
+    ) -> io::Result<(Self, Program)> {
         let mut files = Self::default();
-        let mut program = command.program.clone();
-        for ArgumentFile { index, contents } in &command.files {
+        for ArgumentFile { index, contents } in wanted {
             let name = format!("argument-{:016x}", rand::random::<u64>());
             let path = directory.join(&name);
             let mut file = OpenOptions::new()

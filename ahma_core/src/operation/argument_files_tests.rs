@@ -11,8 +11,8 @@ fn command(program: Program, files: Vec<ArgumentFile>) -> Command {
     }
 }
 
-#[test]
-fn files_stand_in_for_their_arguments_and_go_away() {
+#[tokio::test]
+async fn files_stand_in_for_their_arguments_and_go_away() {
     let temp = tempfile::tempdir().unwrap();
     let words = ["git", "commit", "-F", "placeholder"].map(str::to_owned).to_vec();
     let file = ArgumentFile {
@@ -21,7 +21,9 @@ fn files_stand_in_for_their_arguments_and_go_away() {
     };
     let command = command(Program::Argv(words), vec![file]);
 
-    let (files, program) = ArgumentFiles::write(&command, temp.path(), Path::new("/seen")).unwrap();
+    let (files, program) = ArgumentFiles::write(&command, temp.path().to_owned(), "/seen".into())
+        .await
+        .unwrap();
     let Program::Argv(words) = program else {
         panic!("{program:?}")
     };
@@ -36,13 +38,14 @@ fn files_stand_in_for_their_arguments_and_go_away() {
     assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0);
 }
 
-#[test]
-fn a_directory_that_is_gone_is_an_error() {
+#[tokio::test]
+async fn a_directory_that_is_gone_is_an_error() {
     let temp = tempfile::tempdir().unwrap();
     let file = ArgumentFile {
         index: 0,
         contents: String::new(),
     };
     let command = command(Program::Argv(vec!["x".into()]), vec![file]);
-    assert!(ArgumentFiles::write(&command, &temp.path().join("gone"), Path::new("/seen")).is_err());
+    let written = ArgumentFiles::write(&command, temp.path().join("gone"), "/seen".into()).await;
+    assert!(written.is_err());
 }

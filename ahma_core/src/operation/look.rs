@@ -1,4 +1,4 @@
-//! Whether the directory that a plan runs in is there, before anything is started.
+//! What is there in the scope, looked at by the server itself.
 //!
 //! Only what is clear without leaving the scope is said: a link that leads out is followed by the command alone, behind
 //! the wall, so that nobody can learn here what exists elsewhere.
@@ -12,28 +12,56 @@ use rustix::{
 
 use crate::call::PlanSettings;
 
-/// What is wrong with the directory, if that can be told.
+/// What a look at a path came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    Something,
+    Nothing,
+    /// For the kernel to say to a command.
+    Unclear,
+}
+
+/// What is wrong with the directory that a plan runs in, if that can be told.
 pub async fn directory_problem(settings: &PlanSettings, directory: &Path) -> Option<String> {
-    let below = std::iter::once(&settings.scope)
-        .chain(&settings.scope_aliases)
-        .find_map(|root| directory.strip_prefix(root).ok())
-        .filter(|below| !below.as_os_str().is_empty())?
-        .to_owned();
-    let scope = settings.scope.clone();
-    let problem = tokio::task::spawn_blocking(move || look(&scope, below))
-        .await
-        .ok()??;
+    let below = settings
+        .below_scope(directory)
+        .filter(|below| !below.as_os_str().is_empty())?;
+    let problem = match open_below(&settings.scope, below, OFlags::DIRECTORY).await? {
+        Err(Errno::NOENT) => "does not exist",
+        Err(Errno::NOTDIR) => "is not a directory",
+        Ok(()) | Err(_) => return None,
+    };
     Some(format!("`{}` {problem}", directory.display()))
 }
 
-fn look(scope: &Path, below: PathBuf) -> Option<&'static str> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let scope = rustix::fs::openat(CWD, scope, flags, Mode::empty()).ok()?;
-    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    match rustix::fs::openat2(scope, below, flags, Mode::empty(), beneath) {
-        Err(Errno::NOENT) => Some("does not exist"),
-        Err(Errno::NOTDIR) => Some("is not a directory"),
-        // Everything else is for the kernel to say to the command.
-        Ok(_) | Err(_) => None,
+/// Whether `path` exists. Below the scope it may have been made by a command; elsewhere the tool file's author named it.
+pub(super) async fn find(scope: &Path, path: &Path) -> Found {
+    let Ok(below) = path.strip_prefix(scope) else {
+        return match tokio::fs::try_exists(path).await {
+            Ok(true) => Found::Something,
+            Ok(false) => Found::Nothing,
+            Err(_) => Found::Unclear,
+        };
+    };
+    if below.as_os_str().is_empty() {
+        return Found::Something;
     }
+    match open_below(scope, below, OFlags::empty()).await {
+        Some(Ok(())) => Found::Something,
+        Some(Err(Errno::NOENT | Errno::NOTDIR)) => Found::Nothing,
+        Some(Err(_)) | None => Found::Unclear,
+    }
+}
+
+/// Looks for `below` without following anything out of `scope`; nothing if the scope itself cannot be opened.
+async fn open_below(scope: &Path, below: &Path, flags: OFlags) -> Option<Result<(), Errno>> {
+    let (scope, below): (PathBuf, PathBuf) = (scope.into(), below.into());
+    let look = move || {
+        let path_only = OFlags::PATH | OFlags::CLOEXEC;
+        let scope = rustix::fs::openat(CWD, &scope, path_only | OFlags::DIRECTORY, Mode::empty()).ok()?;
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let found = rustix::fs::openat2(scope, &below, path_only | flags, Mode::empty(), beneath);
+        Some(found.map(drop))
+    };
+    tokio::task::spawn_blocking(look).await.ok()?
 }

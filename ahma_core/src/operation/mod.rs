@@ -22,7 +22,7 @@ mod queue;
 mod settings;
 
 mod argument_files;
-mod directory;
+mod look;
 mod observation;
 mod run;
 mod steps;
@@ -38,13 +38,13 @@ mod pipes;
 mod sight;
 mod spool;
 
-pub use directory::directory_problem;
 pub use engine::Engine;
 pub use excerpt::{Excerpt, LeftOut};
 pub use fresh::Fresh;
 pub use handle::Operation;
 pub use id::OperationId;
 pub use log::{Loss, LossCause, OutputLog};
+pub use look::directory_problem;
 pub use outcome::{Background, Outcome, StepReport, StepState};
 pub use owner::Owner;
 pub use page::{OutputPage, OutputQuery, PageError, PageStart};

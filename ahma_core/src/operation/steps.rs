@@ -1,13 +1,12 @@
 //! Sequences: steps strictly in order, in one directory, into one log, until the first that does not complete.
 
-use std::{io, time::Instant};
-
-use tokio::time::sleep;
+use std::{path::Path, time::Instant};
 
 use crate::call::{Sequence, SequenceStep, SkipCondition};
 
 use super::{
     Background, EndState, StepPosition, StepReport, StepState,
+    look::{self, Found},
     task::{End, Worker},
     verdict::Verdict,
 };
@@ -16,17 +15,13 @@ use super::{
 pub(super) async fn run(worker: &mut Worker<'_>, sequence: &Sequence) -> End {
     let mut whole = Whole::new(sequence);
     for (index, step) in sequence.steps.iter().enumerate() {
-        if whole.has_run && !sequence.delay.is_zero() {
-            tokio::select! {
-                biased;
-                why = worker.stop() => {
-                    whole.end_before(index, Verdict::stopped(&why));
-                    break;
-                }
-                () = sleep(sequence.delay) => {}
-            }
+        if whole.has_run
+            && let Some(why) = worker.pause(sequence.delay).await
+        {
+            whole.end_before(index, Verdict::stopped(&why));
+            break;
         }
-        if let Some(reason) = skip_reason(step.skip.as_ref()).await {
+        if let Some(reason) = skip_reason(step.skip.as_ref(), worker.scope()).await {
             whole.steps[index].state = StepState::Skipped(reason);
             continue;
         }
@@ -88,16 +83,12 @@ fn not_run(step: &SequenceStep) -> StepReport {
 }
 
 /// Says why a step is left out, or nothing if it has to run. If the answer is unclear, the step runs.
-async fn skip_reason(condition: Option<&SkipCondition>) -> Option<String> {
-    let exists = async |path| -> io::Result<bool> { tokio::fs::try_exists(path).await };
+async fn skip_reason(condition: Option<&SkipCondition>, scope: &Path) -> Option<String> {
     match condition? {
-        SkipCondition::FileExists(path) => exists(path)
-            .await
-            .is_ok_and(|found| found)
-            .then(|| format!("{} exists", path.display())),
-        SkipCondition::FileMissing(path) => exists(path)
-            .await
-            .is_ok_and(|found| !found)
+        SkipCondition::FileExists(path) => {
+            (look::find(scope, path).await == Found::Something).then(|| format!("{} exists", path.display()))
+        }
+        SkipCondition::FileMissing(path) => (look::find(scope, path).await == Found::Nothing)
             .then(|| format!("{} is missing", path.display())),
     }
 }

@@ -1,11 +1,12 @@
 //! The task of one operation: carries out what [`run`](super::run) decides, and sets the outcome.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{path::Path, pin::Pin, sync::Arc, time::Duration};
 
 use tokio::time::{Sleep, sleep};
 
 use crate::{
     call::{Command, Work},
+    jail::ProcessEvent,
     observe::{Source, StdioNeed, StreamEvent},
     sandbox::{self, Incident},
     shell::{Running, Script, Stdio},
@@ -135,7 +136,7 @@ impl Worker<'_> {
         let launcher = &self.shared.launcher;
         let policy = launcher.policy();
         let (_files, program) =
-            match ArgumentFiles::write(command, &policy.temp(), &policy.visible_temp(launcher.tier())) {
+            match ArgumentFiles::write(command, policy.temp(), policy.visible_temp(launcher.tier())).await {
                 Ok(written) => written,
                 Err(error) => {
                     let reason = format!("could not be started: cannot write its argument file: {error}");
@@ -160,6 +161,9 @@ impl Worker<'_> {
         let mut pipes = match Pipes::new(output) {
             Ok(pipes) => pipes,
             Err(error) => {
+                process.stop(self.shared.settings.grace);
+                while let ProcessEvent::Exited(_) = process.next_event().await {}
+                self.notices.extend(Incident::sentences(&tripwire.check().await));
                 return Verdict::without_process(
                     EndState::Failed,
                     format!("its output cannot be read: {error}"),
@@ -208,6 +212,24 @@ impl Worker<'_> {
         self.note(observation.finish());
         self.notices.extend(Incident::sentences(&tripwire.check().await));
         Verdict::of(end, &command.success_codes)
+    }
+
+    pub(super) fn scope(&self) -> &Path {
+        &self.shared.launcher.policy().scope
+    }
+
+    /// Waits between two commands. Says why there shall be no next one, also when that was asked for before.
+    pub(super) async fn pause(&mut self, delay: Duration) -> Option<StopReason> {
+        let pause = async {
+            if !delay.is_zero() {
+                sleep(delay).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            why = self.stop() => Some(why),
+            () = pause => None,
+        }
     }
 
     /// Waits until someone or the clock asks for the end.

@@ -94,6 +94,12 @@ impl TestEngine {
             .start(self.plan(Work::Sequence(Sequence { steps, delay })))
     }
 
+    pub(crate) fn start_sequence_for(&self, steps: Vec<SequenceStep>, timeout: Duration) -> Operation {
+        let delay = Duration::ZERO;
+        let plan = self.plan(Work::Sequence(Sequence { steps, delay }));
+        self.engine.start(CommandPlan { timeout, ..plan })
+    }
+
     /// Names of everything below the state directory that holds output.
     pub(crate) fn spool_files(&self) -> Vec<String> {
         let mut names = Vec::new();

@@ -109,6 +109,51 @@ async fn conditions_are_asked_when_their_step_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn conditions_tell_nothing_of_what_is_outside_the_scope() {
+    let test = TestEngine::new();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("secret"), "").unwrap();
+    for (link, target) in [("there", "secret"), ("not_there", "nothing")] {
+        std::os::unix::fs::symlink(outside.path().join(target), test.scope().join(link)).unwrap();
+    }
+    let conditions = ["there", "not_there"].map(|link| test.scope().join(link));
+    let steps = conditions
+        .into_iter()
+        .flat_map(|link| {
+            [
+                SkipCondition::FileExists(link.clone()),
+                SkipCondition::FileMissing(link),
+            ]
+        })
+        .map(|skip| SequenceStep {
+            skip: Some(skip),
+            ..step("any", "true")
+        })
+        .collect();
+    let outcome = test.start_sequence(steps, Duration::ZERO).outcome().await;
+    let states: Vec<_> = outcome.steps.iter().map(|step| step.state.clone()).collect();
+    assert_eq!(states, [const { StepState::Completed }; 4]);
+    test.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_step_begins_after_the_timeout() {
+    let test = TestEngine::new();
+    // The timeout comes while what the first step left behind is waited for.
+    let steps = vec![step("one", "sleep 1000 & echo 1"), step("two", "touch two")];
+    let operation = test.start_sequence_for(steps, Duration::from_secs(1));
+    let outcome = operation.outcome().await;
+    let states: Vec<_> = outcome.steps.iter().map(|step| step.state.clone()).collect();
+    assert_eq!(states, [StepState::Completed, StepState::NotRun]);
+    assert_eq!(
+        (outcome.state, outcome.reason.as_deref()),
+        (EndState::TimedOut, Some("before step 2 of 2: the timeout is 1 s"))
+    );
+    assert!(!test.scope().join("two").exists());
+    test.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sequence_is_cancelled_as_one() {
     let test = TestEngine::new();
     let steps = vec![
