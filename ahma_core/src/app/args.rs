@@ -1,4 +1,4 @@
-//! The command line. The only place that knows clap.
+//! The command line of the server: its flags, and what is wrong with those that were given.
 //!
 //! Every flag has a variable (`--sync-wait` is `AHMA_SYNC_WAIT`); a flag wins over its variable, a variable over the
 //! default. The doc comment of a field is its reference text.

@@ -1,7 +1,7 @@
 //! The edge: command line, settings, logging, start and stop.
 //!
 //! Everything the outside says (flags, environment, working directory) is read here once and becomes [`Settings`];
-//! no other layer looks at any of it. Nothing here knows how a tool is called or a command is run.
+//! no other layer looks at any of it, and no other knows clap.
 
 mod args;
 mod clients;

@@ -15,7 +15,7 @@
 use std::{
     fs, io,
     os::{
-        fd::{AsRawFd, OwnedFd},
+        fd::{AsFd, AsRawFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
     path::PathBuf,
@@ -34,6 +34,7 @@ use super::{
     population::{Births, Population, is_birth},
     wire,
 };
+use crate::sandbox::directory::by_descriptor;
 
 /// Answers the calls of one operation.
 #[derive(Debug)]
@@ -204,7 +205,7 @@ impl Broker {
 
 /// By where the file is now. It can be moved meanwhile, but by commands only to where they may write.
 fn is_in(roots: &[PathBuf], file: &OwnedFd) -> bool {
-    let Ok(place) = fs::read_link(by_descriptor(file)) else {
+    let Ok(place) = fs::read_link(by_descriptor(file.as_fd())) else {
         return false;
     };
     // Pipes, sockets and memory have no path.
@@ -217,7 +218,7 @@ impl Change {
         let fd = file.as_raw_fd();
         let result = match self {
             Self::Mode(mode) => {
-                let path = std::ffi::CString::new(by_descriptor(file).into_os_string().as_bytes())
+                let path = std::ffi::CString::new(by_descriptor(file.as_fd()).into_os_string().as_bytes())
                     .map_err(|_| Errno::INVAL)?;
                 // SAFETY: the path ends in NUL. It leads to the very inode that is held.
                 unsafe { libc::chmod(path.as_ptr(), *mode as libc::mode_t) }
@@ -239,13 +240,9 @@ impl Change {
 /// Watches the very inode that is held, by an inotify descriptor of the asker.
 fn watch_inode(by: &OwnedFd, file: &OwnedFd, events: u32) -> Result<i64, Errno> {
     // A link that shall not be followed is held itself, and this leads to it.
-    let path =
-        std::ffi::CString::new(by_descriptor(file).into_os_string().as_bytes()).map_err(|_| Errno::INVAL)?;
+    let path = std::ffi::CString::new(by_descriptor(file.as_fd()).into_os_string().as_bytes())
+        .map_err(|_| Errno::INVAL)?;
     let events = events & !libc::IN_DONT_FOLLOW;
     // SAFETY: the path ends in NUL.
     outcome(unsafe { libc::inotify_add_watch(by.as_raw_fd(), path.as_ptr(), events) }.into())
-}
-
-fn by_descriptor(fd: &OwnedFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }

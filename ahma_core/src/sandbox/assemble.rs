@@ -40,7 +40,7 @@ pub struct Host {
     pub home: Option<PathBuf>,
     /// The value of PATH.
     pub path: String,
-    /// Looks up an environment variable of the server.
+    /// The environment of the server.
     pub variables: std::collections::BTreeMap<String, String>,
 }
 

@@ -1,10 +1,11 @@
 //! Reads the tools directory. What the files mean is not its business.
 
 use std::{
-    ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
 };
+
+use crate::mtdf;
 
 /// A tool file as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,12 +40,9 @@ pub(super) async fn read(directory: &Path) -> Directory {
     }
 }
 
-/// Whether a file of that name is a tool file; hidden ones are what editors leave while they write.
 pub(super) fn is_tool_file(path: &Path) -> bool {
-    let hidden = path
-        .file_name()
-        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-    path.extension() == Some(OsStr::new("json")) && !hidden
+    path.file_name()
+        .is_some_and(|name| mtdf::is_tool_file(&name.to_string_lossy()))
 }
 
 fn read_all(directory: &Path) -> io::Result<Vec<SourceFile>> {

@@ -27,6 +27,10 @@ fn every_file_names_the_same_version() {
     assert_eq!(server["version"], version, "server.json");
     let image = server["packages"][0]["identifier"].as_str().expect("an image");
     assert!(image.ends_with(&format!(":{version}")), "server.json: {image}");
+    // Of the modes of `--network`, those that a container can have without arguments.
+    let network = &server["packages"][0]["environmentVariables"][0];
+    assert_eq!(network["name"], "AHMA_NETWORK");
+    assert_eq!(network["choices"], serde_json::json!(["open", "off"]));
     // The registry finds the owner of an image by this label.
     let label = format!(
         "io.modelcontextprotocol.server.name=\"{}\"",

@@ -9,7 +9,7 @@ use std::{
     ffi::CString,
     fs, io,
     os::{
-        fd::AsRawFd,
+        fd::{AsFd, AsRawFd},
         unix::{ffi::OsStrExt, fs::symlink},
     },
     path::{Component, Path, PathBuf},
@@ -21,7 +21,7 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use crate::sandbox::{Access, Network, Policy};
+use crate::sandbox::{Access, Network, Policy, directory::by_descriptor};
 
 /// What failed, and how the kernel put it.
 #[derive(Debug, thiserror::Error)]
@@ -269,8 +269,7 @@ impl View {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let held =
             rustix::fs::openat2(CWD, from, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).step(step())?;
-        let by_descriptor = format!("/proc/self/fd/{}", held.as_raw_fd());
-        rustix::mount::mount_bind_recursive(by_descriptor, self.inside(to)).step(step())
+        rustix::mount::mount_bind_recursive(by_descriptor(held.as_fd()), self.inside(to)).step(step())
     }
 
     /// Makes sure that something can be mounted at `to`.
