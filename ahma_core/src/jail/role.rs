@@ -53,6 +53,7 @@ fn run() -> io::Result<()> {
     rustix::process::setsid().ok();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let child_ended = owner::block_signals()?;
+    prefer_when_memory_is_short();
     let Some((configure, _)) = wire::receive::<Configure>(&server)? else {
         return Ok(());
     };
@@ -84,6 +85,13 @@ fn run() -> io::Result<()> {
     }
     wipe(&private);
     Ok(())
+}
+
+/// Lets the kernel end commands before it ends the server, which has to put protected files back after them. They inherit
+/// this, and cannot write there.
+fn prefer_when_memory_is_short() {
+    // Refused where somebody set a higher number already, which is as good.
+    std::fs::write("/proc/self/oom_score_adj", "500").ok();
 }
 
 /// Starts owners until the server is gone; returns those that still live.
