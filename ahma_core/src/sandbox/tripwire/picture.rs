@@ -152,7 +152,7 @@ pub(super) fn look(
             Node::File {
                 content: place.content(most).map(Into::into),
                 stamp,
-                settled: is_settled(&stamp),
+                settled: is_settled(&stamp) && place.keeps_times(),
             }
         }
         FileType::Directory => Node::Directory {

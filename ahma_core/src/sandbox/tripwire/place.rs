@@ -23,6 +23,9 @@ use rustix::{
 
 use crate::sandbox::directory::{self, DIRECTORY, by_descriptor};
 
+/// The numbers of tmpfs, ramfs, overlayfs and FUSE.
+const FORGETFUL: [u32; 4] = [0x0102_1994, 0x8584_58f6, 0x794c_7630, 0x6573_5546];
+
 /// One name in one directory.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -98,6 +101,13 @@ impl Place {
         let mut content = Vec::new();
         File::from(fd).take(most + 1).read_to_end(&mut content).ok()?;
         (content.len() as u64 <= most).then_some(content)
+    }
+
+    /// Whether the file system changes a file's time with every change of its content. Some forget those made through a
+    /// mapping.
+    pub(super) fn keeps_times(&self) -> bool {
+        rustix::fs::fstatfs(&self.parent)
+            .is_ok_and(|found| !FORGETFUL.map(|kind| kind as _).contains(&found.f_type))
     }
 
     /// The directory at this place.
