@@ -217,7 +217,18 @@ fn shell_path(settings: &Settings) -> Result<PathBuf, Failure> {
 }
 
 fn unusable_policy(error: PolicyError) -> Failure {
-    Failure::user(chain(&error)).with_hint("give a path that exists, or leave the flag out")
+    let hint = match &error {
+        PolicyError::Scope { .. } | PolicyError::Path { .. } => {
+            "give a path that exists, or leave the flag out".to_owned()
+        }
+        PolicyError::Redirected { flag, end, .. } => {
+            format!(
+                "if that is the directory you mean, write {flag} {}",
+                end.display()
+            )
+        }
+    };
+    Failure::user(chain(&error)).with_hint(hint)
 }
 
 /// The kernel's rules only add: what is open by a directory above cannot be closed again in every tier.

@@ -1,7 +1,7 @@
 //! From the user's settings and the machine's facts to a [`Policy`].
 //!
-//! Only looks at what exists; opens nothing, runs nothing. What lies inside the scope never adds a grant, with one
-//! checked exception: a linked git worktree whose administrative directory points back at the scope.
+//! Only looks at what exists; opens nothing, runs nothing. What lies where commands can write never decides what is
+//! opened, with one checked exception: a linked git worktree whose administrative directory points back at the scope.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,9 @@ use std::{
 use super::{
     Access, Grant, Network, Policy,
     environment::CERTIFICATES,
+    git::{self, Worktree},
     toolchains::{self, Toolchains},
+    way::Way,
 };
 
 /// What the user asked for.
@@ -54,6 +56,12 @@ pub enum PolicyError {
         flag: &'static str,
         path: PathBuf,
         source: io::Error,
+    },
+    #[error("{flag} {} leads to {} by a link that commands can change", path.display(), end.display())]
+    Redirected {
+        flag: &'static str,
+        path: PathBuf,
+        end: PathBuf,
     },
 }
 
@@ -104,6 +112,7 @@ const ETC: &[&str] = &[
     "machine-id",
     "magic",
     "magic.mime",
+    "manpath.config",
     "maven",
     "mime.types",
     "nsswitch.conf",
@@ -145,16 +154,26 @@ const PROTECTED: &[&str] = &[
     ".git/commondir",
     ".git/info",
     ".gitmodules",
+    ".husky",
+    ".envrc",
     ".vscode",
     ".idea",
-    ".cursor",
+    ".zed",
+    ".exrc",
+    ".nvim.lua",
+    ".dir-locals.el",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".agents",
     ".claude",
     ".codex",
-    ".agents",
+    ".cursor",
+    ".gemini",
+    ".kiro",
+    ".windsurf",
+    "opencode.json",
     ".mcp.json",
     "mcp.json",
-    ".envrc",
-    ".husky",
 ];
 
 /// Computes the policy.
@@ -174,22 +193,10 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
             source,
         })?;
 
-    let mut grants: Vec<Grant> = Vec::new();
-    let mut grant = |path: PathBuf, access, reason: &str| {
-        // The scope is open as it is; a grant for a part of it could only take rights away again.
-        let is_outside = path.canonicalize().is_ok_and(|real| !real.starts_with(&scope));
-        // PATH may name a directory twice, and a toolchain once more.
-        let is_known = |known: &Grant| known.path == path && known.access == access;
-        if is_outside && !grants.iter().any(is_known) {
-            grants.push(Grant {
-                path,
-                access,
-                reason: reason.to_owned(),
-            });
-        }
-    };
+    let worktree = Worktree::of(&scope);
+    let mut grants = Grants::new(&scope, settings, worktree.as_ref(), host);
     for path in SYSTEM {
-        grant(path.into(), Access::ReadExecute, "system programs and libraries");
+        grants.add(path.into(), Access::ReadExecute, "system programs and libraries");
     }
     for name in ETC {
         let path = Path::new("/etc").join(name);
@@ -198,69 +205,58 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
             && target != path
             && !SYSTEM.iter().any(|system| target.starts_with(system))
         {
-            grant(target, Access::Read, "system configuration");
+            grants.add(target, Access::Read, "system configuration");
         }
-        grant(path, Access::Read, "system configuration");
+        grants.add(path, Access::Read, "system configuration");
     }
-    grant(
+    grants.add(
         "/sys/devices/system/cpu".into(),
         Access::Read,
         "number of processors",
     );
     if let Some(leaf) = own_cgroup() {
-        grant(leaf, Access::Read, "limits of this control group");
+        grants.add(leaf, Access::Read, "limits of this control group");
     }
     for directory in path_directories(host, &scope) {
-        grant(directory, Access::ReadExecute, "a directory on PATH");
+        grants.find(directory, Access::ReadExecute, "a directory on PATH");
     }
     for name in CERTIFICATES {
-        if let Some(path) = host
-            .variables
-            .get(*name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-            .filter(|path| host.home.as_ref().is_none_or(|home| !home.starts_with(path)))
-        {
-            grant(path, Access::Read, name);
+        if let Some(path) = host.variables.get(*name) {
+            grants.find(path.into(), Access::Read, name);
         }
     }
     let presets = toolchains::presets(&settings.toolchains, host);
     for (path, access, name) in presets.grants {
-        grant(path, access, &format!("toolchain {name}"));
+        grants.find(path, access, &format!("toolchain {name}"));
     }
     if settings.allow_tmp {
         let real = Path::new("/tmp").canonicalize();
-        grant(real.unwrap_or("/tmp".into()), Access::Write, "--allow-tmp");
+        grants.add(real.unwrap_or("/tmp".into()), Access::Write, "--allow-tmp");
     }
-    for path in worktree_directories(&scope) {
-        grant(path.0, path.1, "git directory of this linked worktree");
+    for (path, access) in worktree.iter().flat_map(Worktree::parts) {
+        grants.add(path, access, "git directory of this linked worktree");
     }
     for (paths, access, flag) in [
         (&settings.allow_read, Access::ReadExecute, "--allow-read"),
         (&settings.allow_write, Access::Write, "--allow-write"),
     ] {
         for path in paths {
-            let real = path.canonicalize().map_err(|source| PolicyError::Path {
-                flag,
-                path: path.clone(),
-                source,
-            })?;
-            grant(real, access, flag);
+            grants.ask(path, access, flag)?;
         }
     }
     let temp = Path::new("/tmp").canonicalize().unwrap_or("/tmp".into());
-    let host_temp = temp.starts_with(&scope) || grants.iter().any(|grant| temp.starts_with(&grant.path));
     let overlays = presets
         .overlays
         .into_iter()
-        .filter(|path| {
-            let real = path.canonicalize();
-            path.is_dir() && real.is_ok_and(|real| !real.starts_with(&scope) && !scope.starts_with(real))
-        })
+        .filter(|path| path.is_dir() && grants.may_open(path).is_some_and(|real| !scope.starts_with(real)))
         .collect();
+    let grants = grants.list;
+    let host_temp = temp.starts_with(&scope) || grants.iter().any(|grant| temp.starts_with(&grant.path));
+    let worktree = worktree.map(|worktree| worktree.own);
     Ok(Policy {
-        protected: protected(settings, &scope),
+        protected: protected(settings, &scope, worktree.as_deref(), host),
         scope,
+        worktree,
         private: settings.private.clone(),
         host_temp,
         grants,
@@ -269,70 +265,130 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
     })
 }
 
-fn protected(settings: &SandboxSettings, scope: &Path) -> Vec<PathBuf> {
+/// The grants, as they come together.
+struct Grants<'a> {
+    scope: &'a Path,
+    home: Option<PathBuf>,
+    /// Where commands can write: no link there shall decide what is opened.
+    writable: Vec<PathBuf>,
+    list: Vec<Grant>,
+}
+
+impl<'a> Grants<'a> {
+    fn new(scope: &'a Path, settings: &SandboxSettings, worktree: Option<&Worktree>, host: &Host) -> Self {
+        let asked = settings.allow_write.iter().cloned();
+        let temp = settings.allow_tmp.then(|| "/tmp".into());
+        let git = worktree.map(|worktree| worktree.own.clone());
+        let others = asked.chain(temp).chain(git);
+        Self {
+            scope,
+            home: host.home.as_ref().and_then(|home| home.canonicalize().ok()),
+            writable: std::iter::once(scope.to_owned())
+                .chain(others.filter_map(|path| path.canonicalize().ok()))
+                .collect(),
+            list: Vec::new(),
+        }
+    }
+
+    /// Where a path really leads, if it may be opened. The scope is open as it is; a grant for a part of it could only
+    /// take rights away again.
+    fn may_open(&self, path: &Path) -> Option<PathBuf> {
+        let way = Way::to(path)?;
+        let is_open = way.end.starts_with(self.scope);
+        (!is_open && !way.is_decided_in(&self.writable)).then_some(way.end)
+    }
+
+    fn add(&mut self, path: PathBuf, access: Access, reason: &str) {
+        // PATH may name a directory twice, and a toolchain once more.
+        let is_known = |known: &Grant| known.path == path && known.access == access;
+        if self.may_open(&path).is_some() && !self.list.iter().any(is_known) {
+            self.list.push(Grant {
+                path,
+                access,
+                reason: reason.to_owned(),
+            });
+        }
+    }
+
+    /// Adds what only the surroundings name. One that is, or holds, the home directory would open all of it.
+    fn find(&mut self, path: PathBuf, access: Access, reason: &str) {
+        let real = path.canonicalize().unwrap_or_default();
+        let holds_home = self.home.as_ref().is_some_and(|home| home.starts_with(&real));
+        if path.is_absolute() && !holds_home {
+            self.add(path, access, reason);
+        }
+    }
+
+    /// Adds what the user asked for.
+    fn ask(&mut self, path: &Path, access: Access, flag: &'static str) -> Result<(), PolicyError> {
+        let unusable = |source| PolicyError::Path {
+            flag,
+            path: path.to_owned(),
+            source,
+        };
+        let way = std::path::absolute(path)
+            .and_then(|path| Way::to(&path).ok_or_else(|| io::ErrorKind::NotFound.into()))
+            .map_err(unusable)?;
+        if way.is_decided_in(&self.writable) && !way.end.starts_with(self.scope) {
+            return Err(PolicyError::Redirected {
+                flag,
+                path: path.to_owned(),
+                end: way.end,
+            });
+        }
+        self.add(way.end, access, flag);
+        Ok(())
+    }
+}
+
+/// What programs outside act on later: in the scope, and what leads from a linked worktree to its repository.
+fn protected(settings: &SandboxSettings, scope: &Path, worktree: Option<&Path>, host: &Host) -> Vec<PathBuf> {
     if settings.trust_workspace_config {
         return Vec::new();
     }
     let mut protected: Vec<PathBuf> = PROTECTED.iter().map(|name| scope.join(name)).collect();
+    protected.extend(workspaces(scope));
     protected.push(scope.join(&settings.tools_dir));
     protected.extend(settings.also_protected.iter().map(|file| scope.join(file)));
-    // Where one of them is a link, what it leads to is acted on as well.
-    let real: Vec<PathBuf> = protected
+    protected.extend(git::acted_on(scope, host.home.as_deref()));
+    // Where one of them is a link, what it leads to is acted on as well, and so is every link between.
+    let further: Vec<PathBuf> = protected
         .iter()
-        .filter_map(|path| path.canonicalize().ok())
+        .filter_map(|path| Way::to(path))
+        .flat_map(|way| way.links.into_iter().chain([way.end]))
         .collect();
-    protected.extend(real);
+    protected.extend(further);
     let is_plain = |path: &PathBuf| !path.components().any(|part| part == Component::ParentDir);
     protected.retain(|path| path.starts_with(scope) && path != scope && is_plain(path));
+    protected.extend(worktree.into_iter().flat_map(git::pointers));
     let mut seen = BTreeSet::new();
     protected.retain(|path| seen.insert(path.clone()));
     protected
 }
 
-/// The directories of PATH outside the scope. One that is, or holds, the home directory would open all of it.
-fn path_directories(host: &Host, scope: &Path) -> Vec<PathBuf> {
-    std::env::split_paths(&host.path)
-        .filter(|entry| entry.is_absolute())
-        .filter_map(|entry| entry.canonicalize().ok())
-        .filter(|entry| !entry.starts_with(scope) && !scope.starts_with(entry))
-        .filter(|entry| host.home.as_ref().is_none_or(|home| !home.starts_with(entry)))
-        .filter(|entry| !SYSTEM.iter().any(|system| entry.starts_with(system)))
+/// Files that open the project in an editor, with its tasks in them.
+fn workspaces(scope: &Path) -> Vec<PathBuf> {
+    let listed = std::fs::read_dir(scope).into_iter().flatten().flatten();
+    listed
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "code-workspace"))
         .collect()
+}
+
+/// The directories of PATH that are not open anyway, and do not hold the scope.
+fn path_directories(host: &Host, scope: &Path) -> Vec<PathBuf> {
+    let is_extra = |entry: &PathBuf| {
+        entry.canonicalize().is_ok_and(|real| {
+            !scope.starts_with(&real) && !SYSTEM.iter().any(|system| real.starts_with(system))
+        })
+    };
+    std::env::split_paths(&host.path).filter(is_extra).collect()
 }
 
 fn own_cgroup() -> Option<PathBuf> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     Some(Path::new("/sys/fs/cgroup").join(path))
-}
-
-/// The parts of the common git directory that a linked worktree writes, and those it reads.
-fn worktree_directories(scope: &Path) -> Vec<(PathBuf, Access)> {
-    let link = scope.join(".git");
-    let linked = || -> Option<(PathBuf, PathBuf)> {
-        let text = std::fs::read_to_string(&link).ok()?;
-        // Both paths may be relative, each to where it is written.
-        let own = scope
-            .join(text.strip_prefix("gitdir:")?.trim())
-            .canonicalize()
-            .ok()?;
-        // Without the link back, a planted `.git` file could open any directory.
-        let back = std::fs::read_to_string(own.join("gitdir")).ok()?;
-        let back = own.join(back.trim()).canonicalize().ok()?;
-        let common = own.parent()?.parent()?.to_owned();
-        (back == link && own.parent()?.ends_with("worktrees")).then_some((own, common))
-    };
-    let Some((own, common)) = linked() else {
-        return Vec::new();
-    };
-    let mut directories = vec![(own, Access::Write)];
-    directories
-        .extend(["objects", "refs", "logs", "packed-refs"].map(|name| (common.join(name), Access::Write)));
-    directories
-        .extend(["config", "hooks", "info", "HEAD", "shallow"].map(|name| (common.join(name), Access::Read)));
-    // A git directory made up by a command could have links in it that lead anywhere.
-    directories.retain(|(path, _)| path.canonicalize().is_ok_and(|real| real == *path));
-    directories
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ fn policy(scope: &std::path::Path, network: Network) -> Policy {
             reason: "system".into(),
         }],
         overlays: Vec::new(),
+        worktree: None,
         protected: vec![scope.join(".git"), scope.join(".git/hooks")],
         network,
     }

@@ -14,6 +14,7 @@ fn policy(scope: &str) -> Policy {
             reason: "--allow-write".into(),
         }],
         overlays: Vec::new(),
+        worktree: None,
         protected: vec![
             PathBuf::from(scope).join(".git"),
             PathBuf::from(scope).join(".vscode"),

@@ -7,7 +7,9 @@ mod policy;
 
 mod assemble;
 mod environment;
+mod git;
 mod toolchains;
+mod way;
 
 mod hint;
 mod report;
@@ -30,3 +32,4 @@ pub use report::{Probe, Promise, SandboxReport, Verdict};
 pub use sensitive::{Exposed, exposed, real_path, sensitive_places};
 pub use toolchains::{Toolchain, Toolchains};
 pub use tripwire::{Armed, Depth, Incident, IncidentKind, Tripwire};
+pub(crate) use way::normalise;

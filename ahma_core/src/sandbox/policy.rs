@@ -20,7 +20,10 @@ pub struct Policy {
     pub host_temp: bool,
     /// Directories that commands may write, while the host's copy stays as it is. Read-only without namespaces.
     pub overlays: Vec<PathBuf>,
-    /// Files and directories in the scope that programs outside the sandbox would act on later.
+    /// The administrative directory of the scope, outside of it, if it is a linked git worktree.
+    pub worktree: Option<PathBuf>,
+    /// Files and directories in the scope, or in [`Policy::worktree`], that programs outside the sandbox would act on
+    /// later.
     pub protected: Vec<PathBuf>,
     pub network: Network,
 }

@@ -25,7 +25,7 @@ use crate::{
         Beginning, Helper, JailError, ProcessHandle, program,
         wire::{self, Becomes, Configure, Output, Start},
     },
-    sandbox::{Armed, Policy, Tier, environment},
+    sandbox::{Armed, Policy, Tier, Tripwire, environment},
 };
 
 /// Starts confined commands. Cheap to clone; all clones share one jail and its warm processes.
@@ -303,7 +303,7 @@ impl Launcher {
     /// of the same helper.
     async fn obtain(&self, becomes: Becomes, stdio: Stdio, attempt: u32) -> Result<Obtained, LaunchError> {
         // Anew each time: the scope may be another directory by now.
-        let tripwire = self.shared.tripwire().await?.arm().await;
+        let tripwire = Tripwire::arm(&self.shared.tripwires().await?).await;
         let (process, script, output) = match stdio {
             Stdio::Merged => {
                 let warm = if attempt == 1 {

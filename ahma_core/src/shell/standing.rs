@@ -5,8 +5,9 @@
 //! runtime; the lock is held for looking and exchanging only.
 
 use std::{
+    collections::VecDeque,
     io,
-    os::fd::BorrowedFd,
+    os::{fd::BorrowedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -36,7 +37,8 @@ pub(super) struct Standing {
     jail: Jail,
     /// How many jails there were before this one.
     replaced: u64,
-    tripwire: Arc<Tripwire>,
+    /// One around the scope, and one around the administrative directory of a linked worktree.
+    tripwires: Arc<[Arc<Tripwire>]>,
 }
 
 impl Standing {
@@ -55,12 +57,16 @@ impl Standing {
         let scope = Identity::of(&policy.scope).map_err(unusable)?;
         let jail = helper.configure(configure)?;
         let watched = watched(policy, *tier);
-        let tripwire = Tripwire::new(&policy.scope, watched, quarantine.to_owned()).map_err(unusable)?;
+        let tripwires = std::iter::once(&policy.scope)
+            .chain(&policy.worktree)
+            .map(|root| Tripwire::new(root, watched.clone(), quarantine.to_owned()).map(Arc::new))
+            .collect::<io::Result<_>>()
+            .map_err(unusable)?;
         Ok(Self {
             scope,
             jail,
             replaced: 0,
-            tripwire: Arc::new(tripwire),
+            tripwires,
         })
     }
 
@@ -75,15 +81,15 @@ impl Standing {
 }
 
 impl Shared {
-    /// The tripwire around the scope. A scope that was replaced, by a new clone of the project for instance, gets a new
+    /// The tripwires of the scope. A scope that was replaced, by a new clone of the project for instance, gets a new
     /// wall; commands that run in the old directory go on there.
-    pub(super) async fn tripwire(self: &Arc<Self>) -> Result<Arc<Tripwire>, LaunchError> {
-        if let Some(tripwire) = self.tripwire_if_the_same()? {
-            return Ok(tripwire);
+    pub(super) async fn tripwires(self: &Arc<Self>) -> Result<Arc<[Arc<Tripwire>]>, LaunchError> {
+        if let Some(tripwires) = self.tripwires_if_the_same()? {
+            return Ok(tripwires);
         }
         let _turn = self.replacing.lock().await;
-        if let Some(tripwire) = self.tripwire_if_the_same()? {
-            return Ok(tripwire);
+        if let Some(tripwires) = self.tripwires_if_the_same()? {
+            return Ok(tripwires);
         }
         let scope = self.configure.policy.scope.display();
         tracing::warn!(%scope, "the scope is another directory now; putting up a new wall");
@@ -94,7 +100,7 @@ impl Shared {
             })
             .await?
             .map_err(LaunchError::Restart)?;
-        let tripwire = Arc::clone(&new.tripwire);
+        let tripwires = Arc::clone(&new.tripwires);
         let old = {
             let mut standing = lock(&self.standing);
             let old = match standing.as_mut() {
@@ -107,10 +113,10 @@ impl Shared {
         };
         self.taken.notify_one();
         self.beside(move |_| old.jail.kill()).await?;
-        Ok(tripwire)
+        Ok(tripwires)
     }
 
-    fn tripwire_if_the_same(&self) -> Result<Option<Arc<Tripwire>>, LaunchError> {
+    fn tripwires_if_the_same(&self) -> Result<Option<Arc<[Arc<Tripwire>]>>, LaunchError> {
         let scope = &self.configure.policy.scope;
         let identity = Identity::of(scope).map_err(|source| LaunchError::Scope {
             scope: scope.clone(),
@@ -118,7 +124,7 @@ impl Shared {
         })?;
         let standing = lock(&self.standing);
         let current = standing.as_ref().ok_or(LaunchError::Closed)?;
-        Ok((current.scope == identity).then(|| Arc::clone(&current.tripwire)))
+        Ok((current.scope == identity).then(|| Arc::clone(&current.tripwires)))
     }
 
     /// Sends a request, to a new jail if the old one died. Processes that the old one started live on.
@@ -219,8 +225,9 @@ impl Identity {
 fn watched(policy: &Policy, tier: Tier) -> Vec<(PathBuf, Depth)> {
     let depth = |path: &Path| match tier {
         _ if path == policy.scope.join(".git") => Depth::Itself,
-        // A mount covers what lies in it, for as long as it is the same directory. A file is small enough to look into.
-        Tier::Full if is_itself(path) && path.is_dir() => Depth::Itself,
+        // A mount covers what lies in it, for as long as it is the same directory and nothing in it has another name
+        // outside. A file is small enough to look into.
+        Tier::Full if is_itself(path) && path.is_dir() && !has_other_names(path) => Depth::Itself,
         Tier::Full | Tier::Core | Tier::Off => Depth::Tree,
     };
     match tier {
@@ -231,6 +238,27 @@ fn watched(policy: &Policy, tier: Tier) -> Vec<(PathBuf, Depth)> {
             .collect(),
         Tier::Off => Vec::new(),
     }
+}
+
+/// Files in a directory that are looked at for other names; more are no settings, hooks or tool files.
+const MOST_LOOKED_AT: usize = 2000;
+
+/// Whether a file below the directory has another name somewhere, by which it could be changed.
+fn has_other_names(directory: &Path) -> bool {
+    let mut waiting = VecDeque::from([directory.to_owned()]);
+    let mut looked_at = 0;
+    while let Some(directory) = waiting.pop_front() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            looked_at += 1;
+            match entry.metadata() {
+                _ if looked_at > MOST_LOOKED_AT => return false,
+                Ok(found) if found.is_dir() => waiting.push_back(entry.path()),
+                Ok(found) if found.nlink() > 1 => return true,
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+    false
 }
 
 /// Whether a path exists and no link is on the way to it.

@@ -166,3 +166,39 @@ fn the_servers_own_files_are_never_open_to_commands() {
         "{text}"
     );
 }
+
+/// What a command leaves in the scope is found by the next server, with the variables of the same user.
+#[test]
+fn nothing_in_the_scope_decides_what_is_opened() {
+    for tier in TIERS {
+        let workspace = Workspace::new();
+        let (scope, home) = (workspace.scope(), workspace.home());
+        fs::create_dir(home.join(".ssh")).expect("writable");
+        fs::write(home.join(".ssh/id"), "tok-key").expect("writable");
+        let at = |name: &str| scope.join(name).display().to_string();
+        let options = options(&workspace)
+            .env("VIRTUAL_ENV", at(".venv"))
+            .env("PATH", format!("{}:/usr/bin:/bin", at("bin")))
+            .env("CARGO_HOME", at(".cargo"))
+            .env("GOPATH", at(".go"))
+            .env("NODE_EXTRA_CA_CERTS", at("ca.pem"));
+        let plant = "mkdir -p .cargo .go/pkg; ln -s ~ .venv; ln -s ~/.ssh bin; ln -s ~/.ssh .cargo/bin; \
+                     ln -s ~ .cargo/registry; ln -s ~ .go/pkg/mod; ln -s ~/.ssh/id ca.pem; ln -s ~ out";
+        run(&options, tier, &[], plant);
+        let read = "cat ~/.ssh/id .venv/.ssh/id bin/id .cargo/*/id .cargo/registry/.ssh/id .go/pkg/mod/.ssh/id ca.pem; true";
+        let output = run(&options, tier, &[], read);
+        assert!(!text(&output).contains("tok-key"), "{tier}: {}", text(&output));
+
+        for flag in ["--allow-read", "--allow-write"] {
+            let output = run(&options, tier, &[flag, &at("out")], read);
+            let said = text(&output);
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            let expected = format!(
+                "{flag} {} leads to {} by a link that commands can change",
+                at("out"),
+                home.display()
+            );
+            assert!(said.contains(&expected) && said.contains("hint: "), "{said}");
+        }
+    }
+}

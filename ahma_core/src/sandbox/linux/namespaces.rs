@@ -21,7 +21,7 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use crate::sandbox::{Access, Network, Policy, directory::by_descriptor};
+use crate::sandbox::{Access, Network, Policy, directory::by_descriptor, normalise};
 
 /// What failed, and how the kernel put it.
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +117,7 @@ impl View {
             .iter()
             .map(|grant| match grant.access {
                 Access::Write => (grant.path.clone(), true),
-                Access::Read | Access::ReadExecute => (shown_as(&grant.path), false),
+                Access::Read | Access::ReadExecute => (grant.path.clone(), false),
             })
             .chain(own_temp)
             .collect();
@@ -243,6 +243,8 @@ impl View {
         for device in ["null", "zero", "full", "random", "urandom", "tty"] {
             let path = Path::new("/dev").join(device);
             self.bind(&path, &path)?;
+            // Writing to a device changes no file; its mode, owner and times are the host's.
+            self.set_flags(&path, READ_ONLY_DEVICE)?;
         }
         for (name, target) in [
             ("fd", "/proc/self/fd"),
@@ -304,29 +306,6 @@ impl View {
     }
 }
 
-/// Files of `/etc` are opened one by one by Landlock; showing the directory as a whole keeps the mounts few.
-fn shown_as(path: &Path) -> PathBuf {
-    if path.starts_with("/etc") {
-        PathBuf::from("/etc")
-    } else {
-        path.to_owned()
-    }
-}
-
-fn normalise(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
-}
-
 fn overlay_escape(path: &Path) -> String {
     let text = path.to_string_lossy();
     text.replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,")
@@ -341,6 +320,7 @@ fn mount_tmpfs(place: &Path, flags: MountFlags, options: &str) -> Result<(), Vie
 }
 
 const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+const READ_ONLY_DEVICE: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
 const NO_DEVICES: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 
 #[derive(Clone, Copy)]

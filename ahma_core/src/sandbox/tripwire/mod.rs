@@ -104,16 +104,22 @@ impl Tripwire {
     }
 
     /// Called before a command starts.
-    pub async fn arm(self: Arc<Self>) -> Armed {
-        let tripwire = Arc::clone(&self);
-        let armed = self.where_it_fits(move || {
-            tripwire.note();
-            // Made here: whoever asks may be gone by now, and what is noted must be checked once.
-            Armed {
-                tripwire: Some(tripwire),
+    pub async fn arm(tripwires: &[Arc<Self>]) -> Armed {
+        let mut all = Armed::default();
+        for tripwire in tripwires {
+            let armed = Arc::clone(tripwire);
+            let armed = tripwire.where_it_fits(move || {
+                armed.note();
+                // Made here: whoever asks may be gone by now, and what is noted must be checked once.
+                Armed {
+                    tripwires: vec![armed],
+                }
+            });
+            if let Some(mut armed) = armed.await {
+                all.tripwires.append(&mut armed.tripwires);
             }
-        });
-        armed.await.unwrap_or(Armed { tripwire: None })
+        }
+        all
     }
 
     async fn where_it_fits<T: Send + 'static>(&self, look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
@@ -230,30 +236,30 @@ impl Tripwire {
     }
 }
 
-/// One command that the tripwire waits for.
-#[derive(Debug)]
+/// One command that tripwires wait for.
+#[derive(Debug, Default)]
 #[must_use = "protected files are looked after when the command is gone"]
 pub struct Armed {
-    tripwire: Option<Arc<Tripwire>>,
+    /// Those that have not been checked.
+    tripwires: Vec<Arc<Tripwire>>,
 }
 
 impl Armed {
     /// Called after nothing of the command is left. Puts back what changed.
     pub async fn check(mut self) -> Vec<Incident> {
-        let Some(tripwire) = self.tripwire.take() else {
-            return Vec::new();
-        };
-        let looked = Arc::clone(&tripwire);
-        tripwire
-            .where_it_fits(move || looked.check())
-            .await
-            .unwrap_or_default()
+        let mut incidents = Vec::new();
+        while let Some(tripwire) = self.tripwires.pop() {
+            let looked = Arc::clone(&tripwire);
+            let found = tripwire.where_it_fits(move || looked.check()).await;
+            incidents.extend(found.unwrap_or_default());
+        }
+        incidents
     }
 }
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        for incident in self.tripwire.take().iter().flat_map(|tripwire| tripwire.check()) {
+        for incident in self.tripwires.iter().flat_map(|tripwire| tripwire.check()) {
             tracing::warn!("{}", incident.sentence());
         }
     }

@@ -49,7 +49,7 @@ impl Scene {
     }
 
     async fn incidents_during(&self, command: impl FnOnce(&Path)) -> Vec<Incident> {
-        let armed = Arc::clone(&self.tripwire).arm().await;
+        let armed = Tripwire::arm(&[Arc::clone(&self.tripwire)]).await;
         command(&self.scope());
         armed.check().await
     }
@@ -161,7 +161,7 @@ async fn a_new_repository_may_stay_if_it_runs_nothing() {
 async fn a_repository_that_is_being_made_is_judged_when_it_is_whole() {
     for (config, may_stay) in [(Some("[core]\n\tbare = false\n"), true), (None, false)] {
         let scene = Scene::new(|_| {});
-        let making = Arc::clone(&scene.tripwire).arm().await;
+        let making = Tripwire::arm(&[Arc::clone(&scene.tripwire)]).await;
         let found = scene.during(|scope| fs::create_dir_all(scope.join(".git/hooks")).unwrap());
         assert_eq!(found.await, []);
         assert!(scene.scope().join(".git").exists());
@@ -252,7 +252,7 @@ async fn a_directory_whose_mount_is_gone_is_looked_into() {
     // Keeps the number from being used again, as a mount would.
     fs::rename(&husky, directory.path().join("old")).unwrap();
     fs::create_dir(&husky).unwrap();
-    let armed = Arc::clone(&tripwire).arm().await;
+    let armed = Tripwire::arm(&[Arc::clone(&tripwire)]).await;
     fs::write(husky.join("pre-commit"), "evil").unwrap();
     let found = armed.check().await;
     assert_eq!(found.len(), 1, "{found:?}");

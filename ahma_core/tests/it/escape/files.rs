@@ -36,6 +36,7 @@ pub(super) const FILES: &[Attempt] = &[
     ),
     attempt("change a mode", "chmod 777 $OUT/victim"),
     attempt("change the mode of a readable file", "chmod 666 ~/.gitconfig"),
+    attempt("change the times of a device", "s() { stat -c %.9Y /dev/full; }; t=$(s); touch /dev/full; test $t = $(s) || echo 'they changed'").says("they changed\n"),
     attempt("change a mode through a link", "ln -s $OUT/victim l; chmod 777 l"),
     attempt("change a mode through an own descriptor", "exec 5< ~/.gitconfig; chmod 640 /proc/self/fd/5; chmod 604 /dev/fd/5"),
     attempt(

@@ -15,6 +15,8 @@ for c in b\"x\\n\": fcntl.ioctl(t, 0x5412, bytes([c]))'")
         .says("watching\n"),
     attempt("watch a file outside", "python3 -c 'import ctypes,os; l=ctypes.CDLL(None); print(l.inotify_add_watch(l.inotify_init(), os.environ[\"OUT\"].encode()+b\"/secret\", 0xfff) >= 0 and \"watching\")'")
         .says("watching\n"),
+    attempt("watch what system programs open", "python3 -c 'import ctypes; l=ctypes.CDLL(None); i=l.inotify_init(); print([d for d in (b\"/etc/apt\", b\"/etc/init.d\", b\"/etc/pam.d\", b\"/etc/ssh\") if l.inotify_add_watch(i, d, 0xfff) >= 0] and \"watching\")'")
+        .says("watching\n"),
     attempt("watch everything", "python3 -c 'import ctypes; print(ctypes.CDLL(None).fanotify_init(0, 0) >= 0 and \"watching\")'")
         .says("watching\n")
         .needs(Needs::Root),

@@ -31,6 +31,21 @@ pub(super) const LATER: &[Attempt] = &[
     attempt("a new repository with a setting behind a header", "cd $SCOPE; git init -q; printf '[core] fsmonitor = touch %s/ran; false #]\\n' $OUT >> .git/config")
         .before("rm -rf .git")
         .after(GIT),
+    attempt("hooks where the user keeps them", "cd $SCOPE; printf '#!/bin/sh\\ntouch %s/ran' $OUT > .githooks/post-checkout; chmod +x .githooks/post-checkout")
+        .before("git config core.hooksPath .githooks; mkdir .githooks")
+        .after(GIT),
+    attempt("configuration that the user includes", concat!(evil_config!(), " > $SCOPE/.gitinclude"))
+        .before("git config include.path ../.gitinclude")
+        .after(GIT),
+    attempt("another common directory for another worktree", concat!("cd $SCOPE; mkdir c; cp -r .git/HEAD .git/refs .git/objects c; ", evil_config!(), " > c/config; echo $SCOPE/c > .git/worktrees/wt/commondir"))
+        .before("git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git worktree add -q $DOORS/$NAME/wt")
+        .after("git -C $DOORS/$NAME/wt status"),
+    attempt("another common directory for a linked worktree", concat!("cd $SCOPE; G=$(sed 's/gitdir: //' .git); mkdir c; cp -r $G/../../refs $G/../../objects c; ", evil_config!(), " > c/config; echo $SCOPE/c > $G/commondir"))
+        .before("M=$DOORS/$NAME; rm -rf .git; git init -q $M; cd $M; git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git worktree add -q wt; mv wt/.git $SCOPE; echo $SCOPE/.git > .git/worktrees/wt/gitdir")
+        .after("git status"),
+    attempt("the scope as a repository", "cd $SCOPE; mkdir objects refs; echo ref: refs/heads/main > HEAD; printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = .\\nfsmonitor = touch %s/ran; false\\n' $OUT > config")
+        .before("rm -rf .git")
+        .after("git status"),
     attempt("a tool file", "mkdir -p $SCOPE/.ahma/tools; echo evil > $SCOPE/.ahma/tools/evil.json").plants(".ahma/tools/evil.json"),
     attempt("a tool file behind a link", "mkdir -p $SCOPE/e/tools; echo evil > $SCOPE/e/tools/evil.json; ln -s e $SCOPE/.ahma").plants(".ahma/tools/evil.json"),
     attempt("tasks of an editor", "mkdir $SCOPE/.vscode; echo evil > $SCOPE/.vscode/tasks.json").plants(".vscode/tasks.json"),
@@ -45,6 +60,13 @@ pub(super) const LATER: &[Attempt] = &[
     attempt("an environment file that exists", "echo evil >> $SCOPE/.envrc").plants(".envrc"),
     attempt("an environment file by hard link", "ln $SCOPE/.envrc h; echo evil >> h; echo evil >> $SCOPE/.envrc").plants(".envrc"),
     attempt("an environment file by rename", "echo evil > h; mv h $SCOPE/.envrc").plants(".envrc"),
+    attempt("a link on the way to an environment file", "cd $SCOPE; mkdir conf/v2; echo evil > conf/v2/envrc; ln -sfn v2 conf/current")
+        .before("mkdir -p conf/v1; echo good > conf/v1/envrc; ln -s v1 conf/current; ln -sf conf/current/envrc .envrc")
+        .plants(".envrc"),
+    attempt("tasks of an editor by another name", "echo evil > $SCOPE/other")
+        .before("mkdir .vscode; echo good > .vscode/tasks.json; ln .vscode/tasks.json other")
+        .plants(".vscode/tasks.json"),
+    attempt("tasks of a rarer editor", "mkdir $SCOPE/.zed; echo evil > $SCOPE/.zed/tasks.json").plants(".zed/tasks.json"),
     attempt("hooks of a package", "mkdir $SCOPE/.husky; echo evil > $SCOPE/.husky/pre-commit").plants(".husky/pre-commit"),
     attempt("submodules", "echo evil > $SCOPE/.gitmodules").plants(".gitmodules"),
     attempt("many names to look at, and one that matters", "cd $SCOPE; mkdir .idea; (cd .idea; seq 700 | xargs touch); echo evil > .mcp.json").plants(".mcp.json"),
