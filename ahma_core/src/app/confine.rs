@@ -20,7 +20,7 @@ use crate::{
         Exposed, Host, Network, PolicyError, Probe, SandboxSettings, Tier, assemble, exposed, real_path,
         sensitive_places,
     },
-    shell::{self, Launcher, LauncherSettings, PoolSettings, StartError, TierChoice},
+    shell::{self, Launcher, LauncherSettings, PoolSettings, SelfTestError, StartError, TierChoice},
 };
 
 /// This program plays the jail's role too.
@@ -49,10 +49,20 @@ impl Wall {
     /// Tries to get out from behind the wall. A wall that leaks ends the start.
     pub(crate) async fn prove(&self) -> Result<Vec<Probe>, Failure> {
         shell::prove(&self.launcher).await.map_err(|error| {
-            Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(
-                "please report this with the output of uname -a; --sandbox-tier core tries another way, and \
-                 --no-sandbox runs commands without a sandbox",
-            )
+            let hint = match (&error, self.launcher.tier()) {
+                (SelfTestError::Leaks { .. }, _) => {
+                    "please report this with the output of uname -a; --no-sandbox runs commands without a sandbox"
+                }
+                (_, Tier::Full) => {
+                    "--sandbox-tier core tries another way; inside another sandbox that you trust, --no-sandbox or \
+                     AHMA_NO_SANDBOX=1 runs commands without one"
+                }
+                (_, Tier::Core | Tier::Off) => {
+                    "another sandbox around this one may forbid it; inside one that you trust, --no-sandbox or \
+                     AHMA_NO_SANDBOX=1 runs commands without one"
+                }
+            };
+            Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(hint)
         })
     }
 

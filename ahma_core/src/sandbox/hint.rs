@@ -97,7 +97,9 @@ fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option
             )
         });
     }
-    if path.starts_with(&policy.scope) || path.starts_with(policy.visible_temp(tier)) {
+    // Of the same name as the private one, the host's directory may hold what was looked for.
+    let is_in_temp = path.starts_with(policy.visible_temp(tier)) && (refused || !path.exists());
+    if path.starts_with(&policy.scope) || is_in_temp {
         return None;
     }
     let grant = policy
@@ -148,9 +150,12 @@ fn paths<'a>(line: &'a str, scope: &'a Path) -> impl Iterator<Item = PathBuf> + 
     let ends = |character: char| character.is_whitespace() || "'\"`‘’“”:,;()[]<>".contains(character);
     line.split(ends)
         .filter(|word| word.len() > 1)
-        // No flag opens these: the first two are no files, and the wall closes sockets whatever their path.
+        // No flag opens these: the first are no files of the host, and the wall closes sockets whatever their path.
         .filter(|word| {
-            !word.starts_with("/dev/tcp/") && !word.starts_with("/dev/udp/") && !word.ends_with(".sock")
+            let is_special = ["/dev/tcp/", "/dev/udp/", "/dev/fd/", "/proc/"]
+                .iter()
+                .any(|start| word.starts_with(start));
+            !is_special && !word.ends_with(".sock")
         })
         .filter_map(move |word| match word.strip_prefix('/') {
             Some(_) => Some(PathBuf::from(word)),

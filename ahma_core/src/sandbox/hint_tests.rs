@@ -26,6 +26,7 @@ fn names_the_path_the_rule_and_the_flag() {
     let scope = directory.path().join("scope");
     fs::create_dir_all(&scope).unwrap();
     let outside = "/var/lib".to_owned();
+    let host_temp = tempfile::NamedTempFile::new_in("/tmp").unwrap();
     let open = policy(&scope, Network::Open);
     for (output, expected) in [
         (
@@ -45,6 +46,12 @@ fn names_the_path_the_rule_and_the_flag() {
             Some("--trust-workspace-config".into()),
         ),
         (format!("cat: {}/mine: Permission denied", scope.display()), None),
+        (
+            format!("cat: {}: No such file or directory", host_temp.path().display()),
+            Some("--allow-tmp".into()),
+        ),
+        ("cat: /tmp/not-there-either: No such file or directory".into(), None),
+        ("/dev/fd/9: line 1: cd: link: Permission denied".into(), None),
         ("fatal: something else".into(), None),
         ("make: *** [all] Error 1".into(), None),
         ("curl: (6) Could not resolve host: example.org".into(), None),
