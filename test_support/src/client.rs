@@ -206,6 +206,13 @@ impl Client {
         std::mem::take(&mut self.passed_over)
     }
 
+    /// Every message that was not asked for, up to the answer to a request that is made now: what the server had to say
+    /// by now has come.
+    pub fn others_by_now(&mut self) -> Vec<Value> {
+        self.tool_names();
+        self.others(Duration::ZERO)
+    }
+
     /// Stops reading: the pipe is closed when the next message has come.
     pub fn close_output(&mut self) {
         self.messages = mpsc::channel().1;

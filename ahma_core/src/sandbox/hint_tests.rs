@@ -50,7 +50,10 @@ fn names_the_path_the_rule_and_the_flag() {
             format!("cat: {}: No such file or directory", host_temp.path().display()),
             Some("--allow-tmp".into()),
         ),
-        ("cat: /tmp/not-there-either: No such file or directory".into(), None),
+        (
+            "cat: /tmp/not-there-either: No such file or directory".into(),
+            None,
+        ),
         ("/dev/fd/9: line 1: cd: link: Permission denied".into(), None),
         ("fatal: something else".into(), None),
         ("make: *** [all] Error 1".into(), None),

@@ -442,7 +442,7 @@ fn cancelling_a_request_stops_its_own_synchronous_command_and_nothing_else() {
             1,
             "{statuses:?}"
         );
-        let answered = server.others(Duration::from_millis(50));
+        let answered = server.others_by_now();
         let about = |id: i64| answered.iter().any(|message| message["id"] == id);
         assert!(
             !about(request) && !about(waiting),
@@ -546,7 +546,7 @@ fn progress_rises_while_a_request_is_open_and_stops_with_its_answer() {
         assert!(values.len() >= 2, "{values:?}");
         assert!(values.windows(2).all(|pair| pair[0] < pair[1]), "{values:?}");
         assert!(messages.contains("step "), "{messages}");
-        let late = server.others(Duration::from_millis(300));
+        let late = server.others_by_now();
         assert!(late.is_empty(), "after the answer: {late:?}");
     }
 }
@@ -617,7 +617,7 @@ fn the_end_of_an_asynchronous_operation_is_pushed_to_the_older_era_only() {
     let request = server.request("tools/call", call(json!({"progressToken": 77})));
     server.answer(request);
     server.tool("await", json!({}));
-    let late = server.others(Duration::from_millis(200));
+    let late = server.others_by_now();
     assert!(late.is_empty(), "{late:?}");
 }
 

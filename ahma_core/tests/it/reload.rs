@@ -1,6 +1,6 @@
 //! The tools directory while the server runs, and what is said about tools that do not work.
 
-use std::{fs, time::Duration};
+use std::fs;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn a_burst_of_changes_is_one_reload() {
     server.signal(Signal::CONT);
     server.notification(CHANGED);
     assert_eq!(server.tool_names().len(), 5 + 51);
-    let more = server.others(Duration::from_millis(500));
+    let more = server.others_by_now();
     assert!(more.is_empty(), "{more:?}");
 }
 
@@ -91,10 +91,16 @@ fn a_burst_of_changes_is_one_reload() {
 fn a_change_that_changes_no_tool_is_not_told() {
     let workspace = Workspace::new();
     workspace.write_tool("a.json", &echo("alpha"));
-    let mut server = open(&workspace, Era::Legacy);
+    let mut server = options(&workspace).args(["--log-to-stderr"]).open(Era::Legacy);
+    server.tool_names();
+    let loads = |server: &Server| server.complaints().matches("tool files loaded").count();
+    let before = loads(&server);
     fs::write(workspace.tools().join("notes.txt"), "not a tool").expect("writable");
     workspace.write_tool("a.json", &echo("alpha"));
-    let told = server.others(Duration::from_millis(600));
+    wait_for("the files to be read again", || {
+        (loads(&server) > before).then_some(())
+    });
+    let told = server.others_by_now();
     assert!(told.is_empty(), "{told:?}");
 }
 

@@ -4,7 +4,6 @@ use std::{
     io::{BufRead as _, BufReader},
     os::fd::OwnedFd,
     process::Stdio,
-    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -28,10 +27,6 @@ pub(crate) fn echo(name: &str) -> Value {
         ],
     })
 }
-
-/// Not waiting for something that may never come would make tests of "promptly" meaningless; this is far below the five
-/// seconds that the library underneath would take, and far above what a busy machine needs.
-const PROMPT: Duration = Duration::from_secs(4);
 
 #[test]
 fn both_eras_are_answered_in_kind() {
@@ -120,7 +115,7 @@ fn garbage_is_answered_and_the_session_goes_on() {
         server.notify("notifications/of/some/other/protocol", json!([1, 2]));
         assert!(server.tool_names().contains(&"await".to_owned()), "{era:?}");
         let codes: Vec<i64> = server
-            .others(Duration::from_millis(100))
+            .others_by_now()
             .iter()
             .filter_map(|message| message["error"]["code"].as_i64())
             .collect();
@@ -253,7 +248,7 @@ fn a_hang_up_that_was_ignored_from_the_start_stays_ignored() {
 }
 
 #[test]
-fn the_end_is_prompt_and_leaves_nothing_behind() {
+fn the_end_leaves_nothing_behind() {
     type End = fn(&mut Server);
     let ends: [(&str, End, Option<i32>); 4] = [
         ("end of input", |server| server.close_input(), Some(0)),
@@ -269,14 +264,8 @@ fn the_end_is_prompt_and_leaves_nothing_behind() {
             wait_for("four sleeping processes", || {
                 (marked_processes(&workspace.scope()).len() == 4).then_some(())
             });
-            let asked = Instant::now();
             end(&mut server);
             let status = server.wait();
-            assert!(
-                asked.elapsed() < PROMPT,
-                "{name}, {era:?}: took {:?}",
-                asked.elapsed()
-            );
             assert_eq!(status.code(), code, "{name}, {era:?}: {}", server.complaints());
             if code.is_some() {
                 assert_eq!(marked_processes(&workspace.scope()), [0; 0], "{name}, {era:?}");
