@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{changes::Changes, owner, report::OperationReport};
-use crate::operation::Operation;
+use crate::{observe::Finding, operation::Operation};
 
 /// At most five a second.
 const PACE: Duration = Duration::from_millis(200);
@@ -29,9 +29,6 @@ const FINDING_PACE: Duration = Duration::from_millis(50);
 
 /// Under this name the `_meta` of a notification carries the findings that are new.
 const FINDINGS_META: &str = "ahma/findings";
-
-/// More than this wait for the next notification.
-const MOST_FINDINGS: usize = 50;
 
 /// Messages are shown on one line of a screen.
 const LONGEST_MESSAGE: usize = 200;
@@ -69,12 +66,15 @@ impl Reporter {
         };
         let mut work = pin!(work);
         let mut changes = Changes::of(operations);
-        let mut found: Vec<_> = operations.iter().map(kept_findings).collect();
+        let mut found: Vec<_> = operations.iter().map(Operation::next_finding).collect();
         let mut last_sent = Instant::now();
         let mut pace = Duration::ZERO;
         loop {
             let next_turn = || {
-                let is_found = operations.iter().map(kept_findings).ne(found.iter().copied());
+                let is_found = operations
+                    .iter()
+                    .map(Operation::next_finding)
+                    .ne(found.iter().copied());
                 last_sent + if is_found { pace.min(FINDING_PACE) } else { pace }
             };
             tokio::select! {
@@ -132,23 +132,32 @@ pub(super) async fn announce_end(
     }
 }
 
-fn kept_findings(operation: &Operation) -> usize {
-    operation.findings(0, 0).kept
-}
-
-/// Findings that were not told yet, each with the operation that made it.
+/// Findings that were not told yet, each with the operation that made it. Those that do not fit wait for the next time.
 fn new_findings(operations: &[Operation], found: &mut [usize]) -> Vec<Value> {
+    let Some(mut budget) = operations.first().map(Operation::finding_budget) else {
+        return Vec::new();
+    };
     let mut news = Vec::new();
     for (operation, found) in operations.iter().zip(found) {
-        let page = operation.findings(*found, MOST_FINDINGS);
-        *found += page.findings.len();
-        news.extend(page.findings.iter().filter_map(|finding| {
-            let mut value = serde_json::to_value(finding).ok()?;
-            value["operation_id"] = operation.id().as_str().into();
-            Some(value)
-        }));
+        if budget.findings == 0 || budget.bytes == 0 {
+            break;
+        }
+        let page = operation.findings_since(*found, budget);
+        *found = page.next;
+        budget = budget.without(&page.findings);
+        news.extend(
+            page.findings
+                .iter()
+                .filter_map(|finding| of_operation(finding, operation)),
+        );
     }
     news
+}
+
+fn of_operation(finding: &Finding, operation: &Operation) -> Option<Value> {
+    let mut value = serde_json::to_value(finding).ok()?;
+    value["operation_id"] = operation.id().as_str().into();
+    Some(value)
 }
 
 /// Values that always rise and never run ahead of what is known.

@@ -5,7 +5,10 @@
 use std::fmt::Write as _;
 
 use super::report::{LeftOutReport, OperationReport, Status};
-use crate::{observe::displayed, operation::OutputLog};
+use crate::{
+    observe::{FindingBudget, displayed},
+    operation::OutputLog,
+};
 
 impl OperationReport {
     /// One line: `op_x (git_push) failed after 2.3 s: exit code 1`.
@@ -76,14 +79,12 @@ impl OperationReport {
 
     /// Leaves out findings and the middle of the output until the report takes about `max_bytes`.
     pub(super) fn shorten(&mut self, log: &OutputLog, max_bytes: usize) {
-        let mut room = max_bytes / 2;
-        let fitting = self.findings.iter().take_while(|finding| {
-            let bytes = finding.to_string().len();
-            let fits = bytes <= room;
-            room = room.saturating_sub(bytes);
-            fits
-        });
-        let fitting = fitting.count();
+        let budget = FindingBudget {
+            findings: self.findings.len(),
+            bytes: max_bytes / 2,
+        };
+        let fitting = budget.count_fitting(&self.findings);
+        self.findings_left_out += (self.findings.len() - fitting) as u64;
         self.findings.truncate(fitting);
         let output_bytes = self.output.as_ref().map_or(0, String::len);
         let others = self.size().saturating_sub(output_bytes);

@@ -26,6 +26,7 @@ fn outcome(state: EndState, reason: Option<&str>, output: &str) -> Outcome {
         lost: None,
         findings: Vec::new(),
         finding_counts: SeverityCounts::default(),
+        findings_only_counted: SeverityCounts::default(),
         steps: Vec::new(),
         background: Background::Clear,
         notices: Vec::new(),

@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     SeverityCounts, Source, StreamEvent, StreamRules,
+    findings::{Admission, FindingRoom},
     framing::{DocumentReader, ElementReader, LineReader},
     preset,
     progress::ProgressMeter,
@@ -54,11 +55,11 @@ enum Tail {
     Taken(usize),
 }
 
-/// What was seen, as events. Bounds the findings.
+/// What was seen, as events. Bounds the findings: one that a more severe one may still drive out is told all the same.
 #[derive(Debug)]
 struct Notes {
     meter: ProgressMeter,
-    findings_left: usize,
+    room: FindingRoom,
     events: Vec<StreamEvent>,
     omitted: SeverityCounts,
 }
@@ -82,7 +83,7 @@ impl Observer {
             stderr: WatchedLines::new(limits.frame_bytes),
             notes: Notes {
                 meter: ProgressMeter::new(Arc::clone(&rules.phases)),
-                findings_left: limits.findings,
+                room: FindingRoom::new(limits.findings),
                 events: Vec::new(),
                 omitted: SeverityCounts::default(),
             },
@@ -250,11 +251,12 @@ impl Notes {
             Sighting::Progress(reading) => self
                 .events
                 .extend(self.meter.apply(reading).map(StreamEvent::Progress)),
-            Sighting::Finding(finding) if self.findings_left > 0 => {
-                self.findings_left -= 1;
-                self.events.push(StreamEvent::Finding(finding));
-            }
-            Sighting::Finding(finding) => self.omitted.add(finding.severity),
+            Sighting::Finding(finding) => match self.room.admit(finding.severity) {
+                Admission::Kept | Admission::KeptInsteadOf(_) => {
+                    self.events.push(StreamEvent::Finding(finding));
+                }
+                Admission::OnlyCounted => self.omitted.add(finding.severity),
+            },
         }
     }
 

@@ -143,7 +143,8 @@ impl OutputLog {
         &self.id
     }
 
-    pub(super) fn page_bytes(&self) -> usize {
+    /// What one answer may hold of it.
+    pub fn page_bytes(&self) -> usize {
         self.result_bytes
     }
 

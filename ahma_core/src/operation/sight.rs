@@ -2,7 +2,7 @@
 
 use crate::{
     call::{Command, CommandPlan, Work},
-    observe::{FindingLog, FindingPage, Progress, SeverityCounts, StreamEvent},
+    observe::{FindingLog, Progress, SeverityCounts, StreamEvent},
 };
 
 use super::StepPosition;
@@ -51,8 +51,8 @@ impl Sight {
         self.step = Some(step);
     }
 
-    pub(super) fn page(&self, from: usize, max: usize) -> FindingPage {
-        self.findings.page(from, max)
+    pub(super) fn findings(&self) -> &FindingLog {
+        &self.findings
     }
 
     fn new(max_findings: usize) -> Self {

@@ -24,9 +24,6 @@ use super::{
     verdict::Verdict,
 };
 
-/// Findings that an outcome carries itself; the rest is read in pages.
-const OUTCOME_FINDINGS: usize = 50;
-
 /// Why an operation ended without ever running.
 #[derive(Debug)]
 pub(super) enum Unrun {
@@ -288,7 +285,7 @@ fn outcome(cell: &Cell, end: End, duration: Duration) -> Outcome {
         steps,
         success_hint,
     } = end;
-    let sight = cell.sight();
+    let worst = cell.worst_findings();
     Outcome {
         id: cell.id.clone(),
         tool: cell.tool.clone(),
@@ -302,8 +299,9 @@ fn outcome(cell: &Cell, end: End, duration: Duration) -> Outcome {
         peak_memory_bytes: verdict.peak_memory_bytes,
         output: cell.log.excerpt(),
         lost: cell.log.loss(),
-        findings: sight.page(0, OUTCOME_FINDINGS).findings,
-        finding_counts: sight.counts(),
+        findings: worst.findings,
+        findings_only_counted: worst.only_counted,
+        finding_counts: worst.counts,
         steps,
         background: verdict.background,
         notices: Vec::new(),

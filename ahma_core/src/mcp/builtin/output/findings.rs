@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::super::arguments::Arguments;
 use crate::{
     mcp::counted,
-    observe::{self, Finding},
+    observe::{self, Finding, FindingBudget, SeverityCounts},
     operation::Operation,
 };
 
@@ -35,13 +35,17 @@ pub(super) struct Findings {
     /// The findings themselves; empty if `text` is a document of them.
     #[schemars(with = "Vec<Map<String, Value>>")]
     findings: Vec<Finding>,
-    /// Where to go on, as `from_finding`.
+    /// Where to go on, as `from_finding`. The most severe come first, so one that is found meanwhile moves others on.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_finding: Option<usize>,
     /// How many can be read.
     kept_findings: usize,
     /// How many there were.
     total_findings: u64,
+    /// Those that cannot be read, because there were more than the tool's limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
+    findings_only_counted: Option<SeverityCounts>,
 }
 
 impl FindingArguments {
@@ -51,7 +55,9 @@ impl FindingArguments {
                 "type": "string", "enum": ["json", "sarif", "junit"], "default": "json",
                 "description": "How findings are written: as data, as a SARIF log or as a JUnit report.",
             },
-            "from_finding": { "type": "integer", "minimum": 0, "description": "Begin with this finding; the first is 0." },
+            "from_finding": {
+                "type": "integer", "minimum": 0, "description": "Begin with this finding; the first, the most severe, is 0.",
+            },
             "max_findings": {
                 "type": "integer", "minimum": 1, "maximum": MOST_FINDINGS, "default": DEFAULT_FINDINGS,
                 "description": "Show at most this many findings.",
@@ -87,12 +93,19 @@ impl FindingArguments {
     pub(super) fn read(&self, operation: &Operation) -> (Findings, String) {
         let from = usize::try_from(self.from.unwrap_or(0)).unwrap_or(usize::MAX);
         let most = usize::try_from(self.most.unwrap_or(DEFAULT_FINDINGS)).unwrap_or(usize::MAX);
-        let page = operation.findings(from, most);
+        let page = operation.findings(
+            from,
+            FindingBudget {
+                findings: most,
+                bytes: operation.output().page_bytes(),
+            },
+        );
         let mut findings = Findings {
             findings: Vec::new(),
             next_finding: page.next,
             kept_findings: page.kept,
-            total_findings: page.total,
+            total_findings: page.counts.total(),
+            findings_only_counted: Some(page.only_counted).filter(|counts| counts.total() > 0),
         };
         // A document is shown as it is, so that it can be written to a file.
         let text = match self.format.unwrap_or(Format::Json) {
@@ -114,8 +127,11 @@ impl Findings {
         let more = self
             .next_finding
             .map_or_else(String::new, |next| format!("; go on with from_finding {next}"));
+        let only_counted = self.findings_only_counted.map_or_else(String::new, |counts| {
+            format!("; only counted: {}", counts.in_words())
+        });
         format!(
-            "{lines}[{} of {}{more}]",
+            "{lines}[{} of {}{only_counted}{more}]",
             self.findings.len(),
             counted(self.total_findings, "finding")
         )
