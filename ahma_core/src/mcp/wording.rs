@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::report::{LeftOutReport, OperationReport, Status};
 use crate::{
-    observe::{FindingBudget, displayed},
+    observe::{Finding, FindingBudget, Severity, displayed},
     operation::OutputLog,
 };
 
@@ -61,7 +61,7 @@ impl OperationReport {
             let _ = writeln!(text, "step {}: {}", step.step, step.status);
         }
         text.push_str(output);
-        let mut remarks = Vec::new();
+        let mut remarks = self.finding_lines();
         if self.background_stopped {
             remarks.push("[processes left in the background were stopped]".to_owned());
         }
@@ -75,6 +75,34 @@ impl OperationReport {
             text.push_str(&remark);
         }
         text
+    }
+
+    /// How many findings there are, the worst of them, and how to read the others.
+    fn finding_lines(&self) -> Vec<String> {
+        let Some(counts) = &self.finding_counts else {
+            return Vec::new();
+        };
+        let only_counted = self.findings_only_counted.map_or_else(String::new, |counts| {
+            format!(" (only counted: {})", counts.in_words())
+        });
+        let mut lines = vec![format!("findings: {}{only_counted}", counts.in_words())];
+        // What is only worth knowing is not worth saying twice: it stands in the output.
+        let worst = self
+            .findings
+            .iter()
+            .filter(|finding| finding.severity > Severity::Info);
+        lines.extend(
+            worst
+                .take(TOLD_FINDINGS)
+                .map(|finding| format!("- {}", finding_line(finding))),
+        );
+        if counts.total() > (lines.len() - 1) as u64 {
+            lines.push(format!(
+                "output {{\"operation_id\": \"{}\", \"what\": \"findings\"}} reads them",
+                self.operation_id
+            ));
+        }
+        lines
     }
 
     /// Leaves out findings and the middle of the output until the report takes about `max_bytes`.
@@ -108,6 +136,23 @@ impl OperationReport {
             self.left_out = excerpt.left_out.map(LeftOutReport::from);
         }
     }
+}
+
+/// A text names this many findings; enough to see what to do first.
+const TOLD_FINDINGS: usize = 3;
+
+/// A finding on one line, without its details.
+pub(super) fn finding_line(finding: &Finding) -> String {
+    let place = finding
+        .location
+        .as_ref()
+        .map_or_else(String::new, |location| format!(" ({location})"));
+    format!(
+        "{} {}: {}{place}",
+        finding.severity.as_str(),
+        finding.id,
+        finding.title
+    )
 }
 
 /// Below this a piece of output says nothing.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::{
     jail::ExitStatus,
-    observe::SeverityCounts,
+    observe::{Finding, Severity, SeverityCounts},
     operation::{Background, EndState, Excerpt, OperationId, Outcome, StepReport, StepState},
 };
 
@@ -93,4 +93,89 @@ fn an_answer_that_comes_later_says_as_much_as_the_call_itself() {
         OperationReport::ended(&outcome(EndState::Completed, None, "")).text(),
         "(no output)"
     );
+}
+
+fn finding(severity: Severity, title: &str) -> Finding {
+    Finding {
+        severity,
+        id: "id".to_owned(),
+        kind: None,
+        cve: None,
+        cwe: None,
+        title: title.to_owned(),
+        description: None,
+        remediation: None,
+        location: Some("a.c:1".to_owned()),
+    }
+}
+
+#[test]
+fn findings_are_counted_the_worst_named_and_the_others_easy_to_find() {
+    let counts = |high, info| SeverityCounts {
+        high,
+        info,
+        ..SeverityCounts::default()
+    };
+    let how = r#"output {"operation_id": "op_x", "what": "findings"} reads them"#;
+    let (high, info) = (
+        finding(Severity::High, "leak"),
+        finding(Severity::Info, "by the way"),
+    );
+    let table = [
+        (vec![], counts(0, 0), counts(0, 0), String::new()),
+        (
+            vec![high.clone()],
+            counts(1, 0),
+            counts(0, 0),
+            "findings: 1 high\n- high id: leak (a.c:1)".to_owned(),
+        ),
+        (
+            vec![info.clone()],
+            counts(0, 1),
+            counts(0, 0),
+            format!("findings: 1 info\n{how}"),
+        ),
+        (
+            vec![high, info],
+            counts(1, 9),
+            counts(0, 7),
+            format!("findings: 1 high, 9 info (only counted: 7 info)\n- high id: leak (a.c:1)\n{how}"),
+        ),
+        (
+            vec![finding(Severity::High, "leak"); 4],
+            counts(4, 0),
+            counts(0, 0),
+            format!("findings: 4 high\n{}{how}", "- high id: leak (a.c:1)\n".repeat(3)),
+        ),
+    ];
+    for (findings, finding_counts, findings_only_counted, text) in table {
+        let report = OperationReport::ended(&Outcome {
+            findings,
+            finding_counts,
+            findings_only_counted,
+            ..outcome(EndState::Failed, None, "")
+        });
+        assert_eq!(report.told(), format!("{}\n{text}", report.headline()));
+    }
+}
+
+#[test]
+fn a_report_that_is_shortened_says_how_many_findings_it_lost() {
+    let whole = Outcome {
+        findings: vec![finding(Severity::High, &"long ".repeat(100)); 20],
+        finding_counts: SeverityCounts {
+            high: 30,
+            ..SeverityCounts::default()
+        },
+        ..outcome(EndState::Completed, None, "")
+    };
+    let mut report = OperationReport::ended(&whole);
+    assert_eq!(report.findings_left_out, 10);
+    report.shorten(&OutputLog::new(whole.id, 4096), 4096);
+    assert!(
+        report.findings.len() < 20 && report.size() < 4096,
+        "{}",
+        report.size()
+    );
+    assert_eq!(report.findings.len() as u64 + report.findings_left_out, 30);
 }

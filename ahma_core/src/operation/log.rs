@@ -98,7 +98,7 @@ struct Kept {
 }
 
 impl OutputLog {
-    pub(super) fn new(id: OperationId, result_bytes: usize) -> Self {
+    pub(crate) fn new(id: OperationId, result_bytes: usize) -> Self {
         Self {
             id,
             result_bytes,

@@ -295,6 +295,28 @@ fn subscribers_hear_of_a_running_operation() {
 }
 
 #[test]
+fn the_worst_finding_is_told_however_many_came_before_it() {
+    let workspace = Workspace::new();
+    workspace.write_tool("scan.json", &scanner());
+    let script = "i=0; while [ $i -lt 1200 ]; do i=$((i+1)); echo \"hole info CVE-1-$i at x: $i; do read\"; done\n\
+                  echo 'hole critical CVE-2-1 at y: the last; do panic'\n";
+    fs::write(workspace.scope().join("late.sh"), script).unwrap();
+    let mut server = options(&workspace).open(Era::Modern);
+    let result = server.tool("scan", json!({"script": "late.sh"}));
+    let report = &result["structuredContent"];
+    assert_eq!(report["findings"][0]["severity"], "critical", "{report}");
+    assert_eq!(report["findings_only_counted"]["info"], 201);
+    let shown = report["findings"].as_array().unwrap().len() as u64;
+    assert_eq!(report["findings_left_out"], 1000 - shown);
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(
+        text.contains("\nfindings: 1 critical, 1200 info (only counted: 201 info)\n- critical CVE-2-1: ")
+            && text.contains(r#""what": "findings"} reads them"#),
+        "{text}"
+    );
+}
+
+#[test]
 fn findings_are_read_in_pages_and_exported() {
     let workspace = Workspace::new();
     workspace.write_tool("scan.json", &scanner());

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::arguments::Arguments;
 use crate::{
-    mcp::counted,
+    mcp::{counted, wording::finding_line},
     observe::{self, Finding, FindingBudget, SeverityCounts},
     operation::Operation,
 };
@@ -123,7 +123,8 @@ impl FindingArguments {
 impl Findings {
     /// One line for each, and where to go on.
     fn listed(&self) -> String {
-        let lines: String = self.findings.iter().map(one_line).collect();
+        let line = |finding: &Finding| finding_line(finding) + "\n";
+        let lines: String = self.findings.iter().map(line).collect();
         let more = self
             .next_finding
             .map_or_else(String::new, |next| format!("; go on with from_finding {next}"));
@@ -136,17 +137,4 @@ impl Findings {
             counted(self.total_findings, "finding")
         )
     }
-}
-
-fn one_line(finding: &Finding) -> String {
-    let place = finding
-        .location
-        .as_ref()
-        .map_or_else(String::new, |location| format!(" ({location})"));
-    format!(
-        "{} {}: {}{place}\n",
-        finding.severity.as_str(),
-        finding.id,
-        finding.title
-    )
 }
