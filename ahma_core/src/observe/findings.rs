@@ -161,6 +161,13 @@ impl FindingLog {
     }
 }
 
+impl FindingPage {
+    /// How many findings it does not hold, kept or not.
+    pub fn left_out(&self) -> u64 {
+        self.counts.total() - self.findings.len() as u64
+    }
+}
+
 impl FindingRoom {
     pub(super) fn new(max_kept: usize) -> Self {
         Self {

@@ -360,8 +360,7 @@ fn findings_are_read_in_pages_and_exported() {
     assert_eq!(seen, expected);
 
     let mut export = |format: &str| {
-        let arguments =
-            json!({"operation_id": id, "what": "findings", "format": format, "max_findings": 1000});
+        let arguments = json!({"operation_id": id, "what": "findings", "format": format});
         let result = server.tool("output", arguments);
         assert_eq!(result["structuredContent"]["text"], result["content"][0]["text"]);
         result["content"][0]["text"].as_str().unwrap().to_owned()

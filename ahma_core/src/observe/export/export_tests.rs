@@ -2,7 +2,22 @@ use quick_xml::{Reader, events::Event};
 use serde_json::json;
 
 use super::{junit, sarif};
-use crate::observe::Finding;
+use crate::observe::{Finding, FindingPage, SeverityCounts};
+
+/// A page of all findings, and of so many that are not on it.
+fn page(findings: Vec<Finding>, left_out: u64) -> FindingPage {
+    let mut counts = SeverityCounts::default();
+    findings.iter().for_each(|finding| counts.add(finding.severity));
+    counts.info += left_out;
+    FindingPage {
+        from: 0,
+        next: None,
+        kept: findings.len(),
+        counts,
+        only_counted: SeverityCounts::default(),
+        findings,
+    }
+}
 
 fn findings() -> Vec<Finding> {
     serde_json::from_value(json!([
@@ -20,15 +35,17 @@ fn findings() -> Vec<Finding> {
 
 #[test]
 fn sarif_log() {
-    let log = sarif(&findings(), "my tool");
+    let log = sarif(&page(findings(), 0), "my tool");
     insta::assert_json_snapshot!(log);
-    assert_eq!(sarif(&[], "t")["runs"][0]["results"], json!([]));
+    let empty = sarif(&page(Vec::new(), 3), "t");
+    assert_eq!(empty["runs"][0]["results"], json!([]));
+    assert_eq!(empty["runs"][0]["properties"], json!({ "findings_left_out": 3 }));
 }
 
 #[test]
 fn a_sarif_log_can_be_read_back() {
     let mut ids = Vec::new();
-    let text = sarif(&findings(), "my tool").to_string();
+    let text = sarif(&page(findings(), 0), "my tool").to_string();
     crate::observe::preset::read_sarif(&text, &mut |sighting| {
         if let crate::observe::rules::Sighting::Finding(finding) = sighting {
             ids.push((finding.id, finding.location));
@@ -44,7 +61,7 @@ fn a_sarif_log_can_be_read_back() {
 
 #[test]
 fn junit_report() {
-    let report = junit(&findings(), "my & tool");
+    let report = junit(&page(findings(), 0), "my & tool");
     insta::assert_snapshot!(report);
     let mut reader = Reader::from_str(&report);
     let mut cases = 0;
@@ -56,4 +73,9 @@ fn junit_report() {
         }
     }
     assert_eq!(cases, findings().len());
+    let partial = junit(&page(findings(), 3), "t");
+    assert!(
+        partial.contains(r#"<property name="findings_left_out" value="3"/>"#),
+        "{partial}"
+    );
 }

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Finding, Severity};
+use super::{
+    super::{Finding, FindingPage, Severity},
+    LEFT_OUT,
+};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json";
 
-/// A log with one run of `tool`.
-pub fn sarif(findings: &[Finding], tool: &str) -> Value {
+/// A log with one run of `tool`. Its properties say how many findings it does not hold.
+pub fn sarif(page: &FindingPage, tool: &str) -> Value {
+    let findings = &page.findings;
     let mut rules: Vec<Value> = Vec::new();
     let mut index_of: BTreeMap<&str, usize> = BTreeMap::new();
     let mut results = Vec::with_capacity(findings.len());
@@ -20,11 +24,11 @@ pub fn sarif(findings: &[Finding], tool: &str) -> Value {
         });
         results.push(result(finding, index));
     }
-    json!({
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [{ "tool": { "driver": { "name": tool, "rules": rules } }, "results": results }],
-    })
+    let mut run = json!({ "tool": { "driver": { "name": tool, "rules": rules } }, "results": results });
+    if page.left_out() > 0 {
+        run["properties"] = json!({ LEFT_OUT: page.left_out() });
+    }
+    json!({ "$schema": SCHEMA, "version": "2.1.0", "runs": [run] })
 }
 
 fn rule(finding: &Finding) -> Value {

@@ -14,6 +14,9 @@ use crate::{
 const MOST_FINDINGS: u64 = 1_000;
 const DEFAULT_FINDINGS: u64 = 100;
 
+/// Who asks for a document wants all of it, and as long as this it still gets through every client.
+const DOCUMENT_BYTES: usize = 1 << 20;
+
 /// The arguments that choose findings.
 #[derive(Debug)]
 pub(super) struct FindingArguments {
@@ -59,8 +62,8 @@ impl FindingArguments {
                 "type": "integer", "minimum": 0, "description": "Begin with this finding; the first, the most severe, is 0.",
             },
             "max_findings": {
-                "type": "integer", "minimum": 1, "maximum": MOST_FINDINGS, "default": DEFAULT_FINDINGS,
-                "description": "Show at most this many findings.",
+                "type": "integer", "minimum": 1, "maximum": MOST_FINDINGS,
+                "description": "Show at most this many findings; 100 when left out, or all in a document.",
             },
         })
     }
@@ -92,14 +95,16 @@ impl FindingArguments {
     /// The findings, and the text that shows them.
     pub(super) fn read(&self, operation: &Operation) -> (Findings, String) {
         let from = usize::try_from(self.from.unwrap_or(0)).unwrap_or(usize::MAX);
-        let most = usize::try_from(self.most.unwrap_or(DEFAULT_FINDINGS)).unwrap_or(usize::MAX);
-        let page = operation.findings(
-            from,
-            FindingBudget {
-                findings: most,
-                bytes: operation.output().page_bytes(),
-            },
-        );
+        let format = self.format.unwrap_or(Format::Json);
+        let (default_findings, bytes) = match format {
+            Format::Json => (DEFAULT_FINDINGS, operation.output().page_bytes()),
+            Format::Sarif | Format::Junit => (u64::MAX, DOCUMENT_BYTES),
+        };
+        let budget = FindingBudget {
+            findings: usize::try_from(self.most.unwrap_or(default_findings)).unwrap_or(usize::MAX),
+            bytes,
+        };
+        let page = operation.findings(from, budget);
         let mut findings = Findings {
             findings: Vec::new(),
             next_finding: page.next,
@@ -108,9 +113,9 @@ impl FindingArguments {
             findings_only_counted: Some(page.only_counted).filter(|counts| counts.total() > 0),
         };
         // A document is shown as it is, so that it can be written to a file.
-        let text = match self.format.unwrap_or(Format::Json) {
-            Format::Sarif => observe::sarif(&page.findings, operation.tool()).to_string(),
-            Format::Junit => observe::junit(&page.findings, operation.tool()),
+        let text = match format {
+            Format::Sarif => observe::sarif(&page, operation.tool()).to_string(),
+            Format::Junit => observe::junit(&page, operation.tool()),
             Format::Json => {
                 findings.findings = page.findings;
                 findings.listed()
