@@ -74,6 +74,7 @@ fn text(lines: &[ReplayedLine]) -> String {
                 StreamEvent::Progress(_) => progress += 1,
                 StreamEvent::Finding(_) => findings += 1,
                 StreamEvent::FindingsOmitted(omitted) => findings += omitted.total(),
+                StreamEvent::Notice { .. } => {}
             }
             text.push_str(&format!("{:>width$} => {}\n", "", described(event)));
         }
@@ -90,6 +91,7 @@ fn described(event: &StreamEvent) -> String {
     match event {
         StreamEvent::Progress(progress) => format!("progress: {}", progress_parts(progress).join(", ")),
         StreamEvent::Finding(finding) => format!("finding: {}", finding_parts(finding).join(", ")),
+        StreamEvent::Notice { text } => format!("notice: {text}"),
         StreamEvent::FindingsOmitted(omitted) => {
             format!(
                 "{} more findings, past the limit and only counted",

@@ -80,7 +80,7 @@ pub(super) struct OperationReport {
     pub(super) cpu_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) peak_memory_bytes: Option<u64>,
-    /// What the sandbox did about protected files.
+    /// Why findings may be missing, and what the sandbox did about protected files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) notices: Vec<String>,
     /// A guess that the sandbox was why the command failed, and how to allow what it wanted.

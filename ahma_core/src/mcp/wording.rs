@@ -65,7 +65,7 @@ impl OperationReport {
         if self.background_stopped {
             remarks.push("[processes left in the background were stopped]".to_owned());
         }
-        remarks.extend(self.notices.iter().map(|notice| format!("sandbox: {notice}")));
+        remarks.extend(self.notices.iter().map(|notice| format!("notice: {notice}")));
         let hints = self.sandbox_hint.iter().chain(&self.hint);
         remarks.extend(hints.map(|hint| format!("hint: {hint}")));
         for remark in remarks {

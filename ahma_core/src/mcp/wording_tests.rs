@@ -86,7 +86,7 @@ fn an_answer_that_comes_later_says_as_much_as_the_call_itself() {
     }];
     let report = OperationReport::ended(&whole);
     let body = "step one: skipped: nothing to do\nout\n\n[processes left in the background were stopped]\n\
-                sandbox: a hook was put back\nhint: this may be the sandbox\nhint: run the tests";
+                notice: a hook was put back\nhint: this may be the sandbox\nhint: run the tests";
     assert_eq!(report.text(), body);
     assert_eq!(report.told(), format!("{}\n{body}", report.headline()));
     assert_eq!(

@@ -19,6 +19,10 @@ pub enum StreamEvent {
     Finding(Finding),
     /// Findings past the limit: they count, but nothing else of them is kept.
     FindingsOmitted(SeverityCounts),
+    /// Something could not be read, so findings may be missing; said once for each reason.
+    Notice {
+        text: String,
+    },
 }
 
 /// How far the work is. Percent only rises.

@@ -91,7 +91,7 @@ impl FindingLog {
         match event {
             StreamEvent::Finding(finding) => self.push(finding.clone()),
             StreamEvent::FindingsOmitted(counts) => self.counts.add_all(counts),
-            StreamEvent::Progress(_) => {}
+            StreamEvent::Progress(_) | StreamEvent::Notice { .. } => {}
         }
     }
 

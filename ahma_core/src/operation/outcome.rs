@@ -41,7 +41,7 @@ pub struct Outcome {
     /// One entry per step of a sequence, in order; empty for a single command.
     pub steps: Vec<StepReport>,
     pub background: Background,
-    /// What the wall did about protected files, one sentence each.
+    /// Why findings may be missing, and what the wall did about protected files; one sentence each.
     pub notices: Vec<String>,
     /// A guess, after a failure, that the wall was the reason.
     pub sandbox_hint: Option<String>,

@@ -13,6 +13,8 @@ pub(super) struct Sight {
     pub(super) progress: Progress,
     pub(super) step: Option<StepPosition>,
     findings: FindingLog,
+    /// Why findings may be missing.
+    notices: Vec<String>,
 }
 
 impl Sight {
@@ -36,6 +38,9 @@ impl Sight {
         match event {
             StreamEvent::Progress(progress) => self.advance(progress),
             StreamEvent::Finding(_) | StreamEvent::FindingsOmitted(_) => self.findings.record(&event),
+            // The steps of a sequence may have the same to say.
+            StreamEvent::Notice { text } if self.notices.contains(&text) => {}
+            StreamEvent::Notice { text } => self.notices.push(text),
         }
     }
 
@@ -51,6 +56,10 @@ impl Sight {
         self.step = Some(step);
     }
 
+    pub(super) fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
     pub(super) fn findings(&self) -> &FindingLog {
         &self.findings
     }
@@ -60,6 +69,7 @@ impl Sight {
             progress: Progress::default(),
             step: None,
             findings: FindingLog::new(max_findings),
+            notices: Vec::new(),
         }
     }
 

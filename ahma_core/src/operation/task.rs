@@ -68,7 +68,7 @@ pub(super) async fn run(operation: Operation, shared: Arc<Shared>) {
     };
     worker.log.close();
     let mut outcome = outcome(cell, end, started.instant.elapsed());
-    outcome.notices = worker.notices;
+    outcome.notices.extend(worker.notices);
     if outcome.state == EndState::Failed {
         let launcher = &shared.launcher;
         outcome.sandbox_hint = sandbox::hint(&outcome.output.text, launcher.policy(), launcher.tier());
@@ -304,7 +304,7 @@ fn outcome(cell: &Cell, end: End, duration: Duration) -> Outcome {
         finding_counts: worst.counts,
         steps,
         background: verdict.background,
-        notices: Vec::new(),
+        notices: cell.sight().notices().to_vec(),
         sandbox_hint: None,
     }
 }

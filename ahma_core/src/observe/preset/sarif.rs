@@ -8,6 +8,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::observe::{
     Finding, Severity,
+    framing::CUT_OFF,
     rules::{ItemPath, Sighting, shorten},
 };
 
@@ -84,7 +85,8 @@ fn is_problem(result: &Value) -> bool {
                 .iter()
                 .any(|one| matches!(text_at(one, "/status"), None | Some("accepted")))
         });
-    result.is_object() && !is_harmless && !is_gone && !is_suppressed
+    let is_whole = result.is_object() && result.get(CUT_OFF).is_none();
+    is_whole && !is_harmless && !is_gone && !is_suppressed
 }
 
 fn finding(result: &Value, id: Option<&str>, rule: &RuleInfo) -> Finding {

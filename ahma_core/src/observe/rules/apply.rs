@@ -6,7 +6,10 @@ use super::{
     Action, CompiledRule, Expected, FieldCondition, FindingSource, Pattern, ProgressSource, Selector,
     StreamRules, TextSource, field::Piece,
 };
-use crate::observe::{Finding, Severity, Source, framing::Element};
+use crate::observe::{
+    Finding, Severity, Source,
+    framing::{CUT_OFF, Element},
+};
 
 /// Identifiers, titles, phases: what is shown on one line.
 const MAX_LINE_CHARS: usize = 500;
@@ -97,6 +100,10 @@ impl StreamRules {
     }
 
     fn look_at_value(&self, source: Source, value: &Value, rules: &[usize], note: &mut dyn FnMut(Sighting)) {
+        // Half an item would give half a finding.
+        if value.get(CUT_OFF).is_some() {
+            return;
+        }
         let piece = Piece::Json(value);
         for rule in rules
             .iter()
