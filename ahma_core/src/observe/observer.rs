@@ -207,12 +207,10 @@ fn take_document(document: &str, rules: &StreamRules, notes: &mut Notes) -> Took
             }
         }
     };
-    match rules.reading {
-        Reading::Sarif => preset::read_sarif(document, &mut add),
-        Reading::Framed(_) => {
-            rules.look_at_json(Source::Stdout, document, &mut add);
-        }
+    if rules.reading == Reading::Sarif {
+        preset::read_sarif(document, &mut add);
     }
+    rules.look_at_json(Source::Stdout, document, &mut add);
     notes.events.extend(last_progress.map(StreamEvent::Progress));
     took
 }
