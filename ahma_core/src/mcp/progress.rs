@@ -121,12 +121,14 @@ pub(super) async fn announce_end(
     token: Option<ProgressToken>,
     report: &OperationReport,
 ) {
+    // The client's own token says whose it is; one that we make up does not.
+    let meta = token.is_none().then(|| owner::related_to(request));
     let token =
         token.unwrap_or_else(|| ProgressToken(NumberOrString::String(report.operation_id.as_str().into())));
     let mut progress = ProgressNotificationParam::new(token, 100.0)
         .with_total(100.0)
         .with_message(report.told());
-    progress.meta = Some(owner::related_to(request));
+    progress.meta = meta;
     if let Err(error) = peer.notify_progress(progress).await {
         tracing::debug!(%error, operation = report.operation_id, "nobody heard of the end of an operation");
     }
