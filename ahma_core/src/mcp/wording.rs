@@ -32,6 +32,9 @@ impl OperationReport {
             (None, None, Some(phase)) => _ = write!(line, " ({phase})"),
             (None, None, None) => {}
         }
+        if let Some(seconds) = self.eta_seconds {
+            let _ = write!(line, ", {} s left", rounded(seconds));
+        }
         line
     }
 

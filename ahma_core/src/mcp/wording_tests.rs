@@ -66,6 +66,13 @@ fn a_headline_says_everything_once() {
         (report.status, report.duration_seconds) = (status, Some(seconds));
         assert!(report.headline().ends_with(expected), "{}", report.headline());
     }
+    let mut report = OperationReport::ended(&outcome(EndState::Completed, None, ""));
+    report.status = Status::Running;
+    (report.percent, report.phase, report.eta_seconds) = (Some(40.4), Some("linking".into()), Some(75.4));
+    assert_eq!(
+        report.headline(),
+        "op_x (git_push) running for 1 s, 40% (linking), 75 s left"
+    );
 }
 
 #[test]
