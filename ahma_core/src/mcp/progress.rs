@@ -15,8 +15,11 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{changes::Changes, owner, report::OperationReport};
-use crate::{observe::Finding, operation::Operation};
+use super::{changes::Changes, feed::Start, owner, report::OperationReport};
+use crate::{
+    observe::{Finding, FindingBudget},
+    operation::Operation,
+};
 
 /// At most five a second.
 const PACE: Duration = Duration::from_millis(200);
@@ -55,10 +58,11 @@ impl Reporter {
         })
     }
 
-    /// Does `work`, and meanwhile tells how `operations` get on.
+    /// Does `work`, and meanwhile tells how `operations` get on. What they found is told before the work's result is.
     pub(super) async fn while_doing<T>(
         reporter: Option<Self>,
         operations: &[Operation],
+        start: Start,
         work: impl Future<Output = T>,
     ) -> T {
         let Some(mut reporter) = reporter else {
@@ -66,31 +70,65 @@ impl Reporter {
         };
         let mut work = pin!(work);
         let mut changes = Changes::of(operations);
-        let mut found: Vec<_> = operations.iter().map(Operation::next_finding).collect();
+        let mut found = vec![0; operations.len()];
         let mut last_sent = Instant::now();
         let mut pace = Duration::ZERO;
+        if let Start::Now = start
+            && operations.iter().any(|operation| operation.ended().is_none())
+        {
+            reporter.tell_so_far(operations, &mut found).await;
+            pace = PACE;
+        }
         loop {
-            let next_turn = || {
-                let is_found = operations
+            let is_behind = || {
+                operations
                     .iter()
                     .map(Operation::next_finding)
-                    .ne(found.iter().copied());
-                last_sent + if is_found { pace.min(FINDING_PACE) } else { pace }
+                    .ne(found.iter().copied())
             };
+            let next_turn = || last_sent + if is_behind() { pace.min(FINDING_PACE) } else { pace };
+            let was_behind = is_behind();
             tokio::select! {
                 biased;
-                done = &mut work => return done,
-                () = changes.next(next_turn) => {}
+                done = &mut work => {
+                    reporter.tell_rest(operations, &mut found).await;
+                    return done;
+                }
+                () = tokio::time::sleep_until(last_sent + FINDING_PACE), if was_behind => {}
+                () = changes.next(next_turn), if !was_behind => {}
                 () = tokio::time::sleep_until(last_sent + HEARTBEAT) => {}
             }
-            reporter.tell(operations, &mut found).await;
+            let news = new_findings(operations, &mut found);
+            reporter.tell(operations, news).await;
             last_sent = Instant::now();
             pace = PACE;
         }
     }
 
-    /// Tells how `operations` get on, and what they found since `found` was noted.
-    async fn tell(&mut self, operations: &[Operation], found: &mut [usize]) {
+    /// Tells someone who comes later how `operations` stand, with the worst of what they found.
+    async fn tell_so_far(&mut self, operations: &[Operation], found: &mut [usize]) {
+        for (operation, found) in operations.iter().zip(found) {
+            *found = operation.next_finding();
+        }
+        let worst = findings_of(operations, |operation, budget| {
+            operation.findings(0, budget).findings
+        });
+        self.tell(operations, worst).await;
+    }
+
+    /// Tells what was found just before the end.
+    async fn tell_rest(&mut self, operations: &[Operation], found: &mut [usize]) {
+        while !self.request.is_cancelled() {
+            let news = new_findings(operations, found);
+            if news.is_empty() {
+                return;
+            }
+            self.tell(operations, news).await;
+        }
+    }
+
+    /// Tells how `operations` get on, and of `findings`.
+    async fn tell(&mut self, operations: &[Operation], findings: Vec<Value>) {
         let reports: Vec<_> = operations
             .iter()
             .map(|operation| OperationReport::row(&operation.snapshot()))
@@ -101,7 +139,6 @@ impl Reporter {
         if percent(&reports).is_some() {
             progress = progress.with_total(100.0);
         }
-        let findings = new_findings(operations, found);
         if !findings.is_empty() {
             let mut meta = NotificationMetaObject::new();
             meta.insert(FINDINGS_META.to_owned(), Value::Array(findings));
@@ -134,26 +171,41 @@ pub(super) async fn announce_end(
     }
 }
 
-/// Findings that were not told yet, each with the operation that made it. Those that do not fit wait for the next time.
+/// Findings that were not told yet. Those that do not fit into one message wait for the next.
 fn new_findings(operations: &[Operation], found: &mut [usize]) -> Vec<Value> {
+    let mut found = found.iter_mut();
+    findings_of(operations, |operation, budget| match found.next() {
+        Some(found) => {
+            let news = operation.findings_since(*found, budget);
+            *found = news.next;
+            news.findings
+        }
+        None => Vec::new(),
+    })
+}
+
+/// What `choose` gives for each operation, with the operation's id, as far as one message may carry it.
+fn findings_of(
+    operations: &[Operation],
+    mut choose: impl FnMut(&Operation, FindingBudget) -> Vec<Finding>,
+) -> Vec<Value> {
     let Some(mut budget) = operations.first().map(Operation::finding_budget) else {
         return Vec::new();
     };
-    let mut news = Vec::new();
-    for (operation, found) in operations.iter().zip(found) {
+    let mut values = Vec::new();
+    for operation in operations {
         if budget.findings == 0 || budget.bytes == 0 {
             break;
         }
-        let page = operation.findings_since(*found, budget);
-        *found = page.next;
-        budget = budget.without(&page.findings);
-        news.extend(
-            page.findings
+        let chosen = choose(operation, budget);
+        budget = budget.without(&chosen);
+        values.extend(
+            chosen
                 .iter()
                 .filter_map(|finding| of_operation(finding, operation)),
         );
     }
-    news
+    values
 }
 
 fn of_operation(finding: &Finding, operation: &Operation) -> Option<Value> {
@@ -169,13 +221,15 @@ struct Meter {
 }
 
 impl Meter {
-    /// A thousandth of a percent is the smallest step, so that a heartbeat hardly moves the bar.
-    const STEP: f64 = 0.001;
+    /// The smallest step is this part of what is left, so that a heartbeat hardly moves the bar and none passes its end.
+    const STEP: f64 = 0.00001;
+    const END: f64 = 100.0;
     /// Only the answer says that all is done.
     const MOST: f64 = 99.0;
 
     fn next(&mut self, percent: Option<f64>) -> f64 {
-        self.last = percent.unwrap_or(0.0).min(Self::MOST).max(self.last + Self::STEP);
+        let step = (Self::END - self.last) * Self::STEP;
+        self.last = percent.unwrap_or(0.0).min(Self::MOST).max(self.last + step);
         self.last
     }
 }

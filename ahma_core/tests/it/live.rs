@@ -5,7 +5,7 @@
 use std::{fs, time::Duration};
 
 use serde_json::{Value, json};
-use test_support::{Era, Server, Workspace};
+use test_support::{Era, Server, Workspace, wait_for};
 
 use crate::session::options;
 
@@ -246,6 +246,75 @@ fn findings_ride_on_progress_at_once() {
         assert_eq!(findings[0]["severity"], "high");
         assert_eq!(findings[1]["id"], "CVE-2026-2");
         assert!(findings[0]["operation_id"].as_str().unwrap().starts_with("op_"));
+        let_go(&workspace);
+        server.answer(id);
+    }
+}
+
+#[test]
+fn a_burst_of_findings_just_before_the_end_is_told_whole() {
+    let workspace = Workspace::new();
+    workspace.write_tool("scan.json", &scanner());
+    let lines: String = (0..180)
+        .map(|number| {
+            format!(
+                "hole low CVE-1-{number} at x: {}; do nothing\n",
+                "long ".repeat(40)
+            )
+        })
+        .collect();
+    fs::write(workspace.scope().join("lines"), lines).unwrap();
+    fs::write(workspace.scope().join("burst.sh"), "cat lines").unwrap();
+    let mut server = options(&workspace).open(Era::Legacy);
+    let id = server.request(
+        "tools/call",
+        json!({"name": "scan", "arguments": {"script": "burst.sh"}, "_meta": {"progressToken": "t"}}),
+    );
+    server.answer(id);
+    let told: Vec<Value> = server
+        .others(Duration::ZERO)
+        .iter()
+        .filter_map(|message| message["params"]["_meta"]["ahma/findings"].as_array().cloned())
+        .inspect(|findings| {
+            let bytes = json!(findings).to_string().len();
+            assert!(bytes < 16 << 10, "{bytes} bytes in one notification");
+        })
+        .flatten()
+        .map(|finding| finding["id"].clone())
+        .collect();
+    let expected: Vec<Value> = (0..180).map(|number| format!("CVE-1-{number}").into()).collect();
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn whoever_waits_is_told_at_once_how_things_stand() {
+    for era in Era::BOTH {
+        let workspace = Workspace::new();
+        scanning(&workspace);
+        let mut server = options(&workspace).open(era);
+        let arguments = json!({"script": "scan.sh", "execution_mode": "asynchronous"});
+        server.tool("scan", arguments);
+        wait_for("the findings", || {
+            let status = server.tool("status", json!({}));
+            let row = &status["structuredContent"]["operations"][0];
+            (row["finding_counts"]["low"] == 1).then_some(())
+        });
+        let id = server.request(
+            "tools/call",
+            json!({"name": "await", "arguments": {}, "_meta": {"progressToken": "t"}}),
+        );
+        let told = server.notification(PROGRESS);
+        let message = told["params"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("running for") && message.contains("40%"),
+            "{told}"
+        );
+        let findings = &told["params"]["_meta"]["ahma/findings"];
+        assert_eq!(
+            (&findings[0]["severity"], &findings[1]["severity"]),
+            (&json!("high"), &json!("low")),
+            "{told}"
+        );
         let_go(&workspace);
         server.answer(id);
     }
