@@ -380,3 +380,12 @@ fn an_element_too_large_to_be_held_does_not_starve_what_is_in_it() {
     assert_eq!(found, ["late"]);
     assert_eq!(noticed.len(), 1, "{noticed:?}");
 }
+
+#[test]
+fn a_match_that_says_nothing_is_no_finding() {
+    let block = json!({ "rules": [
+        { "emit": "finding", "match": "^(?P<id>\\w*);(?P<title>\\w*)$",
+          "finding": { "severity": "high", "id": "{id}", "title": "{title}" } } ] });
+    let (found, _) = found_and_noticed(block, &[b";\na;\n;b\n"]);
+    assert_eq!(found, ["a", "finding"]);
+}
