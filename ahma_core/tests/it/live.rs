@@ -479,15 +479,34 @@ fn a_redrawn_line_is_shown_once_and_kept_whole() {
 }
 
 /// The kernel hangs up on those who still run when the other end of their terminal is closed.
-#[test]
-fn a_command_may_let_go_of_its_terminal_before_it_ends() {
-    let workspace = Workspace::new();
+/// A tool that runs a script on a pseudo-terminal.
+fn on_a_terminal(workspace: &Workspace) {
     let tool = json!({
         "name": "quiet", "description": "Goes quiet.", "command": "sh", "synchronous": true,
         "positional_args": [{ "name": "script", "type": "string", "format": "path", "required": true }],
         "stream": { "pty": true, "rules": [{ "emit": "progress", "match": "^(?P<percent>\\d+)%$", "percent": "{percent}" }] },
     });
     workspace.write_tool("quiet.json", &tool);
+}
+
+#[test]
+fn a_terminal_has_a_size() {
+    let workspace = Workspace::new();
+    on_a_terminal(&workspace);
+    fs::write(workspace.scope().join("size.sh"), "stty size < /dev/tty\n").unwrap();
+    let mut server = options(&workspace).open(Era::Legacy);
+    let result = server.tool("quiet", json!({"script": "size.sh"}));
+    assert_eq!(
+        result["structuredContent"]["output"].as_str().map(str::trim),
+        Some("40 120"),
+        "{result}"
+    );
+}
+
+#[test]
+fn a_command_may_let_go_of_its_terminal_before_it_ends() {
+    let workspace = Workspace::new();
+    on_a_terminal(&workspace);
     let script = "echo early\nexec </dev/null >/dev/null 2>&1\nsleep 1\n(echo late > /dev/tty) || true\n";
     fs::write(workspace.scope().join("quiet.sh"), script).unwrap();
     let mut server = options(&workspace).open(Era::Legacy);
