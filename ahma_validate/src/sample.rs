@@ -102,10 +102,12 @@ fn described(event: &StreamEvent) -> String {
 }
 
 fn progress_parts(progress: &Progress) -> Vec<String> {
-    let count = progress.current.map(|current| match progress.total {
-        Some(total) => format!("{current} of {total}"),
-        None => format!("{current} done"),
-    });
+    let count = match (progress.current, progress.total) {
+        (Some(current), Some(total)) => Some(format!("{current} of {total}")),
+        (Some(current), None) => Some(format!("{current} done")),
+        (None, Some(total)) => Some(format!("{total} in all")),
+        (None, None) => None,
+    };
     [
         progress.percent.map(|percent| format!("{percent}%")),
         progress.phase.as_ref().map(|phase| format!("phase `{phase}`")),
