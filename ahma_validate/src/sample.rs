@@ -74,6 +74,7 @@ fn text(lines: &[ReplayedLine]) -> String {
                 StreamEvent::Progress(_) => progress += 1,
                 StreamEvent::Finding(_) => findings += 1,
                 StreamEvent::FindingsOmitted(omitted) => findings += omitted.total(),
+                StreamEvent::Notice { .. } => {}
             }
             text.push_str(&format!("{:>width$} => {}\n", "", described(event)));
         }
@@ -90,6 +91,7 @@ fn described(event: &StreamEvent) -> String {
     match event {
         StreamEvent::Progress(progress) => format!("progress: {}", progress_parts(progress).join(", ")),
         StreamEvent::Finding(finding) => format!("finding: {}", finding_parts(finding).join(", ")),
+        StreamEvent::Notice { text } => format!("notice: {text}"),
         StreamEvent::FindingsOmitted(omitted) => {
             format!(
                 "{} more findings, past the limit and only counted",
@@ -100,10 +102,12 @@ fn described(event: &StreamEvent) -> String {
 }
 
 fn progress_parts(progress: &Progress) -> Vec<String> {
-    let count = progress.current.map(|current| match progress.total {
-        Some(total) => format!("{current} of {total}"),
-        None => format!("{current} done"),
-    });
+    let count = match (progress.current, progress.total) {
+        (Some(current), Some(total)) => Some(format!("{current} of {total}")),
+        (Some(current), None) => Some(format!("{current} done")),
+        (None, Some(total)) => Some(format!("{total} in all")),
+        (None, None) => None,
+    };
     [
         progress.percent.map(|percent| format!("{percent}%")),
         progress.phase.as_ref().map(|phase| format!("phase `{phase}`")),

@@ -16,6 +16,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec},
     fs::{Mode, OFlags},
     process::{DumpableBehavior, Pid, Signal},
+    termios::Winsize,
 };
 
 use super::{
@@ -313,6 +314,14 @@ impl Owner {
     }
 }
 
+/// A terminal without a size makes programs break lines anywhere, or draw nothing. This one holds a bar and a path.
+const TERMINAL_SIZE: Winsize = Winsize {
+    ws_row: 40,
+    ws_col: 120,
+    ws_xpixel: 0,
+    ws_ypixel: 0,
+};
+
 /// The shell's streams. A pseudo-terminal's other end goes to the server.
 fn streams(output: Output, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result<Streams> {
     let mut pipes = pipes.into_iter();
@@ -347,6 +356,7 @@ fn streams(output: Output, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result
                 | rustix::pty::OpenptFlags::NOCTTY
                 | rustix::pty::OpenptFlags::CLOEXEC;
             let stdout = rustix::pty::ioctl_tiocgptpeer(&master, open)?;
+            rustix::termios::tcsetwinsize(&stdout, TERMINAL_SIZE)?;
             let stderr = rustix::io::fcntl_dupfd_cloexec(&stdout, 3)?;
             wire::send(control, &Report::Terminal, &[master.as_fd()])?;
             Streams {

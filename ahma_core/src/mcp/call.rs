@@ -89,7 +89,7 @@ async fn synchronous(
         }
     };
     let operations = std::slice::from_ref(operation);
-    let reported = Reporter::while_doing(Reporter::new(ctx), operations, waiting);
+    let reported = Reporter::while_doing(Reporter::new(ctx), operations, Start::Beginning, waiting);
     match Feed::while_doing(Feed::new(server, ctx), operations, Start::Beginning, reported).await {
         Waited::Ended(outcome) => {
             operation.mark_seen();

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Inner, changes::Changes, is_modern, owner, remote};
 use crate::{
-    observe::{Finding, Severity},
+    observe::{Finding, FindingBudget, Severity},
     operation::{Operation, Owner},
 };
 
@@ -203,7 +203,7 @@ impl Place {
     fn new(operation: Operation, start: Start) -> Self {
         let (output, findings) = match start {
             Start::Beginning => (0, 0),
-            Start::Now => (operation.output().size().1, operation.findings(0, 0).kept),
+            Start::Now => (operation.output().size().1, operation.next_finding()),
         };
         Self {
             operation,
@@ -228,9 +228,9 @@ impl Place {
             }
             news.push(self.message(LoggingLevel::Info, data));
         }
-        let page = self.operation.findings(self.findings, usize::MAX);
-        self.findings += page.findings.len();
-        news.extend(page.findings.iter().map(|finding| {
+        let found = self.operation.findings_since(self.findings, FindingBudget::ALL);
+        self.findings = found.next;
+        news.extend(found.findings.iter().map(|finding| {
             let value = serde_json::to_value(finding).unwrap_or_default();
             self.message(level_of(finding), self.data("finding", value))
         }));

@@ -229,7 +229,7 @@ fn instructions(sandbox: &SandboxNote) -> String {
     let mut text = format!(
         "Tools run command-line programs inside {}. Most calls return an operation id at once and go on in the \
          background: do other work meanwhile, then collect results with `await`. `status` shows what runs and what is \
-         missing, `output` reads long output, `cancel` stops an operation.",
+         missing, `output` reads long output and, with `what: findings`, everything a tool found, `cancel` stops an operation.",
         sandbox.scope.display()
     );
     if let Some(warning) = &sandbox.warning {

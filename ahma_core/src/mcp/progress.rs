@@ -15,8 +15,11 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{changes::Changes, owner, report::OperationReport};
-use crate::operation::Operation;
+use super::{changes::Changes, feed::Start, owner, report::OperationReport};
+use crate::{
+    observe::{Finding, FindingBudget},
+    operation::Operation,
+};
 
 /// At most five a second.
 const PACE: Duration = Duration::from_millis(200);
@@ -29,9 +32,6 @@ const FINDING_PACE: Duration = Duration::from_millis(50);
 
 /// Under this name the `_meta` of a notification carries the findings that are new.
 const FINDINGS_META: &str = "ahma/findings";
-
-/// More than this wait for the next notification.
-const MOST_FINDINGS: usize = 50;
 
 /// Messages are shown on one line of a screen.
 const LONGEST_MESSAGE: usize = 200;
@@ -58,10 +58,11 @@ impl Reporter {
         })
     }
 
-    /// Does `work`, and meanwhile tells how `operations` get on.
+    /// Does `work`, and meanwhile tells how `operations` get on. What they found is told before the work's result is.
     pub(super) async fn while_doing<T>(
         reporter: Option<Self>,
         operations: &[Operation],
+        start: Start,
         work: impl Future<Output = T>,
     ) -> T {
         let Some(mut reporter) = reporter else {
@@ -69,28 +70,65 @@ impl Reporter {
         };
         let mut work = pin!(work);
         let mut changes = Changes::of(operations);
-        let mut found: Vec<_> = operations.iter().map(kept_findings).collect();
+        let mut found = vec![0; operations.len()];
         let mut last_sent = Instant::now();
         let mut pace = Duration::ZERO;
+        if let Start::Now = start
+            && operations.iter().any(|operation| operation.ended().is_none())
+        {
+            reporter.tell_so_far(operations, &mut found).await;
+            pace = PACE;
+        }
         loop {
-            let next_turn = || {
-                let is_found = operations.iter().map(kept_findings).ne(found.iter().copied());
-                last_sent + if is_found { pace.min(FINDING_PACE) } else { pace }
+            let is_behind = || {
+                operations
+                    .iter()
+                    .map(Operation::next_finding)
+                    .ne(found.iter().copied())
             };
+            let next_turn = || last_sent + if is_behind() { pace.min(FINDING_PACE) } else { pace };
+            let was_behind = is_behind();
             tokio::select! {
                 biased;
-                done = &mut work => return done,
-                () = changes.next(next_turn) => {}
+                done = &mut work => {
+                    reporter.tell_rest(operations, &mut found).await;
+                    return done;
+                }
+                () = tokio::time::sleep_until(last_sent + FINDING_PACE), if was_behind => {}
+                () = changes.next(next_turn), if !was_behind => {}
                 () = tokio::time::sleep_until(last_sent + HEARTBEAT) => {}
             }
-            reporter.tell(operations, &mut found).await;
+            let news = new_findings(operations, &mut found);
+            reporter.tell(operations, news).await;
             last_sent = Instant::now();
             pace = PACE;
         }
     }
 
-    /// Tells how `operations` get on, and what they found since `found` was noted.
-    async fn tell(&mut self, operations: &[Operation], found: &mut [usize]) {
+    /// Tells someone who comes later how `operations` stand, with the worst of what they found.
+    async fn tell_so_far(&mut self, operations: &[Operation], found: &mut [usize]) {
+        for (operation, found) in operations.iter().zip(found) {
+            *found = operation.next_finding();
+        }
+        let worst = findings_of(operations, |operation, budget| {
+            operation.findings(0, budget).findings
+        });
+        self.tell(operations, worst).await;
+    }
+
+    /// Tells what was found just before the end.
+    async fn tell_rest(&mut self, operations: &[Operation], found: &mut [usize]) {
+        while !self.request.is_cancelled() {
+            let news = new_findings(operations, found);
+            if news.is_empty() {
+                return;
+            }
+            self.tell(operations, news).await;
+        }
+    }
+
+    /// Tells how `operations` get on, and of `findings`.
+    async fn tell(&mut self, operations: &[Operation], findings: Vec<Value>) {
         let reports: Vec<_> = operations
             .iter()
             .map(|operation| OperationReport::row(&operation.snapshot()))
@@ -101,7 +139,6 @@ impl Reporter {
         if percent(&reports).is_some() {
             progress = progress.with_total(100.0);
         }
-        let findings = new_findings(operations, found);
         if !findings.is_empty() {
             let mut meta = NotificationMetaObject::new();
             meta.insert(FINDINGS_META.to_owned(), Value::Array(findings));
@@ -121,34 +158,60 @@ pub(super) async fn announce_end(
     token: Option<ProgressToken>,
     report: &OperationReport,
 ) {
+    // The client's own token says whose it is; one that we make up does not.
+    let meta = token.is_none().then(|| owner::related_to(request));
     let token =
         token.unwrap_or_else(|| ProgressToken(NumberOrString::String(report.operation_id.as_str().into())));
     let mut progress = ProgressNotificationParam::new(token, 100.0)
         .with_total(100.0)
         .with_message(report.told());
-    progress.meta = Some(owner::related_to(request));
+    progress.meta = meta;
     if let Err(error) = peer.notify_progress(progress).await {
         tracing::debug!(%error, operation = report.operation_id, "nobody heard of the end of an operation");
     }
 }
 
-fn kept_findings(operation: &Operation) -> usize {
-    operation.findings(0, 0).kept
+/// Findings that were not told yet. Those that do not fit into one message wait for the next.
+fn new_findings(operations: &[Operation], found: &mut [usize]) -> Vec<Value> {
+    let mut found = found.iter_mut();
+    findings_of(operations, |operation, budget| match found.next() {
+        Some(found) => {
+            let news = operation.findings_since(*found, budget);
+            *found = news.next;
+            news.findings
+        }
+        None => Vec::new(),
+    })
 }
 
-/// Findings that were not told yet, each with the operation that made it.
-fn new_findings(operations: &[Operation], found: &mut [usize]) -> Vec<Value> {
-    let mut news = Vec::new();
-    for (operation, found) in operations.iter().zip(found) {
-        let page = operation.findings(*found, MOST_FINDINGS);
-        *found += page.findings.len();
-        news.extend(page.findings.iter().filter_map(|finding| {
-            let mut value = serde_json::to_value(finding).ok()?;
-            value["operation_id"] = operation.id().as_str().into();
-            Some(value)
-        }));
+/// What `choose` gives for each operation, with the operation's id, as far as one message may carry it.
+fn findings_of(
+    operations: &[Operation],
+    mut choose: impl FnMut(&Operation, FindingBudget) -> Vec<Finding>,
+) -> Vec<Value> {
+    let Some(mut budget) = operations.first().map(Operation::finding_budget) else {
+        return Vec::new();
+    };
+    let mut values = Vec::new();
+    for operation in operations {
+        if budget.findings == 0 || budget.bytes == 0 {
+            break;
+        }
+        let chosen = choose(operation, budget);
+        budget = budget.without(&chosen);
+        values.extend(
+            chosen
+                .iter()
+                .filter_map(|finding| of_operation(finding, operation)),
+        );
     }
-    news
+    values
+}
+
+fn of_operation(finding: &Finding, operation: &Operation) -> Option<Value> {
+    let mut value = serde_json::to_value(finding).ok()?;
+    value["operation_id"] = operation.id().as_str().into();
+    Some(value)
 }
 
 /// Values that always rise and never run ahead of what is known.
@@ -158,13 +221,15 @@ struct Meter {
 }
 
 impl Meter {
-    /// A thousandth of a percent is the smallest step, so that a heartbeat hardly moves the bar.
-    const STEP: f64 = 0.001;
+    /// The smallest step is this part of what is left, so that a heartbeat hardly moves the bar and none passes its end.
+    const STEP: f64 = 0.00001;
+    const END: f64 = 100.0;
     /// Only the answer says that all is done.
     const MOST: f64 = 99.0;
 
     fn next(&mut self, percent: Option<f64>) -> f64 {
-        self.last = percent.unwrap_or(0.0).min(Self::MOST).max(self.last + Self::STEP);
+        let step = (Self::END - self.last) * Self::STEP;
+        self.last = percent.unwrap_or(0.0).min(Self::MOST).max(self.last + step);
         self.last
     }
 }

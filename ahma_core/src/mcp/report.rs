@@ -55,14 +55,21 @@ pub(super) struct OperationReport {
     /// Bytes that were printed but could not be kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lost_bytes: Option<u64>,
-    /// What the tool found; the first ones if there are many.
+    /// What the tool found, the worst first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
-    pub(super) findings: Vec<Value>,
-    /// How many findings of each severity.
+    pub(super) findings: Vec<Finding>,
+    /// How many more findings `output` shows with `what: findings`.
+    #[serde(skip_serializing_if = "is_none_left_out")]
+    pub(super) findings_left_out: u64,
+    /// How many findings of each severity there were.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
     pub(super) finding_counts: Option<SeverityCounts>,
+    /// Those of them that nothing else is known of, because there were more than the tool's limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
+    pub(super) findings_only_counted: Option<SeverityCounts>,
     /// Of a sequence: what became of each step.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) steps: Vec<StepRow>,
@@ -73,7 +80,7 @@ pub(super) struct OperationReport {
     pub(super) cpu_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) peak_memory_bytes: Option<u64>,
-    /// What the sandbox did about protected files.
+    /// Why findings may be missing, and what the sandbox did about protected files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) notices: Vec<String>,
     /// A guess that the sandbox was why the command failed, and how to allow what it wanted.
@@ -158,12 +165,15 @@ impl OperationReport {
             Some(outcome) => Self::ended(&outcome),
             None => {
                 let excerpt = operation.output().excerpt();
+                let worst = operation.worst_findings();
                 Self {
                     newest_line: None,
                     output: Some(displayed(&excerpt.text).into_owned()),
                     left_out: excerpt.left_out.map(LeftOutReport::from),
                     lost_bytes: operation.output().loss().map(|loss| loss.bytes),
-                    findings: findings(&operation.findings(0, SHOWN_FINDINGS).findings),
+                    findings_left_out: left_out(worst.findings.len(), &worst.counts, &worst.only_counted),
+                    findings_only_counted: counts(worst.only_counted),
+                    findings: worst.findings,
                     ..Self::row(&operation.snapshot())
                 }
             }
@@ -191,8 +201,14 @@ impl OperationReport {
             output_bytes: Some(outcome.output.total_bytes),
             left_out: outcome.output.left_out.clone().map(LeftOutReport::from),
             lost_bytes: outcome.lost.as_ref().map(|loss| loss.bytes),
-            findings: findings(&outcome.findings),
+            findings: outcome.findings.clone(),
+            findings_left_out: left_out(
+                outcome.findings.len(),
+                &outcome.finding_counts,
+                &outcome.findings_only_counted,
+            ),
             finding_counts: counts(outcome.finding_counts),
+            findings_only_counted: counts(outcome.findings_only_counted),
             steps: outcome.steps.iter().map(StepRow::from).collect(),
             background_stopped: outcome.background == Background::Stopped,
             cpu_seconds: outcome.cpu.map(seconds),
@@ -224,7 +240,9 @@ impl OperationReport {
             left_out: None,
             lost_bytes: None,
             findings: Vec::new(),
+            findings_left_out: 0,
             finding_counts: None,
+            findings_only_counted: None,
             steps: Vec::new(),
             background_stopped: false,
             cpu_seconds: None,
@@ -248,9 +266,6 @@ impl OperationReport {
         )
     }
 }
-
-/// A result shows this many findings of an operation that still runs.
-const SHOWN_FINDINGS: usize = 20;
 
 impl From<State> for Status {
     fn from(state: State) -> Self {
@@ -332,9 +347,12 @@ fn counts(counts: SeverityCounts) -> Option<SeverityCounts> {
     (counts.total() > 0).then_some(counts)
 }
 
-fn findings(findings: &[Finding]) -> Vec<Value> {
-    findings
-        .iter()
-        .filter_map(|finding| serde_json::to_value(finding).ok())
-        .collect()
+/// How many findings can be read besides the `shown` ones.
+fn left_out(shown: usize, all: &SeverityCounts, only_counted: &SeverityCounts) -> u64 {
+    (all.total() - only_counted.total()).saturating_sub(shown as u64)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+fn is_none_left_out(left_out: &u64) -> bool {
+    *left_out == 0
 }

@@ -94,13 +94,17 @@ async fn follow(
             biased;
             outcome = operation.outcome() => break outcome,
             () = context.cancelled() => {
+                context.set_status_message(format!("{} ({}) is being stopped", operation.id(), operation.tool()));
                 let outcome = operation.cancel(Some("the client cancelled the task".to_owned())).await;
                 if outcome.state == EndState::Cancelled {
+                    context.set_status_message(OperationReport::ended(&outcome).headline());
                     return Err(TaskExit::Cancelled);
                 }
                 break outcome;
             }
             () = changes.next(|| told + POLL / 2) => {}
+            // Nothing is new but the time.
+            () = tokio::time::sleep_until(told + POLL) => {}
         }
         let row = OperationReport::row(&operation.snapshot());
         context.set_status_message(progress::message(&[row]));

@@ -5,7 +5,10 @@
 use std::fmt::Write as _;
 
 use super::report::{LeftOutReport, OperationReport, Status};
-use crate::{observe::displayed, operation::OutputLog};
+use crate::{
+    observe::{Finding, FindingBudget, Severity, displayed},
+    operation::OutputLog,
+};
 
 impl OperationReport {
     /// One line: `op_x (git_push) failed after 2.3 s: exit code 1`.
@@ -28,6 +31,9 @@ impl OperationReport {
             (None, Some(percent), None) => _ = write!(line, ", {percent:.0}%"),
             (None, None, Some(phase)) => _ = write!(line, " ({phase})"),
             (None, None, None) => {}
+        }
+        if let Some(seconds) = self.eta_seconds {
+            let _ = write!(line, ", {} s left", rounded(seconds));
         }
         line
     }
@@ -58,11 +64,11 @@ impl OperationReport {
             let _ = writeln!(text, "step {}: {}", step.step, step.status);
         }
         text.push_str(output);
-        let mut remarks = Vec::new();
+        let mut remarks = self.finding_lines();
         if self.background_stopped {
             remarks.push("[processes left in the background were stopped]".to_owned());
         }
-        remarks.extend(self.notices.iter().map(|notice| format!("sandbox: {notice}")));
+        remarks.extend(self.notices.iter().map(|notice| format!("notice: {notice}")));
         let hints = self.sandbox_hint.iter().chain(&self.hint);
         remarks.extend(hints.map(|hint| format!("hint: {hint}")));
         for remark in remarks {
@@ -74,16 +80,42 @@ impl OperationReport {
         text
     }
 
+    /// How many findings there are, the worst of them, and how to read the others.
+    fn finding_lines(&self) -> Vec<String> {
+        let Some(counts) = &self.finding_counts else {
+            return Vec::new();
+        };
+        let only_counted = self.findings_only_counted.map_or_else(String::new, |counts| {
+            format!(" (only counted: {})", counts.in_words())
+        });
+        let mut lines = vec![format!("findings: {}{only_counted}", counts.in_words())];
+        // What is only worth knowing is not worth saying twice: it stands in the output.
+        let worst = self
+            .findings
+            .iter()
+            .filter(|finding| finding.severity > Severity::Info);
+        lines.extend(
+            worst
+                .take(TOLD_FINDINGS)
+                .map(|finding| format!("- {}", finding_line(finding))),
+        );
+        if counts.total() > (lines.len() - 1) as u64 {
+            lines.push(format!(
+                "output {{\"operation_id\": \"{}\", \"what\": \"findings\"}} reads them",
+                self.operation_id
+            ));
+        }
+        lines
+    }
+
     /// Leaves out findings and the middle of the output until the report takes about `max_bytes`.
     pub(super) fn shorten(&mut self, log: &OutputLog, max_bytes: usize) {
-        let mut room = max_bytes / 2;
-        let fitting = self.findings.iter().take_while(|finding| {
-            let bytes = finding.to_string().len();
-            let fits = bytes <= room;
-            room = room.saturating_sub(bytes);
-            fits
-        });
-        let fitting = fitting.count();
+        let budget = FindingBudget {
+            findings: self.findings.len(),
+            bytes: max_bytes / 2,
+        };
+        let fitting = budget.count_fitting(&self.findings);
+        self.findings_left_out += (self.findings.len() - fitting) as u64;
         self.findings.truncate(fitting);
         let output_bytes = self.output.as_ref().map_or(0, String::len);
         let others = self.size().saturating_sub(output_bytes);
@@ -107,6 +139,23 @@ impl OperationReport {
             self.left_out = excerpt.left_out.map(LeftOutReport::from);
         }
     }
+}
+
+/// A text names this many findings; enough to see what to do first.
+const TOLD_FINDINGS: usize = 3;
+
+/// A finding on one line, without its details.
+pub(super) fn finding_line(finding: &Finding) -> String {
+    let place = finding
+        .location
+        .as_ref()
+        .map_or_else(String::new, |location| format!(" ({location})"));
+    format!(
+        "{} {}: {}{place}",
+        finding.severity.as_str(),
+        finding.id,
+        finding.title
+    )
 }
 
 /// Below this a piece of output says nothing.

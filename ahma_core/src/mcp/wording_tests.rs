@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::{
     jail::ExitStatus,
-    observe::SeverityCounts,
+    observe::{Finding, Severity, SeverityCounts},
     operation::{Background, EndState, Excerpt, OperationId, Outcome, StepReport, StepState},
 };
 
@@ -26,6 +26,7 @@ fn outcome(state: EndState, reason: Option<&str>, output: &str) -> Outcome {
         lost: None,
         findings: Vec::new(),
         finding_counts: SeverityCounts::default(),
+        findings_only_counted: SeverityCounts::default(),
         steps: Vec::new(),
         background: Background::Clear,
         notices: Vec::new(),
@@ -65,6 +66,13 @@ fn a_headline_says_everything_once() {
         (report.status, report.duration_seconds) = (status, Some(seconds));
         assert!(report.headline().ends_with(expected), "{}", report.headline());
     }
+    let mut report = OperationReport::ended(&outcome(EndState::Completed, None, ""));
+    report.status = Status::Running;
+    (report.percent, report.phase, report.eta_seconds) = (Some(40.4), Some("linking".into()), Some(75.4));
+    assert_eq!(
+        report.headline(),
+        "op_x (git_push) running for 1 s, 40% (linking), 75 s left"
+    );
 }
 
 #[test]
@@ -85,11 +93,96 @@ fn an_answer_that_comes_later_says_as_much_as_the_call_itself() {
     }];
     let report = OperationReport::ended(&whole);
     let body = "step one: skipped: nothing to do\nout\n\n[processes left in the background were stopped]\n\
-                sandbox: a hook was put back\nhint: this may be the sandbox\nhint: run the tests";
+                notice: a hook was put back\nhint: this may be the sandbox\nhint: run the tests";
     assert_eq!(report.text(), body);
     assert_eq!(report.told(), format!("{}\n{body}", report.headline()));
     assert_eq!(
         OperationReport::ended(&outcome(EndState::Completed, None, "")).text(),
         "(no output)"
     );
+}
+
+fn finding(severity: Severity, title: &str) -> Finding {
+    Finding {
+        severity,
+        id: "id".to_owned(),
+        kind: None,
+        cve: None,
+        cwe: None,
+        title: title.to_owned(),
+        description: None,
+        remediation: None,
+        location: Some("a.c:1".to_owned()),
+    }
+}
+
+#[test]
+fn findings_are_counted_the_worst_named_and_the_others_easy_to_find() {
+    let counts = |high, info| SeverityCounts {
+        high,
+        info,
+        ..SeverityCounts::default()
+    };
+    let how = r#"output {"operation_id": "op_x", "what": "findings"} reads them"#;
+    let (high, info) = (
+        finding(Severity::High, "leak"),
+        finding(Severity::Info, "by the way"),
+    );
+    let table = [
+        (vec![], counts(0, 0), counts(0, 0), String::new()),
+        (
+            vec![high.clone()],
+            counts(1, 0),
+            counts(0, 0),
+            "findings: 1 high\n- high id: leak (a.c:1)".to_owned(),
+        ),
+        (
+            vec![info.clone()],
+            counts(0, 1),
+            counts(0, 0),
+            format!("findings: 1 info\n{how}"),
+        ),
+        (
+            vec![high, info],
+            counts(1, 9),
+            counts(0, 7),
+            format!("findings: 1 high, 9 info (only counted: 7 info)\n- high id: leak (a.c:1)\n{how}"),
+        ),
+        (
+            vec![finding(Severity::High, "leak"); 4],
+            counts(4, 0),
+            counts(0, 0),
+            format!("findings: 4 high\n{}{how}", "- high id: leak (a.c:1)\n".repeat(3)),
+        ),
+    ];
+    for (findings, finding_counts, findings_only_counted, text) in table {
+        let report = OperationReport::ended(&Outcome {
+            findings,
+            finding_counts,
+            findings_only_counted,
+            ..outcome(EndState::Failed, None, "")
+        });
+        assert_eq!(report.told(), format!("{}\n{text}", report.headline()));
+    }
+}
+
+#[test]
+fn a_report_that_is_shortened_says_how_many_findings_it_lost() {
+    let whole = Outcome {
+        findings: vec![finding(Severity::High, &"long ".repeat(100)); 20],
+        finding_counts: SeverityCounts {
+            high: 30,
+            ..SeverityCounts::default()
+        },
+        ..outcome(EndState::Completed, None, "")
+    };
+    let mut report = OperationReport::ended(&whole);
+    assert_eq!(report.findings_left_out, 10);
+    report.shorten(&OutputLog::new(whole.id, 4096), 4096);
+    assert!(
+        report.findings.len() < 20 && report.size() < 4096,
+        "{}",
+        report.size()
+    );
+    assert_eq!(report.findings.len() as u64 + report.findings_left_out, 30);
 }

@@ -257,7 +257,7 @@ pub struct FindingTemplate {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Findings kept in full; later ones are only counted. Default: 1000, at most 100000.
+    /// Findings kept in full, the most severe first; others are only counted. Default: 1000, at most 100000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_findings: Option<usize>,
     /// Longest line or XML tag in bytes; the rest of it is skipped. Default: 1 MiB, at most 16 MiB.

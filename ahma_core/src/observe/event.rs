@@ -19,6 +19,10 @@ pub enum StreamEvent {
     Finding(Finding),
     /// Findings past the limit: they count, but nothing else of them is kept.
     FindingsOmitted(SeverityCounts),
+    /// Something could not be read, so findings may be missing; said once for each reason.
+    Notice {
+        text: String,
+    },
 }
 
 /// How far the work is. Percent only rises.
@@ -69,7 +73,17 @@ pub enum Severity {
     Critical,
 }
 
+impl Finding {
+    /// How many bytes it takes in an answer.
+    pub(super) fn json_bytes(&self) -> usize {
+        serde_json::to_vec(self).map_or(0, |bytes| bytes.len())
+    }
+}
+
 impl Severity {
+    /// Least first.
+    pub(super) const ALL: [Self; 5] = [Self::Info, Self::Low, Self::Medium, Self::High, Self::Critical];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Info => "info",

@@ -21,7 +21,7 @@ mod rules;
 
 pub use event::{Finding, Progress, Severity, Source, StreamEvent};
 pub use export::{junit, sarif};
-pub use findings::{FindingLog, FindingPage, SeverityCounts};
+pub use findings::{FindingBudget, FindingLog, FindingNews, FindingPage, SeverityCounts};
 pub use framing::{LineTracker, displayed};
 pub use observer::Observer;
 pub use replay::{ReplayedLine, replay};

@@ -4,10 +4,11 @@
 //! progress, since many tools redraw one line. Findings wait for the end of their line: half a line would give half a
 //! finding, and which half would depend on how busy the machine is.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     SeverityCounts, Source, StreamEvent, StreamRules,
+    findings::{Admission, FindingRoom},
     framing::{DocumentReader, ElementReader, LineReader},
     preset,
     progress::ProgressMeter,
@@ -54,13 +55,23 @@ enum Tail {
     Taken(usize),
 }
 
-/// What was seen, as events. Bounds the findings.
+/// What was seen, as events. Bounds the findings: one that a more severe one may still drive out is told all the same.
 #[derive(Debug)]
 struct Notes {
     meter: ProgressMeter,
-    findings_left: usize,
+    room: FindingRoom,
     events: Vec<StreamEvent>,
     omitted: SeverityCounts,
+    gaps: Vec<Gap>,
+}
+
+/// Why findings may be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gap {
+    LongLine { max_bytes: usize },
+    LongDocument { max_bytes: usize },
+    CutOffDocument,
+    LargeElement,
 }
 
 impl Observer {
@@ -82,9 +93,10 @@ impl Observer {
             stderr: WatchedLines::new(limits.frame_bytes),
             notes: Notes {
                 meter: ProgressMeter::new(Arc::clone(&rules.phases)),
-                findings_left: limits.findings,
+                room: FindingRoom::new(limits.findings),
                 events: Vec::new(),
                 omitted: SeverityCounts::default(),
+                gaps: Vec::new(),
             },
             rules,
         }
@@ -110,7 +122,26 @@ impl Observer {
                 }
             }
         }
+        self.note_gaps();
         self.notes.take()
+    }
+
+    fn note_gaps(&mut self) {
+        let limits = self.rules.limits;
+        let long_line = Gap::LongLine {
+            max_bytes: limits.frame_bytes,
+        };
+        let on_stdout = match &self.stdout {
+            StdoutReader::Lines(lines) => lines.reader.has_cut().then_some(long_line),
+            StdoutReader::Document(reader) => reader.has_skipped().then_some(Gap::LongDocument {
+                max_bytes: limits.document_bytes,
+            }),
+            StdoutReader::Elements(reader) => reader.has_dropped().then_some(Gap::LargeElement),
+        };
+        let on_stderr = self.stderr.reader.has_cut().then_some(long_line);
+        for gap in [on_stdout, on_stderr].into_iter().flatten() {
+            self.notes.add_gap(gap);
+        }
     }
 
     /// Looks at unfinished lines that have been quiet for long enough.
@@ -137,8 +168,16 @@ impl Observer {
         match &mut self.stdout {
             StdoutReader::Lines(lines) => lines.finish(Source::Stdout, &self.rules, &mut self.notes),
             StdoutReader::Document(reader) => {
-                for document in reader.finish() {
-                    take_document(&document, &self.rules, &mut self.notes);
+                let cut_off = reader.cut_off();
+                cut_off
+                    .iter()
+                    .for_each(|_| self.notes.add_gap(Gap::CutOffDocument));
+                let take = |document: &String| take_document(document, &self.rules, &mut self.notes);
+                // What looks like the start of a document may be noise in front of one.
+                if cut_off.as_ref().map(take) != Some(Took::Something) {
+                    for document in reader.finish() {
+                        take_document(&document, &self.rules, &mut self.notes);
+                    }
                 }
             }
             StdoutReader::Elements(_) => {}
@@ -148,20 +187,32 @@ impl Observer {
     }
 }
 
+/// Whether rules found anything to say about a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Took {
+    Something,
+    Nothing,
+}
+
 /// Takes everything from a document. It is complete, so of its progress only the last state matters.
-fn take_document(document: &str, rules: &StreamRules, notes: &mut Notes) {
+fn take_document(document: &str, rules: &StreamRules, notes: &mut Notes) -> Took {
     let mut last_progress = None;
-    let mut add = |sighting| match sighting {
-        Sighting::Finding(_) => notes.add(sighting),
-        Sighting::Progress(reading) => last_progress = notes.meter.apply(reading).or(last_progress.take()),
-    };
-    match rules.reading {
-        Reading::Sarif => preset::read_sarif(document, &mut add),
-        Reading::Framed(_) => {
-            rules.look_at_json(Source::Stdout, document, &mut add);
+    let mut took = Took::Nothing;
+    let mut add = |sighting| {
+        took = Took::Something;
+        match sighting {
+            Sighting::Finding(_) => notes.add(sighting),
+            Sighting::Progress(reading) => {
+                last_progress = notes.meter.apply(reading).or(last_progress.take());
+            }
         }
+    };
+    if rules.reading == Reading::Sarif {
+        preset::read_sarif(document, &mut add);
     }
+    rules.look_at_json(Source::Stdout, document, &mut add);
     notes.events.extend(last_progress.map(StreamEvent::Progress));
+    took
 }
 
 impl WatchedLines {
@@ -250,11 +301,12 @@ impl Notes {
             Sighting::Progress(reading) => self
                 .events
                 .extend(self.meter.apply(reading).map(StreamEvent::Progress)),
-            Sighting::Finding(finding) if self.findings_left > 0 => {
-                self.findings_left -= 1;
-                self.events.push(StreamEvent::Finding(finding));
-            }
-            Sighting::Finding(finding) => self.omitted.add(finding.severity),
+            Sighting::Finding(finding) => match self.room.admit(finding.severity) {
+                Admission::Kept | Admission::KeptInsteadOf(_) => {
+                    self.events.push(StreamEvent::Finding(finding));
+                }
+                Admission::OnlyCounted => self.omitted.add(finding.severity),
+            },
         }
     }
 
@@ -267,11 +319,44 @@ impl Notes {
         }
     }
 
+    fn add_gap(&mut self, gap: Gap) {
+        if !self.gaps.contains(&gap) {
+            self.gaps.push(gap);
+            self.events.push(StreamEvent::Notice {
+                text: gap.to_string(),
+            });
+        }
+    }
+
     fn take(&mut self) -> Vec<StreamEvent> {
         let omitted = std::mem::take(&mut self.omitted);
         if omitted.total() > 0 {
             self.events.push(StreamEvent::FindingsOmitted(omitted));
         }
         std::mem::take(&mut self.events)
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, advice) = match self {
+            Self::LongLine { max_bytes } => (
+                format!("The end of a line longer than {max_bytes} bytes was not read"),
+                " (`max_frame_bytes` in the tool file)",
+            ),
+            Self::LongDocument { max_bytes } => (
+                format!("A document longer than {max_bytes} bytes was not read"),
+                " (`max_document_bytes` in the tool file)",
+            ),
+            Self::CutOffDocument => (
+                "The document ended before its end, and only what was whole in it was read".to_owned(),
+                "",
+            ),
+            Self::LargeElement => (
+                "An XML element was too large to be held, and only parts of it were read".to_owned(),
+                "",
+            ),
+        };
+        write!(f, "{what}{advice}; findings may be missing.")
     }
 }

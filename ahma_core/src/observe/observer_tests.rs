@@ -44,7 +44,7 @@ fn rule_sets() -> Vec<Arc<StreamRules>> {
     .into()
 }
 
-/// All events, with counts of omitted findings put together: those are given once per chunk.
+/// All events but those that are given at the end of a chunk; counts of omitted findings are put together.
 fn events_of(rules: &Arc<StreamRules>, chunks: &[(Source, &[u8])]) -> (Vec<StreamEvent>, FindingLog) {
     let mut observer = Observer::new(Arc::clone(rules));
     let mut events: Vec<_> = chunks
@@ -54,7 +54,13 @@ fn events_of(rules: &Arc<StreamRules>, chunks: &[(Source, &[u8])]) -> (Vec<Strea
     events.extend(observer.finish());
     let mut log = FindingLog::new(rules.max_findings());
     events.iter().for_each(|event| log.record(event));
-    events.retain(|event| !matches!(event, StreamEvent::FindingsOmitted(_)));
+    let is_of_chunk = |event: &StreamEvent| {
+        matches!(
+            event,
+            StreamEvent::FindingsOmitted(_) | StreamEvent::Notice { .. }
+        )
+    };
+    events.retain(|event| !is_of_chunk(event));
     (events, log)
 }
 
@@ -272,7 +278,7 @@ fn a_document_with_more_findings_than_kept_only_counts_the_rest() {
     );
     let mut log = FindingLog::new(rules.max_findings());
     events.iter().for_each(|event| log.record(event));
-    assert_eq!((log.kept().len(), log.counts().high), (10, 1000));
+    assert_eq!((log.kept().count(), log.counts().high), (10, 1000));
 }
 
 #[test]
@@ -282,8 +288,104 @@ fn a_line_of_100_megabytes_is_cut_and_the_next_one_is_read() {
     );
     let mut observer = Observer::new(rules);
     let chunk = vec![b'x'; 1 << 20];
-    assert!((0..100).all(|_| observer.feed(Source::Stdout, &chunk, START).is_empty()));
+    let early: Vec<_> = (0..100)
+        .flat_map(|_| observer.feed(Source::Stdout, &chunk, START))
+        .collect();
+    assert!(
+        matches!(early.as_slice(), [StreamEvent::Notice { .. }]),
+        "{early:?}"
+    );
     let events = serde_json::to_value(observer.feed(Source::Stdout, b"end\nend\n", START)).unwrap();
     assert_eq!(events[0]["id"], "found");
     assert_eq!(events[1]["id"], "found end");
+}
+
+/// What was found in `output`, and what is said about the rest.
+fn found_and_noticed(block: Value, output: &[&[u8]]) -> (Vec<String>, Vec<String>) {
+    let mut observer = Observer::new(rules(block));
+    let mut events: Vec<_> = output
+        .iter()
+        .flat_map(|chunk| observer.feed(Source::Stdout, chunk, START))
+        .collect();
+    events.extend(observer.finish());
+    let (mut found, mut noticed) = (Vec::new(), Vec::new());
+    for event in events {
+        match event {
+            StreamEvent::Finding(finding) => found.push(finding.id),
+            StreamEvent::Notice { text } => noticed.push(text),
+            StreamEvent::Progress(_) | StreamEvent::FindingsOmitted(_) => {}
+        }
+    }
+    (found, noticed)
+}
+
+#[test]
+fn what_could_not_be_read_is_said_once() {
+    let limits = json!({ "max_frame_bytes": 30, "max_document_bytes": 30 });
+    let finding = json!({ "id": "{/a}" });
+    let json_lines = json!({ "limits": limits, "framing": "json-lines", "rules": [{ "emit": "finding", "finding": finding }] });
+    let document = json!({ "limits": limits, "framing": "json-document", "rules": [{ "emit": "finding", "finding": finding }] });
+    let long = format!("{{\"a\":\"{}\"}}\n", "x".repeat(40)).repeat(2) + "{\"a\":\"short\"}\n";
+    for (block, limit) in [(json_lines, "max_frame_bytes"), (document, "max_document_bytes")] {
+        let (found, noticed) = found_and_noticed(block, &[long.as_bytes()]);
+        assert_eq!(found, ["short"]);
+        assert_eq!(noticed.len(), 1, "{noticed:?}");
+        assert!(
+            noticed[0].contains("30 bytes") && noticed[0].contains(limit),
+            "{noticed:?}"
+        );
+    }
+}
+
+#[test]
+fn a_report_that_is_cut_off_gives_what_was_whole_in_it() {
+    let each = |path: &str| {
+        json!({ "framing": "json-document", "rules": [
+            { "emit": "finding", "each": path, "finding": { "id": "{/ruleId}" } },
+            { "emit": "finding", "where": { "/ruleId": "root" }, "finding": { "id": "root" } } ] })
+    };
+    let results =
+        r#"{"ruleId":"a","locations":[{"x":[1]}]},{"ruleId":"b"},{"ruleId":"half","locations":[{"y":1},{"#;
+    let sarif = format!(r#"{{"ruleId":"root","runs":[{{"tool":{{"driver":{{}}}},"results":[{results}"#);
+    let map = r#"{"v":{"z":{"ruleId":"a"},"y":{"ruleId":"b"},"a":{"ruleId":"half","l":[{}],"m":"#;
+    for (block, output) in [
+        (json!({ "preset": "sarif" }), sarif.as_str()),
+        (each("/runs/*/results"), &sarif),
+        (each("/v/*"), map),
+    ] {
+        let (mut found, noticed) = found_and_noticed(block, &[output.as_bytes()]);
+        found.sort_unstable();
+        assert_eq!(found, ["a", "b"], "{output}");
+        assert_eq!(noticed.len(), 1, "{noticed:?}");
+        assert!(noticed[0].contains("ended before its end"), "{noticed:?}");
+    }
+    let whole = json!({ "ruleId": "root", "runs": [] }).to_string();
+    assert_eq!(
+        found_and_noticed(each("/runs"), &[whole.as_bytes()]),
+        (vec!["root".to_owned()], Vec::new())
+    );
+}
+
+#[test]
+fn an_element_too_large_to_be_held_does_not_starve_what_is_in_it() {
+    let block = json!({ "framing": "xml", "rules": [
+        { "emit": "progress", "element": "suite", "phase": "{@name}" },
+        { "emit": "finding", "element": "case", "where": { "fail": { "exists": true } }, "finding": { "id": "{@name}" } } ] });
+    let padding = format!("<case name=\"fine\"><out>{}</out></case>", "x".repeat(64 << 10));
+    let mut output = vec!["<suite name=\"s\">"];
+    output.extend([padding.as_str()].repeat(200));
+    output.push("<case name=\"late\"><fail/></case></suite>");
+    let output: Vec<&[u8]> = output.into_iter().map(str::as_bytes).collect();
+    let (found, noticed) = found_and_noticed(block, &output);
+    assert_eq!(found, ["late"]);
+    assert_eq!(noticed.len(), 1, "{noticed:?}");
+}
+
+#[test]
+fn a_match_that_says_nothing_is_no_finding() {
+    let block = json!({ "rules": [
+        { "emit": "finding", "match": "^(?P<id>\\w*);(?P<title>\\w*)$",
+          "finding": { "severity": "high", "id": "{id}", "title": "{title}" } } ] });
+    let (found, _) = found_and_noticed(block, &[b";\na;\n;b\n"]);
+    assert_eq!(found, ["a", "finding"]);
 }

@@ -9,8 +9,11 @@ use super::{
     log::{LogReader, LogView},
 };
 
-/// A line is shown up to this many bytes; the search always sees all of it.
+/// A line is shown up to this many bytes.
 const SHOWN_LINE_BYTES: usize = 2 << 10;
+
+/// A line is searched up to this many bytes: no log has longer lines, and one of all the output must not be held.
+const SEARCHED_LINE_BYTES: usize = 1 << 20;
 
 /// How much is read at a time.
 const READ_BYTES: usize = 256 << 10;
@@ -36,10 +39,14 @@ pub(super) fn search(view: &LogView, search: &Search) -> io::Result<OutputPage> 
     let mut matches = 0;
     let mut before: VecDeque<(u64, String)> = VecDeque::new();
     let mut after = 0;
+    let mut unsearched_bytes = 0;
     while let Some(line) = lines.next()? {
         let in_reach = number >= scan_from;
         let on_page = number >= search.from_line;
-        if in_reach && search.pattern.is_match(line) {
+        if on_page {
+            unsearched_bytes += line.rest_bytes;
+        }
+        if in_reach && search.pattern.is_match(line.bytes) {
             after = search.context;
             if on_page {
                 matches += 1;
@@ -68,6 +75,7 @@ pub(super) fn search(view: &LogView, search: &Search) -> io::Result<OutputPage> 
         lines: page.lines,
         next: page.next.map(PageStart::Line),
         matches: Some(matches),
+        unsearched_bytes,
         total_lines: view.total_lines,
         total_bytes: view.total_bytes,
         lost: view.loss.clone(),
@@ -135,16 +143,19 @@ impl Page {
     }
 }
 
+/// A line without its newline, as far as it is searched.
+struct Line<'a> {
+    bytes: &'a [u8],
+    rest_bytes: u64,
+}
+
 /// A line as the answer shows it.
-fn shown(line: &[u8]) -> String {
-    let cut = excerpt::fitting_prefix(line, SHOWN_LINE_BYTES);
-    let mut text = String::from_utf8_lossy(&line[..cut]).into_owned();
-    if cut < line.len() {
-        let _ = write!(
-            text,
-            " [... {} bytes left out of this line ...]",
-            line.len() - cut
-        );
+fn shown(line: Line<'_>) -> String {
+    let cut = excerpt::fitting_prefix(line.bytes, SHOWN_LINE_BYTES);
+    let mut text = String::from_utf8_lossy(&line.bytes[..cut]).into_owned();
+    let left_out = (line.bytes.len() - cut) as u64 + line.rest_bytes;
+    if left_out > 0 {
+        let _ = write!(text, " [... {left_out} bytes left out of this line ...]");
     }
     text
 }
@@ -171,7 +182,7 @@ impl<'view> Lines<'view> {
         })
     }
 
-    fn next(&mut self) -> io::Result<Option<&[u8]>> {
+    fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         // How much of the unused part is known to hold no newline.
         let mut searched = 0;
         loop {
@@ -179,18 +190,46 @@ impl<'view> Lines<'view> {
             if let Some(newline) = memchr::memchr(b'\n', &self.buffer[start + searched..]) {
                 let end = start + searched + newline;
                 self.used = end + 1;
-                return Ok(Some(&self.buffer[start..end]));
+                return Ok(Some(self.line(start, end, 0)));
             }
             searched = self.buffer.len() - start;
-            if self.offset == self.end {
-                self.used = self.buffer.len();
-                return Ok((searched > 0).then(|| &self.buffer[start..]));
+            let end = self.buffer.len();
+            if self.offset == self.end || searched > SEARCHED_LINE_BYTES {
+                let skipped = self.skip_line()?;
+                self.used = end;
+                return Ok((searched > 0).then(|| self.line(start, end, skipped)));
             }
             self.refill()?;
         }
     }
 
-    /// Reads on; only an unfinished line stays from before, so the buffer grows no longer than the longest line.
+    /// The line that stands in the buffer; `skipped` bytes of it do not.
+    fn line(&self, start: usize, end: usize, skipped: u64) -> Line<'_> {
+        let searched_end = end.min(start + SEARCHED_LINE_BYTES);
+        Line {
+            bytes: &self.buffer[start..searched_end],
+            rest_bytes: (end - searched_end) as u64 + skipped,
+        }
+    }
+
+    /// Passes over the rest of a line without keeping it; says how long that is.
+    fn skip_line(&mut self) -> io::Result<u64> {
+        let mut chunk = vec![0; READ_BYTES];
+        let mut skipped = 0;
+        while self.offset < self.end {
+            let step = (READ_BYTES as u64).min(self.end - self.offset) as usize;
+            self.reader.read_exact_at(&mut chunk[..step], self.offset)?;
+            if let Some(newline) = memchr::memchr(b'\n', &chunk[..step]) {
+                self.offset += newline as u64 + 1;
+                return Ok(skipped + newline as u64);
+            }
+            self.offset += step as u64;
+            skipped += step as u64;
+        }
+        Ok(skipped)
+    }
+
+    /// Reads on; only an unfinished line stays from before, so the buffer holds little more than is searched of one.
     fn refill(&mut self) -> io::Result<()> {
         self.buffer.drain(..self.used);
         self.used = 0;

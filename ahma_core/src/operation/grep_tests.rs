@@ -94,3 +94,22 @@ fn pages_of_a_search_join_to_real_grep() {
         assert_eq!(found, expected);
     }
 }
+
+#[test]
+fn the_end_of_a_very_long_line_is_not_held_and_that_is_said() {
+    let long = [b"here ".as_slice(), &vec![b'x'; 3 << 20], b" beyond"].concat();
+    let rest_bytes = (long.len() - super::SEARCHED_LINE_BYTES) as u64;
+    for end in ["", "\n", "\nnext beyond\n"] {
+        let output = [b"first\n".as_slice(), &long, end.as_bytes()].concat();
+        for pieces in [1 << 10, 64 << 20] {
+            let sample = Sample::of(&output, pieces, 4096);
+            let here = our_grep(&sample.log, "here", 0, 1);
+            assert!(here.text.starts_with("2:here xxx"), "{}", here.text);
+            assert_eq!((here.matches, here.unsearched_bytes), (Some(1), rest_bytes));
+            let beyond = our_grep(&sample.log, "beyond$", 0, 1);
+            let expected = if end.len() > 1 { "3:next beyond\n" } else { "" };
+            assert_eq!(beyond.text, expected);
+            assert_eq!(our_grep(&sample.log, "x", 0, 3).unsearched_bytes, 0);
+        }
+    }
+}

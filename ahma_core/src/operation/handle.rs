@@ -11,12 +11,18 @@ use std::{
 
 use tokio::sync::{SetOnce, watch};
 
-use crate::{call::CommandPlan, observe::FindingPage};
+use crate::{
+    call::CommandPlan,
+    observe::{FindingBudget, FindingNews, FindingPage},
+};
 
 use super::{
     OperationId, Outcome, OutputLog, Owner, Snapshot, State, engine::Shared, queue::Ticket, run::StopReason,
     sight::Sight,
 };
+
+/// Findings that a result carries itself; the rest is read in pages.
+const RESULT_FINDINGS: usize = 50;
 
 /// One run of one plan. Cheap to clone; all clones are the same operation, and dropping them ends nothing.
 #[derive(Debug, Clone)]
@@ -160,9 +166,29 @@ impl Operation {
         &self.cell.log
     }
 
-    /// At most `max` of the findings, from index `from` on.
-    pub fn findings(&self, from: usize, max: usize) -> FindingPage {
-        lock(&self.cell.sight).page(from, max)
+    /// A page of the findings, the most severe first, from index `from` on.
+    pub fn findings(&self, from: usize, budget: FindingBudget) -> FindingPage {
+        lock(&self.cell.sight).findings().page(from, budget)
+    }
+
+    /// The findings in the order they came, from number `from` on.
+    pub fn findings_since(&self, from: usize, budget: FindingBudget) -> FindingNews {
+        lock(&self.cell.sight).findings().since(from, budget)
+    }
+
+    /// The number that the next finding will have.
+    pub fn next_finding(&self) -> usize {
+        lock(&self.cell.sight).findings().next_number()
+    }
+
+    /// The findings that a result carries itself: the worst ones.
+    pub fn worst_findings(&self) -> FindingPage {
+        self.cell.worst_findings()
+    }
+
+    /// How many findings one message carries.
+    pub fn finding_budget(&self) -> FindingBudget {
+        self.cell.finding_budget()
     }
 
     pub(super) fn queued(
@@ -237,6 +263,18 @@ impl Cell {
 
     pub(super) fn sight(&self) -> MutexGuard<'_, Sight> {
         lock(&self.sight)
+    }
+
+    pub(super) fn worst_findings(&self) -> FindingPage {
+        self.sight().findings().page(0, self.finding_budget())
+    }
+
+    /// At most half of what a result may hold: output is there, too.
+    fn finding_budget(&self) -> FindingBudget {
+        FindingBudget {
+            findings: RESULT_FINDINGS,
+            bytes: self.log.page_bytes() / 2,
+        }
     }
 
     pub(super) fn is_seen(&self) -> bool {

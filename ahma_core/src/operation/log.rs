@@ -98,7 +98,7 @@ struct Kept {
 }
 
 impl OutputLog {
-    pub(super) fn new(id: OperationId, result_bytes: usize) -> Self {
+    pub(crate) fn new(id: OperationId, result_bytes: usize) -> Self {
         Self {
             id,
             result_bytes,
@@ -143,7 +143,8 @@ impl OutputLog {
         &self.id
     }
 
-    pub(super) fn page_bytes(&self) -> usize {
+    /// What one answer may hold of it.
+    pub fn page_bytes(&self) -> usize {
         self.result_bytes
     }
 

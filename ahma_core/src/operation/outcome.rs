@@ -32,13 +32,16 @@ pub struct Outcome {
     pub output: Excerpt,
     /// What was printed but could not be kept.
     pub lost: Option<Loss>,
-    /// The first findings; `finding_counts` counts all.
+    /// The worst findings; the others that were kept can be read in pages.
     pub findings: Vec<Finding>,
+    /// How many there were.
     pub finding_counts: SeverityCounts,
+    /// Those of them that could not be kept.
+    pub findings_only_counted: SeverityCounts,
     /// One entry per step of a sequence, in order; empty for a single command.
     pub steps: Vec<StepReport>,
     pub background: Background,
-    /// What the wall did about protected files, one sentence each.
+    /// Why findings may be missing, and what the wall did about protected files; one sentence each.
     pub notices: Vec<String>,
     /// A guess, after a failure, that the wall was the reason.
     pub sandbox_hint: Option<String>,

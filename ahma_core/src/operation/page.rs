@@ -50,6 +50,8 @@ pub struct OutputPage {
     pub next: Option<PageStart>,
     /// How many lines match, from where the search began to the end; only for a search.
     pub matches: Option<u64>,
+    /// What a search did not look at, because it stands at the end of a very long line.
+    pub unsearched_bytes: u64,
     /// Of the whole output, when this was read.
     pub total_lines: u64,
     pub total_bytes: u64,
@@ -146,6 +148,7 @@ fn tail(view: &LogView, lines: u64, page_bytes: usize) -> OutputPage {
         lines: count,
         next: None,
         matches: None,
+        unsearched_bytes: 0,
         total_lines: view.total_lines,
         total_bytes: view.total_bytes,
         lost: view.loss.clone(),
@@ -198,6 +201,7 @@ fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> 
         lines,
         next,
         matches: None,
+        unsearched_bytes: 0,
         total_lines: view.total_lines,
         total_bytes: view.total_bytes,
         lost: view.loss.clone(),

@@ -2,7 +2,7 @@
 
 use crate::{
     call::{Command, CommandPlan, Work},
-    observe::{FindingLog, FindingPage, Progress, SeverityCounts, StreamEvent},
+    observe::{FindingLog, Progress, SeverityCounts, StreamEvent},
 };
 
 use super::StepPosition;
@@ -13,6 +13,8 @@ pub(super) struct Sight {
     pub(super) progress: Progress,
     pub(super) step: Option<StepPosition>,
     findings: FindingLog,
+    /// Why findings may be missing.
+    notices: Vec<String>,
 }
 
 impl Sight {
@@ -36,6 +38,9 @@ impl Sight {
         match event {
             StreamEvent::Progress(progress) => self.advance(progress),
             StreamEvent::Finding(_) | StreamEvent::FindingsOmitted(_) => self.findings.record(&event),
+            // The steps of a sequence may have the same to say.
+            StreamEvent::Notice { text } if self.notices.contains(&text) => {}
+            StreamEvent::Notice { text } => self.notices.push(text),
         }
     }
 
@@ -51,8 +56,12 @@ impl Sight {
         self.step = Some(step);
     }
 
-    pub(super) fn page(&self, from: usize, max: usize) -> FindingPage {
-        self.findings.page(from, max)
+    pub(super) fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    pub(super) fn findings(&self) -> &FindingLog {
+        &self.findings
     }
 
     fn new(max_findings: usize) -> Self {
@@ -60,6 +69,7 @@ impl Sight {
             progress: Progress::default(),
             step: None,
             findings: FindingLog::new(max_findings),
+            notices: Vec::new(),
         }
     }
 

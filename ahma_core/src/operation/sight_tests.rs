@@ -1,5 +1,5 @@
 use super::*;
-use crate::observe::Finding;
+use crate::observe::{Finding, FindingBudget};
 
 fn progress(percent: f64) -> StreamEvent {
     StreamEvent::Progress(Progress {
@@ -74,14 +74,14 @@ fn findings_are_bounded_and_their_counts_are_not() {
         sight.take(StreamEvent::Finding(finding));
     }
     assert_eq!(sight.counts().high, 5);
-    let page = sight.page(1, 10);
+    let page = sight.findings().page(1, FindingBudget::ALL);
     assert_eq!(
         (
             page.from,
             page.findings[0].id.as_str(),
             page.next,
             page.kept,
-            page.total
+            page.counts.total()
         ),
         (1, "F1", None, 2, 5)
     );

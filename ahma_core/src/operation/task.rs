@@ -25,9 +25,6 @@ use super::{
     verdict::Verdict,
 };
 
-/// Findings that an outcome carries itself; the rest is read in pages.
-const OUTCOME_FINDINGS: usize = 50;
-
 /// Why an operation ended without ever running.
 #[derive(Debug)]
 pub(super) enum Unrun {
@@ -72,7 +69,7 @@ pub(super) async fn run(operation: Operation, shared: Arc<Shared>) {
     };
     worker.log.close();
     let mut outcome = outcome(cell, end, started.instant.elapsed());
-    outcome.notices = worker.notices;
+    outcome.notices.extend(worker.notices);
     if outcome.state == EndState::Failed {
         let launcher = &shared.launcher;
         outcome.sandbox_hint = sandbox::hint(&outcome.output.text, launcher.policy(), launcher.tier());
@@ -310,7 +307,7 @@ fn outcome(cell: &Cell, end: End, duration: Duration) -> Outcome {
         steps,
         success_hint,
     } = end;
-    let sight = cell.sight();
+    let worst = cell.worst_findings();
     Outcome {
         id: cell.id.clone(),
         tool: cell.tool.clone(),
@@ -324,11 +321,12 @@ fn outcome(cell: &Cell, end: End, duration: Duration) -> Outcome {
         peak_memory_bytes: verdict.peak_memory_bytes,
         output: cell.log.excerpt(),
         lost: cell.log.loss(),
-        findings: sight.page(0, OUTCOME_FINDINGS).findings,
-        finding_counts: sight.counts(),
+        findings: worst.findings,
+        findings_only_counted: worst.only_counted,
+        finding_counts: worst.counts,
         steps,
         background: verdict.background,
-        notices: Vec::new(),
+        notices: cell.sight().notices().to_vec(),
         sandbox_hint: None,
     }
 }

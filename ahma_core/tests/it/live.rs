@@ -5,7 +5,7 @@
 use std::{fs, time::Duration};
 
 use serde_json::{Value, json};
-use test_support::{Era, Server, Workspace};
+use test_support::{Era, Server, Workspace, wait_for};
 
 use crate::session::options;
 
@@ -252,6 +252,75 @@ fn findings_ride_on_progress_at_once() {
 }
 
 #[test]
+fn a_burst_of_findings_just_before_the_end_is_told_whole() {
+    let workspace = Workspace::new();
+    workspace.write_tool("scan.json", &scanner());
+    let lines: String = (0..180)
+        .map(|number| {
+            format!(
+                "hole low CVE-1-{number} at x: {}; do nothing\n",
+                "long ".repeat(40)
+            )
+        })
+        .collect();
+    fs::write(workspace.scope().join("lines"), lines).unwrap();
+    fs::write(workspace.scope().join("burst.sh"), "cat lines").unwrap();
+    let mut server = options(&workspace).open(Era::Legacy);
+    let id = server.request(
+        "tools/call",
+        json!({"name": "scan", "arguments": {"script": "burst.sh"}, "_meta": {"progressToken": "t"}}),
+    );
+    server.answer(id);
+    let told: Vec<Value> = server
+        .others(Duration::ZERO)
+        .iter()
+        .filter_map(|message| message["params"]["_meta"]["ahma/findings"].as_array().cloned())
+        .inspect(|findings| {
+            let bytes = json!(findings).to_string().len();
+            assert!(bytes < 16 << 10, "{bytes} bytes in one notification");
+        })
+        .flatten()
+        .map(|finding| finding["id"].clone())
+        .collect();
+    let expected: Vec<Value> = (0..180).map(|number| format!("CVE-1-{number}").into()).collect();
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn whoever_waits_is_told_at_once_how_things_stand() {
+    for era in Era::BOTH {
+        let workspace = Workspace::new();
+        scanning(&workspace);
+        let mut server = options(&workspace).open(era);
+        let arguments = json!({"script": "scan.sh", "execution_mode": "asynchronous"});
+        server.tool("scan", arguments);
+        wait_for("the findings", || {
+            let status = server.tool("status", json!({}));
+            let row = &status["structuredContent"]["operations"][0];
+            (row["finding_counts"]["low"] == 1).then_some(())
+        });
+        let id = server.request(
+            "tools/call",
+            json!({"name": "await", "arguments": {}, "_meta": {"progressToken": "t"}}),
+        );
+        let told = server.notification(PROGRESS);
+        let message = told["params"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("running for") && message.contains("40%"),
+            "{told}"
+        );
+        let findings = &told["params"]["_meta"]["ahma/findings"];
+        assert_eq!(
+            (&findings[0]["severity"], &findings[1]["severity"]),
+            (&json!("high"), &json!("low")),
+            "{told}"
+        );
+        let_go(&workspace);
+        server.answer(id);
+    }
+}
+
+#[test]
 fn subscribers_hear_of_a_running_operation() {
     for era in Era::BOTH {
         let workspace = Workspace::new();
@@ -292,6 +361,28 @@ fn subscribers_hear_of_a_running_operation() {
             assert!(shown.ends_with(&format!("{step}\n")), "{shown}");
         }
     }
+}
+
+#[test]
+fn the_worst_finding_is_told_however_many_came_before_it() {
+    let workspace = Workspace::new();
+    workspace.write_tool("scan.json", &scanner());
+    let script = "i=0; while [ $i -lt 1200 ]; do i=$((i+1)); echo \"hole info CVE-1-$i at x: $i; do read\"; done\n\
+                  echo 'hole critical CVE-2-1 at y: the last; do panic'\n";
+    fs::write(workspace.scope().join("late.sh"), script).unwrap();
+    let mut server = options(&workspace).open(Era::Modern);
+    let result = server.tool("scan", json!({"script": "late.sh"}));
+    let report = &result["structuredContent"];
+    assert_eq!(report["findings"][0]["severity"], "critical", "{report}");
+    assert_eq!(report["findings_only_counted"]["info"], 201);
+    let shown = report["findings"].as_array().unwrap().len() as u64;
+    assert_eq!(report["findings_left_out"], 1000 - shown);
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(
+        text.contains("\nfindings: 1 critical, 1200 info (only counted: 201 info)\n- critical CVE-2-1: ")
+            && text.contains(r#""what": "findings"} reads them"#),
+        "{text}"
+    );
 }
 
 #[test]
@@ -338,8 +429,7 @@ fn findings_are_read_in_pages_and_exported() {
     assert_eq!(seen, expected);
 
     let mut export = |format: &str| {
-        let arguments =
-            json!({"operation_id": id, "what": "findings", "format": format, "max_findings": 1000});
+        let arguments = json!({"operation_id": id, "what": "findings", "format": format});
         let result = server.tool("output", arguments);
         assert_eq!(result["structuredContent"]["text"], result["content"][0]["text"]);
         result["content"][0]["text"].as_str().unwrap().to_owned()
@@ -389,15 +479,34 @@ fn a_redrawn_line_is_shown_once_and_kept_whole() {
 }
 
 /// The kernel hangs up on those who still run when the other end of their terminal is closed.
-#[test]
-fn a_command_may_let_go_of_its_terminal_before_it_ends() {
-    let workspace = Workspace::new();
+/// A tool that runs a script on a pseudo-terminal.
+fn on_a_terminal(workspace: &Workspace) {
     let tool = json!({
         "name": "quiet", "description": "Goes quiet.", "command": "sh", "synchronous": true,
         "positional_args": [{ "name": "script", "type": "string", "format": "path", "required": true }],
         "stream": { "pty": true, "rules": [{ "emit": "progress", "match": "^(?P<percent>\\d+)%$", "percent": "{percent}" }] },
     });
     workspace.write_tool("quiet.json", &tool);
+}
+
+#[test]
+fn a_terminal_has_a_size() {
+    let workspace = Workspace::new();
+    on_a_terminal(&workspace);
+    fs::write(workspace.scope().join("size.sh"), "stty size < /dev/tty\n").unwrap();
+    let mut server = options(&workspace).open(Era::Legacy);
+    let result = server.tool("quiet", json!({"script": "size.sh"}));
+    assert_eq!(
+        result["structuredContent"]["output"].as_str().map(str::trim),
+        Some("40 120"),
+        "{result}"
+    );
+}
+
+#[test]
+fn a_command_may_let_go_of_its_terminal_before_it_ends() {
+    let workspace = Workspace::new();
+    on_a_terminal(&workspace);
     let script = "echo early\nexec </dev/null >/dev/null 2>&1\nsleep 1\n(echo late > /dev/tty) || true\n";
     fs::write(workspace.scope().join("quiet.sh"), script).unwrap();
     let mut server = options(&workspace).open(Era::Legacy);

@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use ahma_core::{
     call::{ArgumentFile, Command, Program, Work},
     jail::ExitStatus,
-    observe::{self, Severity},
+    observe::{self, FindingBudget, Severity},
     operation::{Background, EndState, OutputQuery, PageStart, State},
 };
 
@@ -234,7 +234,10 @@ async fn rules_turn_output_into_progress_and_findings() {
         .map(|found| (found.severity, found.id.as_str()))
         .collect();
     assert_eq!(found, [(Severity::High, "leak"), (Severity::Low, "typo")]);
-    assert_eq!(operation.findings(1, 10).findings, outcome.findings[1..]);
+    assert_eq!(
+        operation.findings(1, FindingBudget::ALL).findings,
+        outcome.findings[1..]
+    );
     test.shutdown().await;
 }
 

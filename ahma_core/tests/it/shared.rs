@@ -116,6 +116,28 @@ fn each_client_chooses_how_much_it_is_told() {
 }
 
 #[test]
+fn a_level_goes_for_what_runs_already() {
+    let workspace = Workspace::new();
+    let server = listening(&workspace);
+    let mut client = server.session(Roots::None);
+    let params = json!({
+        "name": "sandboxed_shell",
+        "arguments": {"command": "until test -e go; do sleep 0.02; done; echo late", "execution_mode": "asynchronous"},
+        "_meta": {"progressToken": "mine"},
+    });
+    client.call("tools/call", params);
+    let set = client.request("logging/setLevel", json!({"level": "info"}));
+    client.answer(set);
+    fs::write(workspace.scope().join("go"), "").unwrap();
+    let told = client.notification("notifications/message");
+    assert_eq!(told["params"]["data"]["output"], "late\n", "{told}");
+    assert_eq!(told["params"]["_meta"]["ahma/relatedRequestId"], set, "{told}");
+    let end = client.notification("notifications/progress");
+    assert_eq!(end["params"]["progressToken"], "mine", "{end}");
+    assert!(end["params"].get("_meta").is_none(), "{end}");
+}
+
+#[test]
 fn a_client_cannot_take_anothers_name() {
     let workspace = Workspace::new();
     let server = listening(&workspace);

@@ -93,11 +93,23 @@ fn a_cancelled_task_leaves_nothing_running() {
     wait_for("the command to run", || {
         workspace.scope().join("started").exists().then_some(())
     });
+    // It prints nothing; still its message shows the time.
+    wait_for("a second to pass", || {
+        let message = get(&mut server, &task)["statusMessage"].take();
+        message.as_str()?.contains("running for 1").then_some(())
+    });
     let cancelled = ask(&mut server, "tasks/cancel", json!({"taskId": task["taskId"]}));
     assert_eq!(cancelled["result"]["resultType"], "complete", "{cancelled}");
-    wait_for("the task to be cancelled", || {
-        (get(&mut server, &task)["status"] == "cancelled").then_some(())
+    // The command does not heed the first signal.
+    wait_for("the message to change", || {
+        let message = get(&mut server, &task)["statusMessage"].take();
+        message.as_str()?.contains("is being stopped").then_some(())
     });
+    let cancelled = wait_for("the task to be cancelled", || {
+        Some(get(&mut server, &task)).filter(|seen| seen["status"] == "cancelled")
+    });
+    let message = cancelled["statusMessage"].as_str().unwrap();
+    assert!(message.contains(" cancelled after "), "{message}");
     let status = server.tool(
         "status",
         json!({"operation_ids": [task["_meta"]["ahma/operationId"]]}),

@@ -82,8 +82,8 @@ struct Call {
     params: CallParams,
     id: Box<str>,
     token: Option<Box<str>>,
-    /// Whether something may go on after the answer.
-    starts_work: bool,
+    /// Whether there may be something to say about it after the answer.
+    has_aftermath: bool,
     last_sign: Instant,
 }
 
@@ -149,7 +149,8 @@ impl Pending {
             params,
             id: request.id.get().into(),
             token: token.map(|token| token.get().into()),
-            starts_work: request.method == "tools/call",
+            // What goes on in the background is told by the call that started it, or asked to hear of it.
+            has_aftermath: matches!(request.method, "tools/call" | "logging/setLevel"),
             last_sign: Instant::now(),
         };
         match &mut self.calls {
@@ -187,7 +188,7 @@ impl Pending {
             body: splice(envelope.text(), edits).freeze(),
             verdict,
         };
-        if call.starts_work {
+        if call.has_aftermath {
             self.remember(Answered {
                 number,
                 owner: call.params.owner,

@@ -148,6 +148,7 @@ fn help_teaches() {
 const WATCHED: &str = r#"{ "name": "watched", "description": "Count.", "command": "count", "subcommand": [
   { "name": "up", "description": "Up.", "stream": { "rules": [
       { "emit": "progress", "match": "^(?P<pct>\\d+)%", "percent": "{pct}", "phase": "counting" },
+      { "emit": "progress", "match": "^of (?P<all>\\d+)$", "total": "{all}" },
       { "emit": "finding", "match": "^bad (?P<what>.+)$", "finding": { "severity": "high", "id": "bad", "title": "{what}" } } ] } },
   { "name": "down", "description": "Down.", "stream": { "rules": [{ "emit": "ignore", "match": "x" }] } },
   { "name": "out", "description": "Out." } ] }"#;
@@ -158,7 +159,7 @@ fn a_sample_shows_what_the_rules_see() {
     fs::write(directory.path().join("watched.json"), WATCHED).unwrap();
     fs::write(
         directory.path().join("run.txt"),
-        "start\n10%\r20%\nbad \x1b[1mthing\n",
+        "of 7\n10%\r20%\nbad \x1b[1mthing\n",
     )
     .unwrap();
     let arguments = ["--sample", "run.txt", "--tool", "watched_up", "watched.json"];

@@ -8,7 +8,10 @@ use tokio::{
 };
 
 use super::screen::Screen;
-use crate::operation::{Operation, Outcome};
+use crate::{
+    observe::FindingBudget,
+    operation::{Operation, Outcome},
+};
 
 /// As much as a pipe holds.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -125,9 +128,9 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
             }
             self.stdout.flush().await?;
         }
-        let page = self.operation.findings(self.findings, usize::MAX);
-        self.findings += page.findings.len();
-        for finding in &page.findings {
+        let news = self.operation.findings_since(self.findings, FindingBudget::ALL);
+        self.findings = news.next;
+        for finding in &news.findings {
             self.screen.finding(finding);
         }
         Ok(())

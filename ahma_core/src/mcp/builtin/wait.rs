@@ -135,7 +135,7 @@ pub(super) async fn call(
             () = tokio::time::sleep(Duration::from_secs(seconds)) => Some(Returned::TimeIsUp),
         }
     };
-    let reported = Reporter::while_doing(Reporter::new(ctx), &operations, waiting);
+    let reported = Reporter::while_doing(Reporter::new(ctx), &operations, Start::Now, waiting);
     // A client of the older era is told of operations from their start, whether it waits or not.
     let feed = Feed::new(server, ctx).filter(|_| is_modern(ctx));
     match Feed::while_doing(feed, &operations, Start::Now, reported).await {

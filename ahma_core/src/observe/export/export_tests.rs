@@ -2,7 +2,22 @@ use quick_xml::{Reader, events::Event};
 use serde_json::json;
 
 use super::{junit, sarif};
-use crate::observe::Finding;
+use crate::observe::{Finding, FindingPage, SeverityCounts};
+
+/// A page of all findings, and of so many that are not on it.
+fn page(findings: Vec<Finding>, left_out: u64) -> FindingPage {
+    let mut counts = SeverityCounts::default();
+    findings.iter().for_each(|finding| counts.add(finding.severity));
+    counts.info += left_out;
+    FindingPage {
+        from: 0,
+        next: None,
+        kept: findings.len(),
+        counts,
+        only_counted: SeverityCounts::default(),
+        findings,
+    }
+}
 
 fn findings() -> Vec<Finding> {
     serde_json::from_value(json!([
@@ -20,31 +35,67 @@ fn findings() -> Vec<Finding> {
 
 #[test]
 fn sarif_log() {
-    let log = sarif(&findings(), "my tool");
+    let log = sarif(&page(findings(), 0), "my tool");
     insta::assert_json_snapshot!(log);
-    assert_eq!(sarif(&[], "t")["runs"][0]["results"], json!([]));
+    let empty = sarif(&page(Vec::new(), 3), "t");
+    assert_eq!(empty["runs"][0]["results"], json!([]));
+    assert_eq!(empty["runs"][0]["properties"], json!({ "findings_left_out": 3 }));
 }
 
 #[test]
-fn a_sarif_log_can_be_read_back() {
-    let mut ids = Vec::new();
-    let text = sarif(&findings(), "my tool").to_string();
+fn a_sarif_log_that_is_read_back_says_the_same() {
+    let mut read = Vec::new();
+    let text = sarif(&page(findings(), 0), "my tool").to_string();
     crate::observe::preset::read_sarif(&text, &mut |sighting| {
         if let crate::observe::rules::Sighting::Finding(finding) = sighting {
-            ids.push((finding.id, finding.location));
+            read.push(finding);
         }
     });
-    assert_eq!(ids.len(), findings().len());
-    assert_eq!(
-        ids[0],
-        ("CVE-2026-1".to_owned(), Some("src/a%20b.rs:3:9".to_owned()))
-    );
-    assert_eq!(ids[3].1.as_deref(), Some("80/tcp"));
+    let mut expected = findings();
+    for finding in &mut expected {
+        // What a reader takes for granted, and what a log says only once.
+        finding.kind.get_or_insert_with(|| "sast".to_owned());
+        finding.description = finding.description.take().filter(|text| *text != finding.title);
+    }
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn only_a_place_in_a_file_has_a_line() {
+    for (location, line) in [
+        ("src/a.rs:3", Some(3)),
+        ("a.rs:3:9", Some(3)),
+        ("Makefile:7", Some(7)),
+        ("C:\\src\\a.c:7", Some(7)),
+        ("file:///a.c:4", Some(4)),
+        ("10.0.0.1:80", None),
+        ("localhost:8080", None),
+        ("db.example.com:5432", None),
+        ("http://localhost:8080", None),
+        ("[FE80::1]:443", None),
+        ("::1:443", None),
+        ("00:1a:2b:3c:4d:05", None),
+    ] {
+        let finding = Finding {
+            location: Some(location.to_owned()),
+            ..findings().remove(0)
+        };
+        let log = sarif(&page(vec![finding], 0), "t");
+        let place = &log["runs"][0]["results"][0]["locations"][0];
+        assert_eq!(
+            place["physicalLocation"]["region"]["startLine"].as_u64(),
+            line,
+            "{location}: {place}"
+        );
+        if line.is_none() {
+            assert_eq!(place["logicalLocations"][0]["fullyQualifiedName"], location);
+        }
+    }
 }
 
 #[test]
 fn junit_report() {
-    let report = junit(&findings(), "my & tool");
+    let report = junit(&page(findings(), 0), "my & tool");
     insta::assert_snapshot!(report);
     let mut reader = Reader::from_str(&report);
     let mut cases = 0;
@@ -56,4 +107,9 @@ fn junit_report() {
         }
     }
     assert_eq!(cases, findings().len());
+    let partial = junit(&page(findings(), 3), "t");
+    assert!(
+        partial.contains(r#"<property name="findings_left_out" value="3"/>"#),
+        "{partial}"
+    );
 }

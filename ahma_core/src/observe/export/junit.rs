@@ -2,10 +2,15 @@
 
 use quick_xml::escape::escape;
 
-use super::super::{Finding, Severity};
+use super::{
+    super::{Finding, FindingPage, Severity},
+    LEFT_OUT,
+};
 
-/// One suite named after the tool, one case per finding. All but info are failures.
-pub fn junit(findings: &[Finding], tool: &str) -> String {
+/// One suite named after the tool, one case per finding. All but info are failures. A property says how many findings
+/// it does not hold.
+pub fn junit(page: &FindingPage, tool: &str) -> String {
+    let findings = &page.findings;
     let failures = findings
         .iter()
         .filter(|finding| finding.severity > Severity::Info)
@@ -19,6 +24,12 @@ pub fn junit(findings: &[Finding], tool: &str) -> String {
     xml.push_str(&format!(
         "<testsuites name=\"{tool}\" {counts}>\n  <testsuite name=\"{tool}\" {counts}>\n"
     ));
+    if page.left_out() > 0 {
+        xml.push_str(&format!(
+            "    <properties><property name=\"{LEFT_OUT}\" value=\"{}\"/></properties>\n",
+            page.left_out()
+        ));
+    }
     for finding in findings {
         push_case(&mut xml, finding, &tool);
     }

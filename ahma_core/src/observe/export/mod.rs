@@ -6,5 +6,8 @@ mod sarif;
 pub use junit::junit;
 pub use sarif::sarif;
 
+/// Under this name a document says how many findings are not in it.
+const LEFT_OUT: &str = "findings_left_out";
+
 #[cfg(test)]
 mod export_tests;

@@ -4,12 +4,22 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Finding, Severity};
+use super::{
+    super::{Finding, FindingPage, Severity},
+    LEFT_OUT,
+};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json";
 
-/// A log with one run of `tool`.
-pub fn sarif(findings: &[Finding], tool: &str) -> Value {
+/// A CVSS score, by a convention that readers follow: SARIF itself has only three levels.
+const SCORE: &str = "security-severity";
+
+/// Ends of host names that look like the extension of a file.
+const HOST_ENDINGS: [&str; 6] = [".com", ".net", ".org", ".io", ".local", ".internal"];
+
+/// A log with one run of `tool`. Its properties say how many findings it does not hold.
+pub fn sarif(page: &FindingPage, tool: &str) -> Value {
+    let findings = &page.findings;
     let mut rules: Vec<Value> = Vec::new();
     let mut index_of: BTreeMap<&str, usize> = BTreeMap::new();
     let mut results = Vec::with_capacity(findings.len());
@@ -20,11 +30,11 @@ pub fn sarif(findings: &[Finding], tool: &str) -> Value {
         });
         results.push(result(finding, index));
     }
-    json!({
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [{ "tool": { "driver": { "name": tool, "rules": rules } }, "results": results }],
-    })
+    let mut run = json!({ "tool": { "driver": { "name": tool, "rules": rules } }, "results": results });
+    if page.left_out() > 0 {
+        run["properties"] = json!({ LEFT_OUT: page.left_out() });
+    }
+    json!({ "$schema": SCHEMA, "version": "2.1.0", "runs": [run] })
 }
 
 fn rule(finding: &Finding) -> Value {
@@ -34,13 +44,28 @@ fn rule(finding: &Finding) -> Value {
         .flatten()
         .map(String::as_str)
         .collect();
+    // Readers that look for a score here want none of zero.
+    if finding.severity > Severity::Info {
+        rule["properties"][SCORE] = json!(score(finding.severity));
+    }
     if !tags.is_empty() {
-        rule["properties"] = json!({ "tags": unique(tags) });
+        rule["properties"]["tags"] = json!(unique(tags));
     }
     if let Some(remediation) = &finding.remediation {
         rule["help"] = json!({ "text": remediation });
     }
     rule
+}
+
+/// In the middle of what CVSS 3.1 rates like this.
+fn score(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical => "9.5",
+        Severity::High => "8.0",
+        Severity::Medium => "5.5",
+        Severity::Low => "2.0",
+        Severity::Info => "0.0",
+    }
 }
 
 /// The standard wants the tags of a rule to differ.
@@ -60,7 +85,11 @@ fn result(finding: &Finding, rule_index: usize) -> Value {
         Some(description) if *description != finding.title => format!("{}: {description}", finding.title),
         _ => finding.title.clone(),
     };
-    let mut properties = Map::from_iter([("severity".to_owned(), json!(finding.severity))]);
+    let mut properties = Map::from_iter([
+        ("severity".to_owned(), json!(finding.severity)),
+        (SCORE.to_owned(), json!(score(finding.severity))),
+        ("title".to_owned(), json!(finding.title)),
+    ]);
     let optional = [
         ("kind", &finding.kind),
         ("cve", &finding.cve),
@@ -88,8 +117,10 @@ fn result(finding: &Finding, rule_index: usize) -> Value {
 /// A place in a file where the text looks like one, else a name.
 fn sarif_location(location: &str) -> Value {
     let (path, line, column) = split_location(location);
-    let looks_like_file =
-        line.is_some() || (path.contains('/') && has_extension(path) && !path.contains("::"));
+    let looks_like_file = match line {
+        Some(_) => stands_before_a_line(path),
+        None => path.contains('/') && has_extension(path) && !path.contains("::"),
+    };
     if !looks_like_file {
         return json!({ "logicalLocations": [{ "fullyQualifiedName": location }] });
     }
@@ -101,6 +132,17 @@ fn sarif_location(location: &str) -> Value {
         }
     }
     json!({ "physicalLocation": place })
+}
+
+/// Whether a number behind this text is a line and not the port of a host.
+fn stands_before_a_line(text: &str) -> bool {
+    let behind_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
+    if behind_scheme.contains(['/', '\\']) {
+        return true;
+    }
+    // Files like `Makefile` have no extension, and hosts no capitals.
+    let is_name = has_extension(text) || text.contains(char::is_uppercase);
+    is_name && !text.contains([':', '[']) && !HOST_ENDINGS.iter().any(|ending| text.ends_with(ending))
 }
 
 /// Takes `path:line:column` apart. SARIF counts both from 1.

@@ -7,6 +7,9 @@ use std::mem;
 
 use memchr::{memchr2, memchr3};
 
+/// A name in every object of a document that was cut off before its own end.
+pub(crate) const CUT_OFF: &str = "ahma/cut_off";
+
 /// How often text that began like a document and never ended is looked through again at the end of the output.
 const MAX_SECOND_LOOKS: usize = 16;
 
@@ -16,6 +19,7 @@ pub(crate) struct DocumentReader {
     buffer: Vec<u8>,
     max_bytes: usize,
     state: State,
+    has_skipped: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +46,44 @@ impl DocumentReader {
             buffer: Vec::new(),
             max_bytes,
             state: State::Outside,
+            has_skipped: false,
         }
+    }
+
+    /// Whether a document was passed over because it is too long.
+    pub(crate) fn has_skipped(&self) -> bool {
+        self.has_skipped
+    }
+
+    /// The document that the output ended in the middle of, up to the last bracket that closes something in it. What was
+    /// still open is closed, and its objects marked with [`CUT_OFF`].
+    pub(crate) fn cut_off(&self) -> Option<String> {
+        let mut open = Vec::new();
+        let mut whole = None;
+        let mut rest = self.buffer.as_slice();
+        while let Some((byte, behind)) = rest.split_first() {
+            rest = behind;
+            match byte {
+                b'{' | b'[' => open.push(*byte),
+                b'}' | b']' => {
+                    open.pop();
+                    whole = Some((self.buffer.len() - rest.len(), open.len()));
+                }
+                b'"' => rest = behind_string(behind),
+                _ => {}
+            }
+        }
+        let (end, depth) = whole?;
+        // Those that were opened behind the end stand behind those that were open there.
+        open.truncate(depth);
+        let mut document = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
+        for bracket in open.iter().rev() {
+            match bracket {
+                b'{' => document.push_str(&format!(",\"{CUT_OFF}\":true}}")),
+                _ => document.push(']'),
+            }
+        }
+        Some(document)
     }
 
     /// Eats from `input` up to the end of the next document.
@@ -148,6 +189,7 @@ impl DocumentReader {
         *input = rest;
         let is_too_long = is_too_long || self.buffer.len() + count > self.max_bytes;
         if is_too_long {
+            self.has_skipped = true;
             self.buffer = Vec::new();
         } else {
             self.buffer.extend_from_slice(taken);
@@ -159,4 +201,16 @@ impl DocumentReader {
         self.buffer.clear();
         self.state = State::Outside;
     }
+}
+
+/// What stands behind the end of the string that `text` is in.
+fn behind_string(mut text: &[u8]) -> &[u8] {
+    while let Some(index) = memchr2(b'"', b'\\', text) {
+        let is_escape = text[index] == b'\\';
+        text = text.get(index + 1 + usize::from(is_escape)..).unwrap_or_default();
+        if !is_escape {
+            return text;
+        }
+    }
+    &[]
 }

@@ -17,6 +17,7 @@ pub(crate) struct LineReader {
     max_bytes: usize,
     /// The line was longer than `max_bytes`; the rest is skipped.
     is_cut: bool,
+    has_cut: bool,
     /// The line was handed out; it is cleared by the next call.
     is_spent: bool,
     escape: Escape,
@@ -56,9 +57,15 @@ impl LineReader {
             line: Vec::new(),
             max_bytes,
             is_cut: false,
+            has_cut: false,
             is_spent: false,
             escape: Escape::Outside,
         }
+    }
+
+    /// Whether the end of any line was skipped.
+    pub(crate) fn has_cut(&self) -> bool {
+        self.has_cut
     }
 
     /// Eats from `input` up to the end of the next line that is not blank.
@@ -72,6 +79,7 @@ impl LineReader {
                     .unwrap_or(input.len());
                 if plain > 0 {
                     self.is_cut |= !extend_up_to(&mut self.line, &input[..plain], self.max_bytes);
+                    self.has_cut |= self.is_cut;
                     *input = &input[plain..];
                     continue;
                 }

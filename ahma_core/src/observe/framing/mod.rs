@@ -11,7 +11,7 @@ mod xml_elements;
 mod xml_tokens;
 
 pub use displayed::displayed;
-pub(crate) use json_document::DocumentReader;
+pub(crate) use json_document::{CUT_OFF, DocumentReader};
 pub use line_tracker::LineTracker;
 pub(crate) use lines::LineReader;
 pub(crate) use xml_elements::{Element, ElementReader};

@@ -9,7 +9,7 @@ use super::xml_tokens::{Token, TokenReader};
 /// Deeper elements are passed over. No report nests like that; a hostile stream might.
 const MAX_DEPTH: usize = 128;
 
-/// What all elements held at one time may weigh; beyond it they lose their attributes, text and children.
+/// What all elements held at one time may weigh; beyond it open ones lose children, then new ones attributes and text.
 const MAX_HELD_BYTES: usize = 8 * 1024 * 1024;
 
 /// Children remembered of an element that no rule asked for. Rules may look at them from below (`../address/@addr`).
@@ -45,6 +45,7 @@ pub(crate) struct ElementReader {
     /// Closed and handed out; becomes a child of the innermost open element at the next call.
     closed: Option<Element>,
     held_bytes: usize,
+    has_dropped: bool,
 }
 
 impl ElementReader {
@@ -57,7 +58,13 @@ impl ElementReader {
             passed_over: 0,
             closed: None,
             held_bytes: 0,
+            has_dropped: false,
         }
+    }
+
+    /// Whether an element lost something because there was too much to hold.
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.has_dropped
     }
 
     /// Eats from `input` up to the end of the next wanted element. Gives it with its ancestors, outermost first.
@@ -123,7 +130,7 @@ impl ElementReader {
             ..Element::default()
         };
         self.held_bytes += ELEMENT_OVERHEAD_BYTES;
-        if self.held_bytes + tag.len() <= MAX_HELD_BYTES {
+        if self.has_room_for(tag.len()) {
             let start = BytesStart::from_content(tag, name_length);
             let mut attributes = start.attributes();
             attributes.with_checks(false);
@@ -157,7 +164,7 @@ impl ElementReader {
     }
 
     fn add_text(&mut self, text: &str) {
-        if self.passed_over > 0 || self.held_bytes + text.len() > MAX_HELD_BYTES {
+        if self.passed_over > 0 || !self.has_room_for(text.len()) {
             return;
         }
         if let Some(element) = self.open.last_mut() {
@@ -184,6 +191,24 @@ impl ElementReader {
         } else {
             self.held_bytes -= element.total_weight();
         }
+    }
+
+    /// Makes room if there is none: an element that is asked for must not lose what others in front of it hold.
+    fn has_room_for(&mut self, bytes: usize) -> bool {
+        if self.held_bytes + bytes <= MAX_HELD_BYTES {
+            return true;
+        }
+        self.has_dropped = true;
+        for open in &mut self.open {
+            let kept = open.children.len().min(MAX_PASSING_CHILDREN);
+            let nested = open.children[..kept]
+                .iter_mut()
+                .map(|child| mem::take(&mut child.children));
+            let nested: Vec<Element> = nested.flatten().collect();
+            let dropped = nested.into_iter().chain(open.children.drain(kept..));
+            self.held_bytes -= dropped.map(|element| element.total_weight()).sum::<usize>();
+        }
+        self.held_bytes + bytes <= MAX_HELD_BYTES
     }
 
     fn is_wanted(&self, element: &Element) -> bool {

@@ -6,7 +6,11 @@ use super::junit_rules;
 use crate::observe::{Observer, Source, compile};
 
 fn events_of(preset: &str, text: &str) -> Value {
-    let block = serde_json::from_value(json!({ "preset": preset })).unwrap();
+    events_by(json!({ "preset": preset }), text)
+}
+
+fn events_by(block: Value, text: &str) -> Value {
+    let block = serde_json::from_value(block).unwrap();
     let mut observer = Observer::new(Arc::new(compile(&block).unwrap()));
     let mut events = observer.feed(Source::Stdout, text.as_bytes(), Duration::ZERO);
     events.extend(observer.finish());
@@ -55,4 +59,33 @@ fn sarif_results_know_their_rules() {
         { "tool": { "driver": { "name": "second" } }, "results": [{ "ruleId": "second-run", "message": { "text": "d" } }] },
         { "results": null }, 7 ] });
     insta::assert_json_snapshot!(events_of("sarif", &serde_json::to_string_pretty(&log).unwrap()));
+}
+
+#[test]
+fn own_rules_stand_beside_a_preset() {
+    let sarif = json!({ "runs": [{ "results": [{ "ruleId": "r" }], "artifacts": [{ "roles": ["odd"] }] }] });
+    let junit = "<testsuite name='s'><testcase name='n'><error/></testcase></testsuite>";
+    for (preset, rule, report) in [
+        (
+            "sarif",
+            json!({ "each": "/runs/*/artifacts", "where": { "/roles/0": "odd" } }),
+            sarif.to_string(),
+        ),
+        ("junit", json!({ "element": "testsuite" }), junit.to_owned()),
+    ] {
+        let mut rule = rule;
+        rule["emit"] = "finding".into();
+        rule["finding"] = json!({ "id": "own" });
+        let events = events_by(json!({ "preset": preset, "rules": [rule] }), &report);
+        let events = events.as_array().unwrap();
+        let found: Vec<_> = events
+            .iter()
+            .filter(|event| event["event"] == "finding")
+            .collect();
+        assert_eq!(found.len(), 2, "{preset}: {found:?}");
+        assert!(
+            found.iter().any(|finding| finding["id"] == "own"),
+            "{preset}: {found:?}"
+        );
+    }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::observe::{
     Finding, Severity,
+    framing::CUT_OFF,
     rules::{ItemPath, Sighting, shorten},
 };
 
@@ -84,7 +85,8 @@ fn is_problem(result: &Value) -> bool {
                 .iter()
                 .any(|one| matches!(text_at(one, "/status"), None | Some("accepted")))
         });
-    result.is_object() && !is_harmless && !is_gone && !is_suppressed
+    let is_whole = result.is_object() && result.get(CUT_OFF).is_none();
+    is_whole && !is_harmless && !is_gone && !is_suppressed
 }
 
 fn finding(result: &Value, id: Option<&str>, rule: &RuleInfo) -> Finding {
@@ -93,19 +95,33 @@ fn finding(result: &Value, id: Option<&str>, rule: &RuleInfo) -> Finding {
         None if !rule.id.is_empty() => rule.id.clone(),
         None => "sarif".to_owned(),
     };
-    let message = message(result, rule);
+    // What our own logs say besides the standard.
+    let property = |name: &str| text_at(result, &format!("/properties/{name}")).map(str::to_owned);
+    let title = property("title");
+    let message = message(result, rule).and_then(|message| behind_title(message, title.as_deref()));
     let fix = text_at(result, "/fixes/0/description/text").map(str::to_owned);
     let help = rule.help.clone().filter(|help| Some(help) != message.as_ref());
+    let remediation = fix.or_else(|| property("remediation")).or(help);
+    let is_cve = id.to_ascii_uppercase().starts_with("CVE-");
     Finding {
         severity: severity(result, rule),
-        kind: Some("sast".to_owned()),
-        cve: id.to_ascii_uppercase().starts_with("CVE-").then(|| id.clone()),
-        cwe: rule.cwe.clone(),
-        title: id.clone(),
+        kind: Some(property("kind").unwrap_or_else(|| "sast".to_owned())),
+        cve: property("cve").or_else(|| is_cve.then(|| id.clone())),
+        cwe: property("cwe").or_else(|| rule.cwe.clone()),
+        title: title.unwrap_or_else(|| id.clone()),
         id,
         description: message.map(|text| shorten(text, MAX_TEXT_CHARS)),
-        remediation: fix.or(help).map(|text| shorten(text, MAX_TEXT_CHARS)),
+        remediation: remediation.map(|text| shorten(text, MAX_TEXT_CHARS)),
         location: location(result),
+    }
+}
+
+/// A message without the title in front of it; none if it says no more than that.
+fn behind_title(message: String, title: Option<&str>) -> Option<String> {
+    match title.and_then(|title| message.strip_prefix(title)) {
+        Some("") => None,
+        Some(rest) => Some(rest.strip_prefix(": ").map_or(message.clone(), str::to_owned)),
+        None => Some(message),
     }
 }
 
@@ -151,7 +167,11 @@ fn location(result: &Value) -> Option<String> {
     let Some(uri) = place.and_then(|place| text_at(place, "/artifactLocation/uri")) else {
         return text_at(result, "/locations/0/logicalLocations/0/fullyQualifiedName").map(str::to_owned);
     };
-    let mut location = uri.to_owned();
+    let mut location = if uri.contains("://") {
+        uri.to_owned()
+    } else {
+        decoded(uri)
+    };
     for pointer in ["/region/startLine", "/region/startColumn"] {
         let Some(number) = place
             .and_then(|place| place.pointer(pointer))
@@ -194,4 +214,18 @@ fn cwe_of_tag(tag: &str) -> Option<String> {
     }
     let number = tag.strip_prefix("external/cwe/cwe-")?.trim_start_matches('0');
     Some(format!("CWE-{number}"))
+}
+
+/// A relative reference as the path it stands for.
+fn decoded(uri: &str) -> String {
+    let mut bytes = Vec::with_capacity(uri.len());
+    let mut rest = uri.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| byte == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(escaped.unwrap_or(byte));
+        rest = if escaped.is_some() { &behind[2..] } else { behind };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }

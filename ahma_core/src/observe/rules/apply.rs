@@ -6,7 +6,10 @@ use super::{
     Action, CompiledRule, Expected, FieldCondition, FindingSource, Pattern, ProgressSource, Selector,
     StreamRules, TextSource, field::Piece,
 };
-use crate::observe::{Finding, Severity, Source, framing::Element};
+use crate::observe::{
+    Finding, Severity, Source,
+    framing::{CUT_OFF, Element},
+};
 
 /// Identifiers, titles, phases: what is shown on one line.
 const MAX_LINE_CHARS: usize = 500;
@@ -97,6 +100,10 @@ impl StreamRules {
     }
 
     fn look_at_value(&self, source: Source, value: &Value, rules: &[usize], note: &mut dyn FnMut(Sighting)) {
+        // Half an item would give half a finding.
+        if value.get(CUT_OFF).is_some() {
+            return;
+        }
         let piece = Piece::Json(value);
         for rule in rules
             .iter()
@@ -177,7 +184,7 @@ impl CompiledRule {
         match &self.action {
             Action::Ignore => Verdict::Ignored,
             Action::Progress(progress) => Verdict::Seen(progress.read(piece).map(Sighting::Progress)),
-            Action::Finding(finding) => Verdict::Seen(Some(Sighting::Finding(finding.read(piece)))),
+            Action::Finding(finding) => Verdict::Seen(finding.read(piece).map(Sighting::Finding)),
         }
     }
 }
@@ -212,31 +219,47 @@ impl ProgressSource {
 }
 
 impl FindingSource {
-    fn read(&self, piece: &Piece<'_>) -> Finding {
+    /// None if nothing is said about it but how severe it is.
+    fn read(&self, piece: &Piece<'_>) -> Option<Finding> {
         let line = |source: &Option<TextSource>| source.as_ref().and_then(|source| one_line(source, piece));
         let text = |source: &Option<TextSource>| {
             source
                 .as_ref()
                 .and_then(|source| source.text(piece, MAX_TEXT_CHARS))
         };
-        let kind = line(&self.kind);
-        let id = line(&self.id)
+        let (kind, id, title) = (line(&self.kind), line(&self.id), line(&self.title));
+        let (cve, cwe, location) = (line(&self.cve), line(&self.cwe), line(&self.location));
+        let (description, remediation) = (text(&self.description), text(&self.remediation));
+        let said = [
+            &kind,
+            &id,
+            &title,
+            &cve,
+            &cwe,
+            &location,
+            &description,
+            &remediation,
+        ];
+        if said.into_iter().all(Option::is_none) {
+            return None;
+        }
+        let id = id
             .or_else(|| kind.clone())
             .unwrap_or_else(|| "finding".to_owned());
-        Finding {
+        Some(Finding {
             severity: self
                 .severity
                 .as_ref()
                 .map_or(Severity::Info, |severity| severity.severity(piece)),
-            title: line(&self.title).unwrap_or_else(|| id.clone()),
+            title: title.unwrap_or_else(|| id.clone()),
             id,
             kind,
-            cve: line(&self.cve),
-            cwe: line(&self.cwe),
-            description: text(&self.description),
-            remediation: text(&self.remediation),
-            location: line(&self.location),
-        }
+            cve,
+            cwe,
+            description,
+            remediation,
+            location,
+        })
     }
 }
 

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
+use crate::observe::framing::CUT_OFF;
+
 /// `/runs/*/results`: a JSON pointer whose `*` stands for every item of a list or object.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ItemPath {
@@ -58,7 +60,11 @@ fn child<'a>(place: &'a RawValue, key: &str) -> Option<&'a RawValue> {
 
 fn children(place: &RawValue) -> Vec<&RawValue> {
     match first_byte(place) {
-        b'{' => object_fields(place).into_values().collect(),
+        b'{' => {
+            let mut fields = object_fields(place);
+            fields.remove(CUT_OFF);
+            fields.into_values().collect()
+        }
         _ => list_items(place),
     }
 }

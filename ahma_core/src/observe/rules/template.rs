@@ -1,6 +1,6 @@
 //! Templates: text with references to fields, and the translation of what they give.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     super::Severity,
@@ -106,11 +106,12 @@ impl TextSource {
         Some(translated.unwrap_or_else(|| shorten(text, max_chars)))
     }
 
-    /// A number, if the text is one. A percent sign and thousands separators are allowed.
+    /// A number, if the text is one. A percent sign, thousands separators and a decimal comma are allowed.
     pub(crate) fn number(&self, piece: &Piece<'_>) -> Option<f64> {
         let text = self.text(piece, 64)?;
-        let digits = text.trim_end_matches('%').trim_end().replace([',', '_'], "");
-        digits.parse().ok().filter(|number: &f64| number.is_finite())
+        let digits = text.trim_end_matches('%').trim_end().replace('_', "");
+        let number: Option<f64> = with_decimal_point(&digits).parse().ok();
+        number.filter(|number| number.is_finite())
     }
 
     /// A number of seconds, written as such or as `h:mm:ss` or `mm:ss`.
@@ -135,6 +136,29 @@ impl TextSource {
             .or(self.default.as_ref().and_then(parse))
             .unwrap_or(Severity::Info)
     }
+}
+
+/// The number as Rust reads it. A comma separates thousands where three digits follow it, and is a decimal point elsewhere.
+fn with_decimal_point(number: &str) -> Cow<'_, str> {
+    let Some((whole, fraction)) = number.split_once(',') else {
+        return number.into();
+    };
+    let (grouped, decimals) = number.split_once('.').unwrap_or((number, ""));
+    match (without_groups(grouped, ','), without_groups(whole, '.')) {
+        (Some(digits), _) => format!("{digits}.{decimals}").into(),
+        (None, Some(digits)) => format!("{digits}.{fraction}").into(),
+        (None, None) => format!("{whole}.{fraction}").into(),
+    }
+}
+
+/// `1,234,567` without its commas; none if there are none, or they do not separate thousands.
+fn without_groups(digits: &str, separator: char) -> Option<String> {
+    let (first, groups) = digits.split_once(separator)?;
+    let is_number = !first.starts_with('0') && (1..=3).contains(&first.trim_start_matches('-').len());
+    let are_thousands = groups
+        .split(separator)
+        .all(|group| group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit()));
+    (is_number && are_thousands).then(|| digits.replace(separator, ""))
 }
 
 /// Cuts a text that nobody would read to its end.

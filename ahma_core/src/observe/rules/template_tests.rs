@@ -63,11 +63,22 @@ fn numbers_and_times_are_read_as_tools_write_them() {
         )
     };
     assert_eq!(read("54.9%"), (Some(54.9), None));
-    assert_eq!(read("1,234"), (Some(1234.0), None));
+    for (text, number) in [
+        ("1,234", 1234.0),
+        ("-1,234,567.8", -1_234_567.8),
+        ("1_234", 1234.0),
+        ("12,5%", 12.5),
+        ("0,125", 0.125),
+        ("1234,5", 1234.5),
+        ("1.234,5", 1234.5),
+        ("99,99 %", 99.99),
+    ] {
+        assert_eq!(read(text), (Some(number), None), "{text}");
+    }
     assert_eq!(read("0:00:08"), (None, Some(8.0)));
     assert_eq!(read("1:02:03.5"), (None, Some(3723.5)));
     assert_eq!(read("90s"), (None, Some(90.0)));
-    for nonsense in ["NaN", "inf", "-inf", "1e999", "five", ""] {
+    for nonsense in ["NaN", "inf", "-inf", "1e999", "five", "1,2,3", "12,34.5", ",", ""] {
         assert_eq!(read(nonsense), (None, None), "{nonsense}");
     }
 }

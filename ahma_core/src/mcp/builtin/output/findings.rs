@@ -6,13 +6,16 @@ use serde_json::{Map, Value, json};
 
 use super::super::arguments::Arguments;
 use crate::{
-    mcp::counted,
-    observe::{self, Finding},
+    mcp::{counted, wording::finding_line},
+    observe::{self, Finding, FindingBudget, SeverityCounts},
     operation::Operation,
 };
 
 const MOST_FINDINGS: u64 = 1_000;
 const DEFAULT_FINDINGS: u64 = 100;
+
+/// Who asks for a document wants all of it, and as long as this it still gets through every client.
+const DOCUMENT_BYTES: usize = 1 << 20;
 
 /// The arguments that choose findings.
 #[derive(Debug)]
@@ -35,13 +38,17 @@ pub(super) struct Findings {
     /// The findings themselves; empty if `text` is a document of them.
     #[schemars(with = "Vec<Map<String, Value>>")]
     findings: Vec<Finding>,
-    /// Where to go on, as `from_finding`.
+    /// Where to go on, as `from_finding`. The most severe come first, so one that is found meanwhile moves others on.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_finding: Option<usize>,
     /// How many can be read.
     kept_findings: usize,
     /// How many there were.
     total_findings: u64,
+    /// Those that cannot be read, because there were more than the tool's limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
+    findings_only_counted: Option<SeverityCounts>,
 }
 
 impl FindingArguments {
@@ -51,10 +58,12 @@ impl FindingArguments {
                 "type": "string", "enum": ["json", "sarif", "junit"], "default": "json",
                 "description": "How findings are written: as data, as a SARIF log or as a JUnit report.",
             },
-            "from_finding": { "type": "integer", "minimum": 0, "description": "Begin with this finding; the first is 0." },
+            "from_finding": {
+                "type": "integer", "minimum": 0, "description": "Begin with this finding; the first, the most severe, is 0.",
+            },
             "max_findings": {
-                "type": "integer", "minimum": 1, "maximum": MOST_FINDINGS, "default": DEFAULT_FINDINGS,
-                "description": "Show at most this many findings.",
+                "type": "integer", "minimum": 1, "maximum": MOST_FINDINGS,
+                "description": "Show at most this many findings; 100 when left out, or all in a document.",
             },
         })
     }
@@ -86,18 +95,27 @@ impl FindingArguments {
     /// The findings, and the text that shows them.
     pub(super) fn read(&self, operation: &Operation) -> (Findings, String) {
         let from = usize::try_from(self.from.unwrap_or(0)).unwrap_or(usize::MAX);
-        let most = usize::try_from(self.most.unwrap_or(DEFAULT_FINDINGS)).unwrap_or(usize::MAX);
-        let page = operation.findings(from, most);
+        let format = self.format.unwrap_or(Format::Json);
+        let (default_findings, bytes) = match format {
+            Format::Json => (DEFAULT_FINDINGS, operation.output().page_bytes()),
+            Format::Sarif | Format::Junit => (u64::MAX, DOCUMENT_BYTES),
+        };
+        let budget = FindingBudget {
+            findings: usize::try_from(self.most.unwrap_or(default_findings)).unwrap_or(usize::MAX),
+            bytes,
+        };
+        let page = operation.findings(from, budget);
         let mut findings = Findings {
             findings: Vec::new(),
             next_finding: page.next,
             kept_findings: page.kept,
-            total_findings: page.total,
+            total_findings: page.counts.total(),
+            findings_only_counted: Some(page.only_counted).filter(|counts| counts.total() > 0),
         };
         // A document is shown as it is, so that it can be written to a file.
-        let text = match self.format.unwrap_or(Format::Json) {
-            Format::Sarif => observe::sarif(&page.findings, operation.tool()).to_string(),
-            Format::Junit => observe::junit(&page.findings, operation.tool()),
+        let text = match format {
+            Format::Sarif => observe::sarif(&page, operation.tool()).to_string(),
+            Format::Junit => observe::junit(&page, operation.tool()),
             Format::Json => {
                 findings.findings = page.findings;
                 findings.listed()
@@ -110,27 +128,18 @@ impl FindingArguments {
 impl Findings {
     /// One line for each, and where to go on.
     fn listed(&self) -> String {
-        let lines: String = self.findings.iter().map(one_line).collect();
+        let line = |finding: &Finding| finding_line(finding) + "\n";
+        let lines: String = self.findings.iter().map(line).collect();
         let more = self
             .next_finding
             .map_or_else(String::new, |next| format!("; go on with from_finding {next}"));
+        let only_counted = self.findings_only_counted.map_or_else(String::new, |counts| {
+            format!("; only counted: {}", counts.in_words())
+        });
         format!(
-            "{lines}[{} of {}{more}]",
+            "{lines}[{} of {}{only_counted}{more}]",
             self.findings.len(),
             counted(self.total_findings, "finding")
         )
     }
-}
-
-fn one_line(finding: &Finding) -> String {
-    let place = finding
-        .location
-        .as_ref()
-        .map_or_else(String::new, |location| format!(" ({location})"));
-    format!(
-        "{} {}: {}{place}\n",
-        finding.severity.as_str(),
-        finding.id,
-        finding.title
-    )
 }

@@ -40,6 +40,9 @@ pub(super) struct Lines {
     /// How many lines match `grep`.
     #[serde(skip_serializing_if = "Option::is_none")]
     matches: Option<u64>,
+    /// Bytes at the end of very long lines that `grep` did not look at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unsearched_bytes: Option<u64>,
     total_lines: u64,
     total_bytes: u64,
     /// Bytes that were printed but could not be kept.
@@ -138,6 +141,7 @@ impl Lines {
             next_line,
             next_byte,
             matches: page.matches,
+            unsearched_bytes: Some(page.unsearched_bytes).filter(|bytes| *bytes > 0),
             total_lines: page.total_lines,
             total_bytes: page.total_bytes,
             lost_bytes: page.lost.as_ref().map(|loss| loss.bytes),
@@ -146,7 +150,7 @@ impl Lines {
 
     /// Which lines they are, and where to go on.
     pub(super) fn place(&self) -> String {
-        let place = match (self.first_line, self.matches) {
+        let mut place = match (self.first_line, self.matches) {
             (_, Some(1)) => format!("1 line of {} matches", self.total_lines),
             (_, Some(matches)) => format!("{matches} lines of {} match", self.total_lines),
             (Some(first), None) if self.lines <= 1 => format!("line {first} of {}", self.total_lines),
@@ -156,6 +160,11 @@ impl Lines {
             }
             (None, None) => format!("no lines; there are {}", self.total_lines),
         };
+        if let Some(bytes) = self.unsearched_bytes {
+            place.push_str(&format!(
+                "; {bytes} bytes at the end of very long lines were not searched"
+            ));
+        }
         match (self.next_line, self.next_byte) {
             (Some(line), _) => format!("{place}; go on with from_line {line}"),
             (None, Some(byte)) => format!("{place}; go on with from_byte {byte}"),
