@@ -75,6 +75,8 @@ pub(crate) enum CallFailure {
     ChildStuck,
     #[error("`params` names a key twice")]
     Unreadable,
+    #[error("no such method for clients")]
+    NotForClients,
 }
 
 #[derive(Debug)]
@@ -396,6 +398,7 @@ impl CallFailure {
             Self::SessionEnded => -32003,
             Self::ChildStuck => -32004,
             Self::Unreadable => -32600,
+            Self::NotForClients => -32601,
             Self::Cancelled => -32800,
         }
     }

@@ -163,7 +163,7 @@ pub(crate) fn status_of(verdict: Verdict, era: Era) -> StatusCode {
             CallFailure::TimedOut => StatusCode::GATEWAY_TIMEOUT,
             CallFailure::SessionEnded => StatusCode::NOT_FOUND,
             CallFailure::ChildStuck => StatusCode::SERVICE_UNAVAILABLE,
-            CallFailure::Unreadable => StatusCode::BAD_REQUEST,
+            CallFailure::Unreadable | CallFailure::NotForClients => StatusCode::BAD_REQUEST,
             // The client asked for it; the error in the body says so.
             CallFailure::Cancelled => StatusCode::OK,
         },

@@ -20,7 +20,7 @@ use super::{Greeter, Outward};
 use crate::audit::Audit;
 use crate::auth::Principal;
 use crate::backend::{Backend, StartError};
-use crate::child::{Answer, CallFailure, Child, OwnerId, Verdict};
+use crate::child::{Answer, CallFailure, Child, OwnerId, Verdict, is_for_the_bridge};
 use crate::envelope::{Envelope, Kind, RpcRequest, result_message, string_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -297,6 +297,9 @@ impl Session {
                 if let Some(child) = self.running() {
                     child.cancel_named(self.serial, envelope);
                 }
+            }
+            (method, _) if is_for_the_bridge(method) => {
+                tracing::warn!(session = self.id(), "dropped what is not for a client to say");
             }
             _ => {
                 if let Some(child) = self.running() {
