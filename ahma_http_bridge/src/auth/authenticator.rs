@@ -1,6 +1,7 @@
 //! From a request's headers to the one who made it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
@@ -12,6 +13,9 @@ use crate::http::refusal::Refusal;
 use crate::redact::Redactor;
 use crate::server::ServeError;
 use crate::settings::Isolation;
+
+/// When to come back if nobody can be let in: what is wrong takes somebody to mend.
+const AUTH_PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) enum Authenticator {
@@ -52,6 +56,11 @@ impl Authenticator {
                 Checked::Valid(principal) => Ok(principal),
                 Checked::Expired => Err(self.challenge("the token is expired", Some("invalid_token"))),
                 Checked::Unknown => Err(self.challenge("the token is not known", Some("invalid_token"))),
+                // The token may be a good one, so it is not called a bad one.
+                Checked::NoFile => Err(Refusal::unavailable(
+                    "the tokens file cannot be read, so nobody can be let in",
+                    AUTH_PATIENCE,
+                )),
             },
             Self::OAuth(oauth) => match oauth.check(token).await {
                 Ok(principal) => Ok(principal),
@@ -59,7 +68,7 @@ impl Authenticator {
                 Err(OAuthError::Scopes(scopes)) => Err(self.insufficient(&scopes)),
                 Err(OAuthError::IssuerUnreachable) => Err(Refusal::unavailable(
                     "the authorization server cannot be reached, so nobody can be let in",
-                    std::time::Duration::from_secs(5),
+                    AUTH_PATIENCE,
                 )),
             },
         };

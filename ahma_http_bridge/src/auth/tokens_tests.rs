@@ -39,7 +39,7 @@ fn an_issued_token_is_known_by_its_hash_alone() {
 }
 
 #[test]
-fn a_changed_file_is_read_again_and_a_broken_one_is_not() {
+fn a_changed_file_is_read_again_and_a_broken_one_lets_nobody_in() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.json");
     let first = issued(&file, params("a", None));
@@ -51,9 +51,47 @@ fn a_changed_file_is_read_again_and_a_broken_one_is_not() {
         "the old one of that name is gone"
     );
     assert!(matches!(tokens.check(second.expose()), Checked::Valid(_)));
-    std::fs::write(&file, "{ broken").unwrap();
+    let good = std::fs::read(&file).unwrap();
+    for spoil in [
+        |file: &Path| std::fs::write(file, "{ broken"),
+        |file: &Path| std::fs::write(file, ""),
+        |file: &Path| std::fs::remove_file(file),
+        |file: &Path| std::fs::remove_file(file).and_then(|()| std::fs::create_dir(file)),
+    ] {
+        std::fs::write(&file, &good).unwrap();
+        tokens.refresh();
+        assert!(matches!(tokens.check(second.expose()), Checked::Valid(_)));
+        spoil(&file).unwrap();
+        tokens.refresh();
+        assert!(matches!(tokens.check(second.expose()), Checked::NoFile));
+    }
+}
+
+#[test]
+fn an_entry_that_went_bad_shuts_out_its_owner_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens.json");
+    let scope = directory.path().join("scope");
+    std::fs::create_dir(&scope).unwrap();
+    let (good, revoked) = (
+        issued(&file, params("good", None)),
+        issued(&file, params("revoked", None)),
+    );
+    let confined = TokenParams {
+        scope: Some(scope.clone()),
+        ..params("confined", None)
+    };
+    let confined = issued(&file, confined);
+    let tokens = Tokens::from_file(&file, Isolation::PerSession).unwrap();
+    std::fs::remove_dir(&scope).unwrap();
+    let mut left = read_file(&file).unwrap();
+    left.tokens.retain(|entry| entry.name != "revoked");
+    write_file(&file, &left).unwrap();
     tokens.refresh();
-    assert!(matches!(tokens.check(second.expose()), Checked::Valid(_)));
+    assert!(matches!(tokens.check(good.expose()), Checked::Valid(_)));
+    for out in [revoked, confined] {
+        assert!(matches!(tokens.check(out.expose()), Checked::Unknown));
+    }
 }
 
 #[test]
@@ -64,15 +102,15 @@ fn a_bad_entry_is_named() {
     let table = [
         (
             r#"{"tokens":[{"name":"n","sha256":"12"}]}"#.to_owned(),
-            "token `n`: sha256",
+            "token `n` has a sha256",
         ),
         (
             format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","expires":"soon"}}]}}"#),
-            "token `n`: expires",
+            "token `n` has a wrong expires",
         ),
         (
             format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","scope":"/no/such"}}]}}"#),
-            "token `n`: scope",
+            "token `n` has a scope that cannot be used",
         ),
         (
             format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","expire":"x"}}]}}"#),
@@ -82,7 +120,7 @@ fn a_bad_entry_is_named() {
         ("".to_owned(), "tokens file"),
         (
             format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","scope":"/"}}]}}"#),
-            "token `n`: is confined to a scope, which only --session-isolation keeps",
+            "token `n` is confined to a scope, which only --session-isolation keeps",
         ),
     ];
     for (text, expected) in table {
@@ -90,7 +128,10 @@ fn a_bad_entry_is_named() {
         let error = Tokens::from_file(&file, Isolation::Shared)
             .unwrap_err()
             .to_string();
-        assert!(error.starts_with(expected), "{error}");
+        assert!(
+            error.starts_with("tokens file") && error.contains(expected),
+            "{error}"
+        );
     }
 }
 

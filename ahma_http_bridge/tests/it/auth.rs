@@ -199,6 +199,14 @@ async fn a_revoked_token_is_out_without_a_restart() {
         client.try_call(json!(1), "echo", json!({ "text": "" })).await.0 == StatusCode::UNAUTHORIZED
     })
     .await;
+    std::fs::remove_file(&tokens.file).unwrap();
+    eventually("everybody to be refused", async || {
+        let call = tool_call(json!(1), "echo", json!({ "text": "" }));
+        let refused = client.post(JSON, &call).await;
+        let is_told = refused.headers().contains_key("retry-after");
+        refused.status() == StatusCode::SERVICE_UNAVAILABLE && is_told
+    })
+    .await;
     bridge.stop().await;
 }
 
