@@ -17,6 +17,8 @@ const MAX_HELD_BYTES: usize = 1 << 20;
 /// A client that leaves this much unread is not reading.
 const MAX_UNREAD_BYTES: usize = 64 << 20;
 const MAX_HELD_EVENTS: usize = 1024;
+/// What a stream costs beside its messages, in memory and in time to look it over, so that many short ones count, too.
+const OVERHEAD_BYTES: usize = 4 << 10;
 
 /// What happens to a message that has been handed to the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +146,11 @@ impl EventStream {
     pub(crate) fn is_exhausted(&self) -> bool {
         let state = self.lock();
         state.closed && state.read_up_to + 1 >= state.next_seq
+    }
+
+    /// What it costs to keep the stream, about.
+    pub(crate) fn cost_bytes(&self) -> usize {
+        self.lock().held_bytes + OVERHEAD_BYTES
     }
 
     /// What no connection has taken yet, removed from here to be sent another way.

@@ -85,18 +85,24 @@ impl Bridge {
 
     /// Waits until this many requests are with the children.
     pub(crate) async fn wait_for_open_calls(&self, count: usize) {
-        let line = format!("ahma_open_calls {count}");
+        self.wait_for_gauge("ahma_open_calls", |found| found == count)
+            .await;
+    }
+
+    /// Waits until no more connections are open, this question's own among them.
+    pub(crate) async fn wait_for_connections_down_to(&self, count: usize) {
+        self.wait_for_gauge("ahma_connections", |found| found <= count)
+            .await;
+    }
+
+    async fn wait_for_gauge(&self, name: &str, is_wanted: impl Fn(usize) -> bool) {
         let http = http_client();
-        eventually("the requests to arrive", async || {
-            let text = http
-                .get(self.url("/metrics"))
-                .send()
-                .await
-                .unwrap()
-                .text()
-                .await
-                .unwrap();
-            text.lines().any(|found| found == line)
+        eventually(name, async || {
+            let metrics = http.get(self.url("/metrics")).send().await.unwrap();
+            let text = metrics.text().await.unwrap();
+            let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+            let found = lines.find_map(|(found, value)| (found == name).then_some(value));
+            is_wanted(found.unwrap().parse().unwrap())
         })
         .await;
     }
@@ -267,6 +273,16 @@ impl Events {
 
     /// The next event with data; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Event> {
+        self.next_where(|event| !event.data.is_empty()).await
+    }
+
+    /// The id of the next event, with data or without.
+    pub(crate) async fn next_id(&mut self) -> String {
+        let event = self.next_where(|event| event.id.is_some()).await;
+        event.and_then(|event| event.id).expect("an event")
+    }
+
+    async fn next_where(&mut self, wanted: impl Fn(&Event) -> bool) -> Option<Event> {
         loop {
             while let Some((block, rest)) = self.buffer.split_once("\n\n") {
                 let mut event = Event::default();
@@ -279,7 +295,7 @@ impl Events {
                     }
                 }
                 self.buffer = rest.to_owned();
-                if !event.data.is_empty() {
+                if wanted(&event) {
                     return Some(event);
                 }
             }
