@@ -241,6 +241,11 @@ impl StreamReader {
         &self.stream
     }
 
+    /// The number of the last message before those it will read.
+    pub(crate) fn position(&self) -> u64 {
+        self.next_seq - 1
+    }
+
     /// Waits for the next message. May be dropped and called again.
     pub(crate) async fn next(&mut self) -> Next {
         loop {

@@ -30,6 +30,23 @@ async fn the_standing_stream_is_resumed_after_the_last_event_seen() {
 }
 
 #[tokio::test]
+async fn a_stream_is_resumed_from_its_first_event_without_what_others_before_it_carried() {
+    let bridge = Bridge::isolated().await;
+    let client = bridge.session().await;
+    let mut events = client.events(None).await;
+    client.call("log", json!({ "text": "first" })).await;
+    assert_eq!(events.next_json().await["params"]["data"], "first");
+    drop(events);
+    let mut again = client.events(None).await;
+    let priming = again.next_id().await;
+    drop(again);
+    client.call("log", json!({ "text": "second" })).await;
+    let mut resumed = client.events(Some(&priming)).await;
+    assert_eq!(resumed.next_json().await["params"]["data"], "second");
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn the_stream_of_a_request_is_resumed_and_its_work_goes_on() {
     let bridge = Bridge::isolated().await;
     let client = bridge.session().await;
