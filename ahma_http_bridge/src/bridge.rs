@@ -79,14 +79,14 @@ impl Bridge {
         factory: Arc<dyn ChildFactory>,
         shutdown: CancellationToken,
     ) -> Result<Arc<Self>, ServeError> {
+        let redactor = Arc::new(Redactor::new());
         let audit = match &settings.audit_file {
-            None => Audit::to_log(),
-            Some(path) => Audit::to_file(path).map_err(|error| ServeError::Audit {
+            None => Audit::to_log(Arc::clone(&redactor)),
+            Some(path) => Audit::to_file(path, Arc::clone(&redactor)).map_err(|error| ServeError::Audit {
                 path: path.clone(),
                 reason: error.to_string(),
             })?,
         };
-        let redactor = Arc::new(Redactor::new());
         let limits = ChildLimits {
             grace: settings.times.stop_grace,
             echo: settings

@@ -11,3 +11,25 @@ fn arguments_are_redacted_and_cut() {
     assert!(shown["cut"].as_str().unwrap().len() <= MAX_ARGUMENTS_BYTES);
     assert_eq!(shown["bytes"], long.len());
 }
+
+#[test]
+fn no_text_of_a_client_is_written_whole_or_with_a_credential() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("audit.jsonl");
+    let redactor = Arc::new(Redactor::new());
+    redactor.remember(&crate::auth::Secret::new("the-credential"));
+    let long = "ü".repeat(100_000);
+    let audit = Audit::to_file(&file, redactor).unwrap();
+    audit.record(
+        "refused",
+        json!({ "path": format!("/the-credential/{long}"), "status": 404 }),
+    );
+    drop(audit);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let line: Value = serde_json::from_str(&text).unwrap();
+    let path = line["path"].as_str().unwrap();
+    assert!(path.starts_with("/[redacted]/üüü"), "{path}");
+    assert!(path.ends_with("ü… (200012 bytes)"), "{path}");
+    assert!(path.len() < MAX_TEXT_BYTES + 32, "{}", path.len());
+    assert_eq!(line["status"], 404);
+}
