@@ -350,9 +350,15 @@ impl Bridge {
         futures::future::join_all(stops).await;
         self.tasks.close();
         self.tasks.wait().await;
-        let audit = Arc::clone(&self.audit);
+        let (audit, echo) = (Arc::clone(&self.audit), self.nursery.limits.echo.clone());
+        let settle = move || {
+            audit.settle();
+            if let Some(echo) = echo {
+                echo.settle();
+            }
+        };
         // A panic there has been reported.
-        let _ = tokio::task::spawn_blocking(move || audit.settle()).await;
+        let _ = tokio::task::spawn_blocking(settle).await;
     }
 
     pub(crate) fn children(&self) -> Vec<Arc<Child>> {

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
@@ -339,6 +339,28 @@ pub(crate) struct BridgeProcess {
 
 impl BridgeProcess {
     pub(crate) fn start(env: &[(&str, &str)], flags: &[&str]) -> Self {
+        Self::start_read(env, flags, |stderr, tx| {
+            let lines = stderr.lines().map_while(Result::ok);
+            let lines = lines.inspect(|line| drop(tx.send(line.clone())));
+            lines.collect::<Vec<_>>().join("\n")
+        })
+    }
+
+    /// One whose standard error stays open, and is not read once it listens.
+    pub(crate) fn start_unread(flags: &[&str]) -> Self {
+        Self::start_read(&[], flags, |mut stderr, tx| {
+            let mut lines = stderr.by_ref().lines().map_while(Result::ok);
+            while lines.next().is_some_and(|line| tx.send(line).is_ok()) {}
+            std::mem::forget(stderr);
+            String::new()
+        })
+    }
+
+    fn start_read(
+        env: &[(&str, &str)],
+        flags: &[&str],
+        read: impl FnOnce(BufReader<ChildStderr>, mpsc::Sender<String>) -> String + Send + 'static,
+    ) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"))
             .args(["--http-port", "0"])
             .args(flags)
@@ -351,13 +373,7 @@ impl BridgeProcess {
             .unwrap();
         let stderr = BufReader::new(process.stderr.take().unwrap());
         let (tx, lines) = mpsc::channel();
-        let stderr = std::thread::spawn(move || {
-            let lines = stderr
-                .lines()
-                .map_while(Result::ok)
-                .inspect(|line| drop(tx.send(line.clone())));
-            lines.collect::<Vec<_>>().join("\n")
-        });
+        let stderr = std::thread::spawn(move || read(stderr, tx));
         let url = loop {
             let line = lines
                 .recv_timeout(PATIENCE)
