@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{AuthSettings, TokenError};
 use crate::bridge::Bridge;
 use crate::child::ChildFactory;
+use crate::descriptors::room_for_connections;
 use crate::housekeeping::keep_house;
 use crate::http::guard::WebGuard;
 use crate::peer::{Doorkeeper, Peer};
@@ -77,6 +78,7 @@ pub async fn serve(
         .map(|certificate| certificate.acceptor())
         .transpose()?;
     let (times, limits) = (settings.times, settings.limits);
+    let places = room_for_connections(limits.connections, limits.sessions);
     // Whoever proves who he is need not be looked at.
     let doorkeeper = matches!(settings.auth, AuthSettings::None).then(Doorkeeper::new);
     let bridge = Bridge::new(settings, factory, shutdown.clone())?;
@@ -95,7 +97,7 @@ pub async fn serve(
         bridge: Arc::clone(&bridge),
     });
     ready(address);
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let places = Arc::new(Semaphore::new(places));
     let graceful = GracefulShutdown::new();
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         let (stream, peer) = match accepted {

@@ -339,16 +339,15 @@ pub(crate) struct BridgeProcess {
 
 impl BridgeProcess {
     pub(crate) fn start(env: &[(&str, &str)], flags: &[&str]) -> Self {
-        Self::start_read(env, flags, |stderr, tx| {
-            let lines = stderr.lines().map_while(Result::ok);
-            let lines = lines.inspect(|line| drop(tx.send(line.clone())));
-            lines.collect::<Vec<_>>().join("\n")
-        })
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"));
+        command.envs(env.iter().copied());
+        Self::start_command(command, flags, read_all)
     }
 
     /// One whose standard error stays open, and is not read once it listens.
     pub(crate) fn start_unread(flags: &[&str]) -> Self {
-        Self::start_read(&[], flags, |mut stderr, tx| {
+        let command = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"));
+        Self::start_command(command, flags, |mut stderr, tx| {
             let mut lines = stderr.by_ref().lines().map_while(Result::ok);
             while lines.next().is_some_and(|line| tx.send(line).is_ok()) {}
             std::mem::forget(stderr);
@@ -356,17 +355,25 @@ impl BridgeProcess {
         })
     }
 
-    fn start_read(
-        env: &[(&str, &str)],
+    /// One that may open no more files than `ulimit` says, as in `-Sn 100`.
+    pub(crate) fn start_limited(ulimit: &str, flags: &[&str]) -> Self {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &format!("ulimit {ulimit}; exec \"$@\""), "sh"])
+            .arg(env!("CARGO_BIN_EXE_ahma_http_bridge"));
+        Self::start_command(shell, flags, read_all)
+    }
+
+    fn start_command(
+        mut command: Command,
         flags: &[&str],
         read: impl FnOnce(BufReader<ChildStderr>, mpsc::Sender<String>) -> String + Send + 'static,
     ) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"))
+        let mut process = command
             .args(["--http-port", "0"])
             .args(flags)
             .arg("--")
             .arg(fake_mcp())
-            .envs(env.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -428,6 +435,13 @@ impl BridgeProcess {
         assert_eq!(stdout, "", "standard output is for data");
         self.stderr.join().unwrap()
     }
+}
+
+/// Everything there is to read, each line told at once.
+fn read_all(stderr: BufReader<ChildStderr>, tx: mpsc::Sender<String>) -> String {
+    let lines = stderr.lines().map_while(Result::ok);
+    let lines = lines.inspect(|line| drop(tx.send(line.clone())));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The fake server, built if the test was started alone.

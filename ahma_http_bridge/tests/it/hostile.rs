@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Bridge, BridgeProcess, PATIENCE, eventually};
+use crate::harness::{Bridge, BridgeProcess, Client, PATIENCE, eventually};
 
 async fn raw(bridge: &Bridge, text: &str) -> TcpStream {
     let mut stream = TcpStream::connect(bridge.address).await.unwrap();
@@ -161,4 +161,33 @@ async fn a_session_may_have_only_so_many_open_requests() {
     assert_eq!(other.call("echo", json!({ "text": "free" })).await, "free");
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
     bridge.stop().await;
+}
+
+#[tokio::test]
+async fn idle_connections_leave_room_for_sessions() {
+    // A limit that can be raised, which children shall not notice, and one that cannot.
+    for ulimit in ["-Sn 100", "-n 100"] {
+        let bridge = BridgeProcess::start_limited(ulimit, &["--session-isolation"]);
+        let mut client = bridge.client();
+        client.initialize(json!({})).await;
+        let pid = client.who().await.pid;
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        let files = limits.lines().find(|line| line.starts_with("Max open files"));
+        let found = files.and_then(|line| line.split_whitespace().nth(3));
+        assert_eq!(found, Some("100"), "{ulimit}");
+        let mut idle = Vec::new();
+        for _ in 0..200 {
+            idle.push(TcpStream::connect(bridge.address()).await.unwrap());
+        }
+        for _ in 0..3 {
+            let mut another = Client {
+                session: None,
+                ..client.clone()
+            };
+            another.initialize(json!({})).await;
+            assert_eq!(another.call("echo", json!({ "text": "in" })).await, "in");
+        }
+        drop(idle);
+        bridge.stop();
+    }
 }
