@@ -198,6 +198,7 @@ impl Child {
             patience: Some(patience),
             permit: None,
             record: None,
+            provisional: None,
         };
         // A failure to send has reached the receiver already.
         let _ = self.call(request, params);

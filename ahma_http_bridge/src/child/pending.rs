@@ -4,6 +4,7 @@
 //! there, so that clients who share a child cannot meet. The client's own ids are put back on the way out.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,14 @@ pub(crate) struct CallParams {
     pub(crate) permit: Option<OwnedSemaphorePermit>,
     /// What the audit trail will say of the call.
     pub(crate) record: Option<CallRecord>,
+    /// What holds only if the child agrees.
+    pub(crate) provisional: Option<Box<dyn Provisional>>,
+}
+
+/// Something that is taken back when it is dropped, unless it was granted.
+pub(crate) trait Provisional: Send + Debug {
+    /// Hears of the child's consent before anything that the child says after it.
+    fn granted(&mut self);
 }
 
 #[derive(Debug)]
@@ -376,6 +385,9 @@ impl Call {
     fn finish(self, answer: Answer) {
         if let Some(record) = self.params.record {
             record.finish(answer.verdict, answer.body.len());
+        }
+        if let (Some(mut provisional), Verdict::Result) = (self.params.provisional, answer.verdict) {
+            provisional.granted();
         }
         self.params.reply.finish(answer);
     }

@@ -15,6 +15,7 @@ fn ask(pending: &mut Pending, number: u64, request: &str) {
         patience: Some(Duration::from_secs(60)),
         permit: None,
         record: None,
+        provisional: None,
     };
     pending
         .insert(number, request.request().unwrap(), token, params)

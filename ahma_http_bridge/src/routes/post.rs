@@ -47,6 +47,7 @@ impl Posted<'_> {
             patience: Some(self.bridge.settings.times.request),
             permit: Some(permit),
             record: self.bridge.record_call(request, self.principal, session),
+            provisional: session.and_then(|session| session.subscribing(request)),
         }
     }
 }

@@ -20,8 +20,8 @@ use super::{Greeter, Outward};
 use crate::audit::Audit;
 use crate::auth::Principal;
 use crate::backend::{Backend, StartError};
-use crate::child::{Answer, CallFailure, Child, OwnerId, Verdict, is_for_the_bridge};
-use crate::envelope::{Envelope, Kind, RpcRequest, result_message, string_of};
+use crate::child::{Answer, CallFailure, Child, OwnerId, Provisional, Verdict, is_for_the_bridge};
+use crate::envelope::{Envelope, Kind, RpcRequest, error_message, result_message, string_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
@@ -97,6 +97,9 @@ pub(crate) enum Greeting {
 /// How long those who wait for a child may take to hear that there will be none. They are woken already; on a busy
 /// machine it is milliseconds.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What JSON-RPC calls parameters that cannot be used.
+const CODE_INVALID_PARAMS: i64 = -32602;
 
 /// The id of the bridge's own question; those of a child have numbers.
 const ROOTS_ID: &str = r#""ahma-bridge/roots""#;
@@ -366,23 +369,36 @@ impl Session {
         let Service::Shared { hub, .. } = &self.params.service else {
             return None;
         };
-        let subscribes = match request.method {
-            "resources/subscribe" => true,
-            "resources/unsubscribe" => false,
-            _ => return None,
+        let uri = || request.envelope.params().ok()?.uri.and_then(string_of);
+        match request.method {
+            "resources/subscribe" => {
+                let reason = hub.refuses(self.serial, &uri()?)?;
+                Some(Answer {
+                    body: error_message(Some(request.id.get()), CODE_INVALID_PARAMS, &reason),
+                    verdict: Verdict::RpcError(CODE_INVALID_PARAMS),
+                })
+            }
+            "resources/unsubscribe" => match hub.unsubscribe(self.serial, &uri()?) {
+                Unsubscribe::AnswerHere => Some(Answer {
+                    body: result_message(request.id.get(), "{}"),
+                    verdict: Verdict::Result,
+                }),
+                Unsubscribe::PassOn => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The subscription that a request to a shared child is about.
+    pub(crate) fn subscribing(&self, request: RpcRequest<'_>) -> Option<Box<dyn Provisional>> {
+        let Service::Shared { hub, .. } = &self.params.service else {
+            return None;
         };
-        let uri = request.envelope.params().ok()?.uri.and_then(string_of)?;
-        if subscribes {
-            hub.subscribe(self.serial, &uri);
+        if request.method != "resources/subscribe" {
             return None;
         }
-        match hub.unsubscribe(self.serial, &uri) {
-            Unsubscribe::AnswerHere => Some(Answer {
-                body: result_message(request.id.get(), "{}"),
-                verdict: Verdict::Result,
-            }),
-            Unsubscribe::PassOn => None,
-        }
+        let uri = request.envelope.params().ok()?.uri.and_then(string_of)?;
+        Some(Box::new(hub.claim(self.serial, &uri)))
     }
 
     /// Ends the session; when this returns its child and all commands are gone.
