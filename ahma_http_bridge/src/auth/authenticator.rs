@@ -11,6 +11,7 @@ use super::tokens::{Checked, Tokens};
 use super::{AuthSettings, OAuthSettings, Principal, Secret, TokenSource};
 use crate::http::refusal::Refusal;
 use crate::redact::Redactor;
+use crate::routes::ENDPOINT;
 use crate::server::ServeError;
 use crate::settings::Isolation;
 
@@ -78,9 +79,15 @@ impl Authenticator {
         checked
     }
 
-    /// The metadata of RFC 9728, for clients that must find the authorization server.
-    pub(crate) fn resource_metadata(&self) -> Option<serde_json::Value> {
+    /// The metadata of RFC 9728, for clients that must find the authorization server, if it belongs at this path.
+    pub(crate) fn resource_metadata(&self, path: &str) -> Option<serde_json::Value> {
         let Self::OAuth(oauth) = self else { return None };
+        let of = path.strip_prefix(METADATA_PATH)?;
+        let own = url::Url::parse(&oauth.settings().resource).ok()?;
+        // Behind a proxy the resource's path may be another than ours.
+        if !["", ENDPOINT, own.path().trim_end_matches('/')].contains(&of) {
+            return None;
+        }
         let OAuthSettings {
             issuer,
             resource,
@@ -144,6 +151,12 @@ fn metadata_address(settings: &OAuthSettings) -> String {
 }
 
 pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// Whether metadata may be at this path, which anybody may read: nothing else can be there.
+pub(crate) fn is_metadata_path(path: &str) -> bool {
+    path.strip_prefix(METADATA_PATH)
+        .is_some_and(|of| of.is_empty() || of.starts_with('/'))
+}
 
 /// The credential in the headers. Two different ones are none: which would count?
 fn presented(headers: &HeaderMap, allows_key: bool) -> Option<&str> {

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use serde_json::json;
 
 use super::{HEALTH_PATH, body};
-use crate::auth::{METADATA_PATH, Principal};
+use crate::auth::{Principal, is_metadata_path};
 use crate::bridge::Bridge;
 use crate::http::guard::WebGuard;
 use crate::http::refusal::{Reason, Refusal};
@@ -33,7 +33,7 @@ pub(crate) struct Gate {
 impl Gate {
     /// Finds out who asks, where it matters.
     async fn admit(&self, path: &str, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
-        if path == HEALTH_PATH || path.starts_with(METADATA_PATH) {
+        if path == HEALTH_PATH || is_metadata_path(path) {
             return Ok(Arc::new(Principal::anonymous()));
         }
         if self.bridge.shutdown.is_cancelled() {

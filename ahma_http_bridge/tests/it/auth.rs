@@ -134,6 +134,20 @@ async fn who_has_no_good_token_is_refused_and_reaches_no_child() {
 }
 
 #[tokio::test]
+async fn no_path_of_the_event_stream_is_a_way_around_the_token() {
+    let path = "/.well-known/oauth-protected-resource-and-more";
+    let bridge = Bridge::start(&[], |settings| {
+        settings.auth = AuthSettings::Token(TokenSource::Single(Secret::new("the-one")));
+        settings.sse_path = path.parse().unwrap();
+    })
+    .await;
+    let http = bridge.client().http;
+    let response = http.get(bridge.url(path)).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn a_session_belongs_to_the_one_who_made_it() {
     let tokens = Tokens::new();
     let (mine, yours) = (tokens.issue("mine"), tokens.issue("yours"));
