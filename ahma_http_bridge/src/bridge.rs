@@ -105,7 +105,7 @@ impl Bridge {
             Shared { hub, backend }
         });
         Ok(Arc::new(Self {
-            auth: Authenticator::new(&settings.auth, settings.isolation)?,
+            auth: Authenticator::new(&settings)?,
             audit: Arc::new(audit),
             redactor,
             metrics: Metrics::default(),

@@ -13,7 +13,7 @@ use crate::http::refusal::Refusal;
 use crate::redact::Redactor;
 use crate::routes::ENDPOINT;
 use crate::server::ServeError;
-use crate::settings::Isolation;
+use crate::settings::BridgeSettings;
 
 /// When to come back if nobody can be let in: what is wrong takes somebody to mend.
 const AUTH_PATIENCE: Duration = Duration::from_secs(5);
@@ -26,13 +26,17 @@ pub(crate) enum Authenticator {
 }
 
 impl Authenticator {
-    pub(crate) fn new(settings: &AuthSettings, isolation: Isolation) -> Result<Self, ServeError> {
-        Ok(match settings {
+    pub(crate) fn new(settings: &BridgeSettings) -> Result<Self, ServeError> {
+        let max_sessions = settings.limits.sessions_per_principal;
+        Ok(match &settings.auth {
             AuthSettings::None => Self::Anybody(Arc::new(Principal::anonymous())),
             AuthSettings::Token(TokenSource::Single(token)) => Self::Tokens(Tokens::single(token)),
-            AuthSettings::Token(TokenSource::File(path)) => Self::Tokens(Tokens::from_file(path, isolation)?),
+            AuthSettings::Token(TokenSource::File(path)) => {
+                Self::Tokens(Tokens::from_file(path, settings.isolation, max_sessions)?)
+            }
             AuthSettings::OAuth(settings) => Self::OAuth(
-                OAuth::new(settings.clone()).map_err(|error| ServeError::Http(error.to_string()))?,
+                OAuth::new(settings.clone(), max_sessions)
+                    .map_err(|error| ServeError::Http(error.to_string()))?,
             ),
         })
     }

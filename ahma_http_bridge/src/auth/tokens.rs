@@ -81,6 +81,8 @@ pub(crate) struct Tokens {
     known: RwLock<Option<Vec<Known>>>,
     file: Option<PathBuf>,
     isolation: Isolation,
+    /// Sessions of a client whose entry does not say.
+    max_sessions: usize,
     seen: RwLock<Option<Stamp>>,
 }
 
@@ -103,14 +105,19 @@ impl Tokens {
             known: RwLock::new(Some(known)),
             file: None,
             isolation: Isolation::Shared,
+            max_sessions: usize::MAX,
             seen: RwLock::new(None),
         }
     }
 
     /// Refuses a file with any entry that is no good.
-    pub(crate) fn from_file(path: &Path, isolation: Isolation) -> Result<Self, TokenError> {
+    pub(crate) fn from_file(
+        path: &Path,
+        isolation: Isolation,
+        max_sessions: usize,
+    ) -> Result<Self, TokenError> {
         let seen = stamp(path);
-        let Entries { known, mut unfit } = read(path, isolation)?;
+        let Entries { known, mut unfit } = read(path, isolation, max_sessions)?;
         if !unfit.is_empty() {
             return Err(unfit.swap_remove(0));
         }
@@ -118,6 +125,7 @@ impl Tokens {
             known: RwLock::new(Some(known)),
             file: Some(path.to_owned()),
             isolation,
+            max_sessions,
             seen: RwLock::new(seen),
         })
     }
@@ -150,7 +158,7 @@ impl Tokens {
             return;
         }
         *seen = now;
-        let known = match read(path, self.isolation) {
+        let known = match read(path, self.isolation, self.max_sessions) {
             Ok(Entries { known, unfit }) => {
                 for error in unfit {
                     tracing::error!("not admitted: {error}");
@@ -178,13 +186,13 @@ struct Entries {
     unfit: Vec<TokenError>,
 }
 
-fn read(path: &Path, isolation: Isolation) -> Result<Entries, TokenError> {
+fn read(path: &Path, isolation: Isolation, max_sessions: usize) -> Result<Entries, TokenError> {
     let mut entries = Entries {
         known: Vec::new(),
         unfit: Vec::new(),
     };
     for entry in read_file(path)?.tokens {
-        match Known::new(&entry).and_then(|known| known.kept_with(isolation)) {
+        match Known::new(&entry, max_sessions).and_then(|known| known.kept_with(isolation)) {
             Ok(known) => entries.known.push(known),
             Err(reason) => entries.unfit.push(entry.unfit(path, reason)),
         }
@@ -217,7 +225,7 @@ const NEEDS_ISOLATION: &str = "is confined to a scope, which only --session-isol
 
 impl Known {
     /// Reads an entry; the error continues a sentence that begins with the token.
-    fn new(entry: &TokenEntry) -> Result<Self, String> {
+    fn new(entry: &TokenEntry, max_sessions: usize) -> Result<Self, String> {
         let hash = from_hex(&entry.sha256).ok_or("has a sha256 that is not 64 hexadecimal digits")?;
         let expires = entry
             .expires
@@ -230,7 +238,7 @@ impl Known {
         let principal = Principal {
             name: entry.name.as_str().into(),
             scope,
-            max_sessions: entry.max_sessions,
+            max_sessions: entry.max_sessions.or(Some(max_sessions)),
         };
         Ok(Self {
             principal: Arc::new(principal),
@@ -324,7 +332,7 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
         scope: params.scope.clone(),
         max_sessions: params.max_sessions,
     };
-    Known::new(&entry).map_err(wrong)?;
+    Known::new(&entry, usize::MAX).map_err(wrong)?;
     let mut tokens = if file.exists() {
         read_file(file)?
     } else {

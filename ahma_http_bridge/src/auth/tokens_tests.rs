@@ -25,7 +25,7 @@ fn an_issued_token_is_known_by_its_hash_alone() {
     assert!(!text.contains(token.expose()) && !format!("{token:?}").contains(token.expose()));
     assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
 
-    let tokens = Tokens::from_file(&file, Isolation::Shared).unwrap();
+    let tokens = Tokens::from_file(&file, Isolation::Shared, 16).unwrap();
     match tokens.check(token.expose()) {
         Checked::Valid(principal) => {
             assert_eq!((&*principal.name, principal.max_sessions), ("ci", Some(3)));
@@ -43,7 +43,7 @@ fn a_changed_file_is_read_again_and_a_broken_one_lets_nobody_in() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.json");
     let first = issued(&file, params("a", None));
-    let tokens = Tokens::from_file(&file, Isolation::Shared).unwrap();
+    let tokens = Tokens::from_file(&file, Isolation::Shared, 16).unwrap();
     let second = issued(&file, params("a", None));
     tokens.refresh();
     assert!(
@@ -82,7 +82,7 @@ fn an_entry_that_went_bad_shuts_out_its_owner_alone() {
         ..params("confined", None)
     };
     let confined = issued(&file, confined);
-    let tokens = Tokens::from_file(&file, Isolation::PerSession).unwrap();
+    let tokens = Tokens::from_file(&file, Isolation::PerSession, 16).unwrap();
     std::fs::remove_dir(&scope).unwrap();
     let mut left = read_file(&file).unwrap();
     left.tokens.retain(|entry| entry.name != "revoked");
@@ -125,7 +125,7 @@ fn a_bad_entry_is_named() {
     ];
     for (text, expected) in table {
         std::fs::write(&file, text).unwrap();
-        let error = Tokens::from_file(&file, Isolation::Shared)
+        let error = Tokens::from_file(&file, Isolation::Shared, 16)
             .unwrap_err()
             .to_string();
         assert!(
@@ -140,8 +140,8 @@ fn a_scope_that_nobody_would_keep_admits_nobody() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.json");
     let free = issued(&file, params("free", None));
-    let shared = Tokens::from_file(&file, Isolation::Shared).unwrap();
-    let isolated = Tokens::from_file(&file, Isolation::PerSession).unwrap();
+    let shared = Tokens::from_file(&file, Isolation::Shared, 16).unwrap();
+    let isolated = Tokens::from_file(&file, Isolation::PerSession, 16).unwrap();
     let scope = Some(directory.path().to_owned());
     let confined = issued(
         &file,
