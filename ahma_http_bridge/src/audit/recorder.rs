@@ -21,6 +21,8 @@ use crate::redact::Redactor;
 const MAX_WAITING: usize = 8192;
 /// A disk that hangs must not keep the bridge from ending.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(2);
+/// How often to look whether the disk goes on.
+const SETTLE_TICK: Duration = Duration::from_millis(5);
 /// Arguments longer than this are cut: the trail says what was done, it does not keep the data.
 const MAX_ARGUMENTS_BYTES: usize = 1024;
 /// The same for any other text of a client, such as a path or a method, which tell nothing at that length. Whoever is
@@ -58,7 +60,10 @@ impl Audit {
     }
 
     pub(crate) fn to_file(path: &Path, redactor: Arc<Redactor>) -> std::io::Result<Self> {
-        let mut trail = Trail::open(path)?;
+        Self::onto(Trail::open(path)?, redactor)
+    }
+
+    fn onto(mut trail: Trail, redactor: Arc<Redactor>) -> std::io::Result<Self> {
         let (orders, waiting) = mpsc::sync_channel(MAX_WAITING);
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
@@ -81,12 +86,19 @@ impl Audit {
 
     /// Waits, not for ever, until everything recorded so far is written. Blocks.
     pub(crate) fn settle(&self) {
+        let Some(orders) = &self.orders else { return };
+        let deadline = Instant::now() + SETTLE_PATIENCE;
         let (done, settled) = mpsc::sync_channel(1);
-        if let Some(orders) = &self.orders
-            && orders.send(Order::Settle(done)).is_ok()
-        {
-            let _ = settled.recv_timeout(SETTLE_PATIENCE);
+        let mut order = Order::Settle(done);
+        // A queue that is full stays so if the disk hangs.
+        while let Err(mpsc::TrySendError::Full(refused)) = orders.try_send(order) {
+            if Instant::now() >= deadline {
+                return;
+            }
+            order = refused;
+            std::thread::sleep(SETTLE_TICK);
         }
+        let _ = settled.recv_timeout(deadline.saturating_duration_since(Instant::now()));
     }
 
     /// Whether calls are recorded, which costs reading their arguments.
@@ -127,8 +139,11 @@ impl Drop for Audit {
         if let Ok(mut writer) = self.writer.lock()
             && let Some(writer) = writer.take()
         {
-            // It ends when it has written what was waiting.
-            let _ = writer.join();
+            // It ends when it has written what was waiting, unless the disk hangs.
+            let deadline = Instant::now() + SETTLE_PATIENCE;
+            while !writer.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(SETTLE_TICK);
+            }
         }
     }
 }
