@@ -325,6 +325,17 @@ impl Bridge {
         }
     }
 
+    /// Ends the sessions that are where their client may be no longer.
+    pub(crate) fn end_moved(self: &Arc<Self>) {
+        for session in self.sessions.all() {
+            if !self.auth.confines_as_before(session.principal()) {
+                let bridge = Arc::clone(self);
+                self.tasks
+                    .spawn(async move { bridge.end_session(session, EndReason::Moved).await });
+            }
+        }
+    }
+
     /// Waits for open requests to be answered, but not for ever. New ones are refused meanwhile.
     pub(crate) async fn drain(&self, patience: Duration) {
         let open = || self.children().iter().any(|child| child.open_calls() > 0);

@@ -112,6 +112,14 @@ impl Authenticator {
         }
     }
 
+    /// Whether a client's rights still confine it to where its sessions are.
+    pub(crate) fn confines_as_before(&self, principal: &Principal) -> bool {
+        match self {
+            Self::Tokens(tokens) => tokens.confines_as_before(principal),
+            Self::Anybody(_) | Self::OAuth(_) => true,
+        }
+    }
+
     fn challenge(&self, why: &str, error: Option<&str>) -> Refusal {
         let mut challenge = "Bearer realm=\"mcp\"".to_owned();
         if let Some(error) = error {

@@ -149,6 +149,14 @@ impl Tokens {
         checked
     }
 
+    /// Whether a client is still confined as it was. One that is no longer known is refused when it comes.
+    pub(crate) fn confines_as_before(&self, principal: &Principal) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let mut now = known.iter().flatten().map(|known| &known.principal);
+        now.find(|now| now.name == principal.name)
+            .is_none_or(|now| now.scope == principal.scope)
+    }
+
     /// Reads the file again if it changed. What cannot be understood gives no rights: an entry its owner's, the file anybody's.
     pub(crate) fn refresh(&self) {
         let Some(path) = &self.file else { return };
@@ -191,8 +199,15 @@ fn read(path: &Path, isolation: Isolation, max_sessions: usize) -> Result<Entrie
         known: Vec::new(),
         unfit: Vec::new(),
     };
-    for entry in read_file(path)?.tokens {
-        match Known::new(&entry, max_sessions).and_then(|known| known.kept_with(isolation)) {
+    let tokens = read_file(path)?.tokens;
+    for entry in &tokens {
+        // Which of them counts? Both would have the same sessions.
+        let is_double = tokens.iter().filter(|other| other.name == entry.name).count() > 1;
+        let known = match is_double {
+            true => Err("is there more than once; give each its own name".to_owned()),
+            false => Known::new(entry, max_sessions).and_then(|known| known.kept_with(isolation)),
+        };
+        match known {
             Ok(known) => entries.known.push(known),
             Err(reason) => entries.unfit.push(entry.unfit(path, reason)),
         }
@@ -226,6 +241,9 @@ const NEEDS_ISOLATION: &str = "is confined to a scope, which only --session-isol
 impl Known {
     /// Reads an entry; the error continues a sentence that begins with the token.
     fn new(entry: &TokenEntry, max_sessions: usize) -> Result<Self, String> {
+        if entry.name.trim().is_empty() || entry.name.chars().any(char::is_control) {
+            return Err("needs a name that can be read".to_owned());
+        }
         let hash = from_hex(&entry.sha256).ok_or("has a sha256 that is not 64 hexadecimal digits")?;
         let expires = entry
             .expires
@@ -297,9 +315,6 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
         name: params.name.clone(),
         reason,
     };
-    if params.name.trim().is_empty() || params.name.chars().any(char::is_control) {
-        return Err(wrong("needs a name that can be read".to_owned()));
-    }
     if params.max_sessions == Some(0) {
         return Err(wrong("would be of no use without any session".to_owned()));
     }

@@ -116,6 +116,17 @@ fn a_bad_entry_is_named() {
             format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","expire":"x"}}]}}"#),
             "tokens file",
         ),
+        (
+            format!(r#"{{"tokens":[{{"name":" ","sha256":"{hash}"}}]}}"#),
+            "token ` ` needs a name",
+        ),
+        (
+            format!(
+                r#"{{"tokens":[{{"name":"n","sha256":"{hash}"}},{{"name":"n","sha256":"{}"}}]}}"#,
+                "1".repeat(64)
+            ),
+            "token `n` is there more than once",
+        ),
         ("[]".to_owned(), "tokens file"),
         ("".to_owned(), "tokens file"),
         (

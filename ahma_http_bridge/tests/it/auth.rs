@@ -225,6 +225,34 @@ async fn a_revoked_token_is_out_without_a_restart() {
 }
 
 #[tokio::test]
+async fn sessions_end_when_their_token_is_confined_to_another_directory() {
+    let tokens = Tokens::new();
+    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let token = tokens.issue_for("moved", None, Some(old.path().to_owned()));
+    let other = tokens.issue_for("other", None, Some(old.path().to_owned()));
+    let bridge = tokens.bridge().await;
+    let client = |token: &Secret| {
+        let value = format!("Bearer {}", token.expose());
+        bearing(bridge.client(), "authorization", &value)
+    };
+    let (mut moved, mut stays) = (client(&token), client(&other));
+    moved.initialize(json!({})).await;
+    stays.initialize(json!({})).await;
+    let text = std::fs::read_to_string(&tokens.file).unwrap();
+    let mut file: serde_json::Value = serde_json::from_str(&text).unwrap();
+    file["tokens"][0]["scope"] = json!(new.path());
+    std::fs::write(&tokens.file, file.to_string()).unwrap();
+    eventually("the end of the session", async || {
+        moved.try_call(json!(1), "echo", json!({ "text": "" })).await.0 == StatusCode::NOT_FOUND
+    })
+    .await;
+    moved.initialize(json!({})).await;
+    assert_eq!(moved.who().await.scope, new.path().canonicalize().unwrap());
+    assert_eq!(stays.who().await.scope, old.path().canonicalize().unwrap());
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn one_token_from_the_environment_does_for_everybody() {
     let bridge = Bridge::start(&[], |settings| {
         settings.auth = AuthSettings::Token(TokenSource::Single(Secret::new("the-one")));
