@@ -62,7 +62,7 @@ pub(crate) struct Session {
     version: OnceLock<Box<str>>,
     pub(super) asked: Asked,
     /// Requests of the client that no child has yet.
-    waiting: Waiting,
+    waiting: Arc<Waiting>,
     /// One permit for each request the client may have open.
     calls: Arc<Semaphore>,
     uses: Arc<Uses>,
@@ -119,7 +119,7 @@ impl Session {
                 outward: Outward::new(),
                 version: OnceLock::new(),
                 asked: Asked::default(),
-                waiting: Waiting::default(),
+                waiting: Arc::default(),
                 calls,
                 uses: Arc::new(Uses::default()),
             }
@@ -207,14 +207,14 @@ impl Session {
     }
 
     /// A place for a request whose child is not there yet.
-    pub(crate) fn wait_as(&self, id: &RawValue) -> Place<'_> {
+    pub(crate) fn wait_as(&self, id: &RawValue) -> Place {
         self.waiting.enter(id.get())
     }
 
     /// The child for a request that waits for it, unless its client takes it back.
     pub(crate) async fn ready_for(
         &self,
-        place: &Place<'_>,
+        place: &Place,
         patience: Duration,
     ) -> Result<Arc<Child>, SessionError> {
         place
