@@ -175,7 +175,7 @@ impl Bridge {
         self.audit.record(
             "session_opened",
             json!({
-                "principal": &**session.principal().name(),
+                "principal": &*session.principal().name,
                 "session": session.id(),
                 "client": client.map(|client| shown_arguments(&client, &self.redactor)),
             }),
@@ -194,7 +194,7 @@ impl Bridge {
         }
         let params = request.envelope.params().unwrap_or_default();
         let mut fields = Map::new();
-        fields.insert("principal".to_owned(), (**principal.name()).into());
+        fields.insert("principal".to_owned(), (*principal.name).into());
         fields.insert("session".to_owned(), session.map(Session::id).into());
         fields.insert("method".to_owned(), request.method.into());
         if let Some(tool) = params.name.and_then(string_of) {
@@ -242,7 +242,7 @@ impl Bridge {
         // The entry is held meanwhile, so that nobody forgets it before the place is taken.
         let places = self
             .callers
-            .entry(Arc::clone(principal.name()))
+            .entry(Arc::clone(&principal.name))
             .or_insert_with(|| Arc::new(Semaphore::new(max)));
         Arc::clone(&places)
             .try_acquire_owned()
@@ -278,7 +278,7 @@ impl Bridge {
         };
         let mut entry = self
             .sessionless
-            .entry(Arc::clone(principal.name()))
+            .entry(Arc::clone(&principal.name))
             .or_try_insert_with(|| {
                 self.sessions.admit_guest(principal)?;
                 Ok::<_, OpenError>(open())
@@ -404,7 +404,7 @@ impl Bridge {
     }
 
     fn roots_rule(&self, principal: &Principal) -> RootsRule {
-        match principal.scope() {
+        match &principal.scope {
             Some(scope) => RootsRule {
                 default_scope: scope.to_owned(),
                 within: Some(scope.to_owned()),

@@ -268,7 +268,7 @@ impl Known {
     /// Refuses a scope that nobody would keep: clients of a shared child are in one directory.
     fn kept_with(self, isolation: Isolation) -> Result<Self, String> {
         match isolation {
-            Isolation::Shared if self.principal.scope().is_some() => Err(NEEDS_ISOLATION.to_owned()),
+            Isolation::Shared if self.principal.scope.is_some() => Err(NEEDS_ISOLATION.to_owned()),
             Isolation::Shared | Isolation::PerSession => Ok(self),
         }
     }

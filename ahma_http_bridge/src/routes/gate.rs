@@ -132,7 +132,7 @@ impl Asker {
 
     fn record(&self, bridge: &Bridge, status: StatusCode, reason: &str) {
         let fields = json!({
-            "principal": self.principal.as_ref().map(|principal| &**principal.name()),
+            "principal": self.principal.as_ref().map(|principal| &*principal.name),
             "peer": self.peer.map(|Peer(address)| address.to_string()),
             "status": status.as_u16(),
             "path": self.uri.path(),

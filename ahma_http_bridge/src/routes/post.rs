@@ -40,7 +40,7 @@ impl Posted<'_> {
         reply: Reply,
     ) -> CallParams {
         let sessions = &self.bridge.sessions;
-        let without_session = || sessions.owner_without_session(self.principal.name());
+        let without_session = || sessions.owner_without_session(&self.principal.name);
         CallParams {
             reply,
             owner: session.map_or_else(without_session, Session::serial),

@@ -420,7 +420,7 @@ impl Session {
     /// Writes down why the session ended, which happens once.
     fn record_end(&self) {
         let outcome = self.end_reason().map(|reason| reason.to_string());
-        let principal = &**self.principal().name();
+        let principal = &*self.principal().name;
         let fields = json!({ "principal": principal, "session": self.id(), "outcome": outcome });
         self.params.audit.record("session_ended", fields);
     }
