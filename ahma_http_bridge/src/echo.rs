@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use ahma_flags::variables;
 use serde_json::Value;
 
 use crate::redact::Redactor;
@@ -40,7 +41,7 @@ const PLAIN: &str = "\x1b[0m";
 
 impl Echo {
     pub(crate) fn to_stderr(redactor: Arc<Redactor>) -> Self {
-        let coloured = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let coloured = std::io::stderr().is_terminal() && !variables::no_color();
         Self {
             coloured,
             redactor,

@@ -73,7 +73,7 @@ async fn main() -> ExitCode {
     let (log, _log_guard) = tracing_appender::non_blocking(std::io::stderr());
     tracing_subscriber::fmt()
         .with_writer(log)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_ansi(std::io::stderr().is_terminal() && !variables::no_color())
         .with_max_level(level)
         .init();
     match run(cli).await {
