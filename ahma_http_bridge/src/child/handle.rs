@@ -197,6 +197,7 @@ impl Child {
             owner,
             patience: Some(patience),
             permit: None,
+            activity: None,
             record: None,
             provisional: None,
         };

@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::audit::CallRecord;
 use crate::envelope::{Edit, Envelope, Params, RpcRequest, error_message, splice};
+use crate::session::Activity;
 use crate::stream::EventStream;
 
 /// Whose request it is: the serial number of a session, or of a principal that goes without one.
@@ -32,6 +33,9 @@ pub(crate) struct CallParams {
     /// The client's place among the calls it may have open, given back when this one is over.
     #[expect(dead_code, reason = "held for its drop")]
     pub(crate) permit: Option<OwnedSemaphorePermit>,
+    /// A session with an open call is in use, also when nobody waits for the answer just now.
+    #[expect(dead_code, reason = "held for its drop")]
+    pub(crate) activity: Option<Activity>,
     /// What the audit trail will say of the call.
     pub(crate) record: Option<CallRecord>,
     /// What holds only if the child agrees.

@@ -46,6 +46,7 @@ impl Posted<'_> {
             owner: session.map_or_else(without_session, Session::serial),
             patience: Some(self.bridge.settings.times.request),
             permit: Some(permit),
+            activity: session.map(Session::use_it),
             record: self.bridge.record_call(request, self.principal, session),
             provisional: session.and_then(|session| session.subscribing(request)),
         }

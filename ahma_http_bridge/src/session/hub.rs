@@ -116,6 +116,7 @@ impl Hub {
             owner: BRIDGE,
             patience: Some(UNASKED_PATIENCE),
             permit: None,
+            activity: None,
             record: None,
             provisional: None,
         };

@@ -95,6 +95,11 @@ impl Bridge {
             .await;
     }
 
+    /// Waits until this many sessions are open.
+    pub(crate) async fn wait_for_sessions(&self, count: usize) {
+        self.wait_for_gauge("ahma_sessions", |found| found == count).await;
+    }
+
     async fn wait_for_gauge(&self, name: &str, is_wanted: impl Fn(usize) -> bool) {
         let http = http_client();
         eventually(name, async || {
