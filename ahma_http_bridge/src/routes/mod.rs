@@ -48,9 +48,16 @@ pub(crate) fn router(bridge: &Arc<Bridge>, guard: WebGuard) -> Router {
     Router::new()
         .route(
             ENDPOINT,
-            post_method(post::post).get(events::get).delete(delete::delete),
+            post_method(post::post)
+                .get(events::get)
+                .delete(delete::delete)
+                .head(health::wrong_method),
         )
-        .route(sse_path.as_str(), get(sse_legacy::open))
+        // A head alone would take a stream over, or open a session, for nobody.
+        .route(
+            sse_path.as_str(),
+            get(sse_legacy::open).head(health::wrong_method),
+        )
         .route(&sse_path.messages(), post_method(sse_legacy::message))
         .route(HEALTH_PATH, get(health::healthz))
         .route(METRICS_PATH, get(health::metrics))
