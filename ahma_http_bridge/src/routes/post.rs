@@ -59,9 +59,9 @@ pub(crate) async fn post(
     request: Request,
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
+    let body = body::read(&parts.headers, body, &bridge.settings).await?;
     let wanted = negotiate::wanted(&parts.headers)?;
     negotiate::require_json(&parts.headers)?;
-    let body = body::read(body, &bridge.settings).await?;
     let posted = Posted {
         bridge: &bridge,
         principal: &principal,
