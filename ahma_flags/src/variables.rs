@@ -17,6 +17,16 @@ const REGULAR_NAMES: [(&str, &str); 2] = [
     ("AHMA_HTTP_CLIENT_TOKEN_PATH", "AHMA_TOKEN_FILE"),
 ];
 
+/// Whether the user wants no colours, as <https://no-color.org> has it: a variable that is empty says nothing.
+#[must_use]
+pub fn no_color() -> bool {
+    refuses_colour(std::env::var_os("NO_COLOR").as_deref())
+}
+
+fn refuses_colour(value: Option<&OsStr>) -> bool {
+    value.is_some_and(|value| !value.is_empty())
+}
+
 /// The command with the regular name where only that one is set.
 #[must_use]
 pub fn with_regular_names(command: Command) -> Command {

@@ -44,3 +44,15 @@ fn both_names_are_known() {
         ["AHMA_HTTP_TOKENS_FILE", "AHMA_SYNC_WAIT", "AHMA_TOKENS_FILE"]
     );
 }
+
+#[test]
+fn an_empty_no_color_refuses_nothing() {
+    for (value, refuses) in [
+        (None, false),
+        (Some(""), false),
+        (Some("0"), true),
+        (Some("1"), true),
+    ] {
+        assert_eq!(refuses_colour(value.map(OsStr::new)), refuses, "{value:?}");
+    }
+}

@@ -133,6 +133,9 @@ impl Fake {
                 json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] }),
             ),
             "tools/call" => self.call(id, params),
+            "resources/subscribe" if params["uri"] == "x:missing" => send(&json!({
+                "jsonrpc": "2.0", "id": id, "error": { "code": -32002, "message": "no such resource" }
+            })),
             "resources/subscribe" => {
                 self.subscribed.lock().unwrap().insert(params["uri"].to_string());
                 answer(&id, json!({}));

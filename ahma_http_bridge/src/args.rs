@@ -7,7 +7,7 @@ use std::time::Duration;
 use ahma_flags::value;
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::auth::{AuthSettings, OAuthSettings, Secret, TokenSource};
+use crate::auth::{AuthSettings, OAuthSettings, Secret, TokenSource, oauth_address};
 use crate::http::guard::{allowed_host, allowed_origin};
 use crate::settings::{BridgeSettings, Isolation};
 use crate::sse_endpoint::SseEndpoint;
@@ -84,6 +84,16 @@ pub struct BridgeArgs {
     #[arg(long, env = "AHMA_MAX_SESSIONS", value_name = "COUNT", default_value_t = 50, value_parser = value::positive_count)]
     pub max_sessions: usize,
 
+    /// Sessions one client of --tokens-file or --auth oauth may have open at once, unless its token says otherwise.
+    #[arg(
+        long,
+        env = "AHMA_MAX_SESSIONS_PER_PRINCIPAL",
+        value_name = "COUNT",
+        default_value_t = 16,
+        value_parser = value::positive_count
+    )]
+    pub max_sessions_per_principal: usize,
+
     /// Connections that may be open at once.
     #[arg(
         long,
@@ -141,11 +151,11 @@ pub struct BridgeArgs {
     pub http_token: Option<Secret>,
 
     /// Authorization server whose tokens are accepted.
-    #[arg(long, env = "AHMA_OAUTH_ISSUER", value_name = "URL")]
+    #[arg(long, env = "AHMA_OAUTH_ISSUER", value_name = "URL", value_parser = oauth_address)]
     pub oauth_issuer: Option<String>,
 
     /// Address of this server as clients know it; tokens must be meant for it.
-    #[arg(long, env = "AHMA_OAUTH_RESOURCE", value_name = "URL")]
+    #[arg(long, env = "AHMA_OAUTH_RESOURCE", value_name = "URL", value_parser = oauth_address)]
     pub oauth_resource: Option<String>,
 
     /// Scope every token must have; may be repeated.
@@ -225,6 +235,7 @@ impl BridgeArgs {
         settings.allowed_hosts.clone_from(&self.allow_hosts);
         settings.allowed_origins.clone_from(&self.allow_origins);
         settings.limits.sessions = self.max_sessions;
+        settings.limits.sessions_per_principal = self.max_sessions_per_principal;
         settings.limits.connections = self.max_connections;
         settings.limits.calls_per_session = self.max_calls;
         settings.limits.body_bytes = self.max_body;

@@ -79,14 +79,14 @@ impl Bridge {
         factory: Arc<dyn ChildFactory>,
         shutdown: CancellationToken,
     ) -> Result<Arc<Self>, ServeError> {
+        let redactor = Arc::new(Redactor::new());
         let audit = match &settings.audit_file {
-            None => Audit::to_log(),
-            Some(path) => Audit::to_file(path).map_err(|error| ServeError::Audit {
+            None => Audit::to_log(Arc::clone(&redactor)),
+            Some(path) => Audit::to_file(path, Arc::clone(&redactor)).map_err(|error| ServeError::Audit {
                 path: path.clone(),
                 reason: error.to_string(),
             })?,
         };
-        let redactor = Arc::new(Redactor::new());
         let limits = ChildLimits {
             grace: settings.times.stop_grace,
             echo: settings
@@ -105,7 +105,7 @@ impl Bridge {
             Shared { hub, backend }
         });
         Ok(Arc::new(Self {
-            auth: Authenticator::new(&settings.auth, settings.isolation)?,
+            auth: Authenticator::new(&settings)?,
             audit: Arc::new(audit),
             redactor,
             metrics: Metrics::default(),
@@ -175,7 +175,7 @@ impl Bridge {
         self.audit.record(
             "session_opened",
             json!({
-                "principal": &**session.principal().name(),
+                "principal": &*session.principal().name,
                 "session": session.id(),
                 "client": client.map(|client| shown_arguments(&client, &self.redactor)),
             }),
@@ -194,7 +194,7 @@ impl Bridge {
         }
         let params = request.envelope.params().unwrap_or_default();
         let mut fields = Map::new();
-        fields.insert("principal".to_owned(), (**principal.name()).into());
+        fields.insert("principal".to_owned(), (*principal.name).into());
         fields.insert("session".to_owned(), session.map(Session::id).into());
         fields.insert("method".to_owned(), request.method.into());
         if let Some(tool) = params.name.and_then(string_of) {
@@ -242,7 +242,7 @@ impl Bridge {
         // The entry is held meanwhile, so that nobody forgets it before the place is taken.
         let places = self
             .callers
-            .entry(Arc::clone(principal.name()))
+            .entry(Arc::clone(&principal.name))
             .or_insert_with(|| Arc::new(Semaphore::new(max)));
         Arc::clone(&places)
             .try_acquire_owned()
@@ -278,7 +278,7 @@ impl Bridge {
         };
         let mut entry = self
             .sessionless
-            .entry(Arc::clone(principal.name()))
+            .entry(Arc::clone(&principal.name))
             .or_try_insert_with(|| {
                 self.sessions.admit_guest(principal)?;
                 Ok::<_, OpenError>(open())
@@ -325,6 +325,17 @@ impl Bridge {
         }
     }
 
+    /// Ends the sessions that are where their client may be no longer.
+    pub(crate) fn end_moved(self: &Arc<Self>) {
+        for session in self.sessions.all() {
+            if !self.auth.confines_as_before(session.principal()) {
+                let bridge = Arc::clone(self);
+                self.tasks
+                    .spawn(async move { bridge.end_session(session, EndReason::Moved).await });
+            }
+        }
+    }
+
     /// Waits for open requests to be answered, but not for ever. New ones are refused meanwhile.
     pub(crate) async fn drain(&self, patience: Duration) {
         let open = || self.children().iter().any(|child| child.open_calls() > 0);
@@ -350,9 +361,15 @@ impl Bridge {
         futures::future::join_all(stops).await;
         self.tasks.close();
         self.tasks.wait().await;
-        let audit = Arc::clone(&self.audit);
+        let (audit, echo) = (Arc::clone(&self.audit), self.nursery.limits.echo.clone());
+        let settle = move || {
+            audit.settle();
+            if let Some(echo) = echo {
+                echo.settle();
+            }
+        };
         // A panic there has been reported.
-        let _ = tokio::task::spawn_blocking(move || audit.settle()).await;
+        let _ = tokio::task::spawn_blocking(settle).await;
     }
 
     pub(crate) fn children(&self) -> Vec<Arc<Child>> {
@@ -387,7 +404,7 @@ impl Bridge {
     }
 
     fn roots_rule(&self, principal: &Principal) -> RootsRule {
-        match principal.scope() {
+        match &principal.scope {
             Some(scope) => RootsRule {
                 default_scope: scope.to_owned(),
                 within: Some(scope.to_owned()),

@@ -1,19 +1,37 @@
 //! The debug echo: every message between bridge and child, readable, on the terminal.
 //!
-//! Credentials are replaced. Apart from that, what is not JSON is printed as it is.
+//! Credentials are replaced. Apart from that, what is not JSON is printed as it is. A terminal that nobody reads must not hold
+//! the bridge up, so a thread prints; what it cannot keep up with is left out, and counted.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
+use ahma_flags::variables;
 use serde_json::Value;
 
 use crate::redact::Redactor;
+
+/// What may wait to be printed. One message that is longer waits alone.
+const MAX_WAITING_BYTES: usize = 16 << 20;
+const MAX_WAITING: usize = 4096;
+/// How long the end waits for the last of it.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where the echo goes is fixed: standard error, which is for people.
 #[derive(Debug, Clone)]
 pub(crate) struct Echo {
     coloured: bool,
     redactor: Arc<Redactor>,
+    printer: Arc<Printer>,
+}
+
+#[derive(Debug)]
+struct Printer {
+    texts: mpsc::SyncSender<String>,
+    waiting_bytes: Arc<AtomicUsize>,
+    left_out: AtomicU64,
 }
 
 const BLUE: &str = "\x1b[34m";
@@ -23,8 +41,20 @@ const PLAIN: &str = "\x1b[0m";
 
 impl Echo {
     pub(crate) fn to_stderr(redactor: Arc<Redactor>) -> Self {
-        let coloured = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Self { coloured, redactor }
+        let coloured = std::io::stderr().is_terminal() && !variables::no_color();
+        Self {
+            coloured,
+            redactor,
+            printer: Arc::new(Printer::to(std::io::stderr())),
+        }
+    }
+
+    /// Waits, not for ever, until everything is printed. Blocks.
+    pub(crate) fn settle(&self) {
+        let deadline = Instant::now() + SETTLE_PATIENCE;
+        while self.printer.waiting_bytes.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     pub(crate) fn sent(&self, line: &[u8]) {
@@ -40,9 +70,8 @@ impl Echo {
     }
 
     fn print(&self, colour: &str, prefix: &str, line: &[u8]) {
-        let text = self.render(colour, prefix, line);
-        // A closed terminal must not stop the bridge.
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        self.printer
+            .print(line.len(), || self.render(colour, prefix, line));
     }
 
     fn render(&self, colour: &str, prefix: &str, line: &[u8]) -> String {
@@ -62,6 +91,53 @@ impl Echo {
             format!("{colour}{prefix}{PLAIN}\n{body}\n")
         } else {
             format!("{prefix}\n{body}\n")
+        }
+    }
+}
+
+impl Printer {
+    fn to(mut writer: impl Write + Send + 'static) -> Self {
+        let (texts, waiting) = mpsc::sync_channel::<String>(MAX_WAITING);
+        let waiting_bytes = Arc::new(AtomicUsize::new(0));
+        let printed = Arc::clone(&waiting_bytes);
+        let thread = std::thread::Builder::new().name("echo".to_owned());
+        let started = thread.spawn(move || {
+            for text in waiting {
+                // A closed terminal must not stop the bridge.
+                let _ = writer.write_all(text.as_bytes());
+                printed.fetch_sub(text.len(), Ordering::Relaxed);
+            }
+        });
+        if let Err(error) = started {
+            tracing::error!(%error, "messages cannot be printed");
+        }
+        Self {
+            texts,
+            waiting_bytes,
+            left_out: AtomicU64::new(0),
+        }
+    }
+
+    /// Prints a text that is made of so many bytes, unless too much waits already.
+    fn print(&self, bytes: usize, render: impl FnOnce() -> String) {
+        let waiting = self.waiting_bytes.load(Ordering::Relaxed);
+        if waiting > 0 && waiting + bytes > MAX_WAITING_BYTES {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let left_out = self.left_out.swap(0, Ordering::Relaxed);
+        let text = match left_out {
+            0 => render(),
+            _ => format!(
+                "({left_out} messages are not shown here: nobody read)\n{}",
+                render()
+            ),
+        };
+        let bytes = text.len();
+        self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if self.texts.try_send(text).is_err() {
+            self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.left_out.fetch_add(left_out + 1, Ordering::Relaxed);
         }
     }
 }

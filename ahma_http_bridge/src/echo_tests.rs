@@ -1,8 +1,11 @@
 use super::*;
 
 fn echo(coloured: bool) -> Echo {
-    let redactor = Arc::new(Redactor::new());
-    Echo { coloured, redactor }
+    Echo {
+        coloured,
+        redactor: Arc::new(Redactor::new()),
+        printer: Arc::new(Printer::to(std::io::sink())),
+    }
 }
 
 fn plain(line: &[u8]) -> String {
@@ -35,4 +38,45 @@ fn json_is_pretty_everything_else_is_left_alone_and_credentials_are_hidden() {
 fn the_prefix_is_coloured_on_a_terminal() {
     let text = echo(true).render(GREEN, "← STDOUT:", b"x");
     assert_eq!(text, "\x1b[32m← STDOUT:\x1b[0m\nx\n");
+}
+
+/// A terminal that takes nothing until it is told to, and hands on what it takes.
+struct Stuck(mpsc::Receiver<()>, mpsc::Sender<String>);
+
+impl Write for Stuck {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        // Free for good once the test lets go.
+        let _ = self.0.recv();
+        self.1.send(String::from_utf8_lossy(text).into_owned()).ok();
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_terminal_that_nobody_reads_holds_nobody_up_and_misses_what_it_is_told_of() {
+    let (free, stuck) = mpsc::channel();
+    let (taken, shown) = mpsc::channel();
+    let echo = Echo {
+        printer: Arc::new(Printer::to(Stuck(stuck, taken))),
+        ..echo(false)
+    };
+    let long = vec![b'x'; MAX_WAITING_BYTES / 4];
+    for _ in 0..10 {
+        echo.sent(&long);
+    }
+    for _ in 0..2 * MAX_WAITING {
+        echo.sent(b"short");
+    }
+    drop(free);
+    let patience = test_support::PATIENCE;
+    while echo.printer.waiting_bytes.load(Ordering::Relaxed) > 0 {
+        shown.recv_timeout(patience).unwrap();
+    }
+    echo.sent(b"last");
+    let last = shown.iter().find(|text| text.ends_with("last\n")).unwrap();
+    assert!(last.contains("messages are not shown here"), "{last}");
 }

@@ -28,6 +28,7 @@ pub(crate) async fn keep_house(bridge: Arc<Bridge>, certificate: Option<Arc<Cert
         if looked.await.is_err() {
             tracing::error!("housekeeping failed");
         }
+        bridge.end_moved();
         count += 1;
         if count % TICKS_PER_REPORT == 0 {
             last = report(&bridge, last);

@@ -12,6 +12,7 @@ mod auth;
 mod backend;
 mod bridge;
 mod child;
+mod descriptors;
 mod echo;
 mod envelope;
 mod housekeeping;

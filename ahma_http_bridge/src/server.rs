@@ -3,11 +3,15 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use http::Request;
+use axum::body::Body;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
@@ -23,10 +27,12 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{AuthSettings, TokenError};
 use crate::bridge::Bridge;
 use crate::child::ChildFactory;
+use crate::descriptors::room_for_connections;
 use crate::housekeeping::keep_house;
 use crate::http::guard::WebGuard;
 use crate::peer::{Doorkeeper, Peer};
 use crate::routes;
+use crate::session::{Activity, Uses};
 use crate::settings::{BridgeSettings, ExposureError, Limits, Times};
 use crate::tls::{Certificate, TlsError};
 
@@ -72,6 +78,7 @@ pub async fn serve(
         .map(|certificate| certificate.acceptor())
         .transpose()?;
     let (times, limits) = (settings.times, settings.limits);
+    let places = room_for_connections(limits.connections, limits.sessions);
     // Whoever proves who he is need not be looked at.
     let doorkeeper = matches!(settings.auth, AuthSettings::None).then(Doorkeeper::new);
     let bridge = Bridge::new(settings, factory, shutdown.clone())?;
@@ -85,11 +92,12 @@ pub async fn serve(
         http2: http2_builder(times, limits),
         tls,
         handshake: times.head,
+        idle: times.head,
         doorkeeper,
         bridge: Arc::clone(&bridge),
     });
     ready(address);
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let places = Arc::new(Semaphore::new(places));
     let graceful = GracefulShutdown::new();
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         let (stream, peer) = match accepted {
@@ -133,6 +141,8 @@ struct Door {
     http2: http2::Builder<TokioExecutor>,
     tls: Option<TlsAcceptor>,
     handshake: Duration,
+    /// How long a connection may be open without a request.
+    idle: Duration,
     /// Without authentication.
     doorkeeper: Option<Arc<Doorkeeper>>,
     bridge: Arc<Bridge>,
@@ -149,9 +159,8 @@ impl Door {
             None => self.converse(stream, service, watcher).await,
             Some(tls) => match tokio::time::timeout(self.handshake, tls.accept(stream)).await {
                 Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(HTTP_2) => {
-                    let connection = self.http2.serve_connection(TokioIo::new(stream), service);
-                    // A client that breaks off is its own affair.
-                    let _ = watcher.watch(connection).await;
+                    self.converse_in_streams(stream, service).await;
+                    drop(watcher);
                 }
                 Ok(Ok(stream)) => self.converse(stream, service, watcher).await,
                 Ok(Err(error)) => tracing::debug!(%error, "TLS handshake"),
@@ -188,6 +197,63 @@ impl Door {
         let connection = self.http1.serve_connection(TokioIo::new(stream), service);
         // A client that breaks off is its own affair.
         let _ = watcher.watch(connection).await;
+    }
+
+    /// HTTP/2, where a connection may be open without any request: hyper lets it, for as long as the client answers pings.
+    async fn converse_in_streams(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        service: ForPeer,
+    ) {
+        let uses = Arc::new(Uses::default());
+        let service = Counted {
+            service,
+            uses: Arc::clone(&uses),
+        };
+        let mut connection = pin!(self.http2.serve_connection(TokioIo::new(stream), service));
+        tokio::select! {
+            // A client that breaks off is its own affair.
+            _ = connection.as_mut() => return,
+            () = self.bridge.shutdown.cancelled() => {}
+            () = unused_for(&uses, self.idle) => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        let _ = connection.await;
+    }
+}
+
+/// Returns when nothing has been used for so long.
+async fn unused_for(uses: &Uses, patience: Duration) {
+    while let Some(left) = patience
+        .checked_sub(uses.idle_for())
+        .filter(|left| !left.is_zero())
+    {
+        tokio::time::sleep(left).await;
+    }
+}
+
+/// A connection's service that is in use until the last answer has been taken.
+#[derive(Debug, Clone)]
+struct Counted {
+    service: ForPeer,
+    uses: Arc<Uses>,
+}
+
+impl Service<Request<Incoming>> for Counted {
+    type Response = Response<Body>;
+    type Error = <ForPeer as Service<Request<Incoming>>>::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let activity = Activity::begin(&self.uses);
+        let answering = self.service.call(request);
+        Box::pin(async move {
+            let held = move |frame| {
+                let _activity = &activity;
+                frame
+            };
+            Ok(answering.await?.map(|body| Body::new(body.map_frame(held))))
+        })
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Times {
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub sessions: usize,
+    /// Sessions of one client that is known by name, unless its token says otherwise.
+    pub sessions_per_principal: usize,
     pub connections: usize,
     /// Open requests of one session.
     pub calls_per_session: usize,
@@ -152,6 +154,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             sessions: 50,
+            sessions_per_principal: 16,
             connections: 4096,
             calls_per_session: 256,
             body_bytes: 4 << 20,

@@ -67,9 +67,9 @@ impl FromStr for SsePath {
             return Err(format!("its parts must be of letters, digits and `-._~`; {FORM}"));
         }
         let path = Self(format!("/{segments}"));
-        match routes::OURS
+        match [path.0.clone(), path.messages()]
             .iter()
-            .find(|taken| **taken == path.0 || **taken == path.messages())
+            .find(|path| routes::is_taken(path))
         {
             Some(taken) => Err(format!("{taken} is served already; {FORM}")),
             None => Ok(path),

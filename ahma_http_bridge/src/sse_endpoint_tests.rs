@@ -26,6 +26,14 @@ fn a_path_or_an_address_of_this_machine_and_nothing_else() {
         ("/healthz", Err("/healthz is served already")),
         ("/metrics", Err("/metrics is served already")),
         ("/.well-known/oauth-protected-resource", Err("is served already")),
+        (
+            "/.well-known/oauth-protected-resource/x",
+            Err("is served already"),
+        ),
+        (
+            "/.well-known/oauth-protected-resources",
+            Ok("/.well-known/oauth-protected-resources"),
+        ),
         ("http://localhost:8888/mcp", Err("/mcp is served already")),
         ("http://example.org/sse", Err("--allow-host")),
         ("http://localhost/sse?x=1", Err("write a path")),

@@ -17,6 +17,8 @@ const MAX_HELD_BYTES: usize = 1 << 20;
 /// A client that leaves this much unread is not reading.
 const MAX_UNREAD_BYTES: usize = 64 << 20;
 const MAX_HELD_EVENTS: usize = 1024;
+/// What a stream costs beside its messages, in memory and in time to look it over, so that many short ones count, too.
+const OVERHEAD_BYTES: usize = 4 << 10;
 
 /// What happens to a message that has been handed to the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +148,11 @@ impl EventStream {
         state.closed && state.read_up_to + 1 >= state.next_seq
     }
 
+    /// What it costs to keep the stream, about.
+    pub(crate) fn cost_bytes(&self) -> usize {
+        self.lock().held_bytes + OVERHEAD_BYTES
+    }
+
     /// What no connection has taken yet, removed from here to be sent another way.
     pub(crate) fn take_unread(&self) -> Vec<Bytes> {
         let mut state = self.lock();
@@ -232,6 +239,11 @@ pub(crate) struct StreamReader {
 impl StreamReader {
     pub(crate) fn stream(&self) -> &EventStream {
         &self.stream
+    }
+
+    /// The number of the last message before those it will read.
+    pub(crate) fn position(&self) -> u64 {
+        self.next_seq - 1
     }
 
     /// Waits for the next message. May be dropped and called again.

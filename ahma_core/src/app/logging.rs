@@ -27,14 +27,18 @@ pub(crate) struct LogGuard {
 /// Starts the log. That it cannot be written is no reason not to serve.
 pub(crate) fn start(settings: &LogSettings) -> LogGuard {
     if settings.to_stderr {
+        // Whoever does not read it must not hold up what is logged.
+        let (writer, worker) = tracing_appender::non_blocking(std::io::stderr());
         let layer = tracing_subscriber::fmt::layer()
-            .with_writer(std::io::stderr)
+            .with_writer(writer)
             .with_ansi(settings.colour);
         let _ = tracing_subscriber::registry()
             .with(levels(settings))
             .with(layer)
             .try_init();
-        return LogGuard { _worker: None };
+        return LogGuard {
+            _worker: Some(worker),
+        };
     }
     let Some(directory) = &settings.directory else {
         say("no cache directory is known, so no log is written; --log-to-stderr shows it");

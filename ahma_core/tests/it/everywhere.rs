@@ -115,7 +115,7 @@ impl Visit {
 
 type Scenario = fn(&mut Visit) -> Value;
 
-const SCENARIOS: [(&str, Scenario); 19] = [
+const SCENARIOS: [(&str, Scenario); 20] = [
     ("list", |visit| {
         visit.client().call("tools/list", json!({}))["result"]["tools"].take()
     }),
@@ -161,6 +161,11 @@ const SCENARIOS: [(&str, Scenario); 19] = [
     }),
     ("unknown method", |visit| {
         visit.client().call("no/such", json!({}))["error"]["code"].take()
+    }),
+    ("unreadable arguments", |visit| {
+        let too_deep = (0..200).fold(json!([]), |inner, _| json!([inner]));
+        let params = json!({"name": "say", "arguments": {"format": too_deep}});
+        visit.client().call("tools/call", params)["error"]["code"].take()
     }),
     ("progress", |visit| {
         fs::write(

@@ -143,6 +143,18 @@ fn a_client_cannot_take_anothers_name() {
     let server = listening(&workspace);
     let mut mine = server.session(Roots::None);
     let id = start(&mut mine, "until test -e go; do sleep 0.02; done");
+    for mut thief in [
+        server.session(Roots::None),
+        server.sessionless(),
+        server.sse(Roots::None),
+    ] {
+        for name in 0..20 {
+            let gone = json!({"client": name.to_string()});
+            thief.notify("notifications/ahma/client_gone", gone.clone());
+            let answer = thief.call("notifications/ahma/client_gone", gone);
+            assert_eq!(answer["error"]["code"], -32601, "{answer}");
+        }
+    }
     let mut thief = server.session(Roots::None);
     for name in 0..20 {
         let params = json!({
@@ -154,5 +166,9 @@ fn a_client_cannot_take_anothers_name() {
         assert!(answer.to_string().contains("no operation is called"), "{answer}");
     }
     fs::write(workspace.scope().join("go"), "").unwrap();
-    mine.tool("await", json!({}));
+    let collected = mine.tool("await", json!({"operation_ids": [id]}));
+    assert_eq!(
+        collected["structuredContent"]["operations"][0]["status"], "completed",
+        "{collected}"
+    );
 }

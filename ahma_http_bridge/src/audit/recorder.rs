@@ -1,9 +1,11 @@
 //! What is to be written down, on its way to the trail.
 //!
 //! Lines are written by a thread of their own, in order. When it cannot keep up, lines are dropped rather
-//! than requests held up, and a line says how many. Without a file, session events go to the log.
+//! than requests held up, and a line says how many. Without a file, session events go to the log. Whatever a client can put
+//! into a line is freed of credentials and cut here, in one place.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -19,14 +21,20 @@ use crate::redact::Redactor;
 const MAX_WAITING: usize = 8192;
 /// A disk that hangs must not keep the bridge from ending.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(2);
+/// How often to look whether the disk goes on.
+const SETTLE_TICK: Duration = Duration::from_millis(5);
 /// Arguments longer than this are cut: the trail says what was done, it does not keep the data.
 const MAX_ARGUMENTS_BYTES: usize = 1024;
+/// The same for any other text of a client, such as a path or a method, which tell nothing at that length. Whoever is
+/// refused writes lines, too, and long ones would soon push the others out of the files that are kept.
+const MAX_TEXT_BYTES: usize = 512;
 
 #[derive(Debug)]
 pub(crate) struct Audit {
     orders: Option<mpsc::SyncSender<Order>>,
     writer: std::sync::Mutex<Option<JoinHandle<()>>>,
     dropped: AtomicU64,
+    redactor: Arc<Redactor>,
 }
 
 /// What the writing thread is told.
@@ -42,16 +50,20 @@ enum Order {
 }
 
 impl Audit {
-    pub(crate) fn to_log() -> Self {
+    pub(crate) fn to_log(redactor: Arc<Redactor>) -> Self {
         Self {
             orders: None,
             writer: std::sync::Mutex::new(None),
             dropped: AtomicU64::new(0),
+            redactor,
         }
     }
 
-    pub(crate) fn to_file(path: &Path) -> std::io::Result<Self> {
-        let mut trail = Trail::open(path)?;
+    pub(crate) fn to_file(path: &Path, redactor: Arc<Redactor>) -> std::io::Result<Self> {
+        Self::onto(Trail::open(path)?, redactor)
+    }
+
+    fn onto(mut trail: Trail, redactor: Arc<Redactor>) -> std::io::Result<Self> {
         let (orders, waiting) = mpsc::sync_channel(MAX_WAITING);
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
@@ -68,17 +80,25 @@ impl Audit {
             orders: Some(orders),
             writer: std::sync::Mutex::new(Some(writer)),
             dropped: AtomicU64::new(0),
+            redactor,
         })
     }
 
     /// Waits, not for ever, until everything recorded so far is written. Blocks.
     pub(crate) fn settle(&self) {
+        let Some(orders) = &self.orders else { return };
+        let deadline = Instant::now() + SETTLE_PATIENCE;
         let (done, settled) = mpsc::sync_channel(1);
-        if let Some(orders) = &self.orders
-            && orders.send(Order::Settle(done)).is_ok()
-        {
-            let _ = settled.recv_timeout(SETTLE_PATIENCE);
+        let mut order = Order::Settle(done);
+        // A queue that is full stays so if the disk hangs.
+        while let Err(mpsc::TrySendError::Full(refused)) = orders.try_send(order) {
+            if Instant::now() >= deadline {
+                return;
+            }
+            order = refused;
+            std::thread::sleep(SETTLE_TICK);
         }
+        let _ = settled.recv_timeout(deadline.saturating_duration_since(Instant::now()));
     }
 
     /// Whether calls are recorded, which costs reading their arguments.
@@ -86,7 +106,9 @@ impl Audit {
         self.orders.is_some()
     }
 
-    pub(crate) fn record(&self, event: &'static str, fields: Value) {
+    pub(crate) fn record(&self, event: &'static str, mut fields: Value) {
+        self.redactor.redact(&mut fields);
+        cut_texts(&mut fields);
         let Some(orders) = &self.orders else {
             tracing::info!(target: "audit", event, %fields);
             return;
@@ -117,8 +139,11 @@ impl Drop for Audit {
         if let Ok(mut writer) = self.writer.lock()
             && let Some(writer) = writer.take()
         {
-            // It ends when it has written what was waiting.
-            let _ = writer.join();
+            // It ends when it has written what was waiting, unless the disk hangs.
+            let deadline = Instant::now() + SETTLE_PATIENCE;
+            while !writer.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(SETTLE_TICK);
+            }
         }
     }
 }
@@ -126,7 +151,7 @@ impl Drop for Audit {
 /// A call that is being answered. Its line is written when it is over, however that comes.
 #[derive(Debug)]
 pub(crate) struct CallRecord {
-    pub(crate) audit: std::sync::Arc<Audit>,
+    pub(crate) audit: Arc<Audit>,
     pub(crate) fields: Map<String, Value>,
     pub(crate) started: Instant,
 }
@@ -153,6 +178,23 @@ fn duration_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Cuts the texts among these fields. The others are of our own making, or cut already.
+fn cut_texts(fields: &mut Value) {
+    for value in fields.as_object_mut().into_iter().flat_map(Map::values_mut) {
+        if let Value::String(text) = value
+            && text.len() > MAX_TEXT_BYTES
+        {
+            *text = format!("{}… ({} bytes)", cut(text, MAX_TEXT_BYTES), text.len());
+        }
+    }
+}
+
+/// As much of the text as fits.
+fn cut(text: &str, max_bytes: usize) -> &str {
+    let end = (0..=max_bytes).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
 /// The arguments of a call as they may be written down.
 pub(crate) fn shown_arguments(arguments: &str, redactor: &Redactor) -> Value {
     let Ok(mut value) = serde_json::from_str::<Value>(arguments) else {
@@ -163,11 +205,7 @@ pub(crate) fn shown_arguments(arguments: &str, redactor: &Redactor) -> Value {
     if text.len() <= MAX_ARGUMENTS_BYTES {
         return value;
     }
-    let end = (0..=MAX_ARGUMENTS_BYTES)
-        .rev()
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or(0);
-    json!({ "cut": text[..end], "bytes": text.len() })
+    json!({ "cut": cut(&text, MAX_ARGUMENTS_BYTES), "bytes": text.len() })
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub(super) struct Trail {
 }
 
 /// What a trail is written to: a file, or in tests one that fails when it should.
-trait Medium: Write + Send {
+pub(super) trait Medium: Write + Send {
     /// Removes the last bytes.
     fn take_back(&mut self, bytes: u64) -> io::Result<()>;
 }
@@ -79,6 +79,15 @@ impl Trail {
             Tail::Unfinished(text) => trail.note_unfinished(&text)?,
         }
         Ok(trail)
+    }
+
+    /// A trail that is written to something else than its file.
+    #[cfg(test)]
+    pub(super) fn onto(path: &Path, medium: Box<dyn Medium>) -> io::Result<Self> {
+        Ok(Self {
+            file: medium,
+            ..Self::open(path)?
+        })
     }
 
     /// Whether the last attempt to write a line failed.

@@ -1,17 +1,19 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::json;
 
 use super::super::Audit;
 use super::super::trail::numbered;
 use super::*;
+use crate::redact::Redactor;
 
 fn trail(lines: usize) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.jsonl");
     // Closed in between, as by a restart: the chain goes on.
     for number in 0..lines {
-        Audit::to_file(&path)
+        Audit::to_file(&path, Arc::new(Redactor::new()))
             .unwrap()
             .record("event", json!({ "number": number }));
     }
@@ -81,7 +83,7 @@ fn a_file_follows_from_the_one_set_aside_before_it() {
     let aside = numbered(&path, 1);
     std::fs::rename(&path, &aside).unwrap();
     for number in 0..2 {
-        Audit::to_file(&path)
+        Audit::to_file(&path, Arc::new(Redactor::new()))
             .unwrap()
             .record("event", json!({ "number": number }));
     }

@@ -1,6 +1,7 @@
 //! From a request's headers to the one who made it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
@@ -10,8 +11,12 @@ use super::tokens::{Checked, Tokens};
 use super::{AuthSettings, OAuthSettings, Principal, Secret, TokenSource};
 use crate::http::refusal::Refusal;
 use crate::redact::Redactor;
+use crate::routes::ENDPOINT;
 use crate::server::ServeError;
-use crate::settings::Isolation;
+use crate::settings::BridgeSettings;
+
+/// When to come back if nobody can be let in: what is wrong takes somebody to mend.
+const AUTH_PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) enum Authenticator {
@@ -21,13 +26,17 @@ pub(crate) enum Authenticator {
 }
 
 impl Authenticator {
-    pub(crate) fn new(settings: &AuthSettings, isolation: Isolation) -> Result<Self, ServeError> {
-        Ok(match settings {
+    pub(crate) fn new(settings: &BridgeSettings) -> Result<Self, ServeError> {
+        let max_sessions = settings.limits.sessions_per_principal;
+        Ok(match &settings.auth {
             AuthSettings::None => Self::Anybody(Arc::new(Principal::anonymous())),
             AuthSettings::Token(TokenSource::Single(token)) => Self::Tokens(Tokens::single(token)),
-            AuthSettings::Token(TokenSource::File(path)) => Self::Tokens(Tokens::from_file(path, isolation)?),
+            AuthSettings::Token(TokenSource::File(path)) => {
+                Self::Tokens(Tokens::from_file(path, settings.isolation, max_sessions)?)
+            }
             AuthSettings::OAuth(settings) => Self::OAuth(
-                OAuth::new(settings.clone()).map_err(|error| ServeError::Http(error.to_string()))?,
+                OAuth::new(settings.clone(), max_sessions)
+                    .map_err(|error| ServeError::Http(error.to_string()))?,
             ),
         })
     }
@@ -52,6 +61,11 @@ impl Authenticator {
                 Checked::Valid(principal) => Ok(principal),
                 Checked::Expired => Err(self.challenge("the token is expired", Some("invalid_token"))),
                 Checked::Unknown => Err(self.challenge("the token is not known", Some("invalid_token"))),
+                // The token may be a good one, so it is not called a bad one.
+                Checked::NoFile => Err(Refusal::unavailable(
+                    "the tokens file cannot be read, so nobody can be let in",
+                    AUTH_PATIENCE,
+                )),
             },
             Self::OAuth(oauth) => match oauth.check(token).await {
                 Ok(principal) => Ok(principal),
@@ -59,7 +73,7 @@ impl Authenticator {
                 Err(OAuthError::Scopes(scopes)) => Err(self.insufficient(&scopes)),
                 Err(OAuthError::IssuerUnreachable) => Err(Refusal::unavailable(
                     "the authorization server cannot be reached, so nobody can be let in",
-                    std::time::Duration::from_secs(5),
+                    AUTH_PATIENCE,
                 )),
             },
         };
@@ -69,9 +83,15 @@ impl Authenticator {
         checked
     }
 
-    /// The metadata of RFC 9728, for clients that must find the authorization server.
-    pub(crate) fn resource_metadata(&self) -> Option<serde_json::Value> {
+    /// The metadata of RFC 9728, for clients that must find the authorization server, if it belongs at this path.
+    pub(crate) fn resource_metadata(&self, path: &str) -> Option<serde_json::Value> {
         let Self::OAuth(oauth) = self else { return None };
+        let of = path.strip_prefix(METADATA_PATH)?;
+        let own = url::Url::parse(&oauth.settings().resource).ok()?;
+        // Behind a proxy the resource's path may be another than ours.
+        if !["", ENDPOINT, own.path().trim_end_matches('/')].contains(&of) {
+            return None;
+        }
         let OAuthSettings {
             issuer,
             resource,
@@ -89,6 +109,14 @@ impl Authenticator {
     pub(crate) fn refresh(&self) {
         if let Self::Tokens(tokens) = self {
             tokens.refresh();
+        }
+    }
+
+    /// Whether a client's rights still confine it to where its sessions are.
+    pub(crate) fn confines_as_before(&self, principal: &Principal) -> bool {
+        match self {
+            Self::Tokens(tokens) => tokens.confines_as_before(principal),
+            Self::Anybody(_) | Self::OAuth(_) => true,
         }
     }
 
@@ -135,6 +163,12 @@ fn metadata_address(settings: &OAuthSettings) -> String {
 }
 
 pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// Whether metadata may be at this path, which anybody may read: nothing else can be there.
+pub(crate) fn is_metadata_path(path: &str) -> bool {
+    path.strip_prefix(METADATA_PATH)
+        .is_some_and(|of| of.is_empty() || of.starts_with('/'))
+}
 
 /// The credential in the headers. Two different ones are none: which would count?
 fn presented(headers: &HeaderMap, allows_key: bool) -> Option<&str> {

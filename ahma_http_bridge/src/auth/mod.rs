@@ -12,7 +12,8 @@ pub use oauth::OAuthSettings;
 pub use secret::Secret;
 pub use tokens::{IssuedToken, TokenEntry, TokenError, TokenParams, issue_token};
 
-pub(crate) use authenticator::{Authenticator, METADATA_PATH};
+pub(crate) use authenticator::{Authenticator, METADATA_PATH, is_metadata_path};
+pub(crate) use oauth::oauth_address;
 pub(crate) use principal::Principal;
 
 use std::path::PathBuf;

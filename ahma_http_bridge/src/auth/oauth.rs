@@ -43,6 +43,8 @@ const CLOCK_LEEWAY_SECONDS: u64 = 30;
 #[derive(Debug)]
 pub(crate) struct OAuth {
     settings: OAuthSettings,
+    /// Sessions that one client may have.
+    max_sessions: usize,
     http: reqwest::Client,
     keys: Mutex<Option<Keys>>,
     /// When the issuer was last asked in vain, since its keys were had.
@@ -81,7 +83,7 @@ struct Discovery {
 }
 
 impl OAuth {
-    pub(crate) fn new(settings: OAuthSettings) -> Result<Self, reqwest::Error> {
+    pub(crate) fn new(settings: OAuthSettings, max_sessions: usize) -> Result<Self, reqwest::Error> {
         // reqwest was built without a provider of its own; an installed one stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
@@ -90,6 +92,7 @@ impl OAuth {
             .build()?;
         Ok(Self {
             settings,
+            max_sessions,
             http,
             keys: Mutex::new(None),
             asked_in_vain: Mutex::new(None),
@@ -135,14 +138,16 @@ impl OAuth {
         {
             return Err(OAuthError::Scopes(self.settings.required_scopes.join(" ")));
         }
-        let name = claims
-            .sub
-            .or(claims.client_id)
-            .ok_or(OAuthError::Invalid("the token names nobody"))?;
+        // A client may be called as a user is.
+        let name = match (claims.sub, claims.client_id) {
+            (Some(sub), _) => format!("sub:{sub}"),
+            (None, Some(client)) => format!("client_id:{client}"),
+            (None, None) => return Err(OAuthError::Invalid("the token names nobody")),
+        };
         Ok(Arc::new(Principal {
             name: name.into(),
             scope: None,
-            max_sessions: None,
+            max_sessions: Some(self.max_sessions),
         }))
     }
 
@@ -239,6 +244,26 @@ impl OAuth {
             .json()
             .await
             .map_err(told)
+    }
+}
+
+/// Reads the address of an issuer or a resource. Keys and tokens that could be read or changed on their way prove nothing.
+pub(crate) fn oauth_address(text: &str) -> Result<String, String> {
+    const FORM: &str = "expected an address such as https://auth.example.org; http is for this machine only";
+    let address = url::Url::parse(text).map_err(|_| FORM)?;
+    let is_local = match address.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    let is_safe = address.scheme() == "https" || (address.scheme() == "http" && is_local);
+    let has_more = address.query().is_some() || address.fragment().is_some();
+    let has_user = !address.username().is_empty() || address.password().is_some();
+    if is_safe && !has_more && !has_user {
+        Ok(text.to_owned())
+    } else {
+        Err(FORM.to_owned())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The one a request is made by.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A client as far as rights are concerned. Two requests with the same name are the same client.
@@ -20,17 +20,5 @@ impl Principal {
             scope: None,
             max_sessions: None,
         }
-    }
-
-    pub(crate) fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    pub(crate) fn scope(&self) -> Option<&Path> {
-        self.scope.as_deref()
-    }
-
-    pub(crate) fn max_sessions(&self) -> Option<usize> {
-        self.max_sessions
     }
 }

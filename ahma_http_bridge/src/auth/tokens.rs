@@ -23,8 +23,12 @@ pub enum TokenError {
     File { path: PathBuf, reason: String },
     #[error("tokens file {path} has another form than {{\"tokens\": [...]}}: {reason}")]
     Form { path: PathBuf, reason: String },
-    #[error("token `{name}`: {reason}")]
-    Entry { name: String, reason: String },
+    #[error("tokens file {path}: token `{name}` {reason}")]
+    Entry {
+        path: PathBuf,
+        name: String,
+        reason: String,
+    },
     #[error(
         "--expires goes beyond the year 9999; give a shorter time such as 365d, or leave it out for a token that does not expire"
     )]
@@ -60,6 +64,8 @@ pub(crate) enum Checked {
     Valid(Arc<Principal>),
     Expired,
     Unknown,
+    /// The file cannot be read, so nobody can say.
+    NoFile,
 }
 
 #[derive(Debug)]
@@ -71,13 +77,16 @@ struct Known {
 
 #[derive(Debug)]
 pub(crate) struct Tokens {
-    known: RwLock<Vec<Known>>,
+    /// `None` while the file cannot be read: rights that may have been taken away are not kept.
+    known: RwLock<Option<Vec<Known>>>,
     file: Option<PathBuf>,
     isolation: Isolation,
+    /// Sessions of a client whose entry does not say.
+    max_sessions: usize,
     seen: RwLock<Option<Stamp>>,
 }
 
-/// When a file was changed, as far as one can tell from outside.
+/// When a file was changed, as far as one can tell from outside; a change of its permissions is one.
 type Stamp = (u64, i64, i64, u64);
 
 impl Tokens {
@@ -93,35 +102,43 @@ impl Tokens {
             expires: None,
         }];
         Self {
-            known: RwLock::new(known),
+            known: RwLock::new(Some(known)),
             file: None,
             isolation: Isolation::Shared,
+            max_sessions: usize::MAX,
             seen: RwLock::new(None),
         }
     }
 
-    /// Refuses a file with a token whose scope nobody would keep: clients of a shared child are in one directory.
-    pub(crate) fn from_file(path: &Path, isolation: Isolation) -> Result<Self, TokenError> {
-        let known = read(path)?;
-        if let Some(unkept) = known.iter().find(|known| !known.can_be_kept(isolation)) {
-            return Err(TokenError::Entry {
-                name: unkept.principal.name().to_string(),
-                reason: NEEDS_ISOLATION.to_owned(),
-            });
+    /// Refuses a file with any entry that is no good.
+    pub(crate) fn from_file(
+        path: &Path,
+        isolation: Isolation,
+        max_sessions: usize,
+    ) -> Result<Self, TokenError> {
+        let seen = stamp(path);
+        let Entries { known, mut unfit } = read(path, isolation, max_sessions)?;
+        if !unfit.is_empty() {
+            return Err(unfit.swap_remove(0));
         }
         Ok(Self {
-            known: RwLock::new(known),
+            known: RwLock::new(Some(known)),
             file: Some(path.to_owned()),
             isolation,
-            seen: RwLock::new(stamp(path)),
+            max_sessions,
+            seen: RwLock::new(seen),
         })
     }
 
     pub(crate) fn check(&self, token: &str) -> Checked {
         let hash = hash_of(token);
         let now = OffsetDateTime::now_utc();
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(known) = &*known else {
+            return Checked::NoFile;
+        };
         let mut checked = Checked::Unknown;
-        for known in self.known.read().unwrap_or_else(PoisonError::into_inner).iter() {
+        for known in known {
             if bool::from(known.hash.ct_eq(&hash)) {
                 checked = match known.expires {
                     Some(expires) if expires <= now => Checked::Expired,
@@ -132,7 +149,15 @@ impl Tokens {
         checked
     }
 
-    /// Reads the file again if it changed. A file that became unusable changes nothing.
+    /// Whether a client is still confined as it was. One that is no longer known is refused when it comes.
+    pub(crate) fn confines_as_before(&self, principal: &Principal) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let mut now = known.iter().flatten().map(|known| &known.principal);
+        now.find(|now| now.name == principal.name)
+            .is_none_or(|now| now.scope == principal.scope)
+    }
+
+    /// Reads the file again if it changed. What cannot be understood gives no rights: an entry its owner's, the file anybody's.
     pub(crate) fn refresh(&self) {
         let Some(path) = &self.file else { return };
         let now = stamp(path);
@@ -141,38 +166,53 @@ impl Tokens {
             return;
         }
         *seen = now;
-        match read(path) {
-            Ok(mut known) => {
-                for unkept in known.extract_if(.., |known| !known.can_be_kept(self.isolation)) {
-                    tracing::error!(
-                        token = &**unkept.principal.name(),
-                        "not admitted: it {NEEDS_ISOLATION}"
-                    );
+        let known = match read(path, self.isolation, self.max_sessions) {
+            Ok(Entries { known, unfit }) => {
+                for error in unfit {
+                    tracing::error!("not admitted: {error}");
                 }
                 tracing::info!(path = %path.display(), tokens = known.len(), "tokens file read again");
-                *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+                Some(known)
             }
-            Err(error) => tracing::error!(%error, "the tokens read before stay in force"),
-        }
-    }
-}
-
-const NEEDS_ISOLATION: &str = "is confined to a scope, which only --session-isolation keeps; serve with it, or issue the token without a scope";
-
-impl Known {
-    /// Whether a server of this kind can keep the client where its token says.
-    fn can_be_kept(&self, isolation: Isolation) -> bool {
-        isolation == Isolation::PerSession || self.principal.scope().is_none()
+            Err(error) => {
+                tracing::error!("nobody is admitted until it can be read again: {error}");
+                None
+            }
+        };
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
     }
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {
     let found = std::fs::metadata(path).ok()?;
-    Some((found.ino(), found.mtime(), found.mtime_nsec(), found.size()))
+    Some((found.ino(), found.ctime(), found.ctime_nsec(), found.size()))
 }
 
-fn read(path: &Path) -> Result<Vec<Known>, TokenError> {
-    read_file(path)?.tokens.into_iter().map(Known::try_from).collect()
+/// What a file says: the entries that are good, and what is wrong with the others.
+struct Entries {
+    known: Vec<Known>,
+    unfit: Vec<TokenError>,
+}
+
+fn read(path: &Path, isolation: Isolation, max_sessions: usize) -> Result<Entries, TokenError> {
+    let mut entries = Entries {
+        known: Vec::new(),
+        unfit: Vec::new(),
+    };
+    let tokens = read_file(path)?.tokens;
+    for entry in &tokens {
+        // Which of them counts? Both would have the same sessions.
+        let is_double = tokens.iter().filter(|other| other.name == entry.name).count() > 1;
+        let known = match is_double {
+            true => Err("is there more than once; give each its own name".to_owned()),
+            false => Known::new(entry, max_sessions).and_then(|known| known.kept_with(isolation)),
+        };
+        match known {
+            Ok(known) => entries.known.push(known),
+            Err(reason) => entries.unfit.push(entry.unfit(path, reason)),
+        }
+    }
+    Ok(entries)
 }
 
 fn read_file(path: &Path) -> Result<TokensFile, TokenError> {
@@ -186,34 +226,51 @@ fn read_file(path: &Path) -> Result<TokensFile, TokenError> {
     })
 }
 
-impl TryFrom<TokenEntry> for Known {
-    type Error = TokenError;
-
-    fn try_from(entry: TokenEntry) -> Result<Self, TokenError> {
-        let wrong = |reason: String| TokenError::Entry {
-            name: entry.name.clone(),
+impl TokenEntry {
+    fn unfit(&self, path: &Path, reason: String) -> TokenError {
+        TokenError::Entry {
+            path: path.to_owned(),
+            name: self.name.clone(),
             reason,
-        };
-        let hash = from_hex(&entry.sha256)
-            .ok_or_else(|| wrong("sha256 must be 64 hexadecimal digits".to_owned()))?;
+        }
+    }
+}
+
+const NEEDS_ISOLATION: &str = "is confined to a scope, which only --session-isolation keeps; serve with it, or issue the token without a scope";
+
+impl Known {
+    /// Reads an entry; the error continues a sentence that begins with the token.
+    fn new(entry: &TokenEntry, max_sessions: usize) -> Result<Self, String> {
+        if entry.name.trim().is_empty() || entry.name.chars().any(char::is_control) {
+            return Err("needs a name that can be read".to_owned());
+        }
+        let hash = from_hex(&entry.sha256).ok_or("has a sha256 that is not 64 hexadecimal digits")?;
         let expires = entry
             .expires
             .as_deref()
             .map(|text| OffsetDateTime::parse(text, &Rfc3339))
             .transpose();
-        let expires = expires.map_err(|error| wrong(format!("expires: {error}")))?;
+        let expires = expires.map_err(|error| format!("has a wrong expires: {error}"))?;
         let scope = entry.scope.as_deref().map(Path::canonicalize).transpose();
-        let scope = scope.map_err(|error| wrong(format!("scope: {error}")))?;
+        let scope = scope.map_err(|error| format!("has a scope that cannot be used: {error}"))?;
         let principal = Principal {
             name: entry.name.as_str().into(),
             scope,
-            max_sessions: entry.max_sessions,
+            max_sessions: entry.max_sessions.or(Some(max_sessions)),
         };
         Ok(Self {
             principal: Arc::new(principal),
             hash,
             expires,
         })
+    }
+
+    /// Refuses a scope that nobody would keep: clients of a shared child are in one directory.
+    fn kept_with(self, isolation: Isolation) -> Result<Self, String> {
+        match isolation {
+            Isolation::Shared if self.principal.scope.is_some() => Err(NEEDS_ISOLATION.to_owned()),
+            Isolation::Shared | Isolation::PerSession => Ok(self),
+        }
     }
 }
 
@@ -254,14 +311,12 @@ pub struct IssuedToken {
 /// Makes a token and adds its hash to the file. A token of the same name is replaced.
 pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, TokenError> {
     let wrong = |reason: String| TokenError::Entry {
+        path: file.to_owned(),
         name: params.name.clone(),
         reason,
     };
-    if params.name.trim().is_empty() || params.name.chars().any(char::is_control) {
-        return Err(wrong("a token needs a name that can be read".to_owned()));
-    }
     if params.max_sessions == Some(0) {
-        return Err(wrong("with no session at all it would be of no use".to_owned()));
+        return Err(wrong("would be of no use without any session".to_owned()));
     }
     // Two UUIDs carry 244 random bits.
     let token = format!(
@@ -280,7 +335,7 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
                 expires
                     .truncate_to_second()
                     .format(&Rfc3339)
-                    .map_err(|error| wrong(error.to_string()))?,
+                    .map_err(|error| wrong(format!("has a wrong expires: {error}")))?,
             )
         }
     };
@@ -292,7 +347,7 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
         scope: params.scope.clone(),
         max_sessions: params.max_sessions,
     };
-    Known::try_from(entry.clone())?;
+    Known::new(&entry, usize::MAX).map_err(wrong)?;
     let mut tokens = if file.exists() {
         read_file(file)?
     } else {

@@ -25,7 +25,7 @@ fn an_issued_token_is_known_by_its_hash_alone() {
     assert!(!text.contains(token.expose()) && !format!("{token:?}").contains(token.expose()));
     assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
 
-    let tokens = Tokens::from_file(&file, Isolation::Shared).unwrap();
+    let tokens = Tokens::from_file(&file, Isolation::Shared, 16).unwrap();
     match tokens.check(token.expose()) {
         Checked::Valid(principal) => {
             assert_eq!((&*principal.name, principal.max_sessions), ("ci", Some(3)));
@@ -39,11 +39,11 @@ fn an_issued_token_is_known_by_its_hash_alone() {
 }
 
 #[test]
-fn a_changed_file_is_read_again_and_a_broken_one_is_not() {
+fn a_changed_file_is_read_again_and_a_broken_one_lets_nobody_in() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.json");
     let first = issued(&file, params("a", None));
-    let tokens = Tokens::from_file(&file, Isolation::Shared).unwrap();
+    let tokens = Tokens::from_file(&file, Isolation::Shared, 16).unwrap();
     let second = issued(&file, params("a", None));
     tokens.refresh();
     assert!(
@@ -51,9 +51,47 @@ fn a_changed_file_is_read_again_and_a_broken_one_is_not() {
         "the old one of that name is gone"
     );
     assert!(matches!(tokens.check(second.expose()), Checked::Valid(_)));
-    std::fs::write(&file, "{ broken").unwrap();
+    let good = std::fs::read(&file).unwrap();
+    for spoil in [
+        |file: &Path| std::fs::write(file, "{ broken"),
+        |file: &Path| std::fs::write(file, ""),
+        |file: &Path| std::fs::remove_file(file),
+        |file: &Path| std::fs::remove_file(file).and_then(|()| std::fs::create_dir(file)),
+    ] {
+        std::fs::write(&file, &good).unwrap();
+        tokens.refresh();
+        assert!(matches!(tokens.check(second.expose()), Checked::Valid(_)));
+        spoil(&file).unwrap();
+        tokens.refresh();
+        assert!(matches!(tokens.check(second.expose()), Checked::NoFile));
+    }
+}
+
+#[test]
+fn an_entry_that_went_bad_shuts_out_its_owner_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens.json");
+    let scope = directory.path().join("scope");
+    std::fs::create_dir(&scope).unwrap();
+    let (good, revoked) = (
+        issued(&file, params("good", None)),
+        issued(&file, params("revoked", None)),
+    );
+    let confined = TokenParams {
+        scope: Some(scope.clone()),
+        ..params("confined", None)
+    };
+    let confined = issued(&file, confined);
+    let tokens = Tokens::from_file(&file, Isolation::PerSession, 16).unwrap();
+    std::fs::remove_dir(&scope).unwrap();
+    let mut left = read_file(&file).unwrap();
+    left.tokens.retain(|entry| entry.name != "revoked");
+    write_file(&file, &left).unwrap();
     tokens.refresh();
-    assert!(matches!(tokens.check(second.expose()), Checked::Valid(_)));
+    assert!(matches!(tokens.check(good.expose()), Checked::Valid(_)));
+    for out in [revoked, confined] {
+        assert!(matches!(tokens.check(out.expose()), Checked::Unknown));
+    }
 }
 
 #[test]
@@ -64,33 +102,47 @@ fn a_bad_entry_is_named() {
     let table = [
         (
             r#"{"tokens":[{"name":"n","sha256":"12"}]}"#.to_owned(),
-            "token `n`: sha256",
+            "token `n` has a sha256",
         ),
         (
             format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","expires":"soon"}}]}}"#),
-            "token `n`: expires",
+            "token `n` has a wrong expires",
         ),
         (
             format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","scope":"/no/such"}}]}}"#),
-            "token `n`: scope",
+            "token `n` has a scope that cannot be used",
         ),
         (
             format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","expire":"x"}}]}}"#),
             "tokens file",
         ),
+        (
+            format!(r#"{{"tokens":[{{"name":" ","sha256":"{hash}"}}]}}"#),
+            "token ` ` needs a name",
+        ),
+        (
+            format!(
+                r#"{{"tokens":[{{"name":"n","sha256":"{hash}"}},{{"name":"n","sha256":"{}"}}]}}"#,
+                "1".repeat(64)
+            ),
+            "token `n` is there more than once",
+        ),
         ("[]".to_owned(), "tokens file"),
         ("".to_owned(), "tokens file"),
         (
             format!(r#"{{"tokens":[{{"name":"n","sha256":"{hash}","scope":"/"}}]}}"#),
-            "token `n`: is confined to a scope, which only --session-isolation keeps",
+            "token `n` is confined to a scope, which only --session-isolation keeps",
         ),
     ];
     for (text, expected) in table {
         std::fs::write(&file, text).unwrap();
-        let error = Tokens::from_file(&file, Isolation::Shared)
+        let error = Tokens::from_file(&file, Isolation::Shared, 16)
             .unwrap_err()
             .to_string();
-        assert!(error.starts_with(expected), "{error}");
+        assert!(
+            error.starts_with("tokens file") && error.contains(expected),
+            "{error}"
+        );
     }
 }
 
@@ -99,8 +151,8 @@ fn a_scope_that_nobody_would_keep_admits_nobody() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.json");
     let free = issued(&file, params("free", None));
-    let shared = Tokens::from_file(&file, Isolation::Shared).unwrap();
-    let isolated = Tokens::from_file(&file, Isolation::PerSession).unwrap();
+    let shared = Tokens::from_file(&file, Isolation::Shared, 16).unwrap();
+    let isolated = Tokens::from_file(&file, Isolation::PerSession, 16).unwrap();
     let scope = Some(directory.path().to_owned());
     let confined = issued(
         &file,

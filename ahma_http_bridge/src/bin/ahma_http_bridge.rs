@@ -69,9 +69,11 @@ async fn main() -> ExitCode {
     } else {
         tracing::Level::INFO
     };
+    // Whoever does not read the log must not hold up what is logged. The rest is written when the guard goes.
+    let (log, _log_guard) = tracing_appender::non_blocking(std::io::stderr());
     tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_writer(log)
+        .with_ansi(std::io::stderr().is_terminal() && !variables::no_color())
         .with_max_level(level)
         .init();
     match run(cli).await {

@@ -1,7 +1,7 @@
 //! Says in a request which client it comes from, for a child that keeps several apart.
 //!
 //! The name goes into `_meta`, in place of one that the client wrote there itself. The child hears, too, when a client is
-//! gone, so that it can end what that client started.
+//! gone, so that it can end what that client started. A client that says so itself is not passed on: it could name another.
 
 use super::pending::OwnerId;
 use crate::envelope::{Edit, Envelope, Meta, Params};
@@ -31,6 +31,12 @@ pub(super) fn edit(
         span: start..start,
         text: format!("{member}{comma}"),
     })
+}
+
+/// Whether only the bridge may say this to a child.
+pub(crate) fn is_for_the_bridge(method: &str) -> bool {
+    let method = method.strip_prefix("notifications/").unwrap_or(method);
+    method.starts_with("ahma/")
 }
 
 /// The notification that a client is gone.

@@ -152,6 +152,10 @@ impl Child {
         let token = read.as_ref().ok().and_then(|(meta, _)| meta.progress_token);
         let number = self.inner.next_number.fetch_add(1, Ordering::Relaxed);
         self.inner.pending().insert(number, request, token, params)?;
+        if client_name::is_for_the_bridge(request.method) {
+            self.inner.pending().give_up(number, CallFailure::NotForClients);
+            return Err(CallFailure::NotForClients);
+        }
         let Ok((meta, fields)) = read else {
             // The child might read it otherwise, and find somebody else's token or name in it.
             self.inner.pending().give_up(number, CallFailure::Unreadable);
@@ -193,7 +197,9 @@ impl Child {
             owner,
             patience: Some(patience),
             permit: None,
+            activity: None,
             record: None,
+            provisional: None,
         };
         // A failure to send has reached the receiver already.
         let _ = self.call(request, params);

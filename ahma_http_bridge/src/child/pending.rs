@@ -4,6 +4,7 @@
 //! there, so that clients who share a child cannot meet. The client's own ids are put back on the way out.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::audit::CallRecord;
 use crate::envelope::{Edit, Envelope, Params, RpcRequest, error_message, splice};
+use crate::session::Activity;
 use crate::stream::EventStream;
 
 /// Whose request it is: the serial number of a session, or of a principal that goes without one.
@@ -31,8 +33,19 @@ pub(crate) struct CallParams {
     /// The client's place among the calls it may have open, given back when this one is over.
     #[expect(dead_code, reason = "held for its drop")]
     pub(crate) permit: Option<OwnedSemaphorePermit>,
+    /// A session with an open call is in use, also when nobody waits for the answer just now.
+    #[expect(dead_code, reason = "held for its drop")]
+    pub(crate) activity: Option<Activity>,
     /// What the audit trail will say of the call.
     pub(crate) record: Option<CallRecord>,
+    /// What holds only if the child agrees.
+    pub(crate) provisional: Option<Box<dyn Provisional>>,
+}
+
+/// Something that is taken back when it is dropped, unless it was granted.
+pub(crate) trait Provisional: Send + Debug {
+    /// Hears of the child's consent before anything that the child says after it.
+    fn granted(&mut self);
 }
 
 #[derive(Debug)]
@@ -75,6 +88,8 @@ pub(crate) enum CallFailure {
     ChildStuck,
     #[error("`params` names a key twice")]
     Unreadable,
+    #[error("no such method for clients")]
+    NotForClients,
 }
 
 #[derive(Debug)]
@@ -376,6 +391,9 @@ impl Call {
         if let Some(record) = self.params.record {
             record.finish(answer.verdict, answer.body.len());
         }
+        if let (Some(mut provisional), Verdict::Result) = (self.params.provisional, answer.verdict) {
+            provisional.granted();
+        }
         self.params.reply.finish(answer);
     }
 }
@@ -397,6 +415,7 @@ impl CallFailure {
             Self::SessionEnded => -32003,
             Self::ChildStuck => -32004,
             Self::Unreadable => -32600,
+            Self::NotForClients => -32601,
             Self::Cancelled => -32800,
         }
     }

@@ -14,7 +14,9 @@ fn ask(pending: &mut Pending, number: u64, request: &str) {
         owner: OWNER,
         patience: Some(Duration::from_secs(60)),
         permit: None,
+        activity: None,
         record: None,
+        provisional: None,
     };
     pending
         .insert(number, request.request().unwrap(), token, params)

@@ -15,6 +15,7 @@ use tokio::process::{ChildStderr, ChildStdout, Command};
 use tokio::time::{sleep, timeout};
 
 use super::ChildCommand;
+use crate::descriptors;
 
 /// Credentials of the bridge that no child has any business with.
 const BRIDGE_SECRETS: [&str; 3] = ["AHMA_HTTP_TOKEN", "AHMA_HTTP_TOKENS_FILE", "AHMA_TOKENS_FILE"];
@@ -57,6 +58,9 @@ impl Process {
         }
         let mut child = builder.spawn()?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        if let Some(child) = group {
+            descriptors::give_back(child);
+        }
         let pidfd = group.and_then(exit_watch);
         let closed = || io::Error::other("a standard stream of the new process is missing");
         let stdin = child.stdin.take().ok_or_else(closed)?.into_owned_fd()?;

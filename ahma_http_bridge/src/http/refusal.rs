@@ -59,7 +59,9 @@ impl Refusal {
     }
 
     pub(crate) fn unavailable(message: impl Into<String>, retry_after: Duration) -> Self {
-        let seconds = retry_after.as_secs().max(RETRY_SECONDS);
+        // Up, or whoever keeps to it comes a moment too early.
+        let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
+        let seconds = seconds.max(RETRY_SECONDS);
         Self::new(StatusCode::SERVICE_UNAVAILABLE, CODE_REFUSED, message)
             .with_header(RETRY_AFTER, &seconds.to_string())
     }
@@ -163,7 +165,7 @@ pub(crate) fn status_of(verdict: Verdict, era: Era) -> StatusCode {
             CallFailure::TimedOut => StatusCode::GATEWAY_TIMEOUT,
             CallFailure::SessionEnded => StatusCode::NOT_FOUND,
             CallFailure::ChildStuck => StatusCode::SERVICE_UNAVAILABLE,
-            CallFailure::Unreadable => StatusCode::BAD_REQUEST,
+            CallFailure::Unreadable | CallFailure::NotForClients => StatusCode::BAD_REQUEST,
             // The client asked for it; the error in the body says so.
             CallFailure::Cancelled => StatusCode::OK,
         },
@@ -227,5 +229,19 @@ impl From<SessionError> for Refusal {
 impl From<OpenError> for Refusal {
     fn from(error: OpenError) -> Self {
         Self::unavailable(error.to_string(), Duration::from_secs(RETRY_SECONDS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_comes_back_when_told_is_not_too_early() {
+        for (millis, seconds) in [(0, "1"), (1, "1"), (1000, "1"), (1001, "2"), (5000, "5")] {
+            let refusal = Refusal::unavailable("", Duration::from_millis(millis));
+            let response = refusal.into_response();
+            assert_eq!(response.headers()[RETRY_AFTER], seconds, "{millis} ms");
+        }
     }
 }

@@ -94,8 +94,8 @@ impl<G: StreamGuard> Streaming<G> {
         match self.opening.take() {
             Some(Opening::Event(event)) => self.write(&mut frame, &event),
             Some(Opening::Priming) => {
-                let stream = self.reader.stream().id();
-                frame.put_slice(format!("id: {stream}-0\nretry: {RETRY_MS}\ndata: \n\n").as_bytes());
+                let (stream, last) = (self.reader.stream().id(), self.reader.position());
+                frame.put_slice(format!("id: {stream}-{last}\nretry: {RETRY_MS}\ndata: \n\n").as_bytes());
                 return (frame.freeze(), true);
             }
             Some(Opening::Endpoint(path)) => {

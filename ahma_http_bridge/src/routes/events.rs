@@ -34,10 +34,10 @@ pub(crate) async fn get(
         .ok_or_else(|| Refusal::bad_request(format!("name the session in the {SESSION_ID} header")))?;
     refuse_ended(&session)?;
     let last_event_id = single(&headers, "last-event-id")?;
-    let reader = session
-        .outward
-        .resume(last_event_id)
-        .ok_or_else(|| Refusal::not_found("the stream of this Last-Event-ID is not kept any more"))?;
+    // 404 would mean that the session is gone.
+    let reader = session.outward.resume(last_event_id).ok_or_else(|| {
+        Refusal::bad_request("nothing is kept of the stream of this Last-Event-ID; the session goes on")
+    })?;
     let primes = session
         .version()
         .is_some_and(|version| version >= version::FIRST_WITH_PRIMING);

@@ -15,11 +15,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use serde_json::json;
 
 use super::{HEALTH_PATH, body};
-use crate::auth::{METADATA_PATH, Principal};
+use crate::auth::{Principal, is_metadata_path};
 use crate::bridge::Bridge;
 use crate::http::guard::WebGuard;
 use crate::http::refusal::{Reason, Refusal};
 use crate::peer::{Peer, Unwelcome};
+use crate::settings::BridgeSettings;
 
 /// How long a restart of the whole server may take.
 const RESTART_PATIENCE: Duration = Duration::from_secs(5);
@@ -33,7 +34,7 @@ pub(crate) struct Gate {
 impl Gate {
     /// Finds out who asks, where it matters.
     async fn admit(&self, path: &str, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
-        if path == HEALTH_PATH || path.starts_with(METADATA_PATH) {
+        if path == HEALTH_PATH || is_metadata_path(path) {
             return Ok(Arc::new(Principal::anonymous()));
         }
         if self.bridge.shutdown.is_cancelled() {
@@ -56,7 +57,10 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
         .check(request.version(), request.uri(), request.headers())
     {
         Ok(origin) => origin,
-        Err(refusal) => return asker.refuse(&gate.bridge, refusal),
+        Err(refusal) => {
+            refuse_body(request, &gate.bridge.settings).await;
+            return asker.refuse(&gate.bridge, refusal);
+        }
     };
     if let Some(origin) = &origin
         && request.method() == Method::OPTIONS
@@ -77,7 +81,10 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
             response
         }
         // A page that is let in must be able to read that it lacks a credential, and where to get one.
-        Err(refusal) => asker.refuse(&gate.bridge, refusal),
+        Err(refusal) => {
+            refuse_body(request, &gate.bridge.settings).await;
+            asker.refuse(&gate.bridge, refusal)
+        }
     };
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -91,6 +98,11 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
     response
 }
 
+async fn refuse_body(request: Request, settings: &BridgeSettings) {
+    let (parts, body) = request.into_parts();
+    body::discard(&parts.headers, body, settings).await;
+}
+
 /// Answers every request of a connection that may not use the bridge. The connection ends with the answer, so that a
 /// client that was wronged is looked at anew.
 pub(crate) async fn turn_away(
@@ -98,8 +110,7 @@ pub(crate) async fn turn_away(
     request: Request,
 ) -> Response {
     let asker = Asker::of(&request);
-    // A connection that is closed before all is read loses the answer.
-    let _ = body::read(request.into_body(), &bridge.settings).await;
+    refuse_body(request, &bridge.settings).await;
     let mut response = asker.refuse(&bridge, reason.into());
     response
         .headers_mut()
@@ -132,7 +143,7 @@ impl Asker {
 
     fn record(&self, bridge: &Bridge, status: StatusCode, reason: &str) {
         let fields = json!({
-            "principal": self.principal.as_ref().map(|principal| &**principal.name()),
+            "principal": self.principal.as_ref().map(|principal| &*principal.name),
             "peer": self.peer.map(|Peer(address)| address.to_string()),
             "status": status.as_u16(),
             "path": self.uri.path(),

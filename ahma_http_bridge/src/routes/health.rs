@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use http::{StatusCode, Uri};
 
 use crate::bridge::Bridge;
 use crate::http::refusal::{Refusal, json_response};
@@ -25,9 +25,12 @@ pub(crate) async fn metrics(State(bridge): State<Arc<Bridge>>) -> Result<Respons
 }
 
 /// Where to get a token: RFC 9728.
-pub(crate) async fn resource_metadata(State(bridge): State<Arc<Bridge>>) -> Result<Response, Refusal> {
-    let metadata = bridge.auth.resource_metadata();
-    let metadata = metadata.ok_or_else(|| Refusal::not_found("this server has no authorization server"))?;
+pub(crate) async fn resource_metadata(
+    State(bridge): State<Arc<Bridge>>,
+    uri: Uri,
+) -> Result<Response, Refusal> {
+    let metadata = bridge.auth.resource_metadata(uri.path());
+    let metadata = metadata.ok_or_else(|| Refusal::not_found("no authorization server is named here"))?;
     Ok(json_response(StatusCode::OK, metadata.to_string().into()))
 }
 

@@ -202,7 +202,7 @@ async fn ask(
     posted: &Posted<'_>,
     session: Option<&Session>,
     permit: OwnedSemaphorePermit,
-    place: Option<Place<'_>>,
+    place: Option<Place>,
 ) -> Answer {
     let (tx, answer) = oneshot::channel();
     let params = posted.call_params(request, session, permit, Reply::Once(tx));
@@ -213,7 +213,7 @@ async fn ask(
 }
 
 /// Ends the waiting of a request that the child has now, or had better not have.
-fn leave(place: Option<Place<'_>>, child: &Child, number: Result<u64, CallFailure>) {
+fn leave(place: Option<Place>, child: &Child, number: Result<u64, CallFailure>) {
     if let (Some(place), Ok(number)) = (place, number)
         && place.is_cancelled()
     {
@@ -245,9 +245,10 @@ pub(crate) fn start_call(
     let patience = posted.bridge.settings.times.request;
     let message = Box::<str>::from(request.envelope.text());
     let (session, stream, id) = (Arc::clone(session), Arc::clone(stream), request.id.to_owned());
+    // Here and not in the task, which may begin after the client has taken the request back.
+    let (activity, place) = (session.use_it(), session.wait_as(&id));
     posted.bridge.tasks.spawn(async move {
-        let _activity = session.use_it();
-        let place = session.wait_as(&id);
+        let _activity = activity;
         let call = |child: &Child| -> Result<_, EnvelopeError> {
             let envelope = Envelope::parse(message.as_bytes())?;
             Ok(child.call(envelope.request()?, params))

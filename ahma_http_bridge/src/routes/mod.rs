@@ -17,7 +17,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post as post_method};
 use tower_http::compression::CompressionLayer;
 
-use crate::auth::METADATA_PATH;
+use crate::auth::{METADATA_PATH, is_metadata_path};
 use crate::bridge::Bridge;
 use crate::http::compression::LargeJson;
 use crate::http::guard::WebGuard;
@@ -26,17 +26,11 @@ use crate::peer::Unwelcome;
 pub(crate) const ENDPOINT: &str = "/mcp";
 pub(crate) const HEALTH_PATH: &str = "/healthz";
 const METRICS_PATH: &str = "/metrics";
-/// The metadata of a resource has the resource's path at its end.
-const ENDPOINT_METADATA_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
 
-/// What is served whatever the settings say, so that nothing else can be there.
-pub(crate) const OURS: [&str; 5] = [
-    ENDPOINT,
-    HEALTH_PATH,
-    METRICS_PATH,
-    METADATA_PATH,
-    ENDPOINT_METADATA_PATH,
-];
+/// Whether something is served there whatever the settings say, so that nothing else can be.
+pub(crate) fn is_taken(path: &str) -> bool {
+    [ENDPOINT, HEALTH_PATH, METRICS_PATH].contains(&path) || is_metadata_path(path)
+}
 
 /// What a connection meets that may not use the bridge: the same answer everywhere.
 pub(crate) fn refusing(bridge: &Arc<Bridge>, reason: Unwelcome) -> Router {
@@ -54,14 +48,25 @@ pub(crate) fn router(bridge: &Arc<Bridge>, guard: WebGuard) -> Router {
     Router::new()
         .route(
             ENDPOINT,
-            post_method(post::post).get(events::get).delete(delete::delete),
+            post_method(post::post)
+                .get(events::get)
+                .delete(delete::delete)
+                .head(health::wrong_method),
         )
-        .route(sse_path.as_str(), get(sse_legacy::open))
+        // A head alone would take a stream over, or open a session, for nobody.
+        .route(
+            sse_path.as_str(),
+            get(sse_legacy::open).head(health::wrong_method),
+        )
         .route(&sse_path.messages(), post_method(sse_legacy::message))
         .route(HEALTH_PATH, get(health::healthz))
         .route(METRICS_PATH, get(health::metrics))
         .route(METADATA_PATH, get(health::resource_metadata))
-        .route(ENDPOINT_METADATA_PATH, get(health::resource_metadata))
+        // The metadata of a resource has the resource's path at its end.
+        .route(
+            &format!("{METADATA_PATH}/{{*of}}"),
+            get(health::resource_metadata),
+        )
         .fallback(health::nothing_here)
         .method_not_allowed_fallback(health::wrong_method)
         .layer(from_fn_with_state(gate, gate::pass))

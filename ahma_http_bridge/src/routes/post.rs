@@ -40,13 +40,15 @@ impl Posted<'_> {
         reply: Reply,
     ) -> CallParams {
         let sessions = &self.bridge.sessions;
-        let without_session = || sessions.owner_without_session(self.principal.name());
+        let without_session = || sessions.owner_without_session(&self.principal.name);
         CallParams {
             reply,
             owner: session.map_or_else(without_session, Session::serial),
             patience: Some(self.bridge.settings.times.request),
             permit: Some(permit),
+            activity: session.map(Session::use_it),
             record: self.bridge.record_call(request, self.principal, session),
+            provisional: session.and_then(|session| session.subscribing(request)),
         }
     }
 }
@@ -57,9 +59,9 @@ pub(crate) async fn post(
     request: Request,
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
+    let body = body::read(&parts.headers, body, &bridge.settings).await?;
     let wanted = negotiate::wanted(&parts.headers)?;
     negotiate::require_json(&parts.headers)?;
-    let body = body::read(body, &bridge.settings).await?;
     let posted = Posted {
         bridge: &bridge,
         principal: &principal,

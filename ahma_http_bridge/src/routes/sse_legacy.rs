@@ -51,6 +51,7 @@ pub(crate) async fn message(
     request: Request,
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
+    let body = body::read(&parts.headers, body, &bridge.settings).await?;
     negotiate::require_json(&parts.headers)?;
     let query = parts.uri.query().unwrap_or_default();
     let session = url::form_urlencoded::parse(query.as_bytes())
@@ -59,7 +60,6 @@ pub(crate) async fn message(
         .filter(|session| session.transport() == Transport::HttpSse)
         .ok_or_else(|| Refusal::not_found("no such session; open the event stream first"))?;
     refuse_ended(&session)?;
-    let body = body::read(body, &bridge.settings).await?;
     let envelope = Envelope::parse(&body)?;
     let wanted = Wanted::EventStream;
     let posted = Posted {

@@ -10,12 +10,15 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 
-use crate::child::{Audience, BRIDGE, CallParams, Child, Heard, OwnerId, Reply};
+use crate::child::{Audience, BRIDGE, CallParams, Child, Heard, OwnerId, Provisional, Reply};
 use crate::envelope::{Envelope, error_message, result_message, splice, string_of};
 use crate::session::Session;
 
 /// How long a request that nobody waits for may stay open.
 const UNASKED_PATIENCE: Duration = Duration::from_secs(30);
+/// What is kept of a session's subscriptions: longer addresses are none, and more of them nobody looks at.
+const MAX_URI_BYTES: usize = 8 << 10;
+const MAX_SUBSCRIPTIONS: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
@@ -57,8 +60,36 @@ impl Hub {
         orphaned
     }
 
-    pub(crate) fn subscribe(&self, owner: OwnerId, uri: &str) {
-        self.subscribers().entry(uri.into()).or_default().insert(owner);
+    /// Why a session may not subscribe to this, if it may not.
+    pub(crate) fn refuses(&self, owner: OwnerId, uri: &str) -> Option<String> {
+        if uri.len() > MAX_URI_BYTES {
+            return Some(format!("`uri` is longer than {MAX_URI_BYTES} bytes"));
+        }
+        let subscribers = self.subscribers();
+        let count = subscribers
+            .values()
+            .filter(|owners| owners.contains(&owner))
+            .count();
+        let is_known = || subscribers.get(uri).is_some_and(|owners| owners.contains(&owner));
+        (count >= MAX_SUBSCRIPTIONS && !is_known())
+            .then(|| format!("a session may have {MAX_SUBSCRIPTIONS} subscriptions; end one first"))
+    }
+
+    /// Subscribes a session for as long as the child has not refused it. It counts at once: somebody else may unsubscribe
+    /// while the child has not answered yet.
+    pub(crate) fn claim(self: &Arc<Self>, owner: OwnerId, uri: &str) -> Claim {
+        Claim {
+            is_new: self.subscribe(owner, uri),
+            hub: Arc::clone(self),
+            owner,
+            uri: uri.into(),
+        }
+    }
+
+    /// Whether it was not subscribed before. One that has left stays away.
+    fn subscribe(&self, owner: OwnerId, uri: &str) -> bool {
+        let mut subscribers = self.subscribers();
+        self.sessions.contains_key(&owner) && subscribers.entry(uri.into()).or_default().insert(owner)
     }
 
     pub(crate) fn unsubscribe(&self, owner: OwnerId, uri: &str) -> Unsubscribe {
@@ -85,7 +116,9 @@ impl Hub {
             owner: BRIDGE,
             patience: Some(UNASKED_PATIENCE),
             permit: None,
+            activity: None,
             record: None,
+            provisional: None,
         };
         if let Ok(envelope) = Envelope::parse(text.as_bytes())
             && let Ok(request) = envelope.request()
@@ -146,6 +179,31 @@ impl Hub {
                     "a notification of the shared child belongs to nobody in particular"
                 ),
             },
+        }
+    }
+}
+
+/// A subscription that the child has not granted yet; dropped, it is taken back.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    hub: Arc<Hub>,
+    owner: OwnerId,
+    uri: Box<str>,
+    /// Whether there would be none without this one.
+    is_new: bool,
+}
+
+impl Provisional for Claim {
+    fn granted(&mut self) {
+        self.hub.subscribe(self.owner, &self.uri);
+        self.is_new = false;
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.is_new {
+            self.hub.unsubscribe(self.owner, &self.uri);
         }
     }
 }

@@ -1,8 +1,15 @@
 use super::*;
 
+fn hub() -> Arc<Hub> {
+    let hub = Arc::new(Hub::default());
+    hub.join(1, Weak::new());
+    hub.join(2, Weak::new());
+    hub
+}
+
 #[test]
 fn a_resource_is_unsubscribed_by_its_last_subscriber() {
-    let hub = Hub::default();
+    let hub = hub();
     hub.subscribe(1, "a");
     hub.subscribe(2, "a");
     hub.subscribe(2, "b");
@@ -17,4 +24,38 @@ fn a_resource_is_unsubscribed_by_its_last_subscriber() {
     orphaned.sort();
     assert_eq!(orphaned, ["a".into(), "b".into()]);
     assert!(hub.subscribers().is_empty());
+}
+
+#[test]
+fn a_subscription_lasts_only_if_it_is_granted() {
+    let hub = hub();
+    drop(hub.claim(1, "refused"));
+    assert!(hub.subscribers().is_empty());
+    let mut granted = hub.claim(1, "granted");
+    // Whoever comes second does not take the first one's away.
+    drop(hub.claim(1, "granted"));
+    granted.granted();
+    drop(granted);
+    drop(hub.claim(1, "granted"));
+    assert!(hub.subscribers().contains_key("granted"));
+    let mut late = hub.claim(1, "late");
+    hub.leave(1);
+    late.granted();
+    drop(late);
+    assert!(hub.subscribers().is_empty());
+}
+
+#[test]
+fn subscriptions_are_few_and_short() {
+    let hub = hub();
+    assert!(hub.refuses(1, &"x".repeat(MAX_URI_BYTES)).is_none());
+    assert!(hub.refuses(1, &"x".repeat(MAX_URI_BYTES + 1)).is_some());
+    for number in 0..MAX_SUBSCRIPTIONS {
+        let uri = number.to_string();
+        assert!(hub.refuses(1, &uri).is_none());
+        hub.subscribe(1, &uri);
+    }
+    assert!(hub.refuses(1, "one more").is_some());
+    assert!(hub.refuses(1, "0").is_none(), "it is there already");
+    assert!(hub.refuses(2, "one more").is_none(), "others have their own");
 }

@@ -8,8 +8,10 @@ use bytes::Bytes;
 
 use crate::stream::{EventStream, Keep, StreamReader};
 
-/// Streams of answered requests kept for a client that lost its connection just then.
-const MAX_FINISHED: usize = 8;
+/// Streams that were read to their end, kept for a client that lost its connection just then.
+const MAX_READ: usize = 8;
+/// What is kept in answers that were not read. A client that is away for longer than this lasts loses the oldest.
+const MAX_UNREAD_BYTES: usize = 16 << 20;
 
 const STANDING: u64 = 0;
 
@@ -27,18 +29,26 @@ struct Requests {
 }
 
 impl Requests {
-    /// Keeps no more finished streams than there may be: those that somebody read go first, then the oldest.
+    /// Keeps no more finished streams than there may be, the newest of each kind.
     fn forget_some(&mut self) {
-        let mut finished: Vec<(bool, u64)> = self
-            .streams
-            .values()
-            .filter(|stream| stream.is_closed())
-            .map(|stream| (!stream.is_exhausted(), stream.id()))
-            .collect();
-        finished.sort_unstable();
-        let too_many = finished.len().saturating_sub(MAX_FINISHED);
-        for (_, id) in &finished[..too_many] {
-            self.streams.remove(id);
+        let (mut read, mut unread_bytes) = (0, 0);
+        let mut spare = Vec::new();
+        for (id, stream) in self.streams.iter().rev().filter(|(_, stream)| stream.is_closed()) {
+            let fits = if stream.is_exhausted() {
+                read += 1;
+                read <= MAX_READ
+            } else {
+                // One alone may be larger than all may be together.
+                let is_newest = unread_bytes == 0;
+                unread_bytes += stream.cost_bytes();
+                is_newest || unread_bytes <= MAX_UNREAD_BYTES
+            };
+            if !fits {
+                spare.push(*id);
+            }
+        }
+        for id in spare {
+            self.streams.remove(&id);
         }
     }
 }

@@ -84,7 +84,7 @@ impl Sessions {
     pub(crate) fn admit_guest(&self, principal: &Principal) -> Result<(), OpenError> {
         let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
         self.refuse_if_full(&guests, principal)?;
-        guests.insert(Arc::clone(principal.name()));
+        guests.insert(Arc::clone(&principal.name));
         Ok(())
     }
 
@@ -96,15 +96,15 @@ impl Sessions {
     }
 
     fn refuse_if_full(&self, guests: &HashSet<Arc<str>>, principal: &Principal) -> Result<(), OpenError> {
-        let (mut live, mut of_principal) = (guests.len(), usize::from(guests.contains(principal.name())));
+        let (mut live, mut of_principal) = (guests.len(), usize::from(guests.contains(&principal.name)));
         for session in self.by_id.iter().filter(|session| session.end_reason().is_none()) {
             live += 1;
-            of_principal += usize::from(session.principal().name() == principal.name());
+            of_principal += usize::from(session.principal().name == principal.name);
         }
         if live >= self.max {
             return Err(OpenError::Full(self.max));
         }
-        match principal.max_sessions().filter(|cap| of_principal >= *cap) {
+        match principal.max_sessions.filter(|cap| of_principal >= *cap) {
             Some(cap) => Err(OpenError::PrincipalFull(cap)),
             None => Ok(()),
         }
@@ -113,7 +113,7 @@ impl Sessions {
     /// The session of this client with this id. Somebody else's is not found.
     pub(crate) fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let session = self.by_id.get(id)?;
-        (session.principal().name() == principal.name()).then(|| Arc::clone(&session))
+        (session.principal().name == principal.name).then(|| Arc::clone(&session))
     }
 
     /// Takes a session out, so that nobody finds it from now on.

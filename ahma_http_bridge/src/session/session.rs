@@ -20,8 +20,8 @@ use super::{Greeter, Outward};
 use crate::audit::Audit;
 use crate::auth::Principal;
 use crate::backend::{Backend, StartError};
-use crate::child::{Answer, CallFailure, Child, OwnerId, Verdict};
-use crate::envelope::{Envelope, Kind, RpcRequest, result_message, string_of};
+use crate::child::{Answer, CallFailure, Child, OwnerId, Provisional, Verdict, is_for_the_bridge};
+use crate::envelope::{Envelope, Kind, RpcRequest, error_message, result_message, string_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
@@ -62,7 +62,7 @@ pub(crate) struct Session {
     version: OnceLock<Box<str>>,
     pub(super) asked: Asked,
     /// Requests of the client that no child has yet.
-    waiting: Waiting,
+    waiting: Arc<Waiting>,
     /// One permit for each request the client may have open.
     calls: Arc<Semaphore>,
     uses: Arc<Uses>,
@@ -98,6 +98,9 @@ pub(crate) enum Greeting {
 /// machine it is milliseconds.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// What JSON-RPC calls parameters that cannot be used.
+const CODE_INVALID_PARAMS: i64 = -32602;
+
 /// The id of the bridge's own question; those of a child have numbers.
 const ROOTS_ID: &str = r#""ahma-bridge/roots""#;
 
@@ -116,7 +119,7 @@ impl Session {
                 outward: Outward::new(),
                 version: OnceLock::new(),
                 asked: Asked::default(),
-                waiting: Waiting::default(),
+                waiting: Arc::default(),
                 calls,
                 uses: Arc::new(Uses::default()),
             }
@@ -204,14 +207,14 @@ impl Session {
     }
 
     /// A place for a request whose child is not there yet.
-    pub(crate) fn wait_as(&self, id: &RawValue) -> Place<'_> {
+    pub(crate) fn wait_as(&self, id: &RawValue) -> Place {
         self.waiting.enter(id.get())
     }
 
     /// The child for a request that waits for it, unless its client takes it back.
     pub(crate) async fn ready_for(
         &self,
-        place: &Place<'_>,
+        place: &Place,
         patience: Duration,
     ) -> Result<Arc<Child>, SessionError> {
         place
@@ -298,6 +301,9 @@ impl Session {
                     child.cancel_named(self.serial, envelope);
                 }
             }
+            (method, _) if is_for_the_bridge(method) => {
+                tracing::warn!(session = self.id(), "dropped what is not for a client to say");
+            }
             _ => {
                 if let Some(child) = self.running() {
                     // A child that is gone has nothing to be told.
@@ -363,23 +369,36 @@ impl Session {
         let Service::Shared { hub, .. } = &self.params.service else {
             return None;
         };
-        let subscribes = match request.method {
-            "resources/subscribe" => true,
-            "resources/unsubscribe" => false,
-            _ => return None,
+        let uri = || request.envelope.params().ok()?.uri.and_then(string_of);
+        match request.method {
+            "resources/subscribe" => {
+                let reason = hub.refuses(self.serial, &uri()?)?;
+                Some(Answer {
+                    body: error_message(Some(request.id.get()), CODE_INVALID_PARAMS, &reason),
+                    verdict: Verdict::RpcError(CODE_INVALID_PARAMS),
+                })
+            }
+            "resources/unsubscribe" => match hub.unsubscribe(self.serial, &uri()?) {
+                Unsubscribe::AnswerHere => Some(Answer {
+                    body: result_message(request.id.get(), "{}"),
+                    verdict: Verdict::Result,
+                }),
+                Unsubscribe::PassOn => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The subscription that a request to a shared child is about.
+    pub(crate) fn subscribing(&self, request: RpcRequest<'_>) -> Option<Box<dyn Provisional>> {
+        let Service::Shared { hub, .. } = &self.params.service else {
+            return None;
         };
-        let uri = request.envelope.params().ok()?.uri.and_then(string_of)?;
-        if subscribes {
-            hub.subscribe(self.serial, &uri);
+        if request.method != "resources/subscribe" {
             return None;
         }
-        match hub.unsubscribe(self.serial, &uri) {
-            Unsubscribe::AnswerHere => Some(Answer {
-                body: result_message(request.id.get(), "{}"),
-                verdict: Verdict::Result,
-            }),
-            Unsubscribe::PassOn => None,
-        }
+        let uri = request.envelope.params().ok()?.uri.and_then(string_of)?;
+        Some(Box::new(hub.claim(self.serial, &uri)))
     }
 
     /// Ends the session; when this returns its child and all commands are gone.
@@ -401,7 +420,7 @@ impl Session {
     /// Writes down why the session ended, which happens once.
     fn record_end(&self) {
         let outcome = self.end_reason().map(|reason| reason.to_string());
-        let principal = &**self.principal().name();
+        let principal = &*self.principal().name;
         let fields = json!({ "principal": principal, "session": self.id(), "outcome": outcome });
         self.params.audit.record("session_ended", fields);
     }

@@ -71,6 +71,8 @@ pub(crate) enum EndReason {
     Shutdown,
     #[error("the client closed its event stream")]
     Disconnected,
+    #[error("the client's token is confined to another directory now")]
+    Moved,
     #[error("`initialize` failed")]
     NotInitialized,
     #[error(

@@ -4,7 +4,7 @@
 //! looks at the mark after the child has it. So one of the two always sees the other.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -18,10 +18,10 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub(crate) fn enter(&self, id: &str) -> Place<'_> {
+    pub(crate) fn enter(self: &Arc<Self>, id: &str) -> Place {
         let cancelled = self.lock().entry(id.into()).or_default().clone();
         Place {
-            waiting: self,
+            waiting: Arc::clone(self),
             id: id.into(),
             cancelled,
         }
@@ -51,13 +51,13 @@ impl Waiting {
 
 /// A waiting request's place; dropped when it waits no longer.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
-    waiting: &'a Waiting,
+pub(crate) struct Place {
+    waiting: Arc<Waiting>,
     id: Box<str>,
     cancelled: CancellationToken,
 }
 
-impl Place<'_> {
+impl Place {
     /// What `future` gives, or nothing if the request is cancelled first.
     pub(crate) async fn unless_cancelled<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         self.cancelled.run_until_cancelled(future).await
@@ -68,7 +68,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
         self.waiting.lock().remove(&self.id);
         self.waiting.left.notify_waiters();

@@ -134,6 +134,20 @@ async fn who_has_no_good_token_is_refused_and_reaches_no_child() {
 }
 
 #[tokio::test]
+async fn no_path_of_the_event_stream_is_a_way_around_the_token() {
+    let path = "/.well-known/oauth-protected-resource-and-more";
+    let bridge = Bridge::start(&[], |settings| {
+        settings.auth = AuthSettings::Token(TokenSource::Single(Secret::new("the-one")));
+        settings.sse_path = path.parse().unwrap();
+    })
+    .await;
+    let http = bridge.client().http;
+    let response = http.get(bridge.url(path)).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn a_session_belongs_to_the_one_who_made_it() {
     let tokens = Tokens::new();
     let (mine, yours) = (tokens.issue("mine"), tokens.issue("yours"));
@@ -199,6 +213,42 @@ async fn a_revoked_token_is_out_without_a_restart() {
         client.try_call(json!(1), "echo", json!({ "text": "" })).await.0 == StatusCode::UNAUTHORIZED
     })
     .await;
+    std::fs::remove_file(&tokens.file).unwrap();
+    eventually("everybody to be refused", async || {
+        let call = tool_call(json!(1), "echo", json!({ "text": "" }));
+        let refused = client.post(JSON, &call).await;
+        let is_told = refused.headers().contains_key("retry-after");
+        refused.status() == StatusCode::SERVICE_UNAVAILABLE && is_told
+    })
+    .await;
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn sessions_end_when_their_token_is_confined_to_another_directory() {
+    let tokens = Tokens::new();
+    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let token = tokens.issue_for("moved", None, Some(old.path().to_owned()));
+    let other = tokens.issue_for("other", None, Some(old.path().to_owned()));
+    let bridge = tokens.bridge().await;
+    let client = |token: &Secret| {
+        let value = format!("Bearer {}", token.expose());
+        bearing(bridge.client(), "authorization", &value)
+    };
+    let (mut moved, mut stays) = (client(&token), client(&other));
+    moved.initialize(json!({})).await;
+    stays.initialize(json!({})).await;
+    let text = std::fs::read_to_string(&tokens.file).unwrap();
+    let mut file: serde_json::Value = serde_json::from_str(&text).unwrap();
+    file["tokens"][0]["scope"] = json!(new.path());
+    std::fs::write(&tokens.file, file.to_string()).unwrap();
+    eventually("the end of the session", async || {
+        moved.try_call(json!(1), "echo", json!({ "text": "" })).await.0 == StatusCode::NOT_FOUND
+    })
+    .await;
+    moved.initialize(json!({})).await;
+    assert_eq!(moved.who().await.scope, new.path().canonicalize().unwrap());
+    assert_eq!(stays.who().await.scope, old.path().canonicalize().unwrap());
     bridge.stop().await;
 }
 

@@ -89,6 +89,11 @@ fn values_of_no_use_are_refused_with_the_flag_and_its_form() {
         ("--max-memory", "0", "more than zero"),
         ("--max-load", "nan", "greater than 0"),
         ("--max-load", "-1", "greater than 0"),
+        ("--max-sessions-per-principal", "0", "a number from 1"),
+        ("--oauth-issuer", "auth.example.org", "such as https://"),
+        ("--oauth-issuer", "http://auth.example.org", "such as https://"),
+        ("--oauth-resource", "https://x/mcp#y", "such as https://"),
+        ("--oauth-resource", "ftp://x/mcp", "such as https://"),
         ("--allow-host", "http://x/y", "such as mcp.example.org"),
         ("--allow-origin", "x", "such as https://app.example.org"),
     ];

@@ -198,6 +198,29 @@ async fn no_credential_is_ever_written() {
     good.call("echo", json!({ "text": command, "planted-1": "key" }))
         .await;
     assert_eq!(good.call("env", json!({ "name": "AHMA_HTTP_TOKEN" })).await, "");
+    // Nor is there a place that a client cannot put it in.
+    good.try_call(json!(2), "planted-1", json!({})).await;
+    let odd = json!({ "jsonrpc": "2.0", "id": 3, "method": "planted-1" });
+    good.post(JSON, &odd).await;
+    let get = |path: &str| good.http.get(good.url.replace("/mcp", path));
+    get("/planted-1").send().await.unwrap();
+    get("/mcp").header("host", "planted-1").send().await.unwrap();
+    get("/mcp").header("accept", "planted-1").send().await.unwrap();
+    let modern = json!({ "jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {
+        "name": "echo", "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } } });
+    let refused = good
+        .http
+        .post(&good.url)
+        .header("content-type", JSON)
+        .header("accept", JSON)
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "planted-1")
+        .body(modern.to_string())
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
     for value in ["Bearer planted-4", "Basic planted-5"] {
         let refused = client(value)
             .post(JSON, &initialize("2025-11-25", json!({})))
@@ -214,6 +237,14 @@ async fn no_credential_is_ever_written() {
         audited.contains("\"refused\"") && audited.contains("\"call\"") && audited.contains("| tee x"),
         "{audited}"
     );
+    for replaced in [
+        r#""tool":"[redacted]""#,
+        r#""method":"[redacted]""#,
+        r#""path":"/[redacted]""#,
+        "host [redacted]",
+    ] {
+        assert!(audited.contains(replaced), "{replaced}: {audited}");
+    }
     for place in [&written, &audited] {
         assert!(!place.contains("planted"), "{place}");
     }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
@@ -85,18 +85,29 @@ impl Bridge {
 
     /// Waits until this many requests are with the children.
     pub(crate) async fn wait_for_open_calls(&self, count: usize) {
-        let line = format!("ahma_open_calls {count}");
+        self.wait_for_gauge("ahma_open_calls", |found| found == count)
+            .await;
+    }
+
+    /// Waits until no more connections are open, this question's own among them.
+    pub(crate) async fn wait_for_connections_down_to(&self, count: usize) {
+        self.wait_for_gauge("ahma_connections", |found| found <= count)
+            .await;
+    }
+
+    /// Waits until this many sessions are open.
+    pub(crate) async fn wait_for_sessions(&self, count: usize) {
+        self.wait_for_gauge("ahma_sessions", |found| found == count).await;
+    }
+
+    async fn wait_for_gauge(&self, name: &str, is_wanted: impl Fn(usize) -> bool) {
         let http = http_client();
-        eventually("the requests to arrive", async || {
-            let text = http
-                .get(self.url("/metrics"))
-                .send()
-                .await
-                .unwrap()
-                .text()
-                .await
-                .unwrap();
-            text.lines().any(|found| found == line)
+        eventually(name, async || {
+            let metrics = http.get(self.url("/metrics")).send().await.unwrap();
+            let text = metrics.text().await.unwrap();
+            let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+            let found = lines.find_map(|(found, value)| (found == name).then_some(value));
+            is_wanted(found.unwrap().parse().unwrap())
         })
         .await;
     }
@@ -267,6 +278,16 @@ impl Events {
 
     /// The next event with data; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Event> {
+        self.next_where(|event| !event.data.is_empty()).await
+    }
+
+    /// The id of the next event, with data or without.
+    pub(crate) async fn next_id(&mut self) -> String {
+        let event = self.next_where(|event| event.id.is_some()).await;
+        event.and_then(|event| event.id).expect("an event")
+    }
+
+    async fn next_where(&mut self, wanted: impl Fn(&Event) -> bool) -> Option<Event> {
         loop {
             while let Some((block, rest)) = self.buffer.split_once("\n\n") {
                 let mut event = Event::default();
@@ -279,7 +300,7 @@ impl Events {
                     }
                 }
                 self.buffer = rest.to_owned();
-                if !event.data.is_empty() {
+                if wanted(&event) {
                     return Some(event);
                 }
             }
@@ -323,25 +344,48 @@ pub(crate) struct BridgeProcess {
 
 impl BridgeProcess {
     pub(crate) fn start(env: &[(&str, &str)], flags: &[&str]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"));
+        command.envs(env.iter().copied());
+        Self::start_command(command, flags, read_all)
+    }
+
+    /// One whose standard error stays open, and is not read once it listens.
+    pub(crate) fn start_unread(flags: &[&str]) -> Self {
+        let command = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"));
+        Self::start_command(command, flags, |mut stderr, tx| {
+            let mut lines = stderr.by_ref().lines().map_while(Result::ok);
+            while lines.next().is_some_and(|line| tx.send(line).is_ok()) {}
+            std::mem::forget(stderr);
+            String::new()
+        })
+    }
+
+    /// One that may open no more files than `ulimit` says, as in `-Sn 100`.
+    pub(crate) fn start_limited(ulimit: &str, flags: &[&str]) -> Self {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &format!("ulimit {ulimit}; exec \"$@\""), "sh"])
+            .arg(env!("CARGO_BIN_EXE_ahma_http_bridge"));
+        Self::start_command(shell, flags, read_all)
+    }
+
+    fn start_command(
+        mut command: Command,
+        flags: &[&str],
+        read: impl FnOnce(BufReader<ChildStderr>, mpsc::Sender<String>) -> String + Send + 'static,
+    ) -> Self {
+        let mut process = command
             .args(["--http-port", "0"])
             .args(flags)
             .arg("--")
             .arg(fake_mcp())
-            .envs(env.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let stderr = BufReader::new(process.stderr.take().unwrap());
         let (tx, lines) = mpsc::channel();
-        let stderr = std::thread::spawn(move || {
-            let lines = stderr
-                .lines()
-                .map_while(Result::ok)
-                .inspect(|line| drop(tx.send(line.clone())));
-            lines.collect::<Vec<_>>().join("\n")
-        });
+        let stderr = std::thread::spawn(move || read(stderr, tx));
         let url = loop {
             let line = lines
                 .recv_timeout(PATIENCE)
@@ -396,6 +440,13 @@ impl BridgeProcess {
         assert_eq!(stdout, "", "standard output is for data");
         self.stderr.join().unwrap()
     }
+}
+
+/// Everything there is to read, each line told at once.
+fn read_all(stderr: BufReader<ChildStderr>, tx: mpsc::Sender<String>) -> String {
+    let lines = stderr.lines().map_while(Result::ok);
+    let lines = lines.inspect(|line| drop(tx.send(line.clone())));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The fake server, built if the test was started alone.

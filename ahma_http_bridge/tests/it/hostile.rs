@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use ahma_http_bridge::{AuthSettings, Secret, TokenSource};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Bridge, BridgeProcess, PATIENCE, eventually};
+use crate::harness::{Bridge, BridgeProcess, Client, PATIENCE, eventually};
 
 async fn raw(bridge: &Bridge, text: &str) -> TcpStream {
     let mut stream = TcpStream::connect(bridge.address).await.unwrap();
@@ -160,5 +161,80 @@ async fn a_session_may_have_only_so_many_open_requests() {
     .await;
     assert_eq!(other.call("echo", json!({ "text": "free" })).await, "free");
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn idle_connections_leave_room_for_sessions() {
+    // A limit that can be raised, which children shall not notice, and one that cannot.
+    for ulimit in ["-Sn 100", "-n 100"] {
+        let bridge = BridgeProcess::start_limited(ulimit, &["--session-isolation"]);
+        let mut client = bridge.client();
+        client.initialize(json!({})).await;
+        let pid = client.who().await.pid;
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        let files = limits.lines().find(|line| line.starts_with("Max open files"));
+        let found = files.and_then(|line| line.split_whitespace().nth(3));
+        assert_eq!(found, Some("100"), "{ulimit}");
+        let mut idle = Vec::new();
+        for _ in 0..200 {
+            idle.push(TcpStream::connect(bridge.address()).await.unwrap());
+        }
+        for _ in 0..3 {
+            let mut another = Client {
+                session: None,
+                ..client.clone()
+            };
+            another.initialize(json!({})).await;
+            assert_eq!(another.call("echo", json!({ "text": "in" })).await, "in");
+        }
+        drop(idle);
+        bridge.stop();
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_reaches_a_client_that_is_still_sending() {
+    let bridge = Bridge::start(&[], |settings| {
+        settings.auth = AuthSettings::Token(TokenSource::Single(Secret::new("t")));
+        settings.limits.body_bytes = 1 << 20;
+    })
+    .await;
+    let body = "x".repeat(3 << 20);
+    for (key, status) in [("wrong", " 401 "), ("t", " 413 ")] {
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-api-key: {key}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        // Nothing is read before all is written, and no write may fail.
+        let stream = raw(&bridge, &format!("{head}{body}")).await;
+        let answer = answer_of(stream).await;
+        assert!(answer.contains(status), "{answer}");
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn asking_for_a_head_takes_no_stream_over() {
+    let bridge = Bridge::shared().await;
+    let client = bridge.session().await;
+    let mut events = client.events(None).await;
+    for path in ["/mcp", "/mcp/sse"] {
+        let head = client
+            .http
+            .head(bridge.url(path))
+            .header("accept", "text/event-stream")
+            .header("mcp-session-id", client.session.as_deref().unwrap())
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(head.status().as_u16(), 405, "{path}");
+    }
+    client.call("list_changed", json!({})).await;
+    assert_eq!(
+        events.next_json().await["method"],
+        "notifications/tools/list_changed"
+    );
     bridge.stop().await;
 }

@@ -360,3 +360,25 @@ async fn what_a_child_says_against_an_initialize_reaches_its_client() {
     }
     bridge.stop().await;
 }
+
+#[tokio::test]
+async fn a_session_with_an_open_request_is_not_idle() {
+    let bridge = Bridge::start(&[], |settings| {
+        settings.isolation = Isolation::PerSession;
+        settings.times.session_idle = Duration::from_millis(300);
+    })
+    .await;
+    let client = bridge.session().await;
+    let ask = tool_call(json!(1), "ask", json!({ "method": "sampling/createMessage" }));
+    let mut events = Events::of(client.post(BOTH, &ask).await);
+    let question = events.next().await.unwrap();
+    drop(events);
+    // Whoever comes later and does nothing is gone when the time is over.
+    bridge.session().await;
+    bridge.wait_for_sessions(1).await;
+    let mut resumed = client.events(question.id.as_deref()).await;
+    let reply = json!({ "jsonrpc": "2.0", "id": question.json()["id"], "result": {} });
+    client.post(JSON, &reply).await;
+    assert_eq!(resumed.next_json().await["id"], 1);
+    bridge.stop().await;
+}

@@ -260,3 +260,17 @@ async fn no_child_outlives_the_bridge() {
     bridge.stop().await;
     assert!(pids.iter().all(|pid| !is_alive(*pid)), "{pids:?}");
 }
+
+#[tokio::test]
+async fn a_standard_error_that_nobody_reads_stops_neither_the_work_nor_the_end() {
+    let bridge = BridgeProcess::start_unread(&["--debug"]);
+    let mut client = bridge.client();
+    client.initialize(json!({})).await;
+    // Much more than a pipe holds.
+    let text = "x".repeat(200_000);
+    for _ in 0..5 {
+        assert_eq!(client.call("echo", json!({ "text": text })).await, text);
+    }
+    drop(client);
+    bridge.stop();
+}

@@ -225,6 +225,51 @@ async fn the_metadata_names_the_issuer() {
 }
 
 #[tokio::test]
+async fn the_metadata_is_where_the_challenge_says() {
+    let bridge = Bridge::start(&[], |settings| {
+        settings.auth = AuthSettings::OAuth(OAuthSettings {
+            issuer: "https://auth.example.com".to_owned(),
+            resource: "https://tools.example.com/api/mcp".to_owned(),
+            required_scopes: Vec::new(),
+        });
+    })
+    .await;
+    let (_, challenge) = try_in(&bridge, "x").await;
+    let (_, address) = challenge.split_once("https://tools.example.com").unwrap();
+    let path = address.trim_end_matches('"');
+    assert_eq!(path, "/.well-known/oauth-protected-resource/api/mcp");
+    for (path, status) in [(path, 200), ("/.well-known/oauth-protected-resource/other", 404)] {
+        let response = bridge.client().http.get(bridge.url(path)).send().await.unwrap();
+        assert_eq!(response.status().as_u16(), status, "{path}");
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_user_and_a_client_of_one_name_are_two_and_each_has_its_cap() {
+    let key = Key::new("one");
+    let issuer = Issuer::start(&key).await;
+    let bridge = Bridge::start(&[], |settings| {
+        settings.auth = AuthSettings::OAuth(OAuthSettings {
+            issuer: issuer.url.clone(),
+            resource: RESOURCE.to_owned(),
+            required_scopes: Vec::new(),
+        });
+        settings.limits.sessions_per_principal = 1;
+    })
+    .await;
+    let mut claims = issuer.claims();
+    let user = key.token(&claims);
+    claims["client_id"] = claims["sub"].take();
+    let client = key.token(&claims);
+    for token in [user, client] {
+        assert_eq!(try_in(&bridge, &token).await.0, StatusCode::OK);
+        assert_eq!(try_in(&bridge, &token).await.0, StatusCode::SERVICE_UNAVAILABLE);
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn a_new_key_of_the_issuer_is_found_and_an_old_one_forgotten() {
     let (old, new) = (Key::new("old"), Key::new("new"));
     let issuer = Issuer::start(&old).await;

@@ -230,3 +230,30 @@ async fn nobody_ends_the_subscriptions_of_others() {
     assert_eq!(other.call("subscribed", json!({})).await, r#"["\"x:1\""]"#);
     bridge.stop().await;
 }
+
+#[tokio::test]
+async fn a_subscription_that_is_refused_is_none() {
+    let bridge = Bridge::shared().await;
+    let client = bridge.session().await;
+    let mut events = client.events(None).await;
+    let endless = "x".repeat(1 << 20);
+    for accept in [JSON, BOTH] {
+        for (uri, code) in [("x:missing", -32002), (&endless, -32602)] {
+            let subscribe = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": uri } });
+            let response = client.post(accept, &subscribe).await;
+            let answer = match accept {
+                BOTH => Events::of(response).rest().await.remove(0),
+                _ => response.json().await.unwrap(),
+            };
+            assert_eq!(answer["error"]["code"], code);
+        }
+    }
+    assert_eq!(client.call("subscribed", json!({})).await, "[]");
+    client.call("touch", json!({ "uri": "x:missing" })).await;
+    client.call("list_changed", json!({})).await;
+    assert_eq!(
+        events.next_json().await["method"],
+        "notifications/tools/list_changed"
+    );
+    bridge.stop().await;
+}

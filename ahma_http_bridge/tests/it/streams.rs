@@ -30,6 +30,23 @@ async fn the_standing_stream_is_resumed_after_the_last_event_seen() {
 }
 
 #[tokio::test]
+async fn a_stream_is_resumed_from_its_first_event_without_what_others_before_it_carried() {
+    let bridge = Bridge::isolated().await;
+    let client = bridge.session().await;
+    let mut events = client.events(None).await;
+    client.call("log", json!({ "text": "first" })).await;
+    assert_eq!(events.next_json().await["params"]["data"], "first");
+    drop(events);
+    let mut again = client.events(None).await;
+    let priming = again.next_id().await;
+    drop(again);
+    client.call("log", json!({ "text": "second" })).await;
+    let mut resumed = client.events(Some(&priming)).await;
+    assert_eq!(resumed.next_json().await["params"]["data"], "second");
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn the_stream_of_a_request_is_resumed_and_its_work_goes_on() {
     let bridge = Bridge::isolated().await;
     let client = bridge.session().await;
@@ -68,7 +85,40 @@ async fn progress_comes_before_the_answer_and_the_stream_ends() {
 }
 
 #[tokio::test]
-async fn an_unknown_place_in_a_stream_is_not_found() {
+async fn answers_wait_for_a_client_that_was_away_however_many_they_are() {
+    let bridge = Bridge::isolated().await;
+    let client = bridge.session().await;
+    let mut questions = Vec::new();
+    for id in 0..20 {
+        let call = tool_call(json!(id), "ask", json!({ "method": "sampling/createMessage" }));
+        let mut events = Events::of(client.post(BOTH, &call).await);
+        questions.push(events.next().await.unwrap());
+    }
+    // What is written to a connection counts as read, so the bridge must know that they are gone.
+    bridge.wait_for_connections_down_to(1).await;
+    for question in &questions {
+        let reply = json!({ "jsonrpc": "2.0", "id": question.json()["id"], "result": {} });
+        client.post(BOTH, &reply).await;
+    }
+    bridge.wait_for_open_calls(0).await;
+    // What is kept is looked over with every new stream.
+    Events::of(
+        client
+            .post(BOTH, &tool_call(json!("last"), "echo", json!({})))
+            .await,
+    )
+    .rest()
+    .await;
+    for (id, question) in questions.iter().enumerate() {
+        let answers = client.events(question.id.as_deref()).await.rest().await;
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        assert_eq!(answers[0]["id"], id);
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn an_unknown_place_in_a_stream_is_not_taken_for_the_end_of_the_session() {
     let bridge = Bridge::shared().await;
     let client = bridge.session().await;
     for id in ["99-1", "nonsense", "-", "1-x"] {
@@ -81,8 +131,11 @@ async fn an_unknown_place_in_a_stream_is_not_found() {
             .send()
             .await
             .unwrap();
-        assert_eq!(response.status(), 404, "{id}");
+        assert_eq!(response.status(), 400, "{id}");
+        let body: serde_json::Value = response.json().await.unwrap();
+        assert_eq!(body["error"]["code"], -32600, "{id}");
     }
+    client.call("echo", json!({ "text": "" })).await;
     bridge.stop().await;
 }
 

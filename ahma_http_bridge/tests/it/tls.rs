@@ -1,11 +1,13 @@
 //! TLS, with both versions of HTTP and a certificate that changes under way.
 
 use std::path::Path;
+use std::time::Duration;
 
 use ahma_http_bridge::TlsSettings;
 use reqwest::{Certificate, Version};
+use serde_json::json;
 
-use crate::harness::{Bridge, eventually, http_client};
+use crate::harness::{Bridge, Client, eventually, http_client};
 
 /// Writes a new certificate for localhost; gives it back for the client to trust.
 fn write_certificate(directory: &Path) -> Certificate {
@@ -64,5 +66,43 @@ async fn tls_serves_http_2_and_takes_up_a_new_certificate() {
     })
     .await;
     assert!(trusting(&first).get(&url).send().await.is_err());
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_without_a_request_is_closed_and_one_with_an_open_stream_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let certificate = write_certificate(directory.path());
+    let bridge = Bridge::start(&[], |settings| {
+        settings.tls = Some(TlsSettings {
+            certificate: directory.path().join("cert.pem"),
+            key: directory.path().join("key.pem"),
+        });
+        settings.times.head = Duration::from_millis(300);
+        settings.times.keep_alive = Duration::from_millis(50);
+    })
+    .await;
+    let port = bridge.address.port();
+    let mut client = Client {
+        url: format!("https://localhost:{port}/mcp"),
+        session: None,
+        http: trusting(&certificate),
+    };
+    client.initialize(json!({})).await;
+    let mut events = client.events(None).await;
+    let idle = trusting(&certificate);
+    let health = client.url.replace("/mcp", "/healthz");
+    assert_eq!(idle.get(health).send().await.unwrap().version(), Version::HTTP_2);
+    let metrics = client.url.replace("/mcp", "/metrics");
+    eventually("the end of the connection", async || {
+        let text = client.http.get(&metrics).send().await.unwrap().text();
+        text.await.unwrap().contains("ahma_connections 1\n")
+    })
+    .await;
+    client.call("list_changed", json!({})).await;
+    assert_eq!(
+        events.next_json().await["method"],
+        "notifications/tools/list_changed"
+    );
     bridge.stop().await;
 }

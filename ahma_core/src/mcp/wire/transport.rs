@@ -8,6 +8,7 @@ use rmcp::{
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
+use serde::Deserialize;
 use serde_json::error::Category;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -184,9 +185,13 @@ fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Unfit> {
         Err(error) => error,
     };
     if matches!(error.classify(), Category::Syntax | Category::Eof) {
-        let message = format!("the line is not JSON: {error}");
+        let id = outlined_request(line);
+        let message = match id {
+            Some(_) => format!("the message cannot be read: {error}"),
+            None => format!("the line is not JSON: {error}"),
+        };
         return Err(Unfit::Refuse(
-            None,
+            id,
             ErrorData::new(ErrorCode::PARSE_ERROR, message, None),
         ));
     }
@@ -203,6 +208,20 @@ fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Unfit> {
         "the line is not a JSON-RPC 2.0 message"
     };
     Err(Unfit::Refuse(id, ErrorData::invalid_request(message, None)))
+}
+
+/// The id of a request of which some value cannot be read: a number out of range, half a character, a thousand brackets.
+/// Whoever sent it waits for an answer.
+fn outlined_request(line: &[u8]) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Outline {
+        id: RequestId,
+        #[serde(rename = "method")]
+        _method: String,
+    }
+    serde_json::from_slice(line)
+        .ok()
+        .map(|outline: Outline| outline.id)
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

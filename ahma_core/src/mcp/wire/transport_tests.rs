@@ -72,6 +72,26 @@ async fn what_is_no_message_is_answered_and_the_next_one_is_read() {
 }
 
 #[tokio::test]
+async fn a_request_with_a_value_that_cannot_be_read_is_answered_by_its_id() {
+    let too_deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+    for value in [r#""\ud800""#, "1e999", &too_deep] {
+        let (mut client, mut server, _gone) = connected();
+        client.say(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"x","arguments":{{"a":{value}}}}}}}"#)).await;
+        // Nobody waits for the answer to an answer.
+        client
+            .say(&format!(r#"{{"jsonrpc":"2.0","id":8,"result":{value}}}"#))
+            .await;
+        client.say(INITIALIZE).await;
+        server.receive().await.expect("the next message");
+        let answer = client.hear().await;
+        assert_eq!(answer["error"]["code"], -32700, "{value}");
+        assert_eq!(answer["id"], 7, "{value}");
+        let answer = client.hear().await;
+        assert_eq!(answer.get("id"), None, "{value}");
+    }
+}
+
+#[tokio::test]
 async fn only_a_request_opens_the_session() {
     let (mut client, mut server, _gone) = connected();
     client
