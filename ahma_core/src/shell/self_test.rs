@@ -9,6 +9,7 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     task::Poll,
+    time::Duration,
 };
 
 use tokio::{
@@ -161,7 +162,8 @@ impl Outside {
     async fn was_signalled(&mut self) -> io::Result<bool> {
         let mut own = signal(SignalKind::window_change())?;
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::WINCH)?;
-        own.recv().await;
+        // Whoever started us may have blocked signals; then neither comes.
+        let _ = tokio::time::timeout(SIGNAL_PATIENCE, own.recv()).await;
         Ok(poll_fn(|cx| Poll::Ready(self.signals.poll_recv(cx).is_ready())).await)
     }
 
@@ -213,6 +215,9 @@ impl Outside {
 }
 
 const UNTOUCHED: &str = "untouched";
+
+/// A signal to ourselves takes microseconds.
+const SIGNAL_PATIENCE: Duration = Duration::from_millis(200);
 
 fn verdict(escaped: bool) -> Verdict {
     if escaped {

@@ -796,9 +796,10 @@ fn calls_that_a_dying_helper_had_not_begun_are_begun_by_another() {
 }
 
 #[test]
-fn a_server_whose_parent_ignores_the_end_of_children_serves() {
+fn a_server_whose_parent_ignores_or_blocks_signals_serves() {
     const IGNORE: &str = "import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGURG, signal.SIGWINCH, signal.SIGCHLD})
 os.execv(sys.argv[1], sys.argv[1:])";
     for tier in ["full", "core"] {
         let workspace = Workspace::new();
