@@ -141,7 +141,7 @@ impl Surroundings {
             cache_home: path("XDG_CACHE_HOME").filter(|directory| directory.is_absolute()),
             config_home: path("XDG_CONFIG_HOME").filter(|directory| directory.is_absolute()),
             state_home: path("XDG_STATE_HOME").filter(|directory| directory.is_absolute()),
-            no_color: path("NO_COLOR").is_some(),
+            no_color: ahma_flags::variables::no_color(),
             cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         })
     }

@@ -118,7 +118,10 @@ pub(super) struct LeftOutReport {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(super) struct StepRow {
     pub(super) step: String,
-    pub(super) status: String,
+    pub(super) status: StepStatus,
+    /// Why it was skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) exit_code: Option<i32>,
     pub(super) duration_seconds: f64,
@@ -126,6 +129,19 @@ pub(super) struct StepRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_line: Option<u64>,
     pub(super) lines: u64,
+}
+
+/// What became of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StepStatus {
+    Completed,
+    Failed,
+    Cancelled,
+    TimedOut,
+    Interrupted,
+    Skipped,
+    NotRun,
 }
 
 impl OperationReport {
@@ -299,18 +315,19 @@ impl From<LeftOut> for LeftOutReport {
 
 impl From<&StepReport> for StepRow {
     fn from(step: &StepReport) -> Self {
-        let status = match &step.state {
-            StepState::Completed => "completed".to_owned(),
-            StepState::Failed => "failed".to_owned(),
-            StepState::Cancelled => "cancelled".to_owned(),
-            StepState::TimedOut => "timed out".to_owned(),
-            StepState::Interrupted => "interrupted".to_owned(),
-            StepState::Skipped(why) => format!("skipped: {why}"),
-            StepState::NotRun => "not run".to_owned(),
+        let (status, reason) = match &step.state {
+            StepState::Completed => (StepStatus::Completed, None),
+            StepState::Failed => (StepStatus::Failed, None),
+            StepState::Cancelled => (StepStatus::Cancelled, None),
+            StepState::TimedOut => (StepStatus::TimedOut, None),
+            StepState::Interrupted => (StepStatus::Interrupted, None),
+            StepState::Skipped(why) => (StepStatus::Skipped, Some(why.clone())),
+            StepState::NotRun => (StepStatus::NotRun, None),
         };
         Self {
             step: step.label.clone(),
             status,
+            reason,
             exit_code: exit(step.exit).0,
             duration_seconds: seconds(step.duration),
             first_line: step.first_line,

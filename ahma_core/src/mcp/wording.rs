@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::report::{LeftOutReport, OperationReport, Status};
+use super::report::{LeftOutReport, OperationReport, Status, StepStatus};
 use crate::{
     observe::{Finding, FindingBudget, Severity, displayed},
     operation::OutputLog,
@@ -61,7 +61,11 @@ impl OperationReport {
         let output = self.output.as_deref().unwrap_or_default();
         let mut text = String::with_capacity(output.len() + 128);
         for step in &self.steps {
-            let _ = writeln!(text, "step {}: {}", step.step, step.status);
+            let _ = write!(text, "step {}: {}", step.step, step.status.words());
+            let _ = match &step.reason {
+                Some(reason) => writeln!(text, ": {reason}"),
+                None => writeln!(text),
+            };
         }
         text.push_str(output);
         let mut remarks = self.finding_lines();
@@ -172,6 +176,20 @@ impl Status {
             Self::Cancelled => "cancelled",
             Self::TimedOut => "timed out",
             Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl StepStatus {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed out",
+            Self::Interrupted => "interrupted",
+            Self::Skipped => "skipped",
+            Self::NotRun => "not run",
         }
     }
 }

@@ -1,25 +1,22 @@
 //! The part of an output that a result carries: head and tail, with one line between that says exactly what is missing.
 
-use serde::Serialize;
-
 use super::{Loss, LossCause, OperationId};
 
 /// Room for the line between head and tail, whatever numbers it holds.
 const MARKER_BYTES: usize = 400;
 
 /// Output as a result shows it, decoded lossily.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Excerpt {
     pub text: String,
     /// Of the whole output; an unfinished last line counts.
     pub total_lines: u64,
     pub total_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
 }
 
 /// What stands between head and tail.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     pub bytes: u64,
     /// Lines of which at least one byte is left out.

@@ -2,8 +2,6 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use serde::Serialize;
-
 use crate::{
     jail::ExitStatus,
     observe::{Finding, SeverityCounts},
@@ -54,8 +52,7 @@ impl Outcome {
 }
 
 /// What became of processes that outlived their command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Background {
     /// There were none, or they ended by themselves in time.
     Clear,
@@ -77,8 +74,7 @@ pub struct StepReport {
 }
 
 /// How one step ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepState {
     Completed,
     Failed,
