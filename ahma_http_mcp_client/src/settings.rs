@@ -12,6 +12,8 @@ pub struct ClientSettings {
     pub login: LoginMode,
     /// How long one transport may take to shake hands. rmcp alone waits 10 s for a silent legacy server.
     pub connect_patience: Duration,
+    /// How often a server that announces no changes is asked for its tools. It is also how its death is noticed.
+    pub relist_every: Duration,
 }
 
 /// What happens when a server asks for a login while we run.
@@ -32,6 +34,7 @@ impl Default for ClientSettings {
             retry: RetryPolicy::default(),
             login: LoginMode::Browser,
             connect_patience: Duration::from_secs(30),
+            relist_every: Duration::from_secs(30),
         }
     }
 }

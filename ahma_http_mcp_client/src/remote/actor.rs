@@ -5,9 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::RoleClient;
-use rmcp::model::{ProtocolVersion, SubscriptionFilter};
-use rmcp::service::{Peer, Subscription};
+use rmcp::model::SubscriptionFilter;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -17,9 +15,10 @@ use super::handler::MountHandler;
 use super::state::{Board, Live, Nudge, ServerState, Slot};
 use crate::config::{HttpEndpoint, ServerConfig};
 use crate::oauth::{Browser, LoginError, LoginOptions, ServerTokens, login};
+use crate::session::changes::{Change, Changes};
 use crate::session::request::list_tools;
 use crate::session::{
-    CREDENTIALS_REFUSED, ConnectError, ConnectReport, Connection, Failure, connect, describe_call,
+    CREDENTIALS_REFUSED, ConnectError, ConnectReport, Connection, Failure, Step, connect, describe_call,
 };
 use crate::settings::{ClientSettings, LoginMode};
 use crate::transport::link::LinkEvent;
@@ -28,13 +27,10 @@ use crate::transport::link::LinkEvent;
 const SLOW_RETRY: Duration = Duration::from_secs(60);
 /// How often we look whether another process has logged in.
 const TOKEN_POLL: Duration = Duration::from_secs(2);
-/// A server that ends every subscription at once is not asked again faster than this.
-const RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
 /// Nobody logs in for ever.
 const MOST_LOGINS: u32 = 3;
 /// A server that was ready for so long is not one that keeps dying.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-const SUBSCRIBE_PATIENCE: Duration = Duration::from_secs(10);
 const PAGE_PATIENCE: Duration = Duration::from_secs(2);
 const LIST_PATIENCE: Duration = Duration::from_secs(60);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(8);
@@ -160,11 +156,12 @@ impl Actor {
         report: ConnectReport,
     ) -> Ended {
         let report = Arc::new(report);
-        let peer = live.peer.clone();
         // What was said of an earlier connection has been seen to.
         while self.nudges.try_recv().is_ok() {}
-        // Asked for before the first list: a change in between would be missed otherwise.
-        let mut subscription = subscribe(&peer).await;
+        let wanted = SubscriptionFilter::builder().tools_list_changed().build();
+        let mut changes = Changes::of(&live.peer, wanted);
+        // A pipe or a stream says itself that it is at its end; requests over HTTP need not leave one open.
+        let mut is_heard = report.step != Step::StreamableHttp;
         if let Err(ended) = self.list(&live, &report).await {
             return ended;
         }
@@ -176,18 +173,23 @@ impl Actor {
                 () = self.shutdown.cancelled() => return Ended::Shutdown,
                 Some(event) = events.recv() => match event {
                     // With a lost session, listing opens a new one.
-                    LinkEvent::SessionRenewed | LinkEvent::SessionLost => {}
+                    LinkEvent::SessionRenewed | LinkEvent::SessionLost | LinkEvent::Returned => {}
                     LinkEvent::GaveUp => return Ended::Lost("the server cannot be reached any more".to_owned()),
                 },
                 Some(nudge) = self.nudges.recv() => match nudge {
                     Nudge::LoginRequired(challenge) => return Ended::LoginRequired(challenge),
-                    Nudge::Retry => continue,
+                    Nudge::Retry => {}
                 },
                 () = tools_changed.notified() => {}
-                change = next_change(&mut subscription) => if change.is_none() {
-                    tokio::time::sleep(RESUBSCRIBE_DELAY).await;
-                    subscription = subscribe(&peer).await;
+                change = changes.next() => match change {
+                    Change::Subscribed => is_heard = true,
+                    Change::Announced(_) => {}
+                    Change::Ended => {
+                        is_heard = false;
+                        continue;
+                    }
                 },
+                () = tokio::time::sleep(self.settings.relist_every), if !is_heard => {}
             }
             if let Err(ended) = self.list(&live, &report).await {
                 return ended;
@@ -339,45 +341,6 @@ async fn changed(store: &ServerTokens, before: Option<u64>) {
         let now = store.fingerprint().await;
         if now.is_some() && now != before {
             return;
-        }
-    }
-}
-
-/// Modern servers announce changes on a subscription; legacy ones do so unasked.
-async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
-    let info = peer.peer_info()?;
-    let announces = info
-        .capabilities
-        .tools
-        .as_ref()
-        .is_some_and(|tools| tools.list_changed == Some(true));
-    if info.protocol_version < ProtocolVersion::NO_INITIALIZE || !announces {
-        return None;
-    }
-    let filter = SubscriptionFilter::builder().tools_list_changed().build();
-    match tokio::time::timeout(SUBSCRIBE_PATIENCE, peer.listen(filter)).await {
-        Ok(Ok(subscription)) => Some(subscription),
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "no subscription to changes");
-            None
-        }
-        Err(_) => {
-            tracing::debug!("no subscription to changes: it is not acknowledged");
-            None
-        }
-    }
-}
-
-/// The next announcement; `None` when the subscription ended. Waits for ever without one.
-async fn next_change(subscription: &mut Option<Subscription>) -> Option<()> {
-    let Some(active) = subscription else {
-        return std::future::pending().await;
-    };
-    match active.next().await {
-        Ok(Some(_)) => Some(()),
-        Ok(None) | Err(_) => {
-            *subscription = None;
-            None
         }
     }
 }

@@ -119,7 +119,12 @@ fn failed(server: &str, slot: &Slot, board: &Board, live: &Live, error: ServiceE
     if let ServiceError::Cancelled { .. } = error {
         return CallError::Cancelled;
     }
-    match (describe_call(&error), error) {
+    let failure = describe_call(&error);
+    if failure.is_some() && slot.is_current(live) {
+        // Whatever happened to this call, the next one would like to know whether the server is there.
+        slot.nudge(Nudge::Retry);
+    }
+    match (failure, error) {
         (None, ServiceError::McpError(error)) => CallError::Protocol(error),
         (Some(Failure::Unreachable(reason)), _) => CallError::Unavailable { server, reason },
         // It may be about this call only; the connection stays.

@@ -96,7 +96,7 @@ impl Board {
 /// What a caller asks an actor to do.
 #[derive(Debug)]
 pub(super) enum Nudge {
-    /// A call needs the server: try again now.
+    /// A call needs the server, or was lost: look now.
     Retry,
     /// A call was answered with a challenge.
     LoginRequired(String),

@@ -124,6 +124,9 @@ impl StreamableHttpClient for RemoteHttp {
                     if opens_session {
                         self.link.initialized();
                     }
+                    if retry > 0 {
+                        self.link.report(LinkEvent::Returned);
+                    }
                     return Ok(response);
                 }
                 Err(error) => error,

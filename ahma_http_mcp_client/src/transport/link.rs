@@ -17,6 +17,8 @@ pub(crate) enum LinkEvent {
     SessionRenewed,
     /// The server forgot our session, and nothing was sent yet that would open a new one.
     SessionLost,
+    /// The server could not be reached for a while, and is there again: possibly another life of it.
+    Returned,
     /// A stream could not be resumed: the server is down.
     GaveUp,
 }
