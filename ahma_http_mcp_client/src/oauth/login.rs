@@ -93,7 +93,7 @@ pub async fn login(
     let (link, state) = link_and_state(&session).map_err(|cause| LoginError::Callback { cause })?;
     show_link(&link);
     if options.browser == Browser::Open {
-        super::browser::open(&link).await;
+        super::browser::open(&link);
     }
     let visit = tokio::time::timeout(options.patience, listener.visit(&state))
         .await
