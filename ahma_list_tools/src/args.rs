@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ahma_http_mcp_client::TokenFile;
+use ahma_http_mcp_client::{LoginCommand, TokenFile};
 use ahma_http_mcp_client::config::{
     self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables,
 };
@@ -103,12 +103,15 @@ impl Args {
         Duration::from_secs(self.timeout)
     }
 
-    /// What a person can do when `server` wants a login.
-    pub(crate) fn login_command(&self, server: &str) -> String {
-        match &self.mcp_config {
-            Some(file) => format!("ahma_mcp login {server} --mcp-config {}", file.display()),
-            None => format!("ahma_mcp login {server}"),
-        }
+    /// What a person can do when a server wants a login.
+    pub(crate) fn login_command(&self) -> LoginCommand {
+        let flags = [("--mcp-config", &self.mcp_config), ("--token-file", &self.token_file)];
+        let given = flags.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
+        given.fold(LoginCommand::default(), |command, (flag, path)| {
+            // As it is seen from everywhere.
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            command.with(flag, &path.display().to_string())
+        })
     }
 
     pub(crate) async fn server_config(&self) -> Result<ServerConfig, UserError> {

@@ -41,19 +41,17 @@ async fn run(args: Args) -> ExitCode {
     let settings = ClientSettings {
         tokens: args.tokens(),
         login: LoginMode::Never,
+        login_command: args.login_command(),
         connect_patience: args.patience(),
         ..ClientSettings::default()
     };
     let inspection = match inspect(&config, &settings).await {
         Ok(inspection) => inspection,
-        Err(ConnectError::LoginRequired { server, .. }) => {
+        Err(ConnectError::LoginRequired { server, command, .. }) => {
             return fail(
                 PREREQUISITE_MISSING,
                 &format!("server `{server}` wants a login"),
-                &format!(
-                    "run `{}`, or name a variable that holds a token with --token-env NAME",
-                    args.login_command(&server)
-                ),
+                &format!("run `{command}`, or name a variable that holds a token with --token-env NAME"),
             );
         }
         Err(error @ ConnectError::Failed { .. }) => {

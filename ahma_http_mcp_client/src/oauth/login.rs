@@ -218,7 +218,8 @@ fn explain(error: &AuthError) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match error {
         AuthError::RegistrationFailed(_) => format!(
-            "{text}; the server may not register clients by itself: register one and set `client_id` for it"
+            "{text}; the server may not register clients by itself: register one and set `client_id` for it, \
+             or put a token of the server into `headers.Authorization`"
         ),
         AuthError::PkceUnsupported => format!("{text}; this client does not log in without it"),
         AuthError::AuthorizationServerMismatch { .. }

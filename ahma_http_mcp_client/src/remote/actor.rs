@@ -13,8 +13,8 @@ use url::Url;
 
 use super::handler::MountHandler;
 use super::state::{Board, Live, Nudge, ServerState, Slot};
-use crate::config::{HttpEndpoint, ServerConfig};
-use crate::oauth::{Browser, LoginError, LoginOptions, ServerTokens, login};
+use crate::config::ServerConfig;
+use crate::oauth::PendingLogin;
 use crate::session::changes::{Change, Changes};
 use crate::session::request::list_tools;
 use crate::session::{
@@ -25,18 +25,12 @@ use crate::transport::link::LinkEvent;
 
 /// How often a server that was given up is tried again without being asked.
 const SLOW_RETRY: Duration = Duration::from_secs(60);
-/// How often we look whether another process has logged in.
-const TOKEN_POLL: Duration = Duration::from_secs(2);
 /// Nobody logs in for ever.
 const MOST_LOGINS: u32 = 3;
 /// A server that was ready for so long is not one that keeps dying.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-const PAGE_PATIENCE: Duration = Duration::from_secs(2);
 const LIST_PATIENCE: Duration = Duration::from_secs(60);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(8);
-
-/// Logins take turns: there is one callback address and one user.
-static LOGIN_TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 pub(super) struct Actor {
     config: ServerConfig,
@@ -52,6 +46,8 @@ pub(super) struct Actor {
     ready_since: Option<Instant>,
     /// Logins in a row after which the server still wanted one.
     logins: u32,
+    /// Why the last login did not come about: the next one waits until somebody asks for it.
+    login_failed: Option<String>,
 }
 
 /// Why a connection or an attempt at one came to its end.
@@ -82,6 +78,7 @@ impl Actor {
             failures: 0,
             ready_since: None,
             logins: 0,
+            login_failed: None,
         }
     }
 
@@ -167,6 +164,7 @@ impl Actor {
         }
         self.ready_since = Some(Instant::now());
         self.logins = 0;
+        self.login_failed = None;
         loop {
             let tools_changed = Arc::clone(&self.handler.tools_changed);
             tokio::select! {
@@ -252,95 +250,69 @@ impl Actor {
         }
     }
 
-    /// Returns when there is reason to believe that a login has happened.
+    /// Returns when there is reason to believe that a login has happened, or to look again.
     async fn wait_for_login(&mut self, challenge: String) {
-        self.publish(ServerState::login_required(&self.config.name));
+        self.publish(ServerState::login_required(&self.slot.login_advice));
         let Some(endpoint) = self.config.http.clone() else {
             return;
         };
-        let store = ServerTokens::new(self.settings.tokens.clone(), &endpoint);
-        let before = store.fingerprint().await;
-        if let Some(reason) = self.reason_not_to_log_in() {
-            self.publish(ServerState::LoginRequired { link: None, reason });
-        } else {
-            let logged_in = {
-                let mut login = std::pin::pin!(self.log_in(&endpoint, challenge));
-                tokio::select! {
-                    logged_in = &mut login => logged_in,
+        let settings = Arc::clone(&self.settings);
+        let pending = PendingLogin::new(&endpoint, &settings).await;
+        let reason = match self.reason_not_to_log_in() {
+            Some(reason) => reason,
+            None => {
+                let logged_in = tokio::select! {
+                    logged_in = pending.log_in(challenge, |link| self.offer(link)) => logged_in,
                     () = self.shutdown.cancelled() => return,
-                    () = changed(&store, before) => {
-                        // Possibly by ourselves, and the user's browser still waits for its page.
-                        let _ = tokio::time::timeout(PAGE_PATIENCE, login).await;
-                        return;
-                    }
-                }
-            };
-            match logged_in {
-                Ok(()) => {
+                };
+                let Err(error) = logged_in else {
                     self.logins += 1;
                     return;
-                }
-                Err(error) => {
-                    let reason = format!("{}; {}", crate::error_chain(&error), self.advice());
-                    tracing::warn!(server = self.config.name, reason, "login failed");
-                    self.publish(ServerState::LoginRequired { link: None, reason });
-                }
+                };
+                let reason = format!("{}; {}", crate::error_chain(&error), self.slot.login_advice);
+                tracing::warn!(server = self.config.name, reason, "login failed");
+                self.login_failed = Some(reason.clone());
+                // Whoever asked before this was known is told of it below.
+                while self.nudges.try_recv().is_ok() {}
+                reason
             }
-        }
+        };
+        self.publish(ServerState::LoginRequired { link: None, reason });
         tokio::select! {
-            () = changed(&store, before) => self.logins = 0,
+            () = pending.made_elsewhere() => {
+                self.logins = 0;
+                self.login_failed = None;
+            }
+            // Somebody is there who can log in.
+            Some(_) = self.nudges.recv() => self.login_failed = None,
+            // The server may have changed its mind.
+            () = tokio::time::sleep(SLOW_RETRY) => {}
             () = self.shutdown.cancelled() => {}
         }
     }
 
     fn reason_not_to_log_in(&self) -> Option<String> {
+        let advice = &self.slot.login_advice;
         if self.logins >= MOST_LOGINS {
             let times = self.logins;
-            return Some(format!(
-                "the server still refuses after {times} logins; {}",
-                self.advice()
-            ));
+            return Some(format!("the server still refuses after {times} logins; {advice}"));
         }
-        (self.settings.login == LoginMode::Never).then(|| self.advice())
+        match self.settings.login {
+            LoginMode::Never => Some(advice.clone()),
+            LoginMode::Browser | LoginMode::Link => self.login_failed.clone(),
+        }
     }
 
-    fn advice(&self) -> String {
-        format!("run `ahma_mcp login {}`", self.config.name)
-    }
-
-    async fn log_in(&self, endpoint: &HttpEndpoint, challenge: String) -> Result<(), LoginError> {
-        let _turn = LOGIN_TURN.lock().await;
-        let options = LoginOptions {
-            browser: match self.settings.login {
-                LoginMode::Browser => Browser::Open,
-                LoginMode::Link | LoginMode::Never => Browser::Leave,
-            },
-            challenge: Some(challenge).filter(|challenge| !challenge.is_empty()),
-            ..LoginOptions::default()
-        };
-        let show = |link: &Url| {
-            tracing::info!(server = self.config.name, %link, "log in with a browser");
-            let reason = "open the link to log in".to_owned();
-            self.publish(ServerState::LoginRequired {
-                link: Some(link.clone()),
-                reason,
-            });
-        };
-        login(endpoint, &self.settings.tokens, &options, show).await
+    /// Shows where to log in.
+    fn offer(&self, link: &Url) {
+        tracing::info!(server = self.config.name, %link, "log in with a browser");
+        self.publish(ServerState::LoginRequired {
+            link: Some(link.clone()),
+            reason: "open the link to log in".to_owned(),
+        });
     }
 
     fn publish(&self, state: ServerState) {
         self.board.publish(&self.config.name, state);
-    }
-}
-
-/// Resolves once the stored tokens are others than `before`.
-async fn changed(store: &ServerTokens, before: Option<u64>) {
-    loop {
-        tokio::time::sleep(TOKEN_POLL).await;
-        let now = store.fingerprint().await;
-        if now.is_some() && now != before {
-            return;
-        }
     }
 }

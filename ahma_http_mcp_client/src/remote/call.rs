@@ -9,7 +9,6 @@ use rmcp::model::{
 use rmcp::service::ServiceError;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
 use super::state::{Board, Live, Nudge, ServerState, Slot, Snapshot};
 use crate::session::request::request;
@@ -25,8 +24,9 @@ pub enum CallError {
     /// Nothing was sent.
     #[error("remote server `{server}` is not available: {reason}")]
     Unavailable { server: String, reason: String },
-    #[error("remote server `{server}` wants a login: {}", where_to_log_in(server, link.as_ref()))]
-    LoginRequired { server: String, link: Option<Url> },
+    /// `how` is the page to open, or the command to run.
+    #[error("remote server `{server}` wants a login: {how}")]
+    LoginRequired { server: String, how: String },
     /// The server will not have the call, and a login would not change that.
     #[error("remote server `{server}` refused the call: {reason}")]
     Refused { server: String, reason: &'static str },
@@ -86,10 +86,10 @@ async fn until_ready(
     loop {
         match states.borrow_and_update().get(server) {
             Some(ServerState::Ready { .. }) => return Ok(()),
-            Some(ServerState::LoginRequired { link, .. }) => {
+            Some(state @ ServerState::LoginRequired { link, .. }) if nudged || link.is_some() => {
                 return Err(CallError::LoginRequired {
                     server: server.to_owned(),
-                    link: link.clone(),
+                    how: state.how_to_log_in().unwrap_or_default(),
                 });
             }
             Some(ServerState::Failed { reason }) if nudged => {
@@ -98,7 +98,7 @@ async fn until_ready(
                     reason: reason.clone(),
                 });
             }
-            Some(ServerState::Failed { .. }) => {
+            Some(ServerState::Failed { .. } | ServerState::LoginRequired { .. }) => {
                 slot.nudge(Nudge::Retry);
                 nudged = true;
             }
@@ -136,23 +136,17 @@ fn failed(server: &str, slot: &Slot, board: &Board, live: &Live, error: ServiceE
             // A call that was sent before the last login says nothing about that login.
             if slot.is_current(live) {
                 // Published here as well: who hears of the error must not find the server ready.
-                board.doubt(&server);
+                board.doubt(&server, &slot.login_advice);
                 slot.nudge(Nudge::LoginRequired(challenge));
             }
-            let link = board.login_link(&server);
-            CallError::LoginRequired { server, link }
+            let how = board.how_to_log_in(&server);
+            let how = how.unwrap_or_else(|| slot.login_advice.clone());
+            CallError::LoginRequired { server, how }
         }
         (Some(Failure::Other(reason)), _) => CallError::Lost { server, reason },
         (None, error) => CallError::Lost {
             server,
             reason: error.to_string(),
         },
-    }
-}
-
-fn where_to_log_in(server: &str, link: Option<&Url>) -> String {
-    match link {
-        Some(link) => format!("open {link}"),
-        None => format!("run `ahma_mcp login {server}`"),
     }
 }

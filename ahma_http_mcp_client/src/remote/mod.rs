@@ -45,7 +45,7 @@ impl RemoteServers {
         let actors = TaskTracker::new();
         let mut slots = BTreeMap::new();
         for config in servers {
-            let (slot, nudges) = Slot::new(&config);
+            let (slot, nudges) = Slot::new(&config, &settings);
             let slot = Arc::new(slot);
             slots.insert(config.name.clone(), Arc::clone(&slot));
             let actor = Actor::new(

@@ -72,8 +72,12 @@ pub struct ConnectReport {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    #[error("server `{server}` wants a login; run `ahma_mcp login {server}`")]
-    LoginRequired { server: String, challenge: String },
+    #[error("server `{server}` wants a login; run `{command}`")]
+    LoginRequired {
+        server: String,
+        challenge: String,
+        command: String,
+    },
     #[error("cannot connect to server `{server}`: {}", list(attempts))]
     Failed { server: String, attempts: Vec<Attempt> },
 }
@@ -160,6 +164,7 @@ pub(crate) async fn connect<H: ClientHandler + Clone>(
                 return Err(ConnectError::LoginRequired {
                     server: config.name.clone(),
                     challenge,
+                    command: settings.login_command.to(&config.name),
                 });
             }
             Failure::Unreachable(_) => host_is_dead = true,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ahma_http_mcp_client::{CallError, RemoteServers, ServerState};
+use ahma_http_mcp_client::{CallError, LoginCommand, RemoteServers, ServerState};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::Next;
@@ -254,6 +254,29 @@ async fn a_server_that_refuses_the_users_own_credentials_is_not_given_up() {
         servers.states().borrow().get("r"),
         Some(ServerState::Ready { .. })
     ));
+    echo().await.unwrap();
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_login_no_more_is_used_without_one() {
+    let closed = Arc::new(AtomicBool::new(true));
+    let host = moody(&Arc::default(), &closed);
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings(&dir);
+    settings.login_command = LoginCommand::default().with("--mcp-config", "/my files/mcp.json");
+    let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings);
+    until(&servers, "r", "the request to log in", |state| {
+        matches!(state, ServerState::LoginRequired { .. })
+    })
+    .await;
+    let never = CancellationToken::new();
+    let echo = || servers.call("r", call_of("echo", serde_json::json!({})), None, &never);
+    assert_eq!(
+        echo().await.unwrap_err().to_string(),
+        "remote server `r` wants a login: run `ahma_mcp login r --mcp-config '/my files/mcp.json'`"
+    );
+    closed.store(false, Ordering::SeqCst);
     echo().await.unwrap();
     servers.shutdown().await;
 }

@@ -160,13 +160,21 @@ fn a_server_that_wants_a_login_is_a_missing_prerequisite() {
                 .write_all(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         }
     });
-    let output = program(&["--http", &url]);
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert!(
-        stderr(&output).contains(&format!("hint: run `ahma_mcp login {url}`, or name a variable")),
-        "{}",
-        stderr(&output)
-    );
+    for (flags, command) in [
+        (&[][..], format!("ahma_mcp login {url}")),
+        (
+            &["--token-file", "/no such/file"],
+            format!("ahma_mcp login {url} --token-file '/no such/file'"),
+        ),
+    ] {
+        let output = program(&[&["--http", &url], flags].concat());
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains(&format!("hint: run `{command}`, or name a variable")),
+            "{}",
+            stderr(&output)
+        );
+    }
 }
 
 #[test]
