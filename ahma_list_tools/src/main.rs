@@ -54,6 +54,13 @@ async fn run(args: Args) -> ExitCode {
                 &format!("run `{command}`, or name a variable that holds a token with --token-env NAME"),
             );
         }
+        Err(error @ ConnectError::TokenFile { .. }) => {
+            return fail(
+                USER_ERROR,
+                &error.to_string(),
+                "choose another place for logins with --token-file",
+            );
+        }
         Err(error @ ConnectError::Failed { .. }) => {
             return fail(
                 USER_ERROR,

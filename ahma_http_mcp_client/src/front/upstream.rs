@@ -16,10 +16,11 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, ServiceError};
 use rmcp::{ClientHandler, RoleClient};
-
+use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::relay::{Relay, Remote, as_protocol_error, lock};
+use crate::remote::Nudge;
 use crate::session::Connection;
 use crate::session::changes::{Change, Changes};
 use crate::transport::link::LinkEvent;
@@ -34,9 +35,10 @@ pub(super) struct Upstream {
     client: ClientConfig,
 }
 
+/// Why a connection came to its end.
 pub(super) enum Ended {
-    ClientGone,
     Lost(String),
+    LoginRequired(String),
 }
 
 impl Upstream {
@@ -135,7 +137,14 @@ impl ClientHandler for Upstream {
 }
 
 /// Carries changes to the client until the connection is lost; says why it was.
-pub(super) async fn watch(relay: &Arc<Relay>, connection: &mut Connection<Upstream>) -> String {
+pub(super) async fn watch(
+    relay: &Arc<Relay>,
+    connection: &mut Connection<Upstream>,
+    nudges: &mut mpsc::Receiver<Nudge>,
+) -> Ended {
+    let lost = |reason: &str| Ended::Lost(reason.to_owned());
+    // What was said of an earlier connection has been seen to.
+    while nudges.try_recv().is_ok() {}
     let peer = connection.service.peer().clone();
     // Beside the loop: a server that does not answer must not keep us from noticing that it is gone.
     tokio::spawn(watch_resources_again(Arc::clone(relay)));
@@ -155,12 +164,15 @@ pub(super) async fn watch(relay: &Arc<Relay>, connection: &mut Connection<Upstre
                 // Any request opens a new one.
                 Some(LinkEvent::SessionLost) => match tokio::time::timeout(PING_PATIENCE, ping(&peer)).await {
                     Ok(Ok(())) => {}
-                    Ok(Err(error)) => return format!("it forgot the session: {error}"),
-                    Err(_) => return "it forgot the session and does not answer".to_owned(),
+                    Ok(Err(error)) => return lost(&format!("it forgot the session: {error}")),
+                    Err(_) => return lost("it forgot the session and does not answer"),
                 },
-                Some(LinkEvent::GaveUp) | None => return "it cannot be reached any more".to_owned(),
+                Some(LinkEvent::GaveUp) | None => return lost("it cannot be reached any more"),
             },
-            () = closed(&peer) => return "it closed the connection".to_owned(),
+            Some(nudge) = nudges.recv() => if let Nudge::LoginRequired(challenge) = nudge {
+                return Ended::LoginRequired(challenge);
+            },
+            () = closed(&peer) => return lost("it closed the connection"),
             change = changes.next() => match change {
                 Change::Announced(notification) => relay.announce(notification).await,
                 Change::Subscribed if has_missed_some => announce_tools(relay).await,

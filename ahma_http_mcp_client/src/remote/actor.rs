@@ -27,6 +27,8 @@ use crate::transport::link::LinkEvent;
 const SLOW_RETRY: Duration = Duration::from_secs(60);
 /// Nobody logs in for ever.
 const MOST_LOGINS: u32 = 3;
+/// A server that refuses its tools more often in a row is connected anew.
+const MOST_REFUSALS: u32 = 3;
 /// A server that was ready for so long is not one that keeps dying.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 const LIST_PATIENCE: Duration = Duration::from_secs(60);
@@ -54,6 +56,8 @@ pub(super) struct Actor {
 enum Ended {
     Shutdown,
     Lost(String),
+    /// The server is there and does not list its tools.
+    Refused(String),
     LoginRequired(String),
 }
 
@@ -91,7 +95,7 @@ impl Actor {
             match self.live_once().await {
                 Ended::Shutdown => return,
                 Ended::LoginRequired(challenge) => self.wait_for_login(challenge).await,
-                Ended::Lost(reason) => {
+                Ended::Lost(reason) | Ended::Refused(reason) => {
                     let ready_since = self.ready_since.take();
                     if ready_since.is_some_and(|since| since.elapsed() >= STABLE_AFTER) {
                         self.failures = 0;
@@ -165,6 +169,7 @@ impl Actor {
         self.ready_since = Some(Instant::now());
         self.logins = 0;
         self.login_failed = None;
+        let mut refusals = 0;
         loop {
             let tools_changed = Arc::clone(&self.handler.tools_changed);
             tokio::select! {
@@ -187,10 +192,13 @@ impl Actor {
                         continue;
                     }
                 },
-                () = tokio::time::sleep(self.settings.relist_every), if !is_heard => {}
+                () = tokio::time::sleep(self.settings.relist_every), if !is_heard || refusals > 0 => {}
             }
-            if let Err(ended) = self.list(&live, &report).await {
-                return ended;
+            match self.list(&live, &report).await {
+                Ok(()) => refusals = 0,
+                // It may be busy, and the calls that are under way are not to suffer for that.
+                Err(Ended::Refused(_)) if refusals < MOST_REFUSALS => refusals += 1,
+                Err(ended) => return ended,
             }
         }
     }
@@ -218,8 +226,9 @@ impl Actor {
                 Ended::Lost(CREDENTIALS_REFUSED.to_owned())
             }
             Some(Failure::LoginRequired(challenge)) => Ended::LoginRequired(challenge),
+            Some(Failure::Refused(reason) | Failure::Broken(reason)) => Ended::Refused(reason),
             Some(failure) => Ended::Lost(failure.reason().to_owned()),
-            None => Ended::Lost(format!("the server does not list its tools: {error}")),
+            None => Ended::Refused(format!("the server does not list its tools: {error}")),
         })
     }
 

@@ -29,7 +29,10 @@ pub enum CallError {
     LoginRequired { server: String, how: String },
     /// The server will not have the call, and a login would not change that.
     #[error("remote server `{server}` refused the call: {reason}")]
-    Refused { server: String, reason: &'static str },
+    Refused { server: String, reason: String },
+    /// The server answered that it failed; the call may have had its effect.
+    #[error("remote server `{server}` failed during the call, which may or may not have run: {reason}")]
+    Broken { server: String, reason: String },
     /// The call was sent and its answer is lost; it may have had its effect.
     #[error(
         "the connection to remote server `{server}` was lost during the call, which may or may not have run: {reason}"
@@ -119,18 +122,17 @@ fn failed(server: &str, slot: &Slot, board: &Board, live: &Live, error: ServiceE
     if let ServiceError::Cancelled { .. } = error {
         return CallError::Cancelled;
     }
-    let failure = describe_call(&error);
-    if failure.is_some() && slot.is_current(live) {
-        // Whatever happened to this call, the next one would like to know whether the server is there.
-        slot.nudge(Nudge::Retry);
-    }
-    match (failure, error) {
+    match (describe_call(&error), error) {
         (None, ServiceError::McpError(error)) => CallError::Protocol(error),
-        (Some(Failure::Unreachable(reason)), _) => CallError::Unavailable { server, reason },
+        (Some(Failure::Unreachable(reason) | Failure::NoToken(reason) | Failure::TokenFile(reason)), _) => {
+            CallError::Unavailable { server, reason }
+        }
+        (Some(Failure::Refused(reason)), _) => CallError::Refused { server, reason },
+        (Some(Failure::Broken(reason)), _) => CallError::Broken { server, reason },
         // It may be about this call only; the connection stays.
         (Some(Failure::LoginRequired(_)), _) if slot.has_own_credentials => CallError::Refused {
             server,
-            reason: CREDENTIALS_REFUSED,
+            reason: CREDENTIALS_REFUSED.to_owned(),
         },
         (Some(Failure::LoginRequired(challenge)), _) => {
             // A call that was sent before the last login says nothing about that login.
@@ -143,7 +145,13 @@ fn failed(server: &str, slot: &Slot, board: &Board, live: &Live, error: ServiceE
             let how = how.unwrap_or_else(|| slot.login_advice.clone());
             CallError::LoginRequired { server, how }
         }
-        (Some(Failure::Other(reason)), _) => CallError::Lost { server, reason },
+        (Some(Failure::Lost(reason)), _) => {
+            // The next call would like to know whether the server is there.
+            if slot.is_current(live) {
+                slot.nudge(Nudge::Retry);
+            }
+            CallError::Lost { server, reason }
+        }
         (None, error) => CallError::Lost {
             server,
             reason: error.to_string(),

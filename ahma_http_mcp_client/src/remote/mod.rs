@@ -12,6 +12,7 @@ mod state;
 pub use call::CallError;
 pub(crate) use handler::MountHandler;
 pub use login_news::LoginNews;
+pub(crate) use state::Nudge;
 pub use state::{ServerState, Snapshot};
 
 use std::collections::BTreeMap;

@@ -102,7 +102,7 @@ impl Board {
 
 /// What a caller asks an actor to do.
 #[derive(Debug)]
-pub(super) enum Nudge {
+pub(crate) enum Nudge {
     /// A call needs the server, or was lost: look now.
     Retry,
     /// A call was answered with a challenge.

@@ -3,7 +3,7 @@
 //! Nothing is run for the client here, so there is no sandbox.
 
 use ahma_http_mcp_client::{
-    ConnectError, FrontError, LoginMode,
+    ClientSettings, ConnectError, FrontError, LoginMode,
     config::{HttpEndpoint, ServerConfig, StdioCommand, TransportChoice},
 };
 use tokio_util::sync::CancellationToken;
@@ -54,7 +54,7 @@ async fn serve(server: &ServerConfig, args: &RemoteArgs) -> Result<(), Failure> 
     let show_link = |link: &Url| tell(&format!("to log in, open {link}"));
     let serving = ahma_http_mcp_client::front(Input::open(), Output::open(), server, &settings, show_link);
     tokio::select! {
-        served = serving => served.map_err(|error| failure(&error)),
+        served = serving => served.map_err(|error| failure(&error, server, &settings)),
         () = shutdown.cancelled() => Ok(()),
     }
 }
@@ -108,14 +108,18 @@ fn server(url: &Url, args: &RemoteArgs) -> Result<ServerConfig, Failure> {
     })
 }
 
-fn failure(error: &FrontError) -> Failure {
+fn failure(error: &FrontError, server: &ServerConfig, settings: &ClientSettings) -> Failure {
     let what = visible(&chain(error));
     match error {
         FrontError::Connect(ConnectError::LoginRequired { .. }) | FrontError::Login { .. } => {
+            let command = settings.login_command.to(&server.name);
             Failure::new(Exit::MissingPrerequisite, what)
-                .with_hint("run `ahma_mcp login URL`, then start again")
+                .with_hint(format!("run `{command}`, then start again"))
         }
-        FrontError::Connect(ConnectError::Failed { .. }) | FrontError::Lost { .. } => {
+        FrontError::Connect(ConnectError::TokenFile { .. }) => {
+            Failure::user(what).with_hint("choose another place for logins with --token-file")
+        }
+        FrontError::Connect(ConnectError::Failed { .. }) => {
             Failure::user(what).with_hint("is the server running, and is the address right?")
         }
         FrontError::Greeting(_) | FrontError::Client(_) => {
