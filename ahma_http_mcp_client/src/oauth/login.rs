@@ -67,6 +67,8 @@ pub async fn login(
             url: endpoint.url.clone(),
         });
     }
+    // Found out before the user is sent away: a token that cannot be kept is a wasted login.
+    tokens.check_writable().await?;
     let rule = PortRule::of(&endpoint.oauth);
     let listener = CallbackListener::bind(rule)
         .await
@@ -78,7 +80,6 @@ pub async fn login(
             source,
         })?;
     let store = ServerTokens::new(tokens.clone(), endpoint);
-    // Asked before the user is sent away: a token that cannot be kept is a wasted login.
     let granted = store
         .entry()
         .await?
