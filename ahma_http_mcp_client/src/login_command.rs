@@ -62,7 +62,10 @@ mod tests {
     fn the_command_can_be_typed_as_it_is_shown() {
         let plain = LoginCommand::default();
         assert_eq!(plain.to("jira"), "ahma_mcp login jira");
-        assert_eq!(plain.to("https://x.example/mcp"), "ahma_mcp login https://x.example/mcp");
+        assert_eq!(
+            plain.to("https://x.example/mcp"),
+            "ahma_mcp login https://x.example/mcp"
+        );
         assert_eq!(
             plain.to("https://x.example/?a=1&b=2"),
             "ahma_mcp login 'https://x.example/?a=1&b=2'"

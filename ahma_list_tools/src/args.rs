@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ahma_http_mcp_client::{LoginCommand, TokenFile};
 use ahma_http_mcp_client::config::{
     self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables,
 };
+use ahma_http_mcp_client::{LoginCommand, TokenFile};
 use clap::{ArgGroup, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use http::HeaderValue;
 use url::Url;
@@ -18,7 +18,7 @@ use url::Url;
 #[command(version, about, group(ArgGroup::new("target").required(true).args(["http", "mcp_config", "command"])))]
 pub(crate) struct Args {
     /// Ask the server at this address
-    #[arg(long, value_name = "URL", env = "AHMA_SERVER_URL")]
+    #[arg(long, value_name = "URL", value_parser = config::address, env = "AHMA_SERVER_URL")]
     http: Option<Url>,
 
     /// Ask a server of this mcp.json; needs --server if there are several
@@ -105,8 +105,13 @@ impl Args {
 
     /// What a person can do when a server wants a login.
     pub(crate) fn login_command(&self) -> LoginCommand {
-        let flags = [("--mcp-config", &self.mcp_config), ("--token-file", &self.token_file)];
-        let given = flags.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
+        let flags = [
+            ("--mcp-config", &self.mcp_config),
+            ("--token-file", &self.token_file),
+        ];
+        let given = flags
+            .into_iter()
+            .filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
         given.fold(LoginCommand::default(), |command, (flag, path)| {
             // As it is seen from everywhere.
             let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());

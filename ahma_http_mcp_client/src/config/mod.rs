@@ -85,6 +85,14 @@ impl HttpEndpoint {
     }
 }
 
+/// Reads an address that a person typed.
+pub fn address(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|error| match error {
+        url::ParseError::RelativeUrlWithoutBase => format!("write https://{text}"),
+        error => error.to_string(),
+    })
+}
+
 /// How this client introduces itself to an authorization server.
 ///
 /// A pre-registered id comes first, then the metadata document, and only then dynamic registration.

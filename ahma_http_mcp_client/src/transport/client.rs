@@ -54,12 +54,20 @@ impl RemoteHttp {
     }
 }
 
+/// Where the server says it is now, and we do not follow.
+#[derive(Debug, thiserror::Error)]
+#[error("the server has moved to {0}; put that address in the place of the old one")]
+struct Moved(url::Url);
+
 /// Redirects stay on the server's own origin: our headers may be secrets.
 fn http_client() -> reqwest::Result<reqwest::Client> {
     crate::tls::install();
     let same_origin = reqwest::redirect::Policy::custom(|attempt| {
         let first = attempt.previous().first().map(|url| url.origin());
-        if first == Some(attempt.url().origin()) && attempt.previous().len() < 5 {
+        if first != Some(attempt.url().origin()) {
+            let moved = Moved(attempt.url().clone());
+            attempt.error(moved)
+        } else if attempt.previous().len() < 5 {
             attempt.follow()
         } else {
             attempt.stop()

@@ -128,6 +128,7 @@ fn failures_say_what_to_do_and_leave_stdout_empty() {
             1,
             "cannot start `/no/such/program`",
         ),
+        (vec!["--http", "x.example"], 2, "write https://x.example"),
         (vec![], 2, "required arguments"),
         (vec!["--http", dead.as_str(), "--", "x"], 2, "cannot be used with"),
     ] {

@@ -64,7 +64,10 @@ fn the_advice_to_log_in_leads_to_the_same_file_and_logins() {
         let settings = resolve(&scope, flags).expect("usable");
         settings.client.login_command.to("jira")
     };
-    assert_eq!(advice(&[]), format!("ahma_mcp --sandbox-scope {shown} login jira"));
+    assert_eq!(
+        advice(&[]),
+        format!("ahma_mcp --sandbox-scope {shown} login jira")
+    );
     assert_eq!(
         advice(&["--mcp-config", "mcp.json", "--token-file", "/my tokens.json"]),
         format!("ahma_mcp login jira --token-file '/my tokens.json' --mcp-config {shown}/mcp.json")

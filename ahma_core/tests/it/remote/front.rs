@@ -63,7 +63,11 @@ fn what_a_front_cannot_do_is_said() {
     let workspace = Workspace::new();
     let dead = format!("http://{}/mcp", dead_address());
     for (arguments, code, words) in [
-        (vec!["--server-url", "nonsense"], 2, "nonsense"),
+        (
+            vec!["--server-url", "x.example/mcp"],
+            2,
+            "write https://x.example/mcp",
+        ),
         (
             vec!["--server-url", "ftp://x.example"],
             2,
