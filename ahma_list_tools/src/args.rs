@@ -177,11 +177,10 @@ impl Args {
             return Ok(loaded.servers.swap_remove(index));
         }
         // The entry may be there and be wrong.
-        let about = |field: &str| field == "file" || field.split('.').nth(1) == Some(wanted.as_str());
         let problems: Vec<String> = loaded
             .problems
             .iter()
-            .filter(|problem| about(&problem.field))
+            .filter(|problem| problem.is_about(&wanted))
             .map(ToString::to_string)
             .collect();
         Err(match problems.as_slice() {

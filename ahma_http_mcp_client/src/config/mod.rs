@@ -6,6 +6,7 @@
 mod file;
 #[cfg(test)]
 mod file_tests;
+mod mistakes;
 mod substitute;
 
 use std::collections::BTreeMap;
