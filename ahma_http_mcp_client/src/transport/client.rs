@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, StatusCode};
+use oauth2::TokenResponse as _;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
 use rmcp::transport::AuthorizationManager;
-use rmcp::transport::auth::AuthClient;
+use rmcp::transport::auth::{AuthClient, AuthError};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
@@ -45,6 +46,50 @@ impl RemoteHttp {
             inner: AuthClient::new(client, manager),
             link,
         })
+    }
+
+    /// Sends with the stored token, if there is one. A token that the server refuses is renewed, and the request sent
+    /// once more.
+    async fn authorized<T, Sent>(
+        &self,
+        given: Option<String>,
+        send: impl Fn(Option<String>) -> Sent,
+    ) -> Result<T, HttpMcpError>
+    where
+        Sent: Future<Output = Result<T, HttpMcpError>>,
+    {
+        let token = match given {
+            Some(token) => Some(token),
+            None => match self.inner.get_access_token().await {
+                Ok(token) => Some(token),
+                Err(AuthError::AuthorizationRequired) => None,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        match (send(token.clone()).await, token) {
+            (Err(StreamableHttpError::AuthRequired(challenge)), Some(refused)) => {
+                match self.renewed(&refused).await {
+                    Ok(fresh) => send(Some(fresh)).await,
+                    Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
+                        Err(StreamableHttpError::AuthRequired(challenge))
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
+            (sent, _) => sent,
+        }
+    }
+
+    /// Another token than the one that was refused. rmcp would renew it once for each request that was refused; here the
+    /// first one does, and the others use what it got.
+    async fn renewed(&self, refused: &str) -> Result<String, AuthError> {
+        let manager = self.inner.auth_manager.lock().await;
+        let stored = manager.get_access_token().await?;
+        if stored != refused {
+            return Ok(stored);
+        }
+        let renewed = manager.refresh_token().await?;
+        Ok(renewed.access_token().secret().clone())
     }
 
     /// Whether the request certainly did not arrive, and waiting for the server makes sense.
@@ -119,14 +164,16 @@ impl StreamableHttpClient for RemoteHttp {
         );
         let mut retry = 0;
         loop {
-            let sent = self.inner.post_message_with_max_sse_event_size(
-                Arc::clone(&uri),
-                message.clone(),
-                session_id.clone(),
-                auth_header.clone(),
-                custom_headers.clone(),
-                max_sse_event_size,
-            );
+            let sent = self.authorized(auth_header.clone(), |token| {
+                self.inner.http_client.post_message_with_max_sse_event_size(
+                    Arc::clone(&uri),
+                    message.clone(),
+                    session_id.clone(),
+                    token,
+                    custom_headers.clone(),
+                    max_sse_event_size,
+                )
+            });
             let error = match sent.await {
                 Ok(response) => {
                     if opens_session {
@@ -200,14 +247,16 @@ impl StreamableHttpClient for RemoteHttp {
         {
             return Err(END_OF_RETRIES);
         }
-        let opened = self.inner.get_stream_with_max_sse_event_size(
-            uri,
-            session_id,
-            last_event_id.clone(),
-            auth_header,
-            custom_headers,
-            max_sse_event_size,
-        );
+        let opened = self.authorized(auth_header, |token| {
+            self.inner.http_client.get_stream_with_max_sse_event_size(
+                Arc::clone(&uri),
+                session_id.clone(),
+                last_event_id.clone(),
+                token,
+                custom_headers.clone(),
+                max_sse_event_size,
+            )
+        });
         match opened.await {
             Ok(events) => Ok(match last_event_id {
                 Some(last) => self.link.resumes.follow(events, last),
