@@ -174,7 +174,7 @@ pub(super) async fn watch(
             },
             () = closed(&peer) => return lost("it closed the connection"),
             change = changes.next() => match change {
-                Change::Announced(notification) => relay.announce(notification).await,
+                Change::Announced(notification) => relay.announce(*notification).await,
                 Change::Subscribed if has_missed_some => announce_tools(relay).await,
                 Change::Subscribed => {}
                 Change::Ended => has_missed_some = true,

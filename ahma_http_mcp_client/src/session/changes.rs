@@ -30,7 +30,7 @@ pub(crate) struct Changes {
 pub(crate) enum Change {
     /// From now on changes are heard; earlier ones were not.
     Subscribed,
-    Announced(ServerNotification),
+    Announced(Box<ServerNotification>),
     /// Nothing is heard until the next `Subscribed`.
     Ended,
 }
@@ -85,7 +85,7 @@ async fn carry(peer: &Peer<RoleClient>, filter: &SubscriptionFilter, sender: &mp
         let mut change = Change::Subscribed;
         while sender.send(change).await.is_ok() {
             change = match subscription.next().await {
-                Ok(Some(notification)) => Change::Announced(notification),
+                Ok(Some(notification)) => Change::Announced(Box::new(notification)),
                 Ok(None) | Err(_) => break,
             };
         }

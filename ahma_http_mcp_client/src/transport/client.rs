@@ -179,9 +179,7 @@ impl StreamableHttpClient for RemoteHttp {
                     if opens_session {
                         self.link.initialized();
                     }
-                    if retry > 0 {
-                        self.link.report(LinkEvent::Returned);
-                    }
+                    self.link.answered();
                     return Ok(response);
                 }
                 Err(error) => error,
@@ -189,6 +187,7 @@ impl StreamableHttpClient for RemoteHttp {
             if !self.may_send_again(&error) {
                 return Err(with_challenge(error));
             }
+            self.link.refused();
             match self.link.retry.delay(retry) {
                 Some(delay) => tokio::time::sleep(delay).await,
                 None => {

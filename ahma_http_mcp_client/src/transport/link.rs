@@ -29,6 +29,8 @@ pub(crate) struct Link {
     pub(crate) retry: RetryPolicy,
     pub(super) resumes: Resumes,
     established: AtomicBool,
+    /// The last connection was refused.
+    away: AtomicBool,
     sessions: AtomicU32,
     events: mpsc::Sender<LinkEvent>,
 }
@@ -41,6 +43,7 @@ impl Link {
             retry,
             resumes: Resumes::default(),
             established: AtomicBool::new(false),
+            away: AtomicBool::new(false),
             sessions: AtomicU32::new(0),
             events,
         };
@@ -59,6 +62,16 @@ impl Link {
     pub(super) fn initialized(&self) {
         if self.sessions.fetch_add(1, Ordering::Relaxed) > 0 {
             self.report(LinkEvent::SessionRenewed);
+        }
+    }
+
+    pub(super) fn refused(&self) {
+        self.away.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn answered(&self) {
+        if self.away.swap(false, Ordering::Relaxed) {
+            self.report(LinkEvent::Returned);
         }
     }
 

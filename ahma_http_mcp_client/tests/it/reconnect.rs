@@ -101,6 +101,7 @@ async fn a_call_that_had_to_wait_renews_the_tools() {
         .is_ok()
     {}
     let _next_life = Host::start_at(address, |_| router(Era::Modern, &shared));
+    while echo().await.is_err() {}
     let grown = |state: &ServerState| match state {
         ServerState::Ready { tools, .. } => tools.iter().any(|tool| tool.name == "grown"),
         _ => false,
