@@ -113,7 +113,7 @@ fn a_login_for_a_found_file_counts_for_that_file_alone() {
         status.get("login_link").is_none(),
         "nobody asked for that page: {status}"
     );
-    wait_for_complaint(&server, "ahma_mcp login jira");
+    wait_for_complaint(&server, "login jira --token-file");
 
     let mut login = project(&mine)
         .args(["login", "jira", "--no-browser"])
