@@ -7,6 +7,8 @@ use ahma_http_mcp_client::config::{
     self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables,
 };
 use ahma_http_mcp_client::{LoginCommand, TokenFile};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{ArgGroup, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use http::HeaderValue;
 use url::Url;
@@ -90,13 +92,28 @@ impl Args {
             .try_get_matches();
         // Without one, or with another mistake, everything counts.
         let matches = only_named.unwrap_or_else(|_| Self::command().get_matches());
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        let args = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let names_server = matches.value_source("server") == Some(ValueSource::CommandLine);
+        // clap lets a requirement go where another flag excludes what is required.
+        if names_server && args.mcp_config.is_none() {
+            let what = "--server names a server of a file, and needs --mcp-config";
+            Self::command().error(ErrorKind::ArgumentConflict, what).exit();
+        }
+        args
     }
 
     pub(crate) fn tokens(&self) -> TokenFile {
         self.token_file
             .as_ref()
             .map_or_else(TokenFile::in_temp_dir, TokenFile::at)
+    }
+
+    /// Whether the token is right is the first question when the server refuses it.
+    pub(crate) fn token_hint(&self) -> Option<String> {
+        let name = self.token_env.as_ref()?;
+        Some(format!(
+            "is the token in the environment variable `{name}` right?"
+        ))
     }
 
     pub(crate) fn patience(&self) -> Duration {

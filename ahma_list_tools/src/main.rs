@@ -65,10 +65,12 @@ async fn run(args: Args) -> ExitCode {
             return fail(
                 USER_ERROR,
                 &error.to_string(),
-                if config.http.is_some() {
-                    "is the server running, and is the address right?"
-                } else {
-                    "is the program installed, and does it serve MCP on stdin and stdout?"
+                &match args.token_hint() {
+                    Some(hint) if error.refuses_credentials() => hint,
+                    _ if config.http.is_some() => {
+                        "is the server running, and is the address right?".to_owned()
+                    }
+                    _ => "is the program installed, and does it serve MCP on stdin and stdout?".to_owned(),
                 },
             );
         }

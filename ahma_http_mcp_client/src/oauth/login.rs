@@ -42,7 +42,7 @@ pub enum LoginError {
     CallbackPort { port: u16, source: std::io::Error },
     #[error("cannot prepare a login at {url}: {}", explain(cause))]
     Prepare { url: Url, cause: AuthError },
-    #[error("nobody logged in within {} s; start the login again", patience.as_secs())]
+    #[error("nobody logged in within {} s", patience.as_secs())]
     TimedOut { patience: Duration },
     #[error("the login was refused: {reason}")]
     Refused { reason: String },

@@ -85,6 +85,18 @@ pub enum ConnectError {
     Failed { server: String, attempts: Vec<Attempt> },
 }
 
+impl ConnectError {
+    /// Whether the user's own `Authorization` header is at fault.
+    pub fn refuses_credentials(&self) -> bool {
+        match self {
+            Self::Failed { attempts, .. } => attempts.iter().any(|attempt| {
+                attempt.outcome.as_ref().err().map(String::as_str) == Some(CREDENTIALS_REFUSED)
+            }),
+            Self::LoginRequired { .. } | Self::TokenFile { .. } => false,
+        }
+    }
+}
+
 pub(crate) struct Connection<H: ClientHandler> {
     pub(crate) service: RunningService<RoleClient, H>,
     pub(crate) routes: ProgressRoutes,

@@ -129,6 +129,7 @@ fn failures_say_what_to_do_and_leave_stdout_empty() {
             "cannot start `/no/such/program`",
         ),
         (vec!["--http", "x.example"], 2, "write https://x.example"),
+        (vec!["--server", "x", "--", "y"], 2, "needs --mcp-config"),
         (vec![], 2, "required arguments"),
         (vec!["--http", dead.as_str(), "--", "x"], 2, "cannot be used with"),
     ] {
@@ -176,6 +177,16 @@ fn a_server_that_wants_a_login_is_a_missing_prerequisite() {
             stderr(&output)
         );
     }
+    // Of a child, so that nobody else sees it.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ahma_list_tools"));
+    command.env("MY_TOKEN", "wrong");
+    command.args(["--http", &url, "--token-env", "MY_TOKEN"]);
+    let output = command.output().unwrap();
+    assert!(
+        stderr(&output).contains("`MY_TOKEN` right?"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
