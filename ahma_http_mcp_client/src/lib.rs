@@ -21,7 +21,7 @@ mod settings;
 mod tls;
 mod transport;
 
-pub use front::{FrontError, front};
+pub use front::{FrontError, FrontNews, front};
 pub use inspect::{Inspection, inspect};
 pub use login_command::LoginCommand;
 pub use name::mounted_name;

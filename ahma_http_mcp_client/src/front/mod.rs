@@ -25,7 +25,7 @@ use crate::config::{HttpEndpoint, ServerConfig};
 use crate::error_chain;
 use crate::oauth::{LoginError, PendingLogin};
 use crate::remote::Nudge;
-use crate::session::{ConnectError, Connection, connect};
+use crate::session::{ConnectError, ConnectReport, Connection, connect};
 use crate::settings::{ClientSettings, LoginMode};
 use downstream::Downstream;
 use greeting::Greeting;
@@ -44,14 +44,22 @@ pub enum FrontError {
     Login { server: String, source: LoginError },
 }
 
-/// Serves until the client closes `input`, whatever becomes of the server. `show_link` gets the page of a login that is
-/// needed.
+/// What the user should hear of.
+#[derive(Debug)]
+pub enum FrontNews<'a> {
+    /// The server is there.
+    Connected(&'a ConnectReport),
+    /// Somebody has to open this page.
+    LoginRequired(&'a Url),
+}
+
+/// Serves until the client closes `input`, whatever becomes of the server.
 pub async fn front<R, W>(
     input: R,
     output: W,
     config: &ServerConfig,
     settings: &ClientSettings,
-    show_link: impl Fn(&Url),
+    tell: impl Fn(FrontNews<'_>),
 ) -> Result<(), FrontError>
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -76,7 +84,7 @@ where
         settings,
         handler: Upstream::new(Arc::clone(&relay), client),
         relay: Arc::clone(&relay),
-        show_link,
+        tell,
     };
     let mut read_ahead = Vec::new();
     let reached = {
@@ -149,10 +157,10 @@ struct FarEnd<'a, F> {
     settings: &'a ClientSettings,
     handler: Upstream,
     relay: Arc<Relay>,
-    show_link: F,
+    tell: F,
 }
 
-impl<F: Fn(&Url)> FarEnd<'_, F> {
+impl<F: Fn(FrontNews<'_>)> FarEnd<'_, F> {
     /// Connects, with a login if one is asked for and allowed.
     async fn reach(&self) -> Result<Connection<Upstream>, FrontError> {
         match self.connect().await {
@@ -228,7 +236,7 @@ impl<F: Fn(&Url)> FarEnd<'_, F> {
             return Ok(());
         };
         let offer = |link: &Url| {
-            (self.show_link)(link);
+            (self.tell)(FrontNews::LoginRequired(link));
             self.relay.stand(Standing::LoginOffered(link.clone()));
         };
         let pending = PendingLogin::new(endpoint, self.settings).await;
@@ -236,6 +244,8 @@ impl<F: Fn(&Url)> FarEnd<'_, F> {
     }
 
     async fn connect(&self) -> Result<Connection<Upstream>, ConnectError> {
-        connect(self.config, self.settings, &self.handler).await
+        let connection = connect(self.config, self.settings, &self.handler).await?;
+        (self.tell)(FrontNews::Connected(&connection.report));
+        Ok(connection)
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use ahma_http_mcp_client::config::ServerConfig;
-use ahma_http_mcp_client::{ClientSettings, ConnectError, FrontError, LoginMode, front, logout};
+use ahma_http_mcp_client::{ClientSettings, ConnectError, FrontError, FrontNews, LoginMode, front, logout};
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
     ElicitationAction, Implementation, ProtocolVersion, ResourceUpdatedNotificationParam,
@@ -22,7 +22,6 @@ use rmcp::service::{
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
-use url::Url;
 
 use crate::fixture::auth::{AuthHost, Manners};
 use crate::fixture::host::Host;
@@ -92,11 +91,11 @@ async fn start_with(
     settings: ClientSettings,
     era: Era,
     client: &Client,
-    show_link: impl Fn(&Url) + Send + Sync + 'static,
+    tell: impl Fn(FrontNews<'_>) + Send + Sync + 'static,
 ) -> (RunningService<RoleClient, Client>, Front) {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (input, output) = tokio::io::split(far);
-    let front = tokio::spawn(async move { front(input, output, &config, &settings, show_link).await });
+    let front = tokio::spawn(async move { front(input, output, &config, &settings, tell).await });
     let lifecycle = match era {
         Era::Legacy => ClientLifecycleMode::Initialize,
         Era::Modern => ClientLifecycleMode::Discover {
@@ -409,9 +408,13 @@ async fn a_login_that_is_revoked_is_asked_for_again_and_may_be_made_elsewhere() 
     let tokens = settings.tokens.clone();
     log_in(&endpoint(&auth), &tokens).await.0.unwrap();
     let (links, mut shown) = tokio::sync::mpsc::unbounded_channel();
-    let show_link = move |link: &Url| drop(links.send(link.clone()));
+    let tell = move |news: FrontNews<'_>| {
+        if let FrontNews::LoginRequired(link) = news {
+            links.send(link.clone()).unwrap();
+        }
+    };
     let config = server("r", &auth.url());
-    let (service, front) = start_with(config, settings, Era::Legacy, &Client::default(), show_link).await;
+    let (service, front) = start_with(config, settings, Era::Legacy, &Client::default(), tell).await;
     call_until(&service, "an answer", |answer| answer.is_ok()).await;
 
     auth.ledger.lock().unwrap().revoke_all();
