@@ -223,7 +223,7 @@ impl Actor {
         }
         Err(match describe_call(&error) {
             Some(Failure::LoginRequired(_)) if self.slot.has_own_credentials => {
-                Ended::Lost(CREDENTIALS_REFUSED.to_owned())
+                Ended::Refused(CREDENTIALS_REFUSED.to_owned())
             }
             Some(Failure::LoginRequired(challenge)) => Ended::LoginRequired(challenge),
             Some(Failure::Refused(reason) | Failure::Broken(reason)) => Ended::Refused(reason),
