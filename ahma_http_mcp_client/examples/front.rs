@@ -1,7 +1,7 @@
 //! Serves the remote server whose address is given on stdin and stdout: `front URL`.
 
 use ahma_http_mcp_client::config::{HttpEndpoint, ServerConfig, TransportChoice};
-use ahma_http_mcp_client::{ClientSettings, front};
+use ahma_http_mcp_client::{ClientSettings, FrontNews, front};
 use anyhow::{Context, Result};
 
 #[tokio::main]
@@ -14,13 +14,13 @@ async fn main() -> Result<()> {
         http: Some(HttpEndpoint::new(url.parse()?)),
         stdio: None,
     };
-    let show_link = |link: &url::Url| eprintln!("log in: {link}");
+    let tell = |news: FrontNews<'_>| eprintln!("{news:?}");
     front(
         tokio::io::stdin(),
         tokio::io::stdout(),
         &config,
         &ClientSettings::default(),
-        show_link,
+        tell,
     )
     .await?;
     Ok(())

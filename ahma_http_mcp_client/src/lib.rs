@@ -12,6 +12,7 @@
 pub mod config;
 mod front;
 mod inspect;
+mod login_command;
 mod name;
 mod oauth;
 mod remote;
@@ -20,8 +21,9 @@ mod settings;
 mod tls;
 mod transport;
 
-pub use front::{FrontError, front};
+pub use front::{FrontError, FrontNews, front};
 pub use inspect::{Inspection, inspect};
+pub use login_command::LoginCommand;
 pub use name::mounted_name;
 pub use oauth::{Browser, LoginError, LoginOptions, TokenFile, TokenFileError, login, logout};
 pub use remote::{CallError, LoginNews, RemoteServers, ServerState, Snapshot};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::login_command::LoginCommand;
 use crate::oauth::TokenFile;
 use crate::transport::RetryPolicy;
 
@@ -10,8 +11,12 @@ pub struct ClientSettings {
     pub tokens: TokenFile,
     pub retry: RetryPolicy,
     pub login: LoginMode,
+    /// What the user is told to type where no link is shown.
+    pub login_command: LoginCommand,
     /// How long one transport may take to shake hands. rmcp alone waits 10 s for a silent legacy server.
     pub connect_patience: Duration,
+    /// How often a server that announces no changes is asked for its tools. It is also how its death is noticed.
+    pub relist_every: Duration,
 }
 
 /// What happens when a server asks for a login while we run.
@@ -31,7 +36,9 @@ impl Default for ClientSettings {
             tokens: TokenFile::in_temp_dir(),
             retry: RetryPolicy::default(),
             login: LoginMode::Browser,
+            login_command: LoginCommand::default(),
             connect_patience: Duration::from_secs(30),
+            relist_every: Duration::from_secs(30),
         }
     }
 }

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ahma_http_mcp_client::TokenFile;
 use ahma_http_mcp_client::config::{
     self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables,
 };
+use ahma_http_mcp_client::{LoginCommand, TokenFile};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{ArgGroup, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use http::HeaderValue;
 use url::Url;
@@ -18,7 +20,7 @@ use url::Url;
 #[command(version, about, group(ArgGroup::new("target").required(true).args(["http", "mcp_config", "command"])))]
 pub(crate) struct Args {
     /// Ask the server at this address
-    #[arg(long, value_name = "URL", env = "AHMA_SERVER_URL")]
+    #[arg(long, value_name = "URL", value_parser = config::address, env = "AHMA_SERVER_URL")]
     http: Option<Url>,
 
     /// Ask a server of this mcp.json; needs --server if there are several
@@ -90,7 +92,14 @@ impl Args {
             .try_get_matches();
         // Without one, or with another mistake, everything counts.
         let matches = only_named.unwrap_or_else(|_| Self::command().get_matches());
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        let args = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let names_server = matches.value_source("server") == Some(ValueSource::CommandLine);
+        // clap lets a requirement go where another flag excludes what is required.
+        if names_server && args.mcp_config.is_none() {
+            let what = "--server names a server of a file, and needs --mcp-config";
+            Self::command().error(ErrorKind::ArgumentConflict, what).exit();
+        }
+        args
     }
 
     pub(crate) fn tokens(&self) -> TokenFile {
@@ -99,16 +108,32 @@ impl Args {
             .map_or_else(TokenFile::in_temp_dir, TokenFile::at)
     }
 
+    /// Whether the token is right is the first question when the server refuses it.
+    pub(crate) fn token_hint(&self) -> Option<String> {
+        let name = self.token_env.as_ref()?;
+        Some(format!(
+            "is the token in the environment variable `{name}` right?"
+        ))
+    }
+
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_secs(self.timeout)
     }
 
-    /// What a person can do when `server` wants a login.
-    pub(crate) fn login_command(&self, server: &str) -> String {
-        match &self.mcp_config {
-            Some(file) => format!("ahma_mcp login {server} --mcp-config {}", file.display()),
-            None => format!("ahma_mcp login {server}"),
-        }
+    /// What a person can do when a server wants a login.
+    pub(crate) fn login_command(&self) -> LoginCommand {
+        let flags = [
+            ("--mcp-config", &self.mcp_config),
+            ("--token-file", &self.token_file),
+        ];
+        let given = flags
+            .into_iter()
+            .filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
+        given.fold(LoginCommand::default(), |command, (flag, path)| {
+            // As it is seen from everywhere.
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            command.with(flag, &path.display().to_string())
+        })
     }
 
     pub(crate) async fn server_config(&self) -> Result<ServerConfig, UserError> {
@@ -169,11 +194,10 @@ impl Args {
             return Ok(loaded.servers.swap_remove(index));
         }
         // The entry may be there and be wrong.
-        let about = |field: &str| field == "file" || field.split('.').nth(1) == Some(wanted.as_str());
         let problems: Vec<String> = loaded
             .problems
             .iter()
-            .filter(|problem| about(&problem.field))
+            .filter(|problem| problem.is_about(&wanted))
             .map(ToString::to_string)
             .collect();
         Err(match problems.as_slice() {

@@ -41,29 +41,36 @@ async fn run(args: Args) -> ExitCode {
     let settings = ClientSettings {
         tokens: args.tokens(),
         login: LoginMode::Never,
+        login_command: args.login_command(),
         connect_patience: args.patience(),
         ..ClientSettings::default()
     };
     let inspection = match inspect(&config, &settings).await {
         Ok(inspection) => inspection,
-        Err(ConnectError::LoginRequired { server, .. }) => {
+        Err(ConnectError::LoginRequired { server, command, .. }) => {
             return fail(
                 PREREQUISITE_MISSING,
                 &format!("server `{server}` wants a login"),
-                &format!(
-                    "run `{}`, or name a variable that holds a token with --token-env NAME",
-                    args.login_command(&server)
-                ),
+                &format!("run `{command}`, or name a variable that holds a token with --token-env NAME"),
+            );
+        }
+        Err(error @ ConnectError::TokenFile { .. }) => {
+            return fail(
+                USER_ERROR,
+                &error.to_string(),
+                "choose another place for logins with --token-file",
             );
         }
         Err(error @ ConnectError::Failed { .. }) => {
             return fail(
                 USER_ERROR,
                 &error.to_string(),
-                if config.http.is_some() {
-                    "is the server running, and is the address right?"
-                } else {
-                    "is the program installed, and does it serve MCP on stdin and stdout?"
+                &match args.token_hint() {
+                    Some(hint) if error.refuses_credentials() => hint,
+                    _ if config.http.is_some() => {
+                        "is the server running, and is the address right?".to_owned()
+                    }
+                    _ => "is the program installed, and does it serve MCP on stdin and stdout?".to_owned(),
                 },
             );
         }

@@ -203,23 +203,33 @@ impl Remotes {
 
     /// Updates the offer, and gives its version.
     fn take_in(&self, states: &Snapshot) -> u64 {
-        let mut offer = self.offer();
+        self.offer().take_in(states)
+    }
+
+    fn offer(&self) -> MutexGuard<'_, Offer> {
+        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Offer {
+    fn take_in(&mut self, states: &Snapshot) -> u64 {
         for (server, state) in states {
             if let ServerState::Ready { tools, .. } = state {
-                offer.tools_of.insert(server.clone(), Arc::clone(tools));
+                self.tools_of.insert(server.clone(), Arc::clone(tools));
             }
         }
         let mut mounted = BTreeMap::new();
         let mut clashes: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (server, tools) in &offer.tools_of {
-            // One that was lost just now will be back soon; a list that flickers helps nobody.
-            let is_listed = matches!(
-                states.get(server),
-                Some(ServerState::Ready { .. } | ServerState::Connecting { .. })
-            );
+        for (server, tools) in &self.tools_of {
+            let is_listed = match states.get(server) {
+                Some(ServerState::Ready { .. }) => true,
+                // One that was lost just now will be back soon; a list that flickers helps nobody.
+                Some(ServerState::Connecting { .. }) => self.is_listed(server),
+                _ => false,
+            };
             for tool in tools.iter() {
                 let name = mounted_name(server, &tool.name);
-                if mounted.contains_key(&name) {
+                if mounted.contains_key(&name) || self.is_taken(&name, server, &tool.name) {
                     clashes
                         .entry(server.clone())
                         .or_default()
@@ -237,16 +247,30 @@ impl Remotes {
                 mounted.insert(name, entry);
             }
         }
-        if mounted != offer.mounted {
-            offer.version += 1;
-            offer.mounted = mounted;
+        if mounted != self.mounted {
+            self.version += 1;
+            self.mounted = mounted;
         }
-        offer.clashes = clashes;
-        offer.version
+        self.clashes = clashes;
+        self.version
     }
 
-    fn offer(&self) -> MutexGuard<'_, Offer> {
-        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_listed(&self, server: &str) -> bool {
+        let mut mounted = self.mounted.values();
+        mounted.any(|mounted| mounted.server == server && mounted.is_listed)
+    }
+
+    /// Whether a name means another tool already: `a` with `b_c` and `a_b` with `c` have the same. First come keeps it,
+    /// for what a name means must not change under a client's hands.
+    fn is_taken(&self, name: &str, server: &str, tool: &str) -> bool {
+        let Some(holder) = self.mounted.get(name) else {
+            return false;
+        };
+        let is_still_there = self
+            .tools_of
+            .get(&holder.server)
+            .is_some_and(|tools| tools.iter().any(|tool| tool.name == holder.tool));
+        is_still_there && (holder.server.as_str(), holder.tool.as_str()) != (server, tool)
     }
 }
 
@@ -334,3 +358,7 @@ fn report(name: &str, state: &ServerState, hidden_tools: Vec<String>) -> RemoteR
     }
     report
 }
+
+#[cfg(test)]
+#[path = "remote_tests.rs"]
+mod tests;

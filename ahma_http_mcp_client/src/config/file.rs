@@ -11,6 +11,7 @@ use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::mistakes::{self, nearest};
 use super::{HttpEndpoint, OAuthIdentity, Secret, ServerConfig, StdioCommand, TransportChoice, Variables};
 
 /// How the file came to be read.
@@ -21,6 +22,27 @@ pub enum ConfigTrust {
     /// It lay in the workspace, where anybody may have put it.
     Found,
 }
+
+/// What an entry may say.
+const FIELDS: [&str; 17] = [
+    "type",
+    "url",
+    "headers",
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "disabled",
+    "enabled",
+    "client_id",
+    "client_secret",
+    "client_metadata_url",
+    "scope",
+    "callback_port",
+    "transport",
+    "atlassian_client_id",
+    "atlassian_client_secret",
+];
 
 /// What a file says, and everything that is wrong with it.
 #[derive(Debug, Default)]
@@ -33,9 +55,18 @@ pub struct McpConfig {
 #[error("{}: {field}: {message}", file.display())]
 pub struct ConfigProblem {
     pub file: PathBuf,
+    /// The server it is about; none if it is about all of them.
+    pub server: Option<String>,
     /// A path such as `servers.jira.headers.X-Key`; `file` when the whole file is at fault.
     pub field: String,
     pub message: String,
+}
+
+impl ConfigProblem {
+    /// Whether it may be the reason that `server` is not there.
+    pub fn is_about(&self, server: &str) -> bool {
+        self.server.as_deref().is_none_or(|name| name == server)
+    }
 }
 
 /// Reads one file.
@@ -46,6 +77,7 @@ pub async fn load(path: &Path, trust: ConfigTrust, variables: &Variables) -> Mcp
             servers: Vec::new(),
             problems: vec![ConfigProblem {
                 file: path.to_owned(),
+                server: None,
                 field: "file".to_owned(),
                 message: format!("cannot be read: {error}"),
             }],
@@ -80,6 +112,7 @@ impl Reader<'_> {
             Ok(value) => value,
             Err(error) => return self.problem(format!("is not JSON: {error}")),
         };
+        self.doubled_keys(text);
         let Value::Object(mut document) = value else {
             return self.problem("must be an object with `servers` or `mcpServers`");
         };
@@ -104,9 +137,15 @@ impl Reader<'_> {
         let Value::Object(mut entry) = entry else {
             return self.problem("must be an object with `url` or `command`");
         };
-        if entry.remove("disabled") == Some(Value::Bool(true))
-            || entry.remove("enabled") == Some(Value::Bool(false))
-        {
+        if name.trim().is_empty() {
+            return self.problem("the server has no name");
+        }
+        let disabled = self.switch(&mut entry, "disabled");
+        let enabled = self.switch(&mut entry, "enabled");
+        let (Ok(disabled), Ok(enabled)) = (disabled, enabled) else {
+            return;
+        };
+        if disabled == Some(true) || enabled == Some(false) {
             return;
         }
         if self.config.servers.iter().any(|server| server.name == name) {
@@ -131,6 +170,40 @@ impl Reader<'_> {
                 http,
                 stdio,
             }),
+        }
+        // What was left because of another problem is known nevertheless.
+        for unknown in entry.keys().filter(|key| !FIELDS.contains(&key.as_str())) {
+            if let Some(known) = nearest(unknown, &FIELDS) {
+                self.within(unknown, |reader| {
+                    reader.problem(format!("is not known; did you mean `{known}`?"));
+                });
+            }
+        }
+    }
+
+    /// The last of them counts, which is hardly what was meant.
+    fn doubled_keys(&mut self, text: &str) {
+        let parsed = jsonc_parser::parse_to_ast(text, &Default::default(), &Default::default());
+        let Some(document) = parsed.ok().and_then(|parsed| parsed.value) else {
+            return;
+        };
+        let mut report = |path: &[String]| {
+            self.field = path.to_vec();
+            self.problem("is there twice; the last one counts");
+        };
+        mistakes::doubled_keys(&document, &mut Vec::new(), &mut report);
+        self.field.clear();
+    }
+
+    /// `Err` if it is neither on nor off, which is reported.
+    fn switch(&mut self, entry: &mut Map<String, Value>, key: &str) -> Result<Option<bool>, ()> {
+        match entry.remove(key) {
+            None => Ok(None),
+            Some(Value::Bool(on)) => Ok(Some(on)),
+            Some(_) => {
+                self.within(key, |reader| reader.problem("must be true or false"));
+                Err(())
+            }
         }
     }
 
@@ -322,6 +395,8 @@ impl Reader<'_> {
         };
         self.config.problems.push(ConfigProblem {
             file: self.file.to_owned(),
+            // Below `servers`.
+            server: self.field.get(1).cloned(),
             field,
             message: message.into(),
         });

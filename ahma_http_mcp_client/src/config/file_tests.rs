@@ -139,3 +139,27 @@ fn says_what_is_wrong_with_the_whole_file() {
         );
     }
 }
+
+#[test]
+fn mistakes_that_leave_an_entry_readable_are_told() {
+    let config = read(
+        r#"{"servers": {
+            "my.server": {"url": "https://x.example", "disabled": "true"},
+            "": {"url": "https://x.example"},
+            "near": {"url": "https://x.example", "header": {"X": "v"}, "gallery": true},
+            "twice": {"url": "https://x.example", "url": "https://y.example"}
+        }}"#,
+    );
+    let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(names, ["near", "twice"]);
+    assert_eq!(
+        problems(&config),
+        [
+            "mcp.json: servers.twice.url: is there twice; the last one counts",
+            "mcp.json: servers.: the server has no name",
+            "mcp.json: servers.my.server.disabled: must be true or false",
+            "mcp.json: servers.near.header: is not known; did you mean `headers`?",
+        ]
+    );
+    assert_eq!(config.problems[2].server.as_deref(), Some("my.server"));
+}

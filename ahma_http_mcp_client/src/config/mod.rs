@@ -6,6 +6,7 @@
 mod file;
 #[cfg(test)]
 mod file_tests;
+mod mistakes;
 mod substitute;
 
 use std::collections::BTreeMap;
@@ -83,6 +84,14 @@ impl HttpEndpoint {
             .iter()
             .any(|(name, _)| *name == http::header::AUTHORIZATION)
     }
+}
+
+/// Reads an address that a person typed.
+pub fn address(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|error| match error {
+        url::ParseError::RelativeUrlWithoutBase => format!("write https://{text}"),
+        error => error.to_string(),
+    })
 }
 
 /// How this client introduces itself to an authorization server.

@@ -18,16 +18,18 @@ use std::time::Duration;
 use rmcp::service::{ServerInitializeError, serve_server};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::sync::mpsc;
 use url::Url;
 
-use crate::config::ServerConfig;
+use crate::config::{HttpEndpoint, ServerConfig};
 use crate::error_chain;
-use crate::oauth::{Browser, LoginError, LoginOptions, login};
-use crate::session::{ConnectError, Connection, connect};
+use crate::oauth::{LoginError, PendingLogin};
+use crate::remote::Nudge;
+use crate::session::{ConnectError, ConnectReport, Connection, connect};
 use crate::settings::{ClientSettings, LoginMode};
 use downstream::Downstream;
 use greeting::Greeting;
-use relay::Relay;
+use relay::{Relay, Standing};
 use upstream::{Ended, Upstream};
 
 #[derive(Debug, thiserror::Error)]
@@ -40,17 +42,24 @@ pub enum FrontError {
     Connect(#[from] ConnectError),
     #[error("the login to server `{server}` failed")]
     Login { server: String, source: LoginError },
-    #[error("server `{server}` was lost and did not come back: {reason}")]
-    Lost { server: String, reason: String },
 }
 
-/// Serves until the client closes `input`. `show_link` gets the page of a login that is needed.
+/// What the user should hear of.
+#[derive(Debug)]
+pub enum FrontNews<'a> {
+    /// The server is there.
+    Connected(&'a ConnectReport),
+    /// Somebody has to open this page.
+    LoginRequired(&'a Url),
+}
+
+/// Serves until the client closes `input`, whatever becomes of the server.
 pub async fn front<R, W>(
     input: R,
     output: W,
     config: &ServerConfig,
     settings: &ClientSettings,
-    show_link: impl Fn(&Url),
+    tell: impl Fn(FrontNews<'_>),
 ) -> Result<(), FrontError>
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -65,11 +74,21 @@ where
     else {
         return Ok(());
     };
-    let relay = Arc::new(Relay::default());
-    let handler = Upstream::new(Arc::clone(&relay), client);
+    let advice = settings.login_command.advice(&config.name);
+    let endpoint = config.http.as_ref();
+    let has_own_credentials = endpoint.is_some_and(HttpEndpoint::has_own_credentials);
+    let (relay, mut nudges) = Relay::new(Some(advice).filter(|_| !has_own_credentials));
+    let relay = Arc::new(relay);
+    let far_end = FarEnd {
+        config,
+        settings,
+        handler: Upstream::new(Arc::clone(&relay), client),
+        relay: Arc::clone(&relay),
+        tell,
+    };
     let mut read_ahead = Vec::new();
     let reached = {
-        let mut reaching = std::pin::pin!(reach(config, settings, &handler, &show_link));
+        let mut reaching = std::pin::pin!(far_end.reach());
         tokio::select! {
             reached = &mut reaching => reached,
             // Nobody waits for a slow server, or for a login, on behalf of a client that has left.
@@ -96,29 +115,26 @@ where
         .map_err(|error| FrontError::Client(Box::new(error)))?;
     let stop = client.cancellation_token();
     let mut client_gone = tokio::spawn(client.waiting());
-    let result = loop {
+    loop {
         let ended = tokio::select! {
-            _ = &mut client_gone => Ended::ClientGone,
-            reason = upstream::watch(&relay, &mut connection) => Ended::Lost(reason),
+            _ = &mut client_gone => break,
+            ended = upstream::watch(&relay, &mut connection, &mut nudges) => ended,
         };
-        let Ended::Lost(reason) = ended else { break Ok(()) };
-        tracing::warn!(server = config.name, reason, "lost the remote server");
-        relay.detach();
+        relay.stand(Standing::Connecting);
         let _ = connection.service.close_with_timeout(CLOSE_PATIENCE).await;
-        tokio::select! {
-            _ = &mut client_gone => break Ok(()),
-            again = reach_again(config, settings, &handler, &show_link, reason) => match again {
-                Ok(again) => connection = again,
-                Err(error) => break Err(error),
-            },
-        }
+        connection = tokio::select! {
+            _ = &mut client_gone => break,
+            again = far_end.reach_again(ended, &mut nudges) => again,
+        };
         relay.attach(&connection);
-    };
+    }
     stop.cancel();
     let _ = connection.service.close_with_timeout(CLOSE_PATIENCE).await;
-    result
+    Ok(())
 }
 
+/// How often a server that stays away is tried again without being asked.
+const SLOW_RETRY: Duration = Duration::from_secs(60);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 /// What was said before the end of the input is still answered by a server that can be reached in this time.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -135,60 +151,101 @@ async fn end_of(input: &mut (impl AsyncRead + Unpin), read_ahead: &mut Vec<u8>) 
     std::future::pending().await
 }
 
-/// Connects, with a login if one is asked for and allowed.
-async fn reach(
-    config: &ServerConfig,
-    settings: &ClientSettings,
-    handler: &Upstream,
-    show_link: &impl Fn(&Url),
-) -> Result<Connection<Upstream>, FrontError> {
-    let challenge = match connect(config, settings, handler).await {
-        Err(ConnectError::LoginRequired { challenge, .. }) if settings.login != LoginMode::Never => challenge,
-        connected => return Ok(connected?),
-    };
-    if let Some(endpoint) = config
-        .http
-        .as_ref()
-        .filter(|endpoint| !endpoint.has_own_credentials())
-    {
-        let options = LoginOptions {
-            browser: if settings.login == LoginMode::Browser {
-                Browser::Open
-            } else {
-                Browser::Leave
-            },
-            challenge: Some(challenge).filter(|challenge| !challenge.is_empty()),
-            ..LoginOptions::default()
-        };
-        login(endpoint, &settings.tokens, &options, show_link)
-            .await
-            .map_err(|source| FrontError::Login {
-                server: config.name.clone(),
-                source,
-            })?;
-    }
-    Ok(connect(config, settings, handler).await?)
+/// Where the remote server is, and everything it takes to get there.
+struct FarEnd<'a, F> {
+    config: &'a ServerConfig,
+    settings: &'a ClientSettings,
+    handler: Upstream,
+    relay: Arc<Relay>,
+    tell: F,
 }
 
-/// Connects again, as often as the retry rule allows.
-async fn reach_again(
-    config: &ServerConfig,
-    settings: &ClientSettings,
-    handler: &Upstream,
-    show_link: &impl Fn(&Url),
-    mut reason: String,
-) -> Result<Connection<Upstream>, FrontError> {
-    let mut retry = 0;
-    while let Some(delay) = settings.retry.delay(retry) {
-        tokio::time::sleep(delay).await;
-        match reach(config, settings, handler, show_link).await {
-            Err(FrontError::Connect(error @ ConnectError::Failed { .. })) => reason = error.to_string(),
-            reached => return reached,
+impl<F: Fn(FrontNews<'_>)> FarEnd<'_, F> {
+    /// Connects, with a login if one is asked for and allowed.
+    async fn reach(&self) -> Result<Connection<Upstream>, FrontError> {
+        match self.connect().await {
+            Err(ConnectError::LoginRequired { challenge, .. }) if self.settings.login != LoginMode::Never => {
+                self.log_in(challenge).await.map_err(|source| FrontError::Login {
+                    server: self.config.name.clone(),
+                    source,
+                })?;
+                Ok(self.connect().await?)
+            }
+            connected => Ok(connected?),
         }
-        retry += 1;
     }
-    Err(FrontError::Lost {
-        server: config.name.clone(),
-        reason,
-    })
+
+    /// Connects again, however long it takes. Requests are told meanwhile what is the matter.
+    async fn reach_again(&self, ended: Ended, nudges: &mut mpsc::Receiver<Nudge>) -> Connection<Upstream> {
+        let (mut ended, mut retry) = (ended, 0);
+        // After one that failed, the next login waits until somebody asks for something.
+        let mut may_log_in = self.settings.login != LoginMode::Never;
+        loop {
+            match ended {
+                Ended::Lost(reason) => {
+                    tracing::warn!(server = self.config.name, reason, "lost the remote server");
+                    let wait = match self.settings.retry.delay(retry) {
+                        Some(delay) => delay,
+                        None => {
+                            self.relay.stand(Standing::Down(reason));
+                            SLOW_RETRY
+                        }
+                    };
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => {}
+                        Some(_) = nudges.recv() => {}
+                    }
+                }
+                Ended::LoginRequired(challenge) if may_log_in => {
+                    may_log_in = false;
+                    if let Err(error) = self.log_in(challenge.clone()).await {
+                        self.wait_for_login(&format!("{}; ", error_chain(&error)), nudges, &mut may_log_in)
+                            .await;
+                    }
+                }
+                Ended::LoginRequired(_) => self.wait_for_login("", nudges, &mut may_log_in).await,
+            }
+            retry += 1;
+            self.relay.stand(Standing::Connecting);
+            ended = match self.connect().await {
+                Ok(connection) => return connection,
+                Err(ConnectError::LoginRequired { challenge, .. }) => Ended::LoginRequired(challenge),
+                Err(error) => Ended::Lost(error.to_string()),
+            };
+        }
+    }
+
+    /// Returns when somebody has logged in, when somebody asks for something, and now and then.
+    async fn wait_for_login(&self, problem: &str, nudges: &mut mpsc::Receiver<Nudge>, may_log_in: &mut bool) {
+        let Some(endpoint) = &self.config.http else { return };
+        let advice = self.settings.login_command.advice(&self.config.name);
+        let reason = format!("it wants a login: {problem}{advice}");
+        tracing::warn!(server = self.config.name, reason);
+        while nudges.try_recv().is_ok() {}
+        self.relay.stand(Standing::Down(reason));
+        let pending = PendingLogin::new(endpoint, self.settings).await;
+        tokio::select! {
+            () = pending.made_elsewhere() => {}
+            Some(_) = nudges.recv() => *may_log_in = self.settings.login != LoginMode::Never,
+            () = tokio::time::sleep(SLOW_RETRY) => {}
+        }
+    }
+
+    async fn log_in(&self, challenge: String) -> Result<(), LoginError> {
+        let Some(endpoint) = &self.config.http else {
+            return Ok(());
+        };
+        let offer = |link: &Url| {
+            (self.tell)(FrontNews::LoginRequired(link));
+            self.relay.stand(Standing::LoginOffered(link.clone()));
+        };
+        let pending = PendingLogin::new(endpoint, self.settings).await;
+        pending.log_in(challenge, offer).await
+    }
+
+    async fn connect(&self) -> Result<Connection<Upstream>, ConnectError> {
+        let connection = connect(self.config, self.settings, &self.handler).await?;
+        (self.tell)(FrontNews::Connected(&connection.report));
+        Ok(connection)
+    }
 }

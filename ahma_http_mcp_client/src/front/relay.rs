@@ -12,13 +12,17 @@ use rmcp::service::{Peer, RequestContext, ServiceError, SubscriptionSendError, S
 use rmcp::{ClientHandler, RoleClient, RoleServer};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::DropGuard;
+use url::Url;
 
+use crate::remote::Nudge;
 use crate::session::progress::ProgressRoutes;
 use crate::session::request::request;
-use crate::session::{Connection, describe_call};
+use crate::session::{CREDENTIALS_REFUSED, Connection, Failure, describe_call};
 
 /// How long a request waits for a remote server that is being connected again.
 const RETURN_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a refused request waits for the link that would help it.
+const OFFER_PATIENCE: Duration = Duration::from_secs(5);
 /// Progress that waits to be written to the client; more than this is a burst nobody reads.
 const PROGRESS_BUFFER: usize = 1024;
 /// Metadata that belongs to one hop only.
@@ -29,9 +33,13 @@ const HOP_KEYS: [&str; 4] = [
     "io.modelcontextprotocol/clientCapabilities",
 ];
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Relay {
-    remote: watch::Sender<Option<Remote>>,
+    standing: watch::Sender<Standing>,
+    /// What requests have to say to whoever keeps the connection.
+    nudges: mpsc::Sender<Nudge>,
+    /// How to log in where no link is shown; none if the user brings the credentials.
+    login_advice: Option<String>,
     /// What the remote server said about itself last.
     info: Mutex<Option<Arc<ServerPeerInfo>>>,
     /// The client, once it has said something.
@@ -43,6 +51,18 @@ pub(super) struct Relay {
     pub(super) watched: Mutex<BTreeMap<String, Option<DropGuard>>>,
 }
 
+/// How the remote server stands.
+#[derive(Debug, Clone)]
+pub(super) enum Standing {
+    /// Requests wait for it.
+    Connecting,
+    Connected(Remote),
+    /// Somebody has to open this page.
+    LoginOffered(Url),
+    /// The text says what happened, and what to do. Tried again from time to time, and for every request.
+    Down(String),
+}
+
 /// The remote server, while it is connected.
 #[derive(Debug, Clone)]
 pub(super) struct Remote {
@@ -51,17 +71,32 @@ pub(super) struct Remote {
 }
 
 impl Relay {
+    pub(super) fn new(login_advice: Option<String>) -> (Self, mpsc::Receiver<Nudge>) {
+        // One waiting nudge is as good as ten.
+        let (nudges, received) = mpsc::channel(1);
+        let relay = Self {
+            standing: watch::Sender::new(Standing::Connecting),
+            nudges,
+            login_advice,
+            info: Mutex::default(),
+            client: OnceLock::new(),
+            sinks: Mutex::default(),
+            watched: Mutex::default(),
+        };
+        (relay, received)
+    }
+
     pub(super) fn attach<H: ClientHandler>(&self, connection: &Connection<H>) {
         let peer = connection.service.peer().clone();
         *lock(&self.info) = peer.peer_info();
-        self.remote.send_replace(Some(Remote {
+        self.stand(Standing::Connected(Remote {
             peer,
             routes: connection.routes.clone(),
         }));
     }
 
-    pub(super) fn detach(&self) {
-        self.remote.send_replace(None);
+    pub(super) fn stand(&self, standing: Standing) {
+        self.standing.send_replace(standing);
     }
 
     pub(super) fn info(&self) -> Option<Arc<ServerPeerInfo>> {
@@ -94,7 +129,27 @@ impl Relay {
         };
         // With the answer the route and its sender are gone, so the loop ends after the last progress.
         let (answer, ()) = tokio::join!(asked, carried);
-        answer.map_err(|error| as_protocol_error(&error))
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.failed(&error).await),
+        }
+    }
+
+    /// What the client is told of a request that failed; a login that it takes is asked for.
+    async fn failed(&self, error: &ServiceError) -> ErrorData {
+        let Some(Failure::LoginRequired(challenge)) = describe_call(error) else {
+            return as_protocol_error(error);
+        };
+        let Some(advice) = &self.login_advice else {
+            return ErrorData::internal_error(format!("remote server: {CREDENTIALS_REFUSED}"), None);
+        };
+        let mut standing = self.standing.subscribe();
+        let _ = self.nudges.try_send(Nudge::LoginRequired(challenge));
+        let offered = standing.wait_for(|standing| matches!(standing, Standing::LoginOffered(_)));
+        match tokio::time::timeout(OFFER_PATIENCE, offered).await {
+            Ok(Ok(offered)) => trouble(&offered),
+            _ => ErrorData::internal_error(format!("the remote server wants a login: {advice}"), None),
+        }
     }
 
     /// Tells the client that something changed at the server.
@@ -125,16 +180,35 @@ impl Relay {
 
     /// The remote server, waited for while it is being connected again.
     pub(super) async fn remote(&self) -> Result<Remote, ErrorData> {
-        let mut remote = self.remote.subscribe();
-        let waiting = tokio::time::timeout(RETURN_PATIENCE, remote.wait_for(Option::is_some));
-        match waiting.await {
-            Ok(Ok(remote)) => Ok(remote.clone()).and_then(|remote| remote.ok_or_else(gone)),
-            _ => Err(gone()),
-        }
+        let mut standing = self.standing.subscribe();
+        let mut nudged = false;
+        let waiting = async {
+            loop {
+                match &*standing.borrow_and_update() {
+                    Standing::Connected(remote) => return Ok(remote.clone()),
+                    Standing::Connecting => {}
+                    Standing::Down(_) if !nudged => {
+                        let _ = self.nudges.try_send(Nudge::Retry);
+                        nudged = true;
+                    }
+                    standing @ (Standing::Down(_) | Standing::LoginOffered(_)) => {
+                        return Err(trouble(standing));
+                    }
+                }
+                if standing.changed().await.is_err() {
+                    return Err(trouble(&Standing::Connecting));
+                }
+            }
+        };
+        let waited = tokio::time::timeout(RETURN_PATIENCE, waiting).await;
+        waited.unwrap_or_else(|_| Err(trouble(&Standing::Connecting)))
     }
 
     pub(super) fn current(&self) -> Option<Remote> {
-        self.remote.borrow().clone()
+        match &*self.standing.borrow() {
+            Standing::Connected(remote) => Some(remote.clone()),
+            Standing::Connecting | Standing::LoginOffered(_) | Standing::Down(_) => None,
+        }
     }
 }
 
@@ -159,15 +233,33 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The remote server's own error as it is; anything else as an internal error that says what happened.
 pub(super) fn as_protocol_error(error: &ServiceError) -> ErrorData {
-    match (describe_call(error), error) {
-        (Some(failure), _) => ErrorData::internal_error(format!("remote server: {}", failure.reason()), None),
-        (None, ServiceError::McpError(error)) => error.clone(),
-        (None, error) => ErrorData::internal_error(format!("remote server: {error}"), None),
-    }
+    let failure = match (describe_call(error), error) {
+        (Some(failure), _) => failure,
+        (None, ServiceError::McpError(error)) => return error.clone(),
+        (None, error) => Failure::Lost(error.to_string()),
+    };
+    let what = match &failure {
+        Failure::Broken(_) => "it failed during the request, which may or may not have run: ",
+        Failure::Lost(_) => "it was lost during the request, which may or may not have run: ",
+        Failure::Unreachable(_)
+        | Failure::LoginRequired(_)
+        | Failure::NoToken(_)
+        | Failure::TokenFile(_)
+        | Failure::Refused(_) => "",
+    };
+    ErrorData::internal_error(format!("remote server: {what}{}", failure.reason()), None)
 }
 
-fn gone() -> ErrorData {
-    ErrorData::internal_error("the remote server is not connected", None)
+/// Why the remote server cannot be asked.
+fn trouble(standing: &Standing) -> ErrorData {
+    let text = match standing {
+        Standing::LoginOffered(link) => format!("the remote server wants a login: open {link}"),
+        Standing::Down(reason) => format!("the remote server is not available: {reason}"),
+        Standing::Connecting | Standing::Connected(_) => {
+            "the remote server is not available: it is still being connected".to_owned()
+        }
+    };
+    ErrorData::internal_error(text, None)
 }
 
 /// The level a request asks log messages at, in a form that a request to a modern server carries.

@@ -14,17 +14,20 @@ use rmcp::model::{
     ResourceListChangedNotification, ResourceUpdatedNotification, ResourceUpdatedNotificationParam,
     ServerNotification, SubscribeRequestParams, SubscriptionFilter, ToolListChangedNotification,
 };
-use rmcp::service::{NotificationContext, RequestContext, ServiceError, Subscription};
+use rmcp::service::{NotificationContext, RequestContext, ServiceError};
 use rmcp::{ClientHandler, RoleClient};
-
+use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::relay::{Relay, Remote, as_protocol_error, lock};
+use crate::remote::Nudge;
 use crate::session::Connection;
+use crate::session::changes::{Change, Changes};
 use crate::transport::link::LinkEvent;
 
 /// A server that ends every subscription at once is not asked again faster than this.
 const RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
+const PING_PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
 pub(super) struct Upstream {
@@ -32,9 +35,10 @@ pub(super) struct Upstream {
     client: ClientConfig,
 }
 
+/// Why a connection came to its end.
 pub(super) enum Ended {
-    ClientGone,
     Lost(String),
+    LoginRequired(String),
 }
 
 impl Upstream {
@@ -114,10 +118,7 @@ impl ClientHandler for Upstream {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        let notification = ToolListChangedNotification::default();
-        self.relay
-            .announce(ServerNotification::ToolListChangedNotification(notification))
-            .await;
+        announce_tools(&self.relay).await;
     }
 
     async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -136,35 +137,58 @@ impl ClientHandler for Upstream {
 }
 
 /// Carries changes to the client until the connection is lost; says why it was.
-pub(super) async fn watch(relay: &Arc<Relay>, connection: &mut Connection<Upstream>) -> String {
+pub(super) async fn watch(
+    relay: &Arc<Relay>,
+    connection: &mut Connection<Upstream>,
+    nudges: &mut mpsc::Receiver<Nudge>,
+) -> Ended {
+    let lost = |reason: &str| Ended::Lost(reason.to_owned());
+    // What was said of an earlier connection has been seen to.
+    while nudges.try_recv().is_ok() {}
     let peer = connection.service.peer().clone();
     // Beside the loop: a server that does not answer must not keep us from noticing that it is gone.
     tokio::spawn(watch_resources_again(Arc::clone(relay)));
-    let mut changes = subscribe(relay).await;
+    let wanted = SubscriptionFilter::builder()
+        .tools_list_changed()
+        .prompts_list_changed()
+        .resources_list_changed();
+    let mut changes = Changes::of(&peer, wanted.build());
+    let mut has_missed_some = false;
     loop {
         tokio::select! {
             event = connection.events.recv() => match event {
-                Some(LinkEvent::SessionRenewed) => {
-                    let notification = ToolListChangedNotification::default();
-                    relay.announce(ServerNotification::ToolListChangedNotification(notification)).await;
+                Some(LinkEvent::SessionRenewed | LinkEvent::Returned) => {
+                    announce_tools(relay).await;
                     tokio::spawn(watch_resources_again(Arc::clone(relay)));
                 }
                 // Any request opens a new one.
-                Some(LinkEvent::SessionLost) => if let Err(error) = ping(&peer).await {
-                    return format!("it forgot the session: {error}");
+                Some(LinkEvent::SessionLost) => match tokio::time::timeout(PING_PATIENCE, ping(&peer)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => return lost(&format!("it forgot the session: {error}")),
+                    Err(_) => return lost("it forgot the session and does not answer"),
                 },
-                Some(LinkEvent::GaveUp) | None => return "it cannot be reached any more".to_owned(),
+                Some(LinkEvent::GaveUp) | None => return lost("it cannot be reached any more"),
             },
-            () = closed(&peer) => return "it closed the connection".to_owned(),
-            change = next(&mut changes) => match change {
-                Some(notification) => relay.announce(notification).await,
-                None => {
-                    tokio::time::sleep(RESUBSCRIBE_DELAY).await;
-                    changes = subscribe(relay).await;
-                }
+            Some(nudge) = nudges.recv() => if let Nudge::LoginRequired(challenge) = nudge {
+                return Ended::LoginRequired(challenge);
+            },
+            () = closed(&peer) => return lost("it closed the connection"),
+            change = changes.next() => match change {
+                Change::Announced(notification) => relay.announce(*notification).await,
+                Change::Subscribed if has_missed_some => announce_tools(relay).await,
+                Change::Subscribed => {}
+                Change::Ended => has_missed_some = true,
             },
         }
     }
+}
+
+/// Says that the tools may be others now.
+async fn announce_tools(relay: &Relay) {
+    let notification = ToolListChangedNotification::default();
+    relay
+        .announce(ServerNotification::ToolListChangedNotification(notification))
+        .await;
 }
 
 /// Asks the remote server to report changes of one resource, now and after every reconnect.
@@ -255,33 +279,6 @@ async fn watch_resources_again(relay: Arc<Relay>) {
             *watch = carrier;
         }
     }
-}
-
-/// A modern server reports changes on a subscription only.
-async fn subscribe(relay: &Relay) -> Option<Subscription> {
-    let remote = relay.current().filter(Remote::is_modern)?;
-    let wanted = SubscriptionFilter::builder()
-        .tools_list_changed()
-        .prompts_list_changed()
-        .resources_list_changed();
-    let offered = wanted
-        .build()
-        .supported_by(&remote.peer.peer_info()?.capabilities);
-    if offered == SubscriptionFilter::default() {
-        return None;
-    }
-    remote.peer.listen(offered).await.ok()
-}
-
-async fn next(subscription: &mut Option<Subscription>) -> Option<ServerNotification> {
-    let Some(active) = subscription else {
-        return std::future::pending().await;
-    };
-    let notification = active.next().await.ok().flatten();
-    if notification.is_none() {
-        *subscription = None;
-    }
-    notification
 }
 
 async fn ping(peer: &rmcp::service::Peer<RoleClient>) -> Result<(), ServiceError> {

@@ -1,5 +1,11 @@
 //! Opens the login page for the user, never through a shell.
+//!
+//! What is started must never touch our standard streams, which carry the protocol: a text browser would write to them
+//! and read from them. So everything is started without any, and nobody waits for it.
 
+use std::process::Stdio;
+
+use tokio::process::Command;
 use url::Url;
 
 /// Whether a login may open the user's browser.
@@ -10,22 +16,66 @@ pub enum Browser {
     Leave,
 }
 
+/// What desktops have for this, after the user's own `BROWSER`.
+const OPENERS: [&str; 4] = ["xdg-open", "open", "wslview", "x-www-browser"];
+
 /// Tries to open `link`; failure is normal on a machine without a desktop, the link is shown anyway.
-pub(super) async fn open(link: &Url) {
+pub(super) fn open(link: &Url) {
     // The address comes from a remote server: anything else than a web page could start a program.
     if !matches!(link.scheme(), "http" | "https") {
         return;
     }
-    let link = link.to_string();
-    let opened = tokio::task::spawn_blocking(move || {
-        let mut options = webbrowser::BrowserOptions::new();
-        // A text browser writing to our stdout would break the protocol.
-        options.with_suppress_output(true);
-        webbrowser::open_browser_with_options(webbrowser::Browser::Default, &link, &options)
+    let wished = std::env::var("BROWSER").unwrap_or_default();
+    let wished = wished.split(':').chain(OPENERS);
+    let started = wished.map(|wish| command(wish, link)).find_map(|words| {
+        let (program, arguments) = words.split_first()?;
+        start(program, arguments).ok().map(|()| program.clone())
     });
-    match opened.await {
-        Ok(Ok(())) => tracing::debug!("opened the browser"),
-        Ok(Err(error)) => tracing::info!(%error, "no browser could be opened; use the link"),
-        Err(error) => tracing::warn!(%error, "opening the browser failed"),
+    match started {
+        Some(program) => tracing::debug!(program, "opened the browser"),
+        None => tracing::info!("no browser could be opened; use the link"),
+    }
+}
+
+/// The words of one entry of `BROWSER`, with the link where it says so or else at the end.
+fn command(entry: &str, link: &Url) -> Vec<String> {
+    let mut words: Vec<String> = entry.split_whitespace().map(str::to_owned).collect();
+    if let Some(word) = words.iter_mut().find(|word| word.contains("%s")) {
+        *word = word.replace("%s", link.as_str());
+    } else if !words.is_empty() {
+        words.push(link.to_string());
+    }
+    words
+}
+
+fn start(program: &str, arguments: &[String]) -> std::io::Result<()> {
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // An interrupt that is meant for us does not close the user's browser.
+        .process_group(0)
+        .spawn()
+        .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_link_goes_where_the_user_says() {
+        let link = "https://x.example/login?a=%25s".parse().unwrap();
+        for (entry, expected) in [
+            ("firefox", &["firefox", "https://x.example/login?a=%25s"][..]),
+            (
+                "chromium --new --app=%s",
+                &["chromium", "--new", "--app=https://x.example/login?a=%25s"],
+            ),
+            (" ", &[]),
+        ] {
+            assert_eq!(command(entry, &link), expected);
+        }
     }
 }

@@ -42,7 +42,7 @@ pub enum LoginError {
     CallbackPort { port: u16, source: std::io::Error },
     #[error("cannot prepare a login at {url}: {}", explain(cause))]
     Prepare { url: Url, cause: AuthError },
-    #[error("nobody logged in within {} s; start the login again", patience.as_secs())]
+    #[error("nobody logged in within {} s", patience.as_secs())]
     TimedOut { patience: Duration },
     #[error("the login was refused: {reason}")]
     Refused { reason: String },
@@ -67,6 +67,8 @@ pub async fn login(
             url: endpoint.url.clone(),
         });
     }
+    // Found out before the user is sent away: a token that cannot be kept is a wasted login.
+    tokens.check_writable().await?;
     let rule = PortRule::of(&endpoint.oauth);
     let listener = CallbackListener::bind(rule)
         .await
@@ -78,7 +80,6 @@ pub async fn login(
             source,
         })?;
     let store = ServerTokens::new(tokens.clone(), endpoint);
-    // Asked before the user is sent away: a token that cannot be kept is a wasted login.
     let granted = store
         .entry()
         .await?
@@ -93,7 +94,7 @@ pub async fn login(
     let (link, state) = link_and_state(&session).map_err(|cause| LoginError::Callback { cause })?;
     show_link(&link);
     if options.browser == Browser::Open {
-        super::browser::open(&link).await;
+        super::browser::open(&link);
     }
     let visit = tokio::time::timeout(options.patience, listener.visit(&state))
         .await
@@ -218,7 +219,8 @@ fn explain(error: &AuthError) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match error {
         AuthError::RegistrationFailed(_) => format!(
-            "{text}; the server may not register clients by itself: register one and set `client_id` for it"
+            "{text}; the server may not register clients by itself: register one and set `client_id` for it, \
+             or put a token of the server into `headers.Authorization`"
         ),
         AuthError::PkceUnsupported => format!("{text}; this client does not log in without it"),
         AuthError::AuthorizationServerMismatch { .. }

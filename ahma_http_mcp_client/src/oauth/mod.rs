@@ -6,6 +6,7 @@ mod browser;
 mod callback;
 mod login;
 mod manager;
+mod pending;
 mod store;
 mod token_file;
 #[cfg(test)]
@@ -13,5 +14,5 @@ mod token_file_tests;
 
 pub use login::{Browser, LoginError, LoginOptions, login, logout};
 pub(crate) use manager::manager_for;
-pub(crate) use store::ServerTokens;
+pub(crate) use pending::PendingLogin;
 pub use token_file::{TokenFile, TokenFileError};

@@ -186,12 +186,28 @@ impl TokenFile {
         })
     }
 
+    /// Whether an entry could be kept, found out without changing anything.
+    pub(crate) async fn check_writable(&self) -> Result<(), TokenFileError> {
+        self.blocking(|file| {
+            file.read()?;
+            let fresh = file.fresh_name();
+            open_trusted(&fresh, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
+                .and_then(|_| std::fs::remove_file(&fresh).map_err(|error| file.io("write", error)))
+        })
+        .await
+    }
+
+    /// A name beside the file that nobody else uses.
+    fn fresh_name(&self) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(format!(".{:016x}.new", rand::random::<u64>()));
+        PathBuf::from(name)
+    }
+
     /// Writes beside the file and renames, so that a reader sees the old text or the new one.
     fn replace(&self, contents: &Contents) -> Result<(), TokenFileError> {
         let text = serde_json::to_vec_pretty(contents).map_err(|error| self.io("write", error))?;
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(format!(".{:016x}.new", rand::random::<u64>()));
-        let fresh = PathBuf::from(name);
+        let fresh = self.fresh_name();
         let written = open_trusted(&fresh, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
             .and_then(|mut file| file.write_all(&text).map_err(|error| self.io("write", error)))
             .and_then(|()| std::fs::rename(&fresh, &self.path).map_err(|error| self.io("replace", error)));

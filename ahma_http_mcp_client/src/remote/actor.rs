@@ -5,9 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::RoleClient;
-use rmcp::model::{ProtocolVersion, SubscriptionFilter};
-use rmcp::service::{Peer, Subscription};
+use rmcp::model::SubscriptionFilter;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,32 +13,26 @@ use url::Url;
 
 use super::handler::MountHandler;
 use super::state::{Board, Live, Nudge, ServerState, Slot};
-use crate::config::{HttpEndpoint, ServerConfig};
-use crate::oauth::{Browser, LoginError, LoginOptions, ServerTokens, login};
+use crate::config::ServerConfig;
+use crate::oauth::PendingLogin;
+use crate::session::changes::{Change, Changes};
 use crate::session::request::list_tools;
 use crate::session::{
-    CREDENTIALS_REFUSED, ConnectError, ConnectReport, Connection, Failure, connect, describe_call,
+    CREDENTIALS_REFUSED, ConnectError, ConnectReport, Connection, Failure, Step, connect, describe_call,
 };
 use crate::settings::{ClientSettings, LoginMode};
 use crate::transport::link::LinkEvent;
 
 /// How often a server that was given up is tried again without being asked.
 const SLOW_RETRY: Duration = Duration::from_secs(60);
-/// How often we look whether another process has logged in.
-const TOKEN_POLL: Duration = Duration::from_secs(2);
-/// A server that ends every subscription at once is not asked again faster than this.
-const RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
 /// Nobody logs in for ever.
 const MOST_LOGINS: u32 = 3;
+/// A server that refuses its tools more often in a row is connected anew.
+const MOST_REFUSALS: u32 = 3;
 /// A server that was ready for so long is not one that keeps dying.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-const SUBSCRIBE_PATIENCE: Duration = Duration::from_secs(10);
-const PAGE_PATIENCE: Duration = Duration::from_secs(2);
 const LIST_PATIENCE: Duration = Duration::from_secs(60);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(8);
-
-/// Logins take turns: there is one callback address and one user.
-static LOGIN_TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 pub(super) struct Actor {
     config: ServerConfig,
@@ -56,12 +48,16 @@ pub(super) struct Actor {
     ready_since: Option<Instant>,
     /// Logins in a row after which the server still wanted one.
     logins: u32,
+    /// Why the last login did not come about: the next one waits until somebody asks for it.
+    login_failed: Option<String>,
 }
 
 /// Why a connection or an attempt at one came to its end.
 enum Ended {
     Shutdown,
     Lost(String),
+    /// The server is there and does not list its tools.
+    Refused(String),
     LoginRequired(String),
 }
 
@@ -86,6 +82,7 @@ impl Actor {
             failures: 0,
             ready_since: None,
             logins: 0,
+            login_failed: None,
         }
     }
 
@@ -98,7 +95,7 @@ impl Actor {
             match self.live_once().await {
                 Ended::Shutdown => return,
                 Ended::LoginRequired(challenge) => self.wait_for_login(challenge).await,
-                Ended::Lost(reason) => {
+                Ended::Lost(reason) | Ended::Refused(reason) => {
                     let ready_since = self.ready_since.take();
                     if ready_since.is_some_and(|since| since.elapsed() >= STABLE_AFTER) {
                         self.failures = 0;
@@ -160,37 +157,48 @@ impl Actor {
         report: ConnectReport,
     ) -> Ended {
         let report = Arc::new(report);
-        let peer = live.peer.clone();
         // What was said of an earlier connection has been seen to.
         while self.nudges.try_recv().is_ok() {}
-        // Asked for before the first list: a change in between would be missed otherwise.
-        let mut subscription = subscribe(&peer).await;
+        let wanted = SubscriptionFilter::builder().tools_list_changed().build();
+        let mut changes = Changes::of(&live.peer, wanted);
+        // A pipe or a stream says itself that it is at its end; requests over HTTP need not leave one open.
+        let mut is_heard = report.step != Step::StreamableHttp;
         if let Err(ended) = self.list(&live, &report).await {
             return ended;
         }
         self.ready_since = Some(Instant::now());
         self.logins = 0;
+        self.login_failed = None;
+        let mut refusals = 0;
         loop {
             let tools_changed = Arc::clone(&self.handler.tools_changed);
             tokio::select! {
                 () = self.shutdown.cancelled() => return Ended::Shutdown,
                 Some(event) = events.recv() => match event {
                     // With a lost session, listing opens a new one.
-                    LinkEvent::SessionRenewed | LinkEvent::SessionLost => {}
+                    LinkEvent::SessionRenewed | LinkEvent::SessionLost | LinkEvent::Returned => {}
                     LinkEvent::GaveUp => return Ended::Lost("the server cannot be reached any more".to_owned()),
                 },
                 Some(nudge) = self.nudges.recv() => match nudge {
                     Nudge::LoginRequired(challenge) => return Ended::LoginRequired(challenge),
-                    Nudge::Retry => continue,
+                    Nudge::Retry => {}
                 },
                 () = tools_changed.notified() => {}
-                change = next_change(&mut subscription) => if change.is_none() {
-                    tokio::time::sleep(RESUBSCRIBE_DELAY).await;
-                    subscription = subscribe(&peer).await;
+                change = changes.next() => match change {
+                    Change::Subscribed => is_heard = true,
+                    Change::Announced(_) => {}
+                    Change::Ended => {
+                        is_heard = false;
+                        continue;
+                    }
                 },
+                () = tokio::time::sleep(self.settings.relist_every), if !is_heard || refusals > 0 => {}
             }
-            if let Err(ended) = self.list(&live, &report).await {
-                return ended;
+            match self.list(&live, &report).await {
+                Ok(()) => refusals = 0,
+                // It may be busy, and the calls that are under way are not to suffer for that.
+                Err(Ended::Refused(_)) if refusals < MOST_REFUSALS => refusals += 1,
+                Err(ended) => return ended,
             }
         }
     }
@@ -215,11 +223,12 @@ impl Actor {
         }
         Err(match describe_call(&error) {
             Some(Failure::LoginRequired(_)) if self.slot.has_own_credentials => {
-                Ended::Lost(CREDENTIALS_REFUSED.to_owned())
+                Ended::Refused(CREDENTIALS_REFUSED.to_owned())
             }
             Some(Failure::LoginRequired(challenge)) => Ended::LoginRequired(challenge),
+            Some(Failure::Refused(reason) | Failure::Broken(reason)) => Ended::Refused(reason),
             Some(failure) => Ended::Lost(failure.reason().to_owned()),
-            None => Ended::Lost(format!("the server does not list its tools: {error}")),
+            None => Ended::Refused(format!("the server does not list its tools: {error}")),
         })
     }
 
@@ -250,134 +259,69 @@ impl Actor {
         }
     }
 
-    /// Returns when there is reason to believe that a login has happened.
+    /// Returns when there is reason to believe that a login has happened, or to look again.
     async fn wait_for_login(&mut self, challenge: String) {
-        self.publish(ServerState::login_required(&self.config.name));
+        self.publish(ServerState::login_required(&self.slot.login_advice));
         let Some(endpoint) = self.config.http.clone() else {
             return;
         };
-        let store = ServerTokens::new(self.settings.tokens.clone(), &endpoint);
-        let before = store.fingerprint().await;
-        if let Some(reason) = self.reason_not_to_log_in() {
-            self.publish(ServerState::LoginRequired { link: None, reason });
-        } else {
-            let logged_in = {
-                let mut login = std::pin::pin!(self.log_in(&endpoint, challenge));
-                tokio::select! {
-                    logged_in = &mut login => logged_in,
+        let settings = Arc::clone(&self.settings);
+        let pending = PendingLogin::new(&endpoint, &settings).await;
+        let reason = match self.reason_not_to_log_in() {
+            Some(reason) => reason,
+            None => {
+                let logged_in = tokio::select! {
+                    logged_in = pending.log_in(challenge, |link| self.offer(link)) => logged_in,
                     () = self.shutdown.cancelled() => return,
-                    () = changed(&store, before) => {
-                        // Possibly by ourselves, and the user's browser still waits for its page.
-                        let _ = tokio::time::timeout(PAGE_PATIENCE, login).await;
-                        return;
-                    }
-                }
-            };
-            match logged_in {
-                Ok(()) => {
+                };
+                let Err(error) = logged_in else {
                     self.logins += 1;
                     return;
-                }
-                Err(error) => {
-                    let reason = format!("{}; {}", crate::error_chain(&error), self.advice());
-                    tracing::warn!(server = self.config.name, reason, "login failed");
-                    self.publish(ServerState::LoginRequired { link: None, reason });
-                }
+                };
+                let reason = format!("{}; {}", crate::error_chain(&error), self.slot.login_advice);
+                tracing::warn!(server = self.config.name, reason, "login failed");
+                self.login_failed = Some(reason.clone());
+                // Whoever asked before this was known is told of it below.
+                while self.nudges.try_recv().is_ok() {}
+                reason
             }
-        }
+        };
+        self.publish(ServerState::LoginRequired { link: None, reason });
         tokio::select! {
-            () = changed(&store, before) => self.logins = 0,
+            () = pending.made_elsewhere() => {
+                self.logins = 0;
+                self.login_failed = None;
+            }
+            // Somebody is there who can log in.
+            Some(_) = self.nudges.recv() => self.login_failed = None,
+            // The server may have changed its mind.
+            () = tokio::time::sleep(SLOW_RETRY) => {}
             () = self.shutdown.cancelled() => {}
         }
     }
 
     fn reason_not_to_log_in(&self) -> Option<String> {
+        let advice = &self.slot.login_advice;
         if self.logins >= MOST_LOGINS {
             let times = self.logins;
-            return Some(format!(
-                "the server still refuses after {times} logins; {}",
-                self.advice()
-            ));
+            return Some(format!("the server still refuses after {times} logins; {advice}"));
         }
-        (self.settings.login == LoginMode::Never).then(|| self.advice())
+        match self.settings.login {
+            LoginMode::Never => Some(advice.clone()),
+            LoginMode::Browser | LoginMode::Link => self.login_failed.clone(),
+        }
     }
 
-    fn advice(&self) -> String {
-        format!("run `ahma_mcp login {}`", self.config.name)
-    }
-
-    async fn log_in(&self, endpoint: &HttpEndpoint, challenge: String) -> Result<(), LoginError> {
-        let _turn = LOGIN_TURN.lock().await;
-        let options = LoginOptions {
-            browser: match self.settings.login {
-                LoginMode::Browser => Browser::Open,
-                LoginMode::Link | LoginMode::Never => Browser::Leave,
-            },
-            challenge: Some(challenge).filter(|challenge| !challenge.is_empty()),
-            ..LoginOptions::default()
-        };
-        let show = |link: &Url| {
-            tracing::info!(server = self.config.name, %link, "log in with a browser");
-            let reason = "open the link to log in".to_owned();
-            self.publish(ServerState::LoginRequired {
-                link: Some(link.clone()),
-                reason,
-            });
-        };
-        login(endpoint, &self.settings.tokens, &options, show).await
+    /// Shows where to log in.
+    fn offer(&self, link: &Url) {
+        tracing::info!(server = self.config.name, %link, "log in with a browser");
+        self.publish(ServerState::LoginRequired {
+            link: Some(link.clone()),
+            reason: "open the link to log in".to_owned(),
+        });
     }
 
     fn publish(&self, state: ServerState) {
         self.board.publish(&self.config.name, state);
-    }
-}
-
-/// Resolves once the stored tokens are others than `before`.
-async fn changed(store: &ServerTokens, before: Option<u64>) {
-    loop {
-        tokio::time::sleep(TOKEN_POLL).await;
-        let now = store.fingerprint().await;
-        if now.is_some() && now != before {
-            return;
-        }
-    }
-}
-
-/// Modern servers announce changes on a subscription; legacy ones do so unasked.
-async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
-    let info = peer.peer_info()?;
-    let announces = info
-        .capabilities
-        .tools
-        .as_ref()
-        .is_some_and(|tools| tools.list_changed == Some(true));
-    if info.protocol_version < ProtocolVersion::NO_INITIALIZE || !announces {
-        return None;
-    }
-    let filter = SubscriptionFilter::builder().tools_list_changed().build();
-    match tokio::time::timeout(SUBSCRIBE_PATIENCE, peer.listen(filter)).await {
-        Ok(Ok(subscription)) => Some(subscription),
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "no subscription to changes");
-            None
-        }
-        Err(_) => {
-            tracing::debug!("no subscription to changes: it is not acknowledged");
-            None
-        }
-    }
-}
-
-/// The next announcement; `None` when the subscription ended. Waits for ever without one.
-async fn next_change(subscription: &mut Option<Subscription>) -> Option<()> {
-    let Some(active) = subscription else {
-        return std::future::pending().await;
-    };
-    match active.next().await {
-        Ok(Some(_)) => Some(()),
-        Ok(None) | Err(_) => {
-            *subscription = None;
-            None
-        }
     }
 }

@@ -9,7 +9,6 @@ use rmcp::model::{
 use rmcp::service::ServiceError;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
 use super::state::{Board, Live, Nudge, ServerState, Slot, Snapshot};
 use crate::session::request::request;
@@ -25,11 +24,15 @@ pub enum CallError {
     /// Nothing was sent.
     #[error("remote server `{server}` is not available: {reason}")]
     Unavailable { server: String, reason: String },
-    #[error("remote server `{server}` wants a login: {}", where_to_log_in(server, link.as_ref()))]
-    LoginRequired { server: String, link: Option<Url> },
+    /// `how` is the page to open, or the command to run.
+    #[error("remote server `{server}` wants a login: {how}")]
+    LoginRequired { server: String, how: String },
     /// The server will not have the call, and a login would not change that.
     #[error("remote server `{server}` refused the call: {reason}")]
-    Refused { server: String, reason: &'static str },
+    Refused { server: String, reason: String },
+    /// The server answered that it failed; the call may have had its effect.
+    #[error("remote server `{server}` failed during the call, which may or may not have run: {reason}")]
+    Broken { server: String, reason: String },
     /// The call was sent and its answer is lost; it may have had its effect.
     #[error(
         "the connection to remote server `{server}` was lost during the call, which may or may not have run: {reason}"
@@ -86,10 +89,10 @@ async fn until_ready(
     loop {
         match states.borrow_and_update().get(server) {
             Some(ServerState::Ready { .. }) => return Ok(()),
-            Some(ServerState::LoginRequired { link, .. }) => {
+            Some(state @ ServerState::LoginRequired { link, .. }) if nudged || link.is_some() => {
                 return Err(CallError::LoginRequired {
                     server: server.to_owned(),
-                    link: link.clone(),
+                    how: state.how_to_log_in().unwrap_or_default(),
                 });
             }
             Some(ServerState::Failed { reason }) if nudged => {
@@ -98,7 +101,7 @@ async fn until_ready(
                     reason: reason.clone(),
                 });
             }
-            Some(ServerState::Failed { .. }) => {
+            Some(ServerState::Failed { .. } | ServerState::LoginRequired { .. }) => {
                 slot.nudge(Nudge::Retry);
                 nudged = true;
             }
@@ -121,33 +124,37 @@ fn failed(server: &str, slot: &Slot, board: &Board, live: &Live, error: ServiceE
     }
     match (describe_call(&error), error) {
         (None, ServiceError::McpError(error)) => CallError::Protocol(error),
-        (Some(Failure::Unreachable(reason)), _) => CallError::Unavailable { server, reason },
+        (Some(Failure::Unreachable(reason) | Failure::NoToken(reason) | Failure::TokenFile(reason)), _) => {
+            CallError::Unavailable { server, reason }
+        }
+        (Some(Failure::Refused(reason)), _) => CallError::Refused { server, reason },
+        (Some(Failure::Broken(reason)), _) => CallError::Broken { server, reason },
         // It may be about this call only; the connection stays.
         (Some(Failure::LoginRequired(_)), _) if slot.has_own_credentials => CallError::Refused {
             server,
-            reason: CREDENTIALS_REFUSED,
+            reason: CREDENTIALS_REFUSED.to_owned(),
         },
         (Some(Failure::LoginRequired(challenge)), _) => {
             // A call that was sent before the last login says nothing about that login.
             if slot.is_current(live) {
                 // Published here as well: who hears of the error must not find the server ready.
-                board.doubt(&server);
+                board.doubt(&server, &slot.login_advice);
                 slot.nudge(Nudge::LoginRequired(challenge));
             }
-            let link = board.login_link(&server);
-            CallError::LoginRequired { server, link }
+            let how = board.how_to_log_in(&server);
+            let how = how.unwrap_or_else(|| slot.login_advice.clone());
+            CallError::LoginRequired { server, how }
         }
-        (Some(Failure::Other(reason)), _) => CallError::Lost { server, reason },
+        (Some(Failure::Lost(reason)), _) => {
+            // The next call would like to know whether the server is there.
+            if slot.is_current(live) {
+                slot.nudge(Nudge::Retry);
+            }
+            CallError::Lost { server, reason }
+        }
         (None, error) => CallError::Lost {
             server,
             reason: error.to_string(),
         },
-    }
-}
-
-fn where_to_log_in(server: &str, link: Option<&Url>) -> String {
-    match link {
-        Some(link) => format!("open {link}"),
-        None => format!("run `ahma_mcp login {server}`"),
     }
 }

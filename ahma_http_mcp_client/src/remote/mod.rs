@@ -12,6 +12,7 @@ mod state;
 pub use call::CallError;
 pub(crate) use handler::MountHandler;
 pub use login_news::LoginNews;
+pub(crate) use state::Nudge;
 pub use state::{ServerState, Snapshot};
 
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ impl RemoteServers {
         let actors = TaskTracker::new();
         let mut slots = BTreeMap::new();
         for config in servers {
-            let (slot, nudges) = Slot::new(&config);
+            let (slot, nudges) = Slot::new(&config, &settings);
             let slot = Arc::new(slot);
             slots.insert(config.name.clone(), Arc::clone(&slot));
             let actor = Actor::new(

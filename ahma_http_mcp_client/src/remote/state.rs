@@ -12,6 +12,7 @@ use url::Url;
 use crate::config::{HttpEndpoint, ServerConfig};
 use crate::session::ConnectReport;
 use crate::session::progress::ProgressRoutes;
+use crate::settings::ClientSettings;
 
 /// The states of all servers, by name.
 pub type Snapshot = BTreeMap<String, ServerState>;
@@ -33,10 +34,19 @@ pub enum ServerState {
 
 impl ServerState {
     /// Before a link is there.
-    pub(super) fn login_required(server: &str) -> Self {
+    pub(super) fn login_required(advice: &str) -> Self {
         Self::LoginRequired {
             link: None,
-            reason: format!("run `ahma_mcp login {server}`"),
+            reason: advice.to_owned(),
+        }
+    }
+
+    /// What the user has to do, if it is a login.
+    pub(super) fn how_to_log_in(&self) -> Option<String> {
+        match self {
+            Self::LoginRequired { link: Some(link), .. } => Some(format!("open {link}")),
+            Self::LoginRequired { link: None, reason } => Some(reason.clone()),
+            _ => None,
         }
     }
 }
@@ -62,23 +72,20 @@ impl Board {
     }
 
     /// Says that a server which counted as ready wants a login. What its actor has found out meanwhile stays.
-    pub(super) fn doubt(&self, server: &str) {
+    pub(super) fn doubt(&self, server: &str, advice: &str) {
         self.snapshot
             .send_if_modified(|snapshot| match snapshot.get_mut(server) {
                 Some(state @ ServerState::Ready { .. }) => {
-                    *state = ServerState::login_required(server);
+                    *state = ServerState::login_required(advice);
                     true
                 }
                 _ => false,
             });
     }
 
-    /// The page to open for a server, if there is one.
-    pub(super) fn login_link(&self, server: &str) -> Option<Url> {
-        match self.snapshot.borrow().get(server) {
-            Some(ServerState::LoginRequired { link, .. }) => link.clone(),
-            _ => None,
-        }
+    /// What the user has to do for a server, if it is a login.
+    pub(super) fn how_to_log_in(&self, server: &str) -> Option<String> {
+        self.snapshot.borrow().get(server)?.how_to_log_in()
     }
 
     /// Wakes readers only when something is different.
@@ -95,8 +102,8 @@ impl Board {
 
 /// What a caller asks an actor to do.
 #[derive(Debug)]
-pub(super) enum Nudge {
-    /// A call needs the server: try again now.
+pub(crate) enum Nudge {
+    /// A call needs the server, or was lost: look now.
     Retry,
     /// A call was answered with a challenge.
     LoginRequired(String),
@@ -107,6 +114,8 @@ pub(super) enum Nudge {
 pub(super) struct Slot {
     /// The user brings the credentials: a login would change nothing.
     pub(super) has_own_credentials: bool,
+    /// How to log in where no link is shown.
+    pub(super) login_advice: String,
     live: Mutex<Option<Live>>,
     nudges: mpsc::Sender<Nudge>,
 }
@@ -121,7 +130,7 @@ pub(super) struct Live {
 }
 
 impl Slot {
-    pub(super) fn new(config: &ServerConfig) -> (Self, mpsc::Receiver<Nudge>) {
+    pub(super) fn new(config: &ServerConfig, settings: &ClientSettings) -> (Self, mpsc::Receiver<Nudge>) {
         // One waiting nudge is as good as ten.
         let (nudges, received) = mpsc::channel(1);
         (
@@ -130,6 +139,7 @@ impl Slot {
                     .http
                     .as_ref()
                     .is_some_and(HttpEndpoint::has_own_credentials),
+                login_advice: settings.login_command.advice(&config.name),
                 live: Mutex::default(),
                 nudges,
             },
@@ -185,11 +195,11 @@ mod tests {
         for (before, after) in [
             (link.clone(), link),
             (connecting.clone(), connecting),
-            (ready, ServerState::login_required("s")),
+            (ready, ServerState::login_required("run x")),
         ] {
             let board = Board::new(["s".to_owned()].into_iter());
             board.publish("s", before);
-            board.doubt("s");
+            board.doubt("s", "run x");
             assert_eq!(board.subscribe().borrow().get("s"), Some(&after));
         }
     }

@@ -72,10 +72,29 @@ pub struct ConnectReport {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    #[error("server `{server}` wants a login; run `ahma_mcp login {server}`")]
-    LoginRequired { server: String, challenge: String },
+    #[error("server `{server}` wants a login; run `{command}`")]
+    LoginRequired {
+        server: String,
+        challenge: String,
+        command: String,
+    },
+    /// No server was asked.
+    #[error("cannot connect to server `{server}`: {reason}")]
+    TokenFile { server: String, reason: String },
     #[error("cannot connect to server `{server}`: {}", list(attempts))]
     Failed { server: String, attempts: Vec<Attempt> },
+}
+
+impl ConnectError {
+    /// Whether the user's own `Authorization` header is at fault.
+    pub fn refuses_credentials(&self) -> bool {
+        match self {
+            Self::Failed { attempts, .. } => attempts.iter().any(|attempt| {
+                attempt.outcome.as_ref().err().map(String::as_str) == Some(CREDENTIALS_REFUSED)
+            }),
+            Self::LoginRequired { .. } | Self::TokenFile { .. } => false,
+        }
+    }
 }
 
 pub(crate) struct Connection<H: ClientHandler> {
@@ -154,16 +173,23 @@ pub(crate) async fn connect<H: ClientHandler + Clone>(
             // No other HTTP transport will do better.
             Failure::LoginRequired(_) if has_own_credentials => {
                 host_is_dead = true;
-                failure = Failure::Other(CREDENTIALS_REFUSED.to_owned());
+                failure = Failure::Refused(CREDENTIALS_REFUSED.to_owned());
             }
             Failure::LoginRequired(challenge) => {
                 return Err(ConnectError::LoginRequired {
                     server: config.name.clone(),
                     challenge,
+                    command: settings.login_command.to(&config.name),
+                });
+            }
+            Failure::TokenFile(reason) => {
+                return Err(ConnectError::TokenFile {
+                    server: config.name.clone(),
+                    reason,
                 });
             }
             Failure::Unreachable(_) => host_is_dead = true,
-            Failure::Other(_) => {}
+            Failure::NoToken(_) | Failure::Refused(_) | Failure::Broken(_) | Failure::Lost(_) => {}
         }
         attempts.push(Attempt {
             step,
@@ -212,7 +238,7 @@ impl<H: ClientHandler + Clone> Start<'_, H> {
             (Step::StreamableHttp, Some(endpoint), _) => self.streamable(endpoint).await,
             (Step::LegacySse, Some(endpoint), _) => self.legacy_sse(endpoint).await,
             (Step::Stdio, _, Some(command)) => self.program(command).await,
-            _ => Err(Failure::Other("is not configured".to_owned())),
+            _ => Err(Failure::Refused("is not configured".to_owned())),
         }
     }
 
@@ -245,7 +271,7 @@ impl<H: ClientHandler + Clone> Start<'_, H> {
         let last_words = LastWords::default();
         let open = || {
             StdioTransport::spawn(&self.config.name, command, last_words.clone())
-                .map_err(|error| Failure::Other(format!("cannot start `{}`: {error}", command.program)))
+                .map_err(|error| Failure::Refused(format!("cannot start `{}`: {error}", command.program)))
         };
         let started = match self.handshake(open()?, either_era()).await {
             Err(error) if only_speaks_legacy(&error) => {
@@ -259,7 +285,7 @@ impl<H: ClientHandler + Clone> Start<'_, H> {
         };
         let failure = Failure::of_start(&error);
         Err(match last_words.get().await {
-            Some(line) => Failure::Other(format!("{}; its last words: {line}", failure.reason())),
+            Some(line) => Failure::Lost(format!("{}; its last words: {line}", failure.reason())),
             None => failure,
         })
     }
@@ -307,7 +333,7 @@ fn only_speaks_legacy(error: &ClientInitializeError) -> bool {
 }
 
 fn silence(patience: Duration) -> Failure {
-    Failure::Other(format!("no answer within {} s", patience.as_secs()))
+    Failure::Lost(format!("no answer within {} s", patience.as_secs()))
 }
 
 fn list(attempts: &[Attempt]) -> String {

@@ -23,7 +23,16 @@ pub(crate) enum Failure {
     Unreachable(String),
     /// The server wants a login; the text is its challenge.
     LoginRequired(String),
-    Other(String),
+    /// There is no token to send, because it could not be renewed: nothing was sent.
+    NoToken(String),
+    /// The token file cannot be used: no server is to blame, and no other transport will do better.
+    TokenFile(String),
+    /// The server answered that it will not, or with something that is no answer.
+    Refused(String),
+    /// The server answered that it failed.
+    Broken(String),
+    /// What was sent may have arrived, and what it led to is not known.
+    Lost(String),
 }
 
 impl Failure {
@@ -32,20 +41,20 @@ impl Failure {
             ClientInitializeError::TransportError { error, .. } => Self::of_transport(error),
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => Self::of_start(fallback),
             ClientInitializeError::ConnectionClosed(_) => {
-                Self::Other("the connection closed during the handshake".to_owned())
+                Self::Lost("the connection closed during the handshake".to_owned())
             }
-            ClientInitializeError::JsonRpcError(error) => Self::Other(format!(
+            ClientInitializeError::JsonRpcError(error) => Self::Refused(format!(
                 "the server refused the handshake: {}",
                 quote(&error.message)
             )),
-            other => Self::Other(quote(&other.to_string())),
+            other => Self::Refused(quote(&other.to_string())),
         }
     }
 
     pub(crate) fn of_transport(error: &DynamicTransportError) -> Self {
         match error.error.downcast_ref::<HttpMcpError>() {
             Some(error) => Self::of_http(error),
-            None => Self::Other(quote(&crate::error_chain(error.error.as_ref()))),
+            None => Self::Lost(quote(&crate::error_chain(error.error.as_ref()))),
         }
     }
 
@@ -57,20 +66,49 @@ impl Failure {
             StreamableHttpError::Auth(rmcp::transport::AuthError::AuthorizationRequired) => {
                 Self::LoginRequired(String::new())
             }
+            StreamableHttpError::Auth(rmcp::transport::AuthError::CredentialStoreError(reason)) => {
+                Self::TokenFile(quote(reason))
+            }
+            StreamableHttpError::Auth(error) => Self::NoToken(quote(&format!("no token for it: {error}"))),
+            StreamableHttpError::HttpStatus(error) => {
+                let later = error.retry_after.as_ref();
+                let later = later.map(|after| format!(" (Retry-After: {})", quote(after)));
+                Self::of_status(error.status, &later.unwrap_or_default())
+            }
             StreamableHttpError::Client(error) if error.is_connect() => Self::Unreachable(innermost(error)),
-            StreamableHttpError::Client(error) => Self::Other(quote(&crate::error_chain(error))),
-            StreamableHttpError::UnexpectedServerResponse(text) => Self::Other(quote(text)),
-            StreamableHttpError::UnexpectedContentType(Some(kind)) => Self::Other(format!(
+            StreamableHttpError::Client(error) if error.is_redirect() => Self::Refused(innermost(error)),
+            StreamableHttpError::Client(error) => match error.status() {
+                Some(status) => Self::of_status(status.as_u16(), ""),
+                None => Self::Lost(quote(&crate::error_chain(error))),
+            },
+            StreamableHttpError::UnexpectedServerResponse(text) => Self::Refused(quote(text)),
+            StreamableHttpError::UnexpectedContentType(Some(kind)) => Self::Refused(format!(
                 "the answer is {}, not JSON or an event stream",
                 quote(kind)
             )),
-            other => Self::Other(quote(&other.to_string())),
+            other => Self::Lost(quote(&other.to_string())),
+        }
+    }
+
+    fn of_status(status: u16, addition: &str) -> Self {
+        let code = http::StatusCode::from_u16(status).ok();
+        let words = code.and_then(|code| code.canonical_reason()).unwrap_or_default();
+        let reason = format!("HTTP {status} {words}{addition}");
+        if status >= 500 {
+            Self::Broken(reason)
+        } else {
+            Self::Refused(reason)
         }
     }
 
     pub(crate) fn reason(&self) -> &str {
         match self {
-            Self::Unreachable(reason) | Self::Other(reason) => reason,
+            Self::Unreachable(reason)
+            | Self::NoToken(reason)
+            | Self::TokenFile(reason)
+            | Self::Refused(reason)
+            | Self::Broken(reason)
+            | Self::Lost(reason) => reason,
             Self::LoginRequired(_) => "the server wants a login",
         }
     }
@@ -79,13 +117,13 @@ impl Failure {
 /// Why a request on a live connection failed; `None` when the server answered with an error of its own.
 pub(crate) fn describe_call(error: &ServiceError) -> Option<Failure> {
     match error {
-        ServiceError::McpError(error) if error.message == RMCP_SESSION_RENEWED => Some(Failure::Other(
+        ServiceError::McpError(error) if error.message == RMCP_SESSION_RENEWED => Some(Failure::Lost(
             "the server restarted and forgot the session".to_owned(),
         )),
         ServiceError::McpError(_) => None,
         ServiceError::TransportSend(error) => Some(Failure::of_transport(error)),
-        ServiceError::TransportClosed => Some(Failure::Other("the connection was lost".to_owned())),
-        other => Some(Failure::Other(quote(&other.to_string()))),
+        ServiceError::TransportClosed => Some(Failure::Lost("the connection was closed".to_owned())),
+        other => Some(Failure::Lost(quote(&other.to_string()))),
     }
 }
 
@@ -103,5 +141,48 @@ fn quote(text: &str) -> String {
     match line.char_indices().nth(LONGEST_QUOTE) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::transport::AuthError;
+    use rmcp::transport::streamable_http_client::HttpStatusError;
+
+    use super::*;
+
+    #[test]
+    fn only_what_may_have_arrived_is_lost() {
+        let status = |status, after: Option<&str>| {
+            StreamableHttpError::HttpStatus(HttpStatusError::new(status, after.map(str::to_owned)))
+        };
+        for (error, expected) in [
+            (
+                status(429, Some("30")),
+                Failure::Refused("HTTP 429 Too Many Requests (Retry-After: 30)".to_owned()),
+            ),
+            (
+                status(500, None),
+                Failure::Broken("HTTP 500 Internal Server Error".to_owned()),
+            ),
+            (
+                StreamableHttpError::UnexpectedServerResponse("HTTP 413 Payload Too Large: no".into()),
+                Failure::Refused("HTTP 413 Payload Too Large: no".to_owned()),
+            ),
+            (
+                StreamableHttpError::Auth(AuthError::TokenRefreshFailed("down".to_owned())),
+                Failure::NoToken("no token for it: OAuth token refresh failed: down".to_owned()),
+            ),
+            (
+                StreamableHttpError::Auth(AuthError::CredentialStoreError("token file t".to_owned())),
+                Failure::TokenFile("token file t".to_owned()),
+            ),
+            (
+                StreamableHttpError::UnexpectedEndOfStream,
+                Failure::Lost("unexpected end of stream".to_owned()),
+            ),
+        ] {
+            assert_eq!(Failure::of_http(&error), expected);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! One live connection to a server: how it is established, and how a request travels over it.
 
+pub(crate) mod changes;
 pub(crate) mod connect;
 mod failure;
 pub(crate) mod progress;

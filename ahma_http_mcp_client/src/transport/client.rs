@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, StatusCode};
+use oauth2::TokenResponse as _;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
 use rmcp::transport::AuthorizationManager;
-use rmcp::transport::auth::AuthClient;
+use rmcp::transport::auth::{AuthClient, AuthError};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
@@ -47,6 +48,50 @@ impl RemoteHttp {
         })
     }
 
+    /// Sends with the stored token, if there is one. A token that the server refuses is renewed, and the request sent
+    /// once more.
+    async fn authorized<T, Sent>(
+        &self,
+        given: Option<String>,
+        send: impl Fn(Option<String>) -> Sent,
+    ) -> Result<T, HttpMcpError>
+    where
+        Sent: Future<Output = Result<T, HttpMcpError>>,
+    {
+        let token = match given {
+            Some(token) => Some(token),
+            None => match self.inner.get_access_token().await {
+                Ok(token) => Some(token),
+                Err(AuthError::AuthorizationRequired) => None,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        match (send(token.clone()).await, token) {
+            (Err(StreamableHttpError::AuthRequired(challenge)), Some(refused)) => {
+                match self.renewed(&refused).await {
+                    Ok(fresh) => send(Some(fresh)).await,
+                    Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
+                        Err(StreamableHttpError::AuthRequired(challenge))
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
+            (sent, _) => sent,
+        }
+    }
+
+    /// Another token than the one that was refused. rmcp would renew it once for each request that was refused; here the
+    /// first one does, and the others use what it got.
+    async fn renewed(&self, refused: &str) -> Result<String, AuthError> {
+        let manager = self.inner.auth_manager.lock().await;
+        let stored = manager.get_access_token().await?;
+        if stored != refused {
+            return Ok(stored);
+        }
+        let renewed = manager.refresh_token().await?;
+        Ok(renewed.access_token().secret().clone())
+    }
+
     /// Whether the request certainly did not arrive, and waiting for the server makes sense.
     fn may_send_again(&self, error: &HttpMcpError) -> bool {
         self.link.is_established()
@@ -54,12 +99,20 @@ impl RemoteHttp {
     }
 }
 
+/// Where the server says it is now, and we do not follow.
+#[derive(Debug, thiserror::Error)]
+#[error("the server has moved to {0}; put that address in the place of the old one")]
+struct Moved(url::Url);
+
 /// Redirects stay on the server's own origin: our headers may be secrets.
 fn http_client() -> reqwest::Result<reqwest::Client> {
     crate::tls::install();
     let same_origin = reqwest::redirect::Policy::custom(|attempt| {
         let first = attempt.previous().first().map(|url| url.origin());
-        if first == Some(attempt.url().origin()) && attempt.previous().len() < 5 {
+        if first != Some(attempt.url().origin()) {
+            let moved = Moved(attempt.url().clone());
+            attempt.error(moved)
+        } else if attempt.previous().len() < 5 {
             attempt.follow()
         } else {
             attempt.stop()
@@ -111,19 +164,22 @@ impl StreamableHttpClient for RemoteHttp {
         );
         let mut retry = 0;
         loop {
-            let sent = self.inner.post_message_with_max_sse_event_size(
-                Arc::clone(&uri),
-                message.clone(),
-                session_id.clone(),
-                auth_header.clone(),
-                custom_headers.clone(),
-                max_sse_event_size,
-            );
+            let sent = self.authorized(auth_header.clone(), |token| {
+                self.inner.http_client.post_message_with_max_sse_event_size(
+                    Arc::clone(&uri),
+                    message.clone(),
+                    session_id.clone(),
+                    token,
+                    custom_headers.clone(),
+                    max_sse_event_size,
+                )
+            });
             let error = match sent.await {
                 Ok(response) => {
                     if opens_session {
                         self.link.initialized();
                     }
+                    self.link.answered();
                     return Ok(response);
                 }
                 Err(error) => error,
@@ -131,6 +187,7 @@ impl StreamableHttpClient for RemoteHttp {
             if !self.may_send_again(&error) {
                 return Err(with_challenge(error));
             }
+            self.link.refused();
             match self.link.retry.delay(retry) {
                 Some(delay) => tokio::time::sleep(delay).await,
                 None => {
@@ -189,14 +246,16 @@ impl StreamableHttpClient for RemoteHttp {
         {
             return Err(END_OF_RETRIES);
         }
-        let opened = self.inner.get_stream_with_max_sse_event_size(
-            uri,
-            session_id,
-            last_event_id.clone(),
-            auth_header,
-            custom_headers,
-            max_sse_event_size,
-        );
+        let opened = self.authorized(auth_header, |token| {
+            self.inner.http_client.get_stream_with_max_sse_event_size(
+                Arc::clone(&uri),
+                session_id.clone(),
+                last_event_id.clone(),
+                token,
+                custom_headers.clone(),
+                max_sse_event_size,
+            )
+        });
         match opened.await {
             Ok(events) => Ok(match last_event_id {
                 Some(last) => self.link.resumes.follow(events, last),

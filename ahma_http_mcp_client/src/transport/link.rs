@@ -17,6 +17,8 @@ pub(crate) enum LinkEvent {
     SessionRenewed,
     /// The server forgot our session, and nothing was sent yet that would open a new one.
     SessionLost,
+    /// The server could not be reached for a while, and is there again: possibly another life of it.
+    Returned,
     /// A stream could not be resumed: the server is down.
     GaveUp,
 }
@@ -27,6 +29,8 @@ pub(crate) struct Link {
     pub(crate) retry: RetryPolicy,
     pub(super) resumes: Resumes,
     established: AtomicBool,
+    /// The last connection was refused.
+    away: AtomicBool,
     sessions: AtomicU32,
     events: mpsc::Sender<LinkEvent>,
 }
@@ -39,6 +43,7 @@ impl Link {
             retry,
             resumes: Resumes::default(),
             established: AtomicBool::new(false),
+            away: AtomicBool::new(false),
             sessions: AtomicU32::new(0),
             events,
         };
@@ -57,6 +62,16 @@ impl Link {
     pub(super) fn initialized(&self) {
         if self.sessions.fetch_add(1, Ordering::Relaxed) > 0 {
             self.report(LinkEvent::SessionRenewed);
+        }
+    }
+
+    pub(super) fn refused(&self) {
+        self.away.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn answered(&self) {
+        if self.away.swap(false, Ordering::Relaxed) {
+            self.report(LinkEvent::Returned);
         }
     }
 

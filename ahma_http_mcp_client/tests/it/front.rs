@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use ahma_http_mcp_client::{ConnectError, FrontError, front};
+use ahma_http_mcp_client::config::ServerConfig;
+use ahma_http_mcp_client::{ClientSettings, ConnectError, FrontError, FrontNews, LoginMode, front, logout};
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
     ElicitationAction, Implementation, ProtocolVersion, ResourceUpdatedNotificationParam,
@@ -22,9 +23,12 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 
+use crate::fixture::auth::{AuthHost, Manners};
 use crate::fixture::host::Host;
 use crate::fixture::tools::{Era, Shared, router};
 use crate::fixture::{eventually, server, settings};
+use crate::login::{browse, endpoint, log_in};
+use crate::programs::program;
 use crate::remote::call_of;
 
 /// A client that answers questions and counts what it is told.
@@ -78,10 +82,20 @@ async fn start(
     client: &Client,
 ) -> (RunningService<RoleClient, Client>, Front, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let (config, settings) = (server("r", url), settings(&dir));
+    let (service, front) = start_with(server("r", url), settings(&dir), era, client, |_| ()).await;
+    (service, front, dir)
+}
+
+async fn start_with(
+    config: ServerConfig,
+    settings: ClientSettings,
+    era: Era,
+    client: &Client,
+    tell: impl Fn(FrontNews<'_>) + Send + Sync + 'static,
+) -> (RunningService<RoleClient, Client>, Front) {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (input, output) = tokio::io::split(far);
-    let front = tokio::spawn(async move { front(input, output, &config, &settings, |_| ()).await });
+    let front = tokio::spawn(async move { front(input, output, &config, &settings, tell).await });
     let lifecycle = match era {
         Era::Legacy => ClientLifecycleMode::Initialize,
         Era::Modern => ClientLifecycleMode::Discover {
@@ -91,7 +105,7 @@ async fn start(
     let service = serve_client_with_lifecycle(client.clone(), near, lifecycle)
         .await
         .unwrap();
-    (service, front, dir)
+    (service, front)
 }
 
 async fn call(service: &RunningService<RoleClient, Client>, params: CallToolRequestParams) -> String {
@@ -341,4 +355,109 @@ async fn a_dead_server_is_an_error_and_a_silent_client_is_not() {
     front(&b""[..], tokio::io::sink(), &config, &settings(&dir), |_| ())
         .await
         .unwrap();
+}
+
+/// Calls until the answer is the wanted one.
+async fn call_until(
+    service: &RunningService<RoleClient, Client>,
+    what: &str,
+    wanted: impl Fn(Result<(), String>) -> bool,
+) {
+    let asking = async {
+        let echo = || service.call_tool(call_of("echo", serde_json::json!({})));
+        while !wanted(echo().await.map(drop).map_err(|error| error.to_string())) {}
+    };
+    let waited = tokio::time::timeout(test_support::PATIENCE, asking).await;
+    waited.unwrap_or_else(|_| panic!("gave up waiting for {what}"));
+}
+
+#[tokio::test]
+async fn a_front_outlives_its_server_and_says_what_is_the_matter() {
+    for server_era in [Era::Legacy, Era::Modern] {
+        let host = Host::start(|_| router(server_era, &Arc::default()));
+        let address = host.address;
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings = settings(&dir);
+        settings.retry.max_retries = 1;
+        let config = server("r", &host.url("/mcp"));
+        let (service, front) = start_with(config, settings, Era::Legacy, &Client::default(), |_| ()).await;
+        host.kill();
+        call_until(&service, "the reason", |answer| {
+            answer.is_err_and(|error| error.contains("is not available: cannot connect to server `r`"))
+        })
+        .await;
+        assert!(!front.is_finished());
+        let _next_life = Host::start_at(address, |_| router(server_era, &Arc::default()));
+        call_until(&service, "the next life", |answer| answer.is_ok()).await;
+        service.cancel().await.unwrap();
+        front.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_login_that_is_revoked_is_asked_for_again_and_may_be_made_elsewhere() {
+    let auth = AuthHost::start(Manners {
+        expires_in: 3600,
+        ..Manners::default()
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let settings = ClientSettings {
+        login: LoginMode::Link,
+        ..settings(&dir)
+    };
+    let tokens = settings.tokens.clone();
+    log_in(&endpoint(&auth), &tokens).await.0.unwrap();
+    let (links, mut shown) = tokio::sync::mpsc::unbounded_channel();
+    let tell = move |news: FrontNews<'_>| {
+        if let FrontNews::LoginRequired(link) = news {
+            links.send(link.clone()).unwrap();
+        }
+    };
+    let config = server("r", &auth.url());
+    let (service, front) = start_with(config, settings, Era::Legacy, &Client::default(), tell).await;
+    call_until(&service, "an answer", |answer| answer.is_ok()).await;
+
+    auth.ledger.lock().unwrap().revoke_all();
+    call_until(&service, "the link", |answer| {
+        answer.is_err_and(|error| error.contains("wants a login: open http://"))
+    })
+    .await;
+    assert_eq!(browse(shown.recv().await.unwrap()).await.unwrap().0, 200);
+    call_until(&service, "the new login", |answer| answer.is_ok()).await;
+
+    auth.ledger.lock().unwrap().revoke_all();
+    logout(&endpoint(&auth), &tokens).await.unwrap();
+    call_until(&service, "the next link", |answer| answer.is_err()).await;
+    shown.recv().await.unwrap();
+    log_in(&endpoint(&auth), &tokens).await.0.unwrap();
+    call_until(&service, "the login elsewhere", |answer| answer.is_ok()).await;
+    service.cancel().await.unwrap();
+    front.await.unwrap().unwrap();
+}
+
+/// Of the modern era; says nothing to whoever subscribes, and ends when it is told to.
+const UNACKNOWLEDGING: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  answer() { printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete",%s}}\n' "$id" "$1"; }
+  case "$line" in
+    *'"server/discover"'*) answer '"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,"cacheScope":"private"';;
+    *'"tools/call"'*'"die"'*) exit 3;;
+    *'"tools/call"'*) answer '"content":[]';;
+  esac
+done
+"#;
+
+#[tokio::test]
+async fn a_server_that_acknowledges_no_subscription_is_missed_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = program("sh", UNACKNOWLEDGING, dir.path());
+    let (service, front) = start_with(config, settings(&dir), Era::Legacy, &Client::default(), |_| ()).await;
+    call_until(&service, "an answer", |answer| answer.is_ok()).await;
+    let lost = service.call_tool(call_of("die", serde_json::json!({}))).await;
+    let lost = lost.unwrap_err().to_string();
+    assert!(lost.contains("may or may not have run"), "{lost}");
+    call_until(&service, "the next life", |answer| answer.is_ok()).await;
+    service.cancel().await.unwrap();
+    front.await.unwrap().unwrap();
 }

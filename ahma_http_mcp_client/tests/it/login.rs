@@ -11,7 +11,7 @@ use crate::fixture::auth::{AuthHost, Manners};
 use crate::fixture::{ready, server, settings, until};
 
 /// What the user's browser shows at the end.
-type Page = tokio::task::JoinHandle<(u16, String)>;
+pub(crate) type Page = tokio::task::JoinHandle<(u16, String)>;
 
 fn options() -> LoginOptions {
     LoginOptions {
@@ -21,7 +21,7 @@ fn options() -> LoginOptions {
 }
 
 /// Follows a link as a browser would.
-fn browse(link: Url) -> Page {
+pub(crate) fn browse(link: Url) -> Page {
     tokio::spawn(async move {
         let page = client().get(link).send().await.unwrap();
         (page.status().as_u16(), page.text().await.unwrap())
@@ -34,7 +34,10 @@ fn client() -> reqwest::Client {
 }
 
 /// Logs in; the "user" does nothing but follow the link.
-async fn log_in(endpoint: &HttpEndpoint, tokens: &TokenFile) -> (Result<(), LoginError>, (u16, String)) {
+pub(crate) async fn log_in(
+    endpoint: &HttpEndpoint,
+    tokens: &TokenFile,
+) -> (Result<(), LoginError>, (u16, String)) {
     // The callback ports are the machine's: logins of different tests take turns.
     static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let _turn = TURN.lock().await;
@@ -50,7 +53,7 @@ async fn log_in(endpoint: &HttpEndpoint, tokens: &TokenFile) -> (Result<(), Logi
     (result, page)
 }
 
-fn endpoint(auth: &AuthHost) -> HttpEndpoint {
+pub(crate) fn endpoint(auth: &AuthHost) -> HttpEndpoint {
     HttpEndpoint::new(auth.url().parse().unwrap())
 }
 
@@ -175,6 +178,35 @@ async fn answers_that_cannot_be_trusted_are_refused() {
         assert!(page.0 == 0 || page.0 == 400, "the user is told: {page:?}");
         assert!(!tokens.path().exists(), "{expected}: a token was stored");
     }
+}
+
+#[tokio::test]
+async fn a_token_file_that_cannot_be_used_is_the_only_thing_complained_about() {
+    let auth = AuthHost::start(Manners::default());
+    let dir = tempfile::tempdir().unwrap();
+    let nowhere = TokenFile::at(dir.path().join("missing/tokens.json"));
+    let error = log_in(&endpoint(&auth), &nowhere).await.0.unwrap_err();
+    assert!(matches!(error, LoginError::Tokens(_)), "{error:?}");
+    let damaged = settings(&dir);
+    std::fs::write(damaged.tokens.path(), "not json").unwrap();
+    let error = log_in(&endpoint(&auth), &damaged.tokens).await.0.unwrap_err();
+    assert!(matches!(error, LoginError::Tokens(_)), "{error:?}");
+    {
+        let ledger = auth.ledger.lock().unwrap();
+        assert_eq!(
+            (ledger.registrations, ledger.logins),
+            (0, 0),
+            "nobody was sent away"
+        );
+    }
+    let error = inspect(&server("jira", &auth.url()), &damaged).await.unwrap_err();
+    assert!(matches!(error, ConnectError::TokenFile { .. }), "{error:?}");
+    assert!(
+        error
+            .to_string()
+            .contains("is damaged; remove it and log in again"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ while read -r line; do
 done
 "#;
 
-fn program(name: &str, script: &str, dir: &Path) -> ServerConfig {
+pub(crate) fn program(name: &str, script: &str, dir: &Path) -> ServerConfig {
     ServerConfig {
         name: name.to_owned(),
         transport: TransportChoice::Auto,

@@ -50,6 +50,67 @@ async fn a_restarted_server_brings_its_tools_back() {
 }
 
 #[tokio::test]
+async fn a_server_that_announces_nothing_is_watched_all_the_same() {
+    for era in [Era::Legacy, Era::Modern] {
+        let shared = Arc::new(Shared::default());
+        shared.announces_nothing.store(true, Ordering::SeqCst);
+        let host = Host::start(|_| router(era, &shared));
+        let address = host.address;
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings = settings(&dir);
+        settings.retry.max_retries = 1;
+        settings.relist_every = Duration::from_millis(50);
+        let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings);
+        ready(&servers, "r").await;
+        shared.extra_tool.store(true, Ordering::SeqCst);
+        let grown = |state: &ServerState| match state {
+            ServerState::Ready { tools, .. } => tools.iter().any(|tool| tool.name == "grown"),
+            _ => false,
+        };
+        until(&servers, "r", "the new tool", grown).await;
+        host.kill();
+        let failed = |state: &ServerState| matches!(state, ServerState::Failed { .. });
+        until(&servers, "r", "the death to be noticed", failed).await;
+        let _next_life = Host::start_at(address, |_| router(era, &shared));
+        let never = CancellationToken::new();
+        let echo = servers.call("r", call_of("echo", serde_json::json!({})), None, &never);
+        echo.await.unwrap();
+        servers.shutdown().await;
+    }
+}
+
+/// Without anybody looking from time to time: the call that had to wait is reason enough.
+#[tokio::test]
+async fn a_call_that_had_to_wait_renews_the_tools() {
+    let shared = Arc::new(Shared::default());
+    shared.announces_nothing.store(true, Ordering::SeqCst);
+    let host = Host::start(|_| router(Era::Modern, &shared));
+    let address = host.address;
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings(&dir);
+    settings.relist_every = Duration::from_secs(3600);
+    let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings);
+    ready(&servers, "r").await;
+    host.kill();
+    shared.extra_tool.store(true, Ordering::SeqCst);
+    let never = CancellationToken::new();
+    let echo = || servers.call("r", call_of("echo", serde_json::json!({})), None, &never);
+    // One that was sent on the dying connection is lost; one that has to wait finds the server away.
+    while tokio::time::timeout(Duration::from_millis(200), echo())
+        .await
+        .is_ok()
+    {}
+    let _next_life = Host::start_at(address, |_| router(Era::Modern, &shared));
+    while echo().await.is_err() {}
+    let grown = |state: &ServerState| match state {
+        ServerState::Ready { tools, .. } => tools.iter().any(|tool| tool.name == "grown"),
+        _ => false,
+    };
+    until(&servers, "r", "the tools of the next life", grown).await;
+    servers.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_call_waits_for_a_server_that_restarts() {
     for era in [Era::Legacy, Era::Modern] {
         let shared = Arc::new(Shared::default());

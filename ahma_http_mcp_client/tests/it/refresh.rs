@@ -3,10 +3,12 @@
 use std::process::{Command, Stdio};
 
 use ahma_http_mcp_client::config::HttpEndpoint;
-use ahma_http_mcp_client::{Browser, ConnectError, LoginOptions, TokenFile, inspect, login};
+use ahma_http_mcp_client::{Browser, ConnectError, LoginOptions, RemoteServers, TokenFile, inspect, login};
+use rmcp::model::CallToolRequestParams;
+use tokio_util::sync::CancellationToken;
 
 use crate::fixture::auth::{AuthHost, Manners};
-use crate::fixture::{server, settings};
+use crate::fixture::{ready, server, settings};
 
 /// Where a child process finds its work.
 const CHILD: &str = "AHMA_TEST_REFRESH_CHILD";
@@ -60,6 +62,27 @@ async fn a_revoked_login_asks_for_a_new_one_and_forgets_the_old() {
     assert!(matches!(error, ConnectError::LoginRequired { .. }), "{error:?}");
     let stored = std::fs::read_to_string(settings.tokens.path()).unwrap();
     assert!(!stored.contains("access-"), "{stored}");
+}
+
+#[tokio::test]
+async fn many_requests_that_are_refused_at_once_lead_to_one_refresh() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(&dir);
+    let auth = logged_in(&settings.tokens).await;
+    // Only a refusal leads to a refresh from here on.
+    auth.ledger.lock().unwrap().manners.expires_in = 3600;
+    let servers = RemoteServers::start(vec![server("s", &auth.url())], settings);
+    ready(&servers, "s").await;
+    let before = auth.ledger.lock().unwrap().refreshes;
+    auth.ledger.lock().unwrap().revoke_access();
+    let never = CancellationToken::new();
+    let calls = (0..16).map(|_| servers.call("s", CallToolRequestParams::new("echo"), None, &never));
+    for answer in futures::future::join_all(calls).await {
+        answer.unwrap();
+    }
+    let ledger = auth.ledger.lock().unwrap();
+    assert_eq!(ledger.refreshes - before, 1);
+    assert!(!ledger.reuse_seen, "a refresh token was used twice");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ahma_http_mcp_client::{CallError, RemoteServers, ServerState};
+use ahma_http_mcp_client::{CallError, LoginCommand, RemoteServers, ServerState};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::Next;
@@ -255,5 +255,80 @@ async fn a_server_that_refuses_the_users_own_credentials_is_not_given_up() {
         Some(ServerState::Ready { .. })
     ));
     echo().await.unwrap();
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_login_no_more_is_used_without_one() {
+    let closed = Arc::new(AtomicBool::new(true));
+    let host = moody(&Arc::default(), &closed);
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings(&dir);
+    settings.login_command = LoginCommand::default().with("--mcp-config", "/my files/mcp.json");
+    let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings);
+    until(&servers, "r", "the request to log in", |state| {
+        matches!(state, ServerState::LoginRequired { .. })
+    })
+    .await;
+    let never = CancellationToken::new();
+    let echo = || servers.call("r", call_of("echo", serde_json::json!({})), None, &never);
+    assert_eq!(
+        echo().await.unwrap_err().to_string(),
+        "remote server `r` wants a login: run `ahma_mcp login r --mcp-config '/my files/mcp.json'`"
+    );
+    closed.store(false, Ordering::SeqCst);
+    echo().await.unwrap();
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn answers_that_are_no_results_are_told_from_lost_calls() {
+    let status = Arc::new(std::sync::Mutex::new(StatusCode::OK));
+    let answer = Arc::clone(&status);
+    let instead = axum::middleware::from_fn(move |request: Request, next: Next| {
+        let status = *answer.lock().unwrap();
+        async move {
+            match status {
+                StatusCode::OK => next.run(request).await,
+                status => (
+                    status,
+                    [("retry-after", "30"), ("location", "https://new.example/mcp")],
+                )
+                    .into_response(),
+            }
+        }
+    });
+    let host = Host::start(|_| router(Era::Modern, &Arc::default()).layer(instead));
+    let dir = tempfile::tempdir().unwrap();
+    let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings(&dir));
+    ready(&servers, "r").await;
+    let never = CancellationToken::new();
+    for (instead, expected) in [
+        (
+            StatusCode::TOO_MANY_REQUESTS,
+            "remote server `r` refused the call: HTTP 429 Too Many Requests (Retry-After: 30)",
+        ),
+        (
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "remote server `r` refused the call: HTTP 413 Payload Too Large:",
+        ),
+        (
+            StatusCode::TEMPORARY_REDIRECT,
+            "remote server `r` refused the call: the server has moved to https://new.example/mcp; \
+             put that address in the place of the old one",
+        ),
+        (
+            StatusCode::BAD_GATEWAY,
+            "remote server `r` failed during the call, which may or may not have run: HTTP 502 Bad Gateway \
+             (Retry-After: 30)",
+        ),
+    ] {
+        *status.lock().unwrap() = instead;
+        let error = servers
+            .call("r", call_of("echo", serde_json::json!({})), None, &never)
+            .await
+            .unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
     servers.shutdown().await;
 }

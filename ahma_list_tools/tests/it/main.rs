@@ -128,6 +128,8 @@ fn failures_say_what_to_do_and_leave_stdout_empty() {
             1,
             "cannot start `/no/such/program`",
         ),
+        (vec!["--http", "x.example"], 2, "write https://x.example"),
+        (vec!["--server", "x", "--", "y"], 2, "needs --mcp-config"),
         (vec![], 2, "required arguments"),
         (vec!["--http", dead.as_str(), "--", "x"], 2, "cannot be used with"),
     ] {
@@ -160,10 +162,28 @@ fn a_server_that_wants_a_login_is_a_missing_prerequisite() {
                 .write_all(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         }
     });
-    let output = program(&["--http", &url]);
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    for (flags, command) in [
+        (&[][..], format!("ahma_mcp login {url}")),
+        (
+            &["--token-file", "/no such/file"],
+            format!("ahma_mcp login {url} --token-file '/no such/file'"),
+        ),
+    ] {
+        let output = program(&[&["--http", &url], flags].concat());
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains(&format!("hint: run `{command}`, or name a variable")),
+            "{}",
+            stderr(&output)
+        );
+    }
+    // Of a child, so that nobody else sees it.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ahma_list_tools"));
+    command.env("MY_TOKEN", "wrong");
+    command.args(["--http", &url, "--token-env", "MY_TOKEN"]);
+    let output = command.output().unwrap();
     assert!(
-        stderr(&output).contains(&format!("hint: run `ahma_mcp login {url}`, or name a variable")),
+        stderr(&output).contains("`MY_TOKEN` right?"),
         "{}",
         stderr(&output)
     );

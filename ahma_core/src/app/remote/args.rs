@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use ahma_flags::value;
-use ahma_http_mcp_client::config::TransportChoice;
+use ahma_http_mcp_client::config::{TransportChoice, address};
 use clap::{ArgAction, Args};
 use url::Url;
 
@@ -23,7 +23,7 @@ pub(crate) struct RemoteArgs {
     pub(crate) no_mcp_config: bool,
 
     /// Serve this remote server on stdin and stdout, and nothing else: for clients that can only start programs.
-    #[arg(long, env = "AHMA_SERVER_URL", value_name = "URL", help_heading = REMOTE)]
+    #[arg(long, env = "AHMA_SERVER_URL", value_name = "URL", value_parser = address, help_heading = REMOTE)]
     pub(crate) server_url: Option<Url>,
 
     /// How --server-url is reached: auto, http, sse, or stdio for the program given after `--`.

@@ -2,17 +2,19 @@
 //!
 //! Nothing is run for the client here, so there is no sandbox.
 
+use std::path::Path;
+
 use ahma_http_mcp_client::{
-    ConnectError, FrontError, LoginMode,
-    config::{HttpEndpoint, ServerConfig, StdioCommand, TransportChoice},
+    ClientSettings, ConnectError, FrontError, FrontNews, LoginCommand, LoginMode,
+    config::{self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables},
 };
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    args::RemoteArgs,
+    args::{RemoteArgs, SourceArgs},
     say::{tell, visible},
-    source::client_settings,
+    source::{client_settings, login_with_tokens},
 };
 use crate::app::{
     args::{Args, ModeArg},
@@ -35,13 +37,13 @@ pub(crate) fn front(url: &Url, args: &Args) -> Result<(), Failure> {
     let server = server(url, &args.remote)?;
     let _log = logging::start(&LogSettings::new(args, &Surroundings::read()?));
     let runtime = runtime()?;
-    let done = runtime.block_on(serve(&server, &args.remote));
+    let done = runtime.block_on(serve(server, &args.remote));
     // A terminal or another user's pipe is read by a thread that cannot be told to stop.
     runtime.shutdown_background();
     done
 }
 
-async fn serve(server: &ServerConfig, args: &RemoteArgs) -> Result<(), Failure> {
+async fn serve(server: ServerConfig, args: &RemoteArgs) -> Result<(), Failure> {
     let shutdown = CancellationToken::new();
     signals::watch(shutdown.clone())
         .map_err(|error| Failure::internal("signals cannot be listened to", &error))?;
@@ -50,13 +52,61 @@ async fn serve(server: &ServerConfig, args: &RemoteArgs) -> Result<(), Failure> 
     } else {
         LoginMode::Browser
     };
-    let settings = client_settings(&args.source, args.max_retries, login);
-    let show_link = |link: &Url| tell(&format!("to log in, open {link}"));
-    let serving = ahma_http_mcp_client::front(Input::open(), Output::open(), server, &settings, show_link);
+    let (server, login_command) = described(server, &args.source).await;
+    let settings = ClientSettings {
+        login_command,
+        ..client_settings(&args.source, args.max_retries, login)
+    };
+    let serving = ahma_http_mcp_client::front(Input::open(), Output::open(), &server, &settings, tell_news);
     tokio::select! {
-        served = serving => served.map_err(|error| failure(&error)),
+        served = serving => served.map_err(|error| failure(&error, &server, &settings)),
         () = shutdown.cancelled() => Ok(()),
     }
+}
+
+fn tell_news(news: FrontNews<'_>) {
+    match news {
+        FrontNews::LoginRequired(link) => tell(&format!("to log in, open {link}")),
+        // What stands in for the server that was asked for.
+        FrontNews::Connected(report) if report.attempts.len() > 1 => {
+            let attempts: Vec<String> = report.attempts.iter().map(ToString::to_string).collect();
+            tell(&format!("connected by {}: {}", report.step, attempts.join("; ")));
+        }
+        FrontNews::Connected(_) => {}
+    }
+}
+
+/// What a file that is named says about the server: its headers, its registered client.
+async fn described(server: ServerConfig, source: &SourceArgs) -> (ServerConfig, LoginCommand) {
+    let plain = login_with_tokens(source);
+    let (Some(file), Some(endpoint)) = (&source.mcp_config, &server.http) else {
+        return (server, plain);
+    };
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+    let variables = Variables::of_this_process(file.parent().map(Path::to_owned));
+    let mut loaded = config::load(&file, ConfigTrust::Named, &variables).await;
+    let is_described = |entry: &ServerConfig| {
+        let found = entry.http.as_ref();
+        found.is_some_and(|found| found.url == endpoint.url)
+    };
+    let Some(index) = loaded.servers.iter().position(is_described) else {
+        for problem in &loaded.problems {
+            tell(&format!("warning: {problem}"));
+        }
+        tell(&format!(
+            "warning: {} names no server with this address, so nothing in it is used",
+            file.display()
+        ));
+        return (server, plain);
+    };
+    let entry = loaded.servers.swap_remove(index);
+    let command = plain.with("--mcp-config", &file.display().to_string());
+    let described = ServerConfig {
+        name: entry.name,
+        http: entry.http,
+        ..server
+    };
+    (described, command)
 }
 
 /// The server at `url`, and the program that may stand in for it.
@@ -108,14 +158,18 @@ fn server(url: &Url, args: &RemoteArgs) -> Result<ServerConfig, Failure> {
     })
 }
 
-fn failure(error: &FrontError) -> Failure {
+fn failure(error: &FrontError, server: &ServerConfig, settings: &ClientSettings) -> Failure {
     let what = visible(&chain(error));
     match error {
         FrontError::Connect(ConnectError::LoginRequired { .. }) | FrontError::Login { .. } => {
+            let command = settings.login_command.to(&server.name);
             Failure::new(Exit::MissingPrerequisite, what)
-                .with_hint("run `ahma_mcp login URL`, then start again")
+                .with_hint(format!("run `{command}`, then start again"))
         }
-        FrontError::Connect(ConnectError::Failed { .. }) | FrontError::Lost { .. } => {
+        FrontError::Connect(ConnectError::TokenFile { .. }) => {
+            Failure::user(what).with_hint("choose another place for logins with --token-file")
+        }
+        FrontError::Connect(ConnectError::Failed { .. }) => {
             Failure::user(what).with_hint("is the server running, and is the address right?")
         }
         FrontError::Greeting(_) | FrontError::Client(_) => {

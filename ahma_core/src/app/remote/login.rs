@@ -135,9 +135,8 @@ impl Account {
             });
         }
         // The entry may be there and be wrong.
-        let about = |field: &str| field == "file" || field.split('.').nth(1) == Some(wanted);
         let problems: Vec<String> = (loaded.problems.iter())
-            .filter(|problem| about(&problem.field))
+            .filter(|problem| problem.is_about(wanted))
             .map(|problem| visible(&problem.to_string()))
             .collect();
         Err(match problems.as_slice() {

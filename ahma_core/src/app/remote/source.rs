@@ -6,7 +6,7 @@ use std::{
 };
 
 use ahma_http_mcp_client::{
-    ClientSettings, LoginMode, RetryPolicy, TokenFile,
+    ClientSettings, LoginCommand, LoginMode, RetryPolicy, TokenFile,
     config::{self, ConfigTrust, McpConfig, Variables},
 };
 
@@ -52,24 +52,54 @@ impl RemoteSettings {
             false => LoginMode::Browser,
         };
         Ok(Self {
+            client: ClientSettings {
+                login_command: login_command(&args.source, file.as_ref(), scope),
+                ..client_settings(&args.source, args.max_retries, login)
+            },
             file,
-            client: client_settings(&args.source, args.max_retries, login),
             bridge: args.bridge_address,
         })
     }
 }
 
+/// What leads `ahma_mcp login` to the same server, wherever it is typed.
+fn login_command(source: &SourceArgs, file: Option<&ConfigFile>, scope: &Path) -> LoginCommand {
+    let command = login_with_tokens(source);
+    match file {
+        None => command,
+        Some(file) if file.trust == ConfigTrust::Named => command.with("--mcp-config", &text(&file.path)),
+        // The login counts for the file as it is found.
+        Some(_) => command.after("--sandbox-scope", &text(scope)),
+    }
+}
+
+/// What leads `ahma_mcp login` to the same logins.
+pub(super) fn login_with_tokens(source: &SourceArgs) -> LoginCommand {
+    match token_file(source) {
+        None => LoginCommand::default(),
+        Some(path) => LoginCommand::default().with("--token-file", &text(&path)),
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Absolute, because whether commands can read it is asked of the path.
+fn token_file(source: &SourceArgs) -> Option<PathBuf> {
+    let named = source.token_file.as_ref()?;
+    Some(std::path::absolute(named).unwrap_or_else(|_| named.clone()))
+}
+
 pub(super) fn client_settings(source: &SourceArgs, max_retries: u32, login: LoginMode) -> ClientSettings {
-    // Absolute, because whether commands can read it is asked of the path.
-    let named = source.token_file.as_ref();
-    let named = named.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     ClientSettings {
-        tokens: named.map_or_else(TokenFile::in_temp_dir, TokenFile::at),
+        tokens: token_file(source).map_or_else(TokenFile::in_temp_dir, TokenFile::at),
         retry: RetryPolicy {
             max_retries,
             ..RetryPolicy::default()
         },
         login,
+        login_command: login_with_tokens(source),
         ..ClientSettings::default()
     }
 }

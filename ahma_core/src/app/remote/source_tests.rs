@@ -55,6 +55,26 @@ fn a_named_file_is_trusted_and_a_found_one_is_not() {
 }
 
 #[test]
+fn the_advice_to_log_in_leads_to_the_same_file_and_logins() {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    let scope = root.path().canonicalize().expect("it exists");
+    let shown = scope.display();
+    fs::write(scope.join("mcp.json"), "{}").expect("writable");
+    let advice = |flags: &[&str]| {
+        let settings = resolve(&scope, flags).expect("usable");
+        settings.client.login_command.to("jira")
+    };
+    assert_eq!(
+        advice(&[]),
+        format!("ahma_mcp --sandbox-scope {shown} login jira")
+    );
+    assert_eq!(
+        advice(&["--mcp-config", "mcp.json", "--token-file", "/my tokens.json"]),
+        format!("ahma_mcp login jira --token-file '/my tokens.json' --mcp-config {shown}/mcp.json")
+    );
+}
+
+#[test]
 fn a_found_file_that_leads_out_of_the_scope_is_not_read() {
     let root = tempfile::tempdir().expect("a temporary directory");
     let scope = root.path().canonicalize().expect("it exists").join("scope");

@@ -1,5 +1,10 @@
 //! `--server-url`: one remote server on stdin and stdout.
 
+use std::{
+    io::{BufRead as _, BufReader},
+    net::TcpListener,
+};
+
 use serde_json::json;
 use test_support::{Era, Workspace};
 
@@ -55,7 +60,35 @@ fn a_program_stands_in_for_a_server_that_is_away() {
             .args(["--", ourselves])
             .open(Era::Legacy);
         assert!(front.tool_names().contains(&"local".to_owned()), "{flags:?}");
+        if flags == ["--transport-fallback"] {
+            wait_for_complaint(&front, "connected by stdio: Streamable HTTP: ");
+        }
     }
+}
+
+#[test]
+fn a_front_uses_what_a_file_says_about_its_server() {
+    let far = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/mcp", far.local_addr().expect("bound"));
+    let workspace = Workspace::new();
+    let file = workspace.home().join("mcp.json");
+    let entry = json!({"url": url, "headers": {"X-Key": "the key"}});
+    std::fs::write(&file, json!({"servers": {"far": entry}}).to_string()).expect("writable");
+    let file = file.to_str().expect("plain");
+    let start = |url: &str| {
+        let flags = ["--server-url", url, "--mcp-config", file];
+        let mut front = options(&workspace).args(flags).start();
+        front.request("initialize", json!({}));
+        front
+    };
+    let _front = start(&url);
+    let (request, _) = far.accept().expect("the front comes");
+    let headers = BufReader::new(request).lines().map_while(Result::ok);
+    let mut headers = headers.take_while(|line| !line.is_empty());
+    assert!(headers.any(|line| line.eq_ignore_ascii_case("x-key: the key")));
+
+    let front = start(&format!("http://{}/mcp", dead_address()));
+    wait_for_complaint(&front, "names no server with this address");
 }
 
 #[test]
@@ -63,7 +96,11 @@ fn what_a_front_cannot_do_is_said() {
     let workspace = Workspace::new();
     let dead = format!("http://{}/mcp", dead_address());
     for (arguments, code, words) in [
-        (vec!["--server-url", "nonsense"], 2, "nonsense"),
+        (
+            vec!["--server-url", "x.example/mcp"],
+            2,
+            "write https://x.example/mcp",
+        ),
         (
             vec!["--server-url", "ftp://x.example"],
             2,

@@ -113,7 +113,7 @@ fn a_login_for_a_found_file_counts_for_that_file_alone() {
         status.get("login_link").is_none(),
         "nobody asked for that page: {status}"
     );
-    wait_for_complaint(&server, "ahma_mcp login jira");
+    wait_for_complaint(&server, "login jira --token-file");
 
     let mut login = project(&mine)
         .args(["login", "jira", "--no-browser"])
@@ -133,6 +133,28 @@ fn a_login_for_a_found_file_counts_for_that_file_alone() {
 
     let mut server = project(&foreign).open(Era::Legacy);
     wait_for_state(&mut server, "jira", "login_required");
+}
+
+/// Text browsers talk to whatever terminal they are given, and stay until the user leaves.
+#[test]
+fn a_text_browser_touches_nothing_of_ours_and_keeps_nobody_waiting() {
+    let workspace = Workspace::new();
+    let far = protected(&workspace);
+    let url = format!("http://{}/mcp", far.address());
+    let lynx = workspace.home().join("lynx");
+    let follow = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()";
+    let script = format!(
+        "#!/bin/sh\necho noise; echo noise >&2\nread -r stolen\npython3 -c '{follow}' \"$1\"\nwhile [ -e \"$0\" ]; do sleep 0.1; done\n"
+    );
+    std::fs::write(&lynx, script).expect("writable");
+    std::fs::set_permissions(&lynx, std::fs::Permissions::from_mode(0o755)).expect("ours");
+    let mut front = options(&workspace)
+        .args(["--server-url", &url])
+        .env("AHMA_HTTP_CLIENT_TOKEN_PATH", tokens(&workspace))
+        .env("BROWSER", &lynx)
+        .open(Era::Legacy);
+    assert_eq!(text_of(&front.tool("whoami", json!({}))), "a known user");
+    assert!(!front.complaints().contains("noise"), "{}", front.complaints());
 }
 
 #[test]
