@@ -72,10 +72,9 @@ fn a_terminal_that_nobody_reads_holds_nobody_up_and_misses_what_it_is_told_of() 
         echo.sent(b"short");
     }
     drop(free);
-    let patience = test_support::PATIENCE;
-    while echo.printer.waiting_bytes.load(Ordering::Relaxed) > 0 {
-        shown.recv_timeout(patience).unwrap();
-    }
+    test_support::wait_for("all that waits to be shown", || {
+        (echo.printer.waiting_bytes.load(Ordering::Relaxed) == 0).then_some(())
+    });
     echo.sent(b"last");
     let last = shown.iter().find(|text| text.ends_with("last\n")).unwrap();
     assert!(last.contains("messages are not shown here"), "{last}");

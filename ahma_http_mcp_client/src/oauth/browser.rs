@@ -1,7 +1,8 @@
 //! Opens the login page for the user, never through a shell.
 //!
 //! What is started must never touch our standard streams, which carry the protocol: a text browser would write to them
-//! and read from them. So everything is started without any, and nobody waits for it.
+//! and read from them. So everything is started without any, and nobody waits for it. The `webbrowser` crate lets a text
+//! browser have both, and waits until it ends, which is why it is not used.
 
 use std::process::Stdio;
 
