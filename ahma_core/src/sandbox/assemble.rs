@@ -385,10 +385,11 @@ fn path_directories(host: &Host, scope: &Path) -> Vec<PathBuf> {
     std::env::split_paths(&host.path).filter(is_extra).collect()
 }
 
+/// The control group of this process. That of the whole machine has no limits to tell, and everybody else's below it.
 fn own_cgroup() -> Option<PathBuf> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    Some(Path::new("/sys/fs/cgroup").join(path))
+    (!path.is_empty()).then(|| Path::new("/sys/fs/cgroup").join(path))
 }
 
 #[cfg(test)]
