@@ -92,10 +92,13 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
             // Asked before the output is read, so that nothing can come after the last look.
             let ended = self.operation.ended().is_some();
             self.rest().await?;
+            // A bar is of no use any more; lines say how far it came, however fast that was.
+            if !ended || !self.screen.is_terminal() {
+                self.screen.progress(&self.operation.snapshot());
+            }
             if ended {
                 return Ok(());
             }
-            self.screen.progress(&self.operation.snapshot());
             tokio::select! {
                 _ = changes.changed() => {}
                 () = tokio::time::sleep(TICK) => {}

@@ -11,6 +11,7 @@
 mod incident;
 mod picture;
 mod place;
+mod record;
 mod repository;
 mod round;
 
@@ -35,6 +36,7 @@ pub use incident::{Incident, IncidentKind};
 pub use picture::Depth;
 use picture::{Node, Picture};
 use place::Place;
+use record::{Company, Record};
 use round::Round;
 
 /// Of a name so much is kept in quarantine, so that it stays a possible one with what is put before it.
@@ -53,6 +55,8 @@ pub struct Tripwire {
     watched: Vec<(PathBuf, Depth)>,
     quick: bool,
     quarantine: PathBuf,
+    /// `None` where nothing can be written down; then other servers in the same scope are not heeded.
+    record: Option<Record>,
     known: Mutex<Known>,
 }
 
@@ -78,12 +82,19 @@ impl Tripwire {
         // By path, the closer watch first; then only that one is kept.
         relative.sort_by_key(|(path, depth)| (path.clone(), std::cmp::Reverse(*depth as u8)));
         relative.dedup_by(|later, kept| later.0 == kept.0);
+        let root = match place::open_root(scope) {
+            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Err(error),
+            root => root.ok(),
+        };
+        let is_needed = !relative.is_empty();
+        let records = quarantine.with_file_name("pictures");
         let mut tripwire = Self {
             scope: scope.to_owned(),
-            root: match place::open_root(scope) {
-                Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Err(error),
-                root => root.ok(),
-            },
+            record: root
+                .as_ref()
+                .filter(|_| is_needed)
+                .and_then(|root| Record::open(&records, root).ok()),
+            root,
             watched: relative,
             quick: false,
             quarantine,
@@ -132,9 +143,26 @@ impl Tripwire {
     fn note(&self) {
         let mut known = self.lock();
         if known.running == 0 {
-            known.picture = self.picture(&known.picture);
+            known.picture = self.good_picture(&known.picture);
         }
         known.running += 1;
+    }
+
+    /// What is good now: what is there if nobody is at work, else what was there when somebody began.
+    fn good_picture(&self, earlier: &Picture) -> Picture {
+        let (Some(root), Some(record)) = (&self.root, &self.record) else {
+            return self.picture(earlier);
+        };
+        if record.begin() == Company::Others {
+            let theirs = record.read(root, &self.watched);
+            return theirs.unwrap_or_else(|| self.picture(earlier));
+        }
+        let picture = self.picture(earlier);
+        if let Err(error) = record.write(&self.watched, &picture) {
+            tracing::warn!(%error, "other servers cannot be told what protected files are like");
+        }
+        record.share();
+        picture
     }
 
     fn picture(&self, earlier: &Picture) -> Picture {
@@ -196,6 +224,11 @@ impl Tripwire {
         }
         let (incidents, put_back) = round.end();
         known.picture.extend(put_back);
+        if known.running == 0
+            && let Some(record) = &self.record
+        {
+            record.end();
+        }
         incidents
     }
 

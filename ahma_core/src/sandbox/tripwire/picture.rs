@@ -32,6 +32,15 @@ pub enum Depth {
     Tree,
 }
 
+impl Depth {
+    /// The depth that this is the number of.
+    pub(super) fn by_number(number: u8) -> Option<Self> {
+        [Self::Way, Self::Itself, Self::Tree]
+            .into_iter()
+            .find(|depth| *depth as u8 == number)
+    }
+}
+
 /// The nodes by their path below the scope. Hashed, because a call looks up each of them four times.
 pub(super) type Picture = HashMap<PathBuf, Node>;
 
@@ -210,6 +219,25 @@ impl Node {
             (Self::Link { target }, Self::Link { target: target_now }) => target == target_now,
             (Self::Other { inode }, Self::Other { inode: inode_now }) => inode == inode_now,
             _ => false,
+        }
+    }
+
+    /// Whether a picture says the same by either.
+    pub(super) fn is_the_same_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File { stamp, settled, .. }, Self::File { stamp: other, .. }) => {
+                stamp == other && *settled
+            }
+            (
+                Self::Directory { names, depth, .. },
+                Self::Directory {
+                    names: other_names,
+                    depth: other_depth,
+                    ..
+                },
+            ) => names == other_names && depth == other_depth && self.is_still(other),
+            (Self::Unknown, Self::Unknown) => true,
+            _ => self.is_still(other),
         }
     }
 

@@ -13,6 +13,13 @@ impl Scene {
         let scope = directory.path().join("scope");
         fs::create_dir(&scope).unwrap();
         prepare(&scope);
+        let tripwire = Self::tripwire(directory.path());
+        Self { directory, tripwire }
+    }
+
+    /// The tripwire of one more server.
+    fn tripwire(directory: &Path) -> Arc<Tripwire> {
+        let scope = directory.join("scope");
         let watched = [
             (".git", Depth::Itself),
             (".git/hooks", Depth::Tree),
@@ -22,9 +29,8 @@ impl Scene {
             (".ahma/tools", Depth::Tree),
         ]
         .map(|(name, depth)| (scope.join(name), depth));
-        let quarantine = directory.path().join("quarantine");
-        let tripwire = Arc::new(Tripwire::new(&scope, watched.into(), quarantine).unwrap());
-        Self { directory, tripwire }
+        let quarantine = directory.join("quarantine");
+        Arc::new(Tripwire::new(&scope, watched.into(), quarantine).unwrap())
     }
 
     /// Makes the quarantine as useless as one on another file system.
@@ -404,4 +410,50 @@ fn the_sentence_says_what_was_done() {
         assert!(sentence.contains(expected), "{sentence}");
         assert_eq!(sentence.contains("/kept"), kept, "{sentence}");
     }
+}
+
+/// The picture that a second server would take shows what the first one's command has planted.
+#[tokio::test]
+async fn a_server_that_comes_meanwhile_takes_nothing_planted_for_good() {
+    let scene = Scene::new(|scope| {
+        fs::create_dir_all(scope.join(".git/hooks")).unwrap();
+        fs::write(scope.join(".git/hooks/pre-commit"), "good").unwrap();
+        fs::write(scope.join(".envrc"), "good").unwrap();
+        symlink(".envrc", scope.join(".vscode")).unwrap();
+    });
+    let plant = |scope: &Path| {
+        fs::write(scope.join(".envrc"), "evil").unwrap();
+        fs::write(scope.join(".git/hooks/pre-commit"), "evil").unwrap();
+        fs::create_dir_all(scope.join(".ahma/tools")).unwrap();
+        fs::write(scope.join(".ahma/tools/x.json"), "evil").unwrap();
+    };
+    let scope = scene.scope();
+    let is_good = || {
+        let text = |name: &str| fs::read_to_string(scope.join(name)).unwrap();
+        assert_eq!(text(".envrc"), "good");
+        assert_eq!(text(".git/hooks/pre-commit"), "good");
+        assert!(!scope.join(".ahma/tools").exists());
+    };
+    // Whichever of them ends first.
+    for first_ends_first in [true, false] {
+        let first = Tripwire::arm(&[Arc::clone(&scene.tripwire)]).await;
+        plant(&scope);
+        let other = Scene::tripwire(scene.directory.path());
+        let second = Tripwire::arm(&[other]).await;
+        let (earlier, later) = if first_ends_first {
+            (first, second)
+        } else {
+            (second, first)
+        };
+        assert_eq!(earlier.check().await.len(), 3);
+        is_good();
+        assert_eq!(later.check().await.len(), 0);
+        is_good();
+    }
+    // Nobody is at work now, so what the user changes is good.
+    fs::write(scope.join(".envrc"), "better").unwrap();
+    let last = Tripwire::arm(&[Scene::tripwire(scene.directory.path())]).await;
+    fs::write(scope.join(".envrc"), "evil").unwrap();
+    assert_eq!(last.check().await.len(), 1);
+    assert_eq!(fs::read_to_string(scope.join(".envrc")).unwrap(), "better");
 }

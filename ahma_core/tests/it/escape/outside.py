@@ -107,6 +107,18 @@ door("abstract", socket.AF_UNIX, socket.SOCK_STREAM, "\0" + abstract)
 selector.register(sys.stdin, selectors.EVENT_READ, None)
 print(json.dumps(facts), flush=True)
 
+
+
+def await_what_was_written():
+    """What is written to the terminal comes through in order, but not at once: our own last word shows that all is here."""
+    os.write(terminal, b"\0")
+    said = b""
+    while not said.endswith(b"\0"):
+        said += os.read(master, 4096)
+    if len(said) > 1:
+        events.append("written to the terminal")
+
+
 while True:
     ready = [key.data for key, _ in selector.select()]
     while knocks := [knock for knock in ready if knock]:
@@ -116,6 +128,7 @@ while True:
     if None in ready:
         if not os.read(0, 4096):
             break
+        await_what_was_written()
         print(
             json.dumps(
                 {
