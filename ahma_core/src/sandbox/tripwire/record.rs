@@ -7,7 +7,7 @@
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
-    io,
+    io::{self, Write as _},
     os::{
         fd::OwnedFd,
         unix::{
@@ -57,14 +57,8 @@ impl Record {
         DirBuilder::new().recursive(true).mode(0o700).create(records)?;
         let found = rustix::fs::fstat(root)?;
         let name = format!("{:x}-{:x}", found.st_dev, found.st_ino);
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(records.join(format!("{name}.lock")))?;
         Ok(Self {
-            lock,
+            lock: private(&records.join(format!("{name}.lock")))?,
             file: records.join(format!("{name}.json")),
             written: Mutex::default(),
         })
@@ -102,8 +96,10 @@ impl Record {
         let kept = Kept::of(watched, picture);
         // A whole one or none: who reads it may not be alone.
         let new = self.file.with_extension("new");
-        fs::write(&new, serde_json::to_vec(&kept)?)?;
-        let inode = fs::metadata(&new)?.ino();
+        let mut file = private(&new)?;
+        file.set_len(0)?;
+        file.write_all(&serde_json::to_vec(&kept)?)?;
+        let inode = file.metadata()?.ino();
         fs::rename(&new, &self.file)?;
         *written = Some(Written {
             picture: picture.clone(),
@@ -117,6 +113,25 @@ impl Record {
         let kept: Kept = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
         (kept.watched == Kept::watched(watched)).then(|| kept.picture(root))?
     }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        // The lock stays: somebody may be about to take it.
+        if self.begin() == Company::Nobody {
+            fs::remove_file(&self.file).ok();
+        }
+    }
+}
+
+/// Opens a file of our own, which is made if need be.
+fn private(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
 }
 
 fn is_the_same(a: &Picture, b: &Picture) -> bool {

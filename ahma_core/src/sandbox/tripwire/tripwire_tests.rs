@@ -456,4 +456,12 @@ async fn a_server_that_comes_meanwhile_takes_nothing_planted_for_good() {
     fs::write(scope.join(".envrc"), "evil").unwrap();
     assert_eq!(last.check().await.len(), 1);
     assert_eq!(fs::read_to_string(scope.join(".envrc")).unwrap(), "better");
+
+    let Scene { directory, tripwire } = scene;
+    drop(tripwire);
+    let left = fs::read_dir(directory.path().join("pictures")).unwrap();
+    let left: Vec<_> = left
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .collect();
+    assert_eq!(left, [0], "an empty lock");
 }
