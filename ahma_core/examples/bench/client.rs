@@ -151,21 +151,34 @@ impl Http {
     }
 
     fn write(&mut self, message: &Value, accept: &str) {
-        let body = message.to_string();
+        self.send("POST", accept, &message.to_string());
+    }
+
+    fn send(&mut self, method: &str, accept: &str, body: &str) {
         let session = self
             .session
             .as_ref()
             .map_or(String::new(), |id| format!("mcp-session-id: {id}\r\n"));
         let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: {accept}\r\n\
+            "{method} /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: {accept}\r\n\
              {session}content-length: {}\r\n\r\n",
             body.len()
         );
         self.stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
     }
 
+    /// Ends the session; its server process is gone afterwards.
+    pub(crate) fn end(mut self) {
+        self.send("DELETE", "*/*", "");
+        self.answer();
+    }
+
     pub(crate) fn post(&mut self, message: &Value) -> String {
         self.write(message, "application/json");
+        self.answer()
+    }
+
+    fn answer(&mut self) -> String {
         let mut answer = Vec::new();
         let mut buffer = [0; 65536];
         loop {
@@ -200,10 +213,10 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    pub(crate) fn start(server: &Path, tools: Option<&Path>) -> Self {
+    pub(crate) fn start(server: &Path, flags: &[&str], tools: Option<&Path>) -> Self {
         let scope = tempfile::tempdir().unwrap();
         let mut command = Command::new(server);
-        command.args(["--mode", "http", "--http-port", "0"]);
+        command.args(["--mode", "http", "--http-port", "0"]).args(flags);
         if let Some(tools) = tools {
             command.arg("--tools-dir").arg(tools);
         }

@@ -67,7 +67,7 @@ pub(crate) fn over_stdio(server: &Path, samples: usize) -> Vec<Duration> {
 
 pub(crate) fn over_http(server: &Path, samples: usize) -> Vec<Duration> {
     let tools = tools();
-    let server = Listening::start(server, Some(tools.path()));
+    let server = Listening::start(server, &[], Some(tools.path()));
     let http = Http::open(&server.address);
     let mut latencies = Vec::new();
     http.stream(&clock(samples), |line| {

@@ -93,6 +93,13 @@ fn main() {
     }
     let http = bench.http();
     table.times("sync call over HTTP, 10 ms apart", &http, Some(&floor));
+    let (starts, rate) = bench.sessions();
+    table.times(
+        "session start to the list of tools over HTTP, isolated",
+        &starts,
+        None,
+    );
+    table.rate("sessions one by one, with their ends", rate, None);
     let samples = if short { 10 } else { 300 };
     table.times(
         "finding printed by a tool to client, stdio",
@@ -242,7 +249,7 @@ impl Bench {
     }
 
     fn http(&self) -> Vec<Duration> {
-        let server = Listening::start(&self.server, None);
+        let server = Listening::start(&self.server, &[], None);
         let mut http = Http::open(&server.address);
         (0..(self.rounds / 5).max(10))
             .map(|round| {
@@ -254,6 +261,26 @@ impl Bench {
                 start.elapsed()
             })
             .collect()
+    }
+
+    /// From the first byte of a client to its list of tools, and how many sessions were opened and ended in a second.
+    fn sessions(&self) -> (Vec<Duration>, f64) {
+        let flags = ["--session-isolation", "--max-sessions", "1000"];
+        let server = Listening::start(&self.server, &flags, None);
+        let begun = Instant::now();
+        let starts: Vec<Duration> = (0..if self.short { 3 } else { 60 })
+            .map(|_| {
+                let start = Instant::now();
+                let mut http = Http::open(&server.address);
+                let listed = http.post(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+                assert!(listed.contains("sandboxed_shell"), "{listed}");
+                let elapsed = start.elapsed();
+                http.end();
+                elapsed
+            })
+            .collect();
+        let rate = starts.len() as f64 / begun.elapsed().as_secs_f64();
+        (starts, rate)
     }
 
     fn memory(&self, table: &mut Table) {
