@@ -117,6 +117,10 @@ pub(crate) struct Surroundings {
     pub(crate) working_directory: PathBuf,
     pub(crate) home: Option<PathBuf>,
     pub(crate) cache_home: Option<PathBuf>,
+    #[cfg_attr(
+        not(feature = "bridge"),
+        expect(dead_code, reason = "where the bridge's tokens are kept")
+    )]
     pub(crate) config_home: Option<PathBuf>,
     pub(crate) state_home: Option<PathBuf>,
     pub(crate) no_color: bool,
@@ -176,6 +180,10 @@ impl Settings {
         let http = args.http.clone();
         #[cfg(feature = "client")]
         let remote = args.remote.clone();
+        #[cfg_attr(
+            not(feature = "bridge"),
+            expect(unused_mut, reason = "only the bridge has files of its own")
+        )]
         let mut sandbox = sandbox(args, around)?;
         #[cfg(feature = "bridge")]
         if mode == Mode::Http {

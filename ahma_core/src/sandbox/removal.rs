@@ -18,6 +18,10 @@ use super::directory::{self, DIRECTORY};
 const DEEPEST: usize = 64;
 
 /// Removes a directory and everything in it. One that is not there is no error.
+#[cfg_attr(
+    not(any(test, feature = "mcp")),
+    expect(dead_code, reason = "the program removes what dead servers left")
+)]
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
