@@ -50,7 +50,7 @@ const QUICK: usize = 64;
 pub struct Tripwire {
     scope: PathBuf,
     /// `None` where there is no scope; then nothing is watched.
-    root: Option<OwnedFd>,
+    root: Option<Arc<OwnedFd>>,
     /// Paths below the scope, parents first.
     watched: Vec<(PathBuf, Depth)>,
     quick: bool,
@@ -84,7 +84,7 @@ impl Tripwire {
         relative.dedup_by(|later, kept| later.0 == kept.0);
         let root = match place::open_root(scope) {
             Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Err(error),
-            root => root.ok(),
+            root => root.ok().map(Arc::new),
         };
         let is_needed = !relative.is_empty();
         let records = quarantine.with_file_name("pictures");
@@ -170,7 +170,9 @@ impl Tripwire {
         let Some(root) = &self.root else { return picture };
         let _usable = KeptUsable::new(root);
         for (path, depth) in &self.watched {
-            if picture.contains_key(path) {
+            // Parents come first: below one that is missing there is nothing.
+            let is_possible = |above: &Path| above == Path::new("") || picture.contains_key(above);
+            if picture.contains_key(path) || !path.parent().is_some_and(is_possible) {
                 continue;
             }
             let is_another = |inode: u64| {

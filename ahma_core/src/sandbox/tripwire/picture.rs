@@ -75,7 +75,7 @@ pub(super) enum Node {
 }
 
 /// Adds what is at `path` below `root` to the picture. Contents are taken from `earlier` where nothing can have changed.
-pub(super) fn take(root: &OwnedFd, path: &Path, depth: Depth, earlier: &Picture, picture: &mut Picture) {
+pub(super) fn take(root: &Arc<OwnedFd>, path: &Path, depth: Depth, earlier: &Picture, picture: &mut Picture) {
     let mut taking = Taking {
         earlier,
         picture,

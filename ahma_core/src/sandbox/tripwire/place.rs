@@ -46,8 +46,8 @@ pub(super) struct Stamp {
 
 impl Place {
     /// The place of `relative` below `root`. Fails where a part of the way is missing or is a link.
-    pub(super) fn below(root: &OwnedFd, relative: &Path) -> io::Result<Self> {
-        let mut parent = root.try_clone()?;
+    pub(super) fn below(root: &Arc<OwnedFd>, relative: &Path) -> io::Result<Self> {
+        let mut parent = Arc::clone(root);
         let mut components = relative.components().peekable();
         while let Some(component) = components.next() {
             let Component::Normal(name) = component else {
@@ -55,11 +55,11 @@ impl Place {
             };
             if components.peek().is_none() {
                 return Ok(Self {
-                    parent: Arc::new(parent),
+                    parent,
                     name: name.to_owned(),
                 });
             }
-            parent = directory::open(&parent, name)?;
+            parent = Arc::new(directory::open(&parent, name)?);
         }
         Err(io::ErrorKind::InvalidInput.into())
     }

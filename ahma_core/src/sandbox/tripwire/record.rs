@@ -109,7 +109,7 @@ impl Record {
     }
 
     /// What others left, if they watch the same.
-    pub(super) fn read(&self, root: &OwnedFd, watched: &[(PathBuf, Depth)]) -> Option<Picture> {
+    pub(super) fn read(&self, root: &Arc<OwnedFd>, watched: &[(PathBuf, Depth)]) -> Option<Picture> {
         let kept: Kept = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
         (kept.watched == Kept::watched(watched)).then(|| kept.picture(root))?
     }
@@ -190,7 +190,7 @@ impl Kept {
             .collect()
     }
 
-    fn picture(&self, root: &OwnedFd) -> Option<Picture> {
+    fn picture(&self, root: &Arc<OwnedFd>) -> Option<Picture> {
         self.nodes
             .iter()
             .map(|(path, node)| {
@@ -238,7 +238,7 @@ impl KeptNode {
     }
 
     /// The node again; a directory that is still the same is held anew.
-    fn node(&self, root: &OwnedFd, path: &Path) -> Option<Node> {
+    fn node(&self, root: &Arc<OwnedFd>, path: &Path) -> Option<Node> {
         Some(match self {
             Self::File {
                 content,
@@ -287,7 +287,7 @@ impl KeptNode {
     }
 }
 
-fn held(root: &OwnedFd, path: &Path, inode: u64) -> Option<Arc<OwnedFd>> {
+fn held(root: &Arc<OwnedFd>, path: &Path, inode: u64) -> Option<Arc<OwnedFd>> {
     let held = Place::below(root, path).and_then(|place| place.hold()).ok()?;
     (rustix::fs::fstat(&held).ok()?.st_ino == inode).then(|| Arc::new(held))
 }

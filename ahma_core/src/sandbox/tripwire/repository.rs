@@ -1,6 +1,6 @@
 //! Whether a git directory that a command made may stay.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use rustix::fs::FileType;
 
@@ -12,7 +12,7 @@ const MOST_CONFIG_BYTES: u64 = 64 * 1024;
 /// Whether a `.git` is as `git init` or `git clone` makes it: no hook that runs, a configuration that makes git run
 /// nothing, and nothing that makes git look elsewhere. One that is being made has no configuration yet.
 pub(super) fn is_harmless(git: &Place, may_be_unfinished: bool) -> bool {
-    let Ok(directory) = git.directory() else {
+    let Ok(directory) = git.directory().map(Arc::new) else {
         return false;
     };
     let inside = |name: &str| Place::below(&directory, Path::new(name)).ok();

@@ -17,14 +17,14 @@ use super::{
 /// One comparison of everything.
 pub(super) struct Round<'a> {
     tripwire: &'a Tripwire,
-    root: &'a OwnedFd,
+    root: &'a Arc<OwnedFd>,
     incidents: Vec<Incident>,
     /// Directories that had to be made anew, which have another number now.
     put_back: Picture,
 }
 
 impl<'a> Round<'a> {
-    pub(super) fn new(tripwire: &'a Tripwire, root: &'a OwnedFd) -> Self {
+    pub(super) fn new(tripwire: &'a Tripwire, root: &'a Arc<OwnedFd>) -> Self {
         Self {
             tripwire,
             root,
