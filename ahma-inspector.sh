@@ -24,7 +24,7 @@ server=$(command -v "${server:-ahma_mcp}") ||
 
 command -v node >/dev/null || fail 'the Inspector needs Node.js' 'install Node.js 22.19 or newer'
 node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 22 || (a === 22 && b >= 19) ? 0 : 1)' ||
-    fail "the Inspector needs Node.js 22.19 or newer, this is $(node --version)" 'npm install node@22 puts one into node_modules/.bin'
+    fail "the Inspector needs Node.js 22.19 or newer, this is $(node --version)" 'npm install --prefix ~/node22 node@22, then PATH=~/node22/node_modules/.bin:$PATH'
 
 if [[ -n ${INSPECTOR:-} ]]; then
     inspector=("$INSPECTOR")

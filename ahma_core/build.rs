@@ -24,7 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .or_else(|| checked_out(&workspace))
         .map(|commit| format!(" ({})", &commit[..commit.len().min(SHORT_LENGTH)]))
         .unwrap_or_default();
-    println!("cargo::rustc-env=AHMA_COMMIT_SUFFIX={suffix}");
+    // Not `AHMA_…`: under `cargo run` the program finds it in its environment, and would take it for a misspelt flag.
+    println!("cargo::rustc-env=COMMIT_SUFFIX_OF_AHMA={suffix}");
     fs::write(
         Path::new(&env::var("OUT_DIR")?).join("shipped.rs"),
         shipped(&workspace.join(".ahma"))?,

@@ -62,6 +62,7 @@ fn check(output: &Path, schema: &str) -> Result<()> {
             output.display()
         );
     }
+    tell(&format!("{} is up to date", output.display()));
     Ok(())
 }
 
@@ -69,5 +70,11 @@ fn write(output: &Path, schema: &str) -> Result<()> {
     if let Some(directory) = output.parent() {
         fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     }
-    fs::write(output, schema).with_context(|| format!("cannot write {}", output.display()))
+    fs::write(output, schema).with_context(|| format!("cannot write {}", output.display()))?;
+    tell(&format!("wrote {}", output.display()));
+    Ok(())
+}
+
+fn tell(what: &str) {
+    let _ = writeln!(io::stdout().lock(), "{what}");
 }

@@ -232,7 +232,7 @@ pub(crate) enum NetworkArg {
 }
 
 /// Of the package, with the commit it was built from if that is known.
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("AHMA_COMMIT_SUFFIX"));
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("COMMIT_SUFFIX_OF_AHMA"));
 
 const USAGE: &str = "\
 ahma_mcp [OPTIONS] [TASK]

@@ -35,6 +35,9 @@ pub fn main() -> ExitCode {
 }
 
 fn start(mut args: Args) -> Result<ExitCode, Failure> {
+    for warning in args.doubts.warnings() {
+        let _ = writeln!(std::io::stderr().lock(), "warning: {warning}");
+    }
     if let Some(task) = args.task.take() {
         return perform::perform(task, args);
     }
@@ -47,9 +50,6 @@ fn start(mut args: Args) -> Result<ExitCode, Failure> {
 
 /// Settings, confinement, log, runtime, in this order: until the wall stands there may be no thread.
 fn serve(args: Args) -> Result<(), Failure> {
-    for warning in args.doubts.warnings() {
-        let _ = writeln!(std::io::stderr().lock(), "warning: {warning}");
-    }
     http::check(&args)?;
     let settings = Settings::resolve(args, &Surroundings::read()?)?;
     settings.require_tools_dir()?;

@@ -64,6 +64,11 @@ fn enterable(directory: &Path) -> Result<PathBuf, Failure> {
     if !scope.is_dir() {
         return Err(unusable(&"it is not a directory"));
     }
+    if scope.to_str().is_none() {
+        return Err(unusable(
+            &"its path is not UTF-8, which clients and tool calls need",
+        ));
+    }
     rustix::fs::accessat(CWD, &scope, Access::EXEC_OK, AtFlags::EACCESS)
         .map_err(|error| unusable(&std::io::Error::from(error)))?;
     Ok(scope)

@@ -279,3 +279,41 @@ fn a_log_that_cannot_be_written_stops_nothing() {
             .then_some(())
     });
 }
+
+#[test]
+fn a_misspelt_variable_is_told_of_whatever_is_done() {
+    let workspace = Workspace::new();
+    for arguments in [
+        &["run", "sandboxed_shell", "true"][..],
+        &["--mode", "list-tools"],
+        &["completions", "bash"],
+    ] {
+        let output = options(&workspace)
+            .args(arguments)
+            .env("AHMA_NETWROK", "off")
+            .command()
+            .output()
+            .expect("it starts");
+        assert_ended(
+            &output,
+            arguments,
+            0,
+            "AHMA_NETWROK is not known; did you mean AHMA_NETWORK?",
+        );
+    }
+}
+
+#[test]
+fn a_scope_that_no_client_could_name_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let workspace = Workspace::new();
+    let scope = workspace.scope().join(std::ffi::OsStr::from_bytes(b"d\xff"));
+    std::fs::create_dir(&scope).expect("writable");
+    let output = options(&workspace)
+        .args(["--sandbox-scope".as_ref(), scope.as_os_str()])
+        .args(["run", "sandboxed_shell", "true"])
+        .command()
+        .output()
+        .expect("it starts");
+    assert_ended(&output, &["--sandbox-scope"], 1, "its path is not UTF-8");
+}

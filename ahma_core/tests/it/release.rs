@@ -114,7 +114,7 @@ impl Build {
                 .map(str::to_owned)
                 .collect()
         };
-        let suffix = all("cargo::rustc-env=AHMA_COMMIT_SUFFIX=").concat();
+        let suffix = all("cargo::rustc-env=COMMIT_SUFFIX_OF_AHMA=").concat();
         let watched: Vec<_> = all("cargo::rerun-if-changed=")
             .into_iter()
             .map(PathBuf::from)

@@ -3,6 +3,7 @@
 //! Its environment is an allow-list plus what the configuration names, so our secrets stay ours. What it prints on
 //! stderr goes to the log, and the last line is kept for the error message. Its whole group dies with the transport.
 
+use std::ffi::OsStr;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -34,6 +35,15 @@ const PASSED_ON: [&str; 13] = [
     "XDG_CACHE_HOME",
     "XDG_RUNTIME_DIR",
 ];
+/// Where to find certificates, which are no secrets; without them many a program waits for a network that it has.
+const CERTIFICATES: [&str; 4] = [
+    "NIX_SSL_CERT_FILE",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+];
+/// Ways to the network, unless their address holds a password.
+const PROXIES: [&str; 4] = ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"];
 /// A server that has lost its stdin should end by itself; this is how long it may take.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 /// How long an exited program's last messages may take through the pipe.
@@ -81,10 +91,7 @@ impl StdioTransport {
         process
             .args(&command.args)
             .env_clear()
-            .envs(std::env::vars_os().filter(|(name, _)| {
-                name.to_str()
-                    .is_some_and(|name| PASSED_ON.contains(&name) || name.starts_with("LC_"))
-            }))
+            .envs(std::env::vars_os().filter(|(name, value)| is_passed_on(name, value)))
             .envs(&command.env)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -156,6 +163,17 @@ impl Drop for StdioTransport {
     }
 }
 
+fn is_passed_on(name: &OsStr, value: &OsStr) -> bool {
+    let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
+        return false;
+    };
+    let is_proxy = PROXIES.contains(&&*name.to_ascii_uppercase());
+    PASSED_ON.contains(&name)
+        || CERTIFICATES.contains(&name)
+        || name.starts_with("LC_")
+        || (is_proxy && !value.contains('@'))
+}
+
 async fn log_lines(server: String, stderr: impl AsyncRead + Unpin, last_words: LastWords) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
@@ -172,4 +190,23 @@ async fn log_lines(server: String, stderr: impl AsyncRead + Unpin, last_words: L
         line.clear();
     }
     last_words.complete.cancel();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_gets_what_it_needs_and_no_secret() {
+        for (name, value, is_passed) in [
+            ("PATH", "/bin", true),
+            ("LC_ALL", "C", true),
+            ("NODE_EXTRA_CA_CERTS", "/etc/ca.pem", true),
+            ("https_proxy", "http://proxy.example:3128", true),
+            ("HTTPS_PROXY", "http://me:secret@proxy.example:3128", false),
+            ("GITHUB_TOKEN", "secret", false),
+        ] {
+            assert_eq!(is_passed_on(name.as_ref(), value.as_ref()), is_passed, "{name}");
+        }
+    }
 }

@@ -15,7 +15,8 @@ use crate::{
         run::{PROBE_PATIENCE, ToolboxUse, open_toolbox},
         settings::Settings,
     },
-    mtdf::Severity,
+    catalog::Catalog,
+    mtdf::{SHELL_TOOL, Severity},
     toolbox::Toolbox,
 };
 
@@ -29,6 +30,11 @@ pub(super) fn toolchains(project: &Path) -> Result<Vec<Check>, Failure> {
         }
     };
     Ok(languages(project)?.into_iter().map(check).collect())
+}
+
+/// The tools that come from files; the shell is always there.
+fn of_files(catalog: &Catalog) -> usize {
+    catalog.tools().filter(|tool| tool.name != SHELL_TOOL).count()
 }
 
 pub(super) async fn tool_files(settings: &Settings, wall: &Wall) -> Vec<Check> {
@@ -48,8 +54,8 @@ pub(super) async fn tool_files(settings: &Settings, wall: &Wall) -> Vec<Check> {
         "tools",
         format!(
             "{} of {} tools in {directory} are available",
-            toolbox.offered.len(),
-            toolbox.catalog.len()
+            of_files(&toolbox.offered),
+            of_files(&toolbox.catalog)
         ),
     )];
     for problem in &toolbox.problems {

@@ -79,15 +79,18 @@ pub(crate) async fn mount(settings: &Settings, wall: &Wall) -> Mount {
 
 /// The servers of the file, and what is wrong with it.
 async fn read(file: &ConfigFile, settings: &Settings) -> (Vec<ServerConfig>, Vec<String>) {
+    let loaded = file.load(&settings.sandbox.scope).await;
     // Whoever put a file into the scope may reach the addresses in it only if commands there can.
-    if file.trust == ConfigTrust::Found && settings.sandbox.network != Network::Open {
+    if file.trust == ConfigTrust::Found
+        && settings.sandbox.network != Network::Open
+        && !loaded.servers.is_empty()
+    {
         let ignored = format!(
             "{} was found and is not used, because the network of commands is not open; name it with --mcp-config to use it",
             file.path.display()
         );
         return (Vec::new(), vec![ignored]);
     }
-    let loaded = file.load(&settings.sandbox.scope).await;
     let problems = loaded.problems.iter().map(ToString::to_string).collect();
     (loaded.servers, problems)
 }

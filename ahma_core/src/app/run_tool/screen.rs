@@ -31,6 +31,8 @@ pub(super) struct Screen {
     tool: String,
     colour: bool,
     progress: ProgressStyle,
+    /// The output stands in the middle of a line.
+    mid_line: bool,
 }
 
 #[derive(Debug)]
@@ -68,6 +70,7 @@ impl Screen {
             tool: tool.to_owned(),
             colour: colour && terminal,
             progress,
+            mid_line: false,
         }
     }
 
@@ -79,8 +82,9 @@ impl Screen {
     /// `bytes` of the command's output are about to be written.
     pub(super) fn before_output(&mut self, bytes: &[u8]) {
         self.clear();
+        self.mid_line = bytes.last().is_some_and(|&last| last != b'\n');
         if let ProgressStyle::Bar(bar) = &mut self.progress {
-            bar.mid_line = bar.shared && bytes.last().is_some_and(|&last| last != b'\n');
+            bar.mid_line = bar.shared && self.mid_line;
         }
     }
 
@@ -99,6 +103,8 @@ impl Screen {
                     bar.last = Some(Instant::now());
                 }
             }
+            // Both streams may lead to one place, where this would cut a line in two.
+            ProgressStyle::Lines(..) if self.mid_line => {}
             ProgressStyle::Lines(tens, phase) => {
                 let now_tens = now.progress.percent.map(|percent| (percent / 10.0) as u32);
                 let news = now_tens > *tens || (now.progress.phase.is_some() && now.progress.phase != *phase);
