@@ -28,6 +28,9 @@ use crate::{
     sandbox::{Depth, Policy, Tier, Tripwire},
 };
 
+/// So many jails may die before a request could be sent to them; then something is wrong with them all.
+const MOST_DEATHS: u32 = 4;
+
 /// Before a jail that has not yet read all that it was asked for is asked again.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
@@ -133,7 +136,7 @@ impl Shared {
         start: Start,
         fds: &[BorrowedFd<'_>],
     ) -> Result<(), LaunchError> {
-        let mut is_new = false;
+        let mut died = 0;
         loop {
             let (sent, replaced) = {
                 let standing = lock(&self.standing);
@@ -145,9 +148,9 @@ impl Shared {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     tokio::time::sleep(BUSY_PAUSE).await;
                 }
-                Err(error) if is_death(&error) && !is_new => {
+                Err(error) if is_death(&error) && died < MOST_DEATHS => {
                     self.replace_jail(replaced).await?;
-                    is_new = true;
+                    died += 1;
                 }
                 Err(error) => return Err(LaunchError::Jail(error)),
             }
