@@ -109,13 +109,6 @@ fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option
         .max_by_key(|grant| grant.access);
     match grant {
         Some(grant) if grant.access == Access::Write => None,
-        Some(grant) if refused && !may_be_written(narrowest(path)?) => Some(guess(
-            &format!(
-                "{shown} is read-only here ({}), and this user could not change it outside either",
-                grant.reason
-            ),
-            "use a path in the scope",
-        )),
         Some(grant) if refused => Some(guess(
             &format!("{shown} is read-only here ({})", grant.reason),
             &format!(
@@ -142,12 +135,6 @@ fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option
 
 fn guess(what: &str, remedy: &str) -> String {
     format!("This may be the sandbox (a guess from the output): {what}. To change it: {remedy}.")
-}
-
-/// Whether the user could change it without a wall.
-fn may_be_written(path: &Path) -> bool {
-    use rustix::fs::{Access, AtFlags, CWD, accessat};
-    accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// The narrowest path that a flag could open: the thing itself, or the directory in which it would be made. Never the
