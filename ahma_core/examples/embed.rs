@@ -93,6 +93,7 @@ async fn run_all(engine: &Engine, commands: Vec<String>, scope: &std::path::Path
                     program: Program::Script(text),
                     files: Vec::new(),
                     environment: BTreeMap::new(),
+                    path_dirs: Vec::new(),
                     success_codes: vec![0],
                     stream: None,
                     success_hint: None,

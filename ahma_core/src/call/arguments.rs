@@ -210,6 +210,11 @@ impl Line<'_> {
             program: Program::Argv(self.argv),
             files: self.files,
             environment,
+            path_dirs: template
+                .path_dirs
+                .iter()
+                .map(|directory| self.settings.scope.join(directory))
+                .collect(),
             success_codes: template.success_codes.clone(),
             stream: template.stream.clone(),
             success_hint: template.success_hint.clone(),

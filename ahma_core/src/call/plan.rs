@@ -34,6 +34,8 @@ pub struct Command {
     pub files: Vec<ArgumentFile>,
     /// Set on top of the sandbox's own allow-list.
     pub environment: BTreeMap<String, String>,
+    /// Absolute; searched for programs before PATH.
+    pub path_dirs: Vec<PathBuf>,
     /// Exit codes that are not failures; always holds 0.
     pub success_codes: Vec<i32>,
     /// How output becomes progress and findings; none means only lines are shown.

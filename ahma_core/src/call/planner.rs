@@ -205,6 +205,7 @@ fn script(text: String) -> Command {
         program: Program::Script(text),
         files: Vec::new(),
         environment: BTreeMap::new(),
+        path_dirs: Vec::new(),
         success_codes: vec![0],
         stream: None,
         success_hint: None,

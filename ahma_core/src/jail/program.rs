@@ -21,7 +21,7 @@ use super::{cell::Cell, child};
 pub struct NulByte;
 
 /// Where programs are looked for when there is no `PATH`.
-const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
+pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Writes an order: how many variables and words follow, the directory, the variables, the words; each ended by NUL.
 pub(crate) fn order(
@@ -150,7 +150,7 @@ fn candidates(name: &[u8], environment: &[CString]) -> Vec<PathBuf> {
     let path = environment
         .iter()
         .find_map(|variable| variable.to_bytes().strip_prefix(b"PATH="))
-        .unwrap_or(DEFAULT_PATH);
+        .unwrap_or(DEFAULT_PATH.as_bytes());
     path.split(|byte| *byte == b':')
         .map(|directory| match directory {
             b"" => Path::new(".").join(file),

@@ -65,6 +65,9 @@ pub(super) struct ToolFile {
     /// Environment variables for the command.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
+    /// Directories of the scope that are searched for programs before PATH, such as `.venv/bin`.
+    #[serde(default)]
+    pub(super) path_dirs: Vec<String>,
     /// Exit codes that are not failures; 0 never is.
     #[serde(default)]
     pub(super) exit_codes: Vec<u8>,
@@ -138,6 +141,9 @@ pub(super) struct SubcommandFile {
     /// Environment variables, on top of the parent's.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
+    /// Directories of the scope that are searched for programs before PATH; in place of the parent's.
+    #[serde(default)]
+    pub(super) path_dirs: Vec<String>,
     /// Exit codes that are not failures; in place of the parent's.
     #[serde(default)]
     pub(super) exit_codes: Vec<u8>,
@@ -378,6 +384,7 @@ impl ToolFile {
             availability_check: self.availability_check,
             install_instructions: self.install_instructions,
             env: self.env,
+            path_dirs: self.path_dirs,
             exit_codes: self.exit_codes,
             annotations: self.annotations,
             end_of_options: self.end_of_options,

@@ -1,6 +1,11 @@
 //! What a level of a tool file passes down to its subcommands.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{
     file::{AvailabilityFile, AvailabilityParts, SubcommandFile},
@@ -28,6 +33,7 @@ pub(super) struct Inherited {
     pub(super) synchronous: Option<bool>,
     pub(super) timeout: Option<Duration>,
     pub(super) environment: BTreeMap<String, String>,
+    pub(super) path_dirs: Vec<String>,
     pub(super) success_codes: Vec<i32>,
     pub(super) annotations: Annotations,
     pub(super) end_of_options: bool,
@@ -71,6 +77,7 @@ impl Inherited {
         self.synchronous = level.synchronous().or(self.synchronous);
         self.timeout = level.timeout().or(self.timeout);
         self.environment.extend(level.environment());
+        self.path_dirs = level.path_dirs().unwrap_or(self.path_dirs);
         self.success_codes = level.success_codes().unwrap_or(self.success_codes);
         self.annotations = level.annotations(&self.annotations);
         self.end_of_options = raw.end_of_options.unwrap_or(self.end_of_options);
@@ -78,7 +85,7 @@ impl Inherited {
         self.success_hint = raw.success_hint.clone().or(self.success_hint);
         self.install_instructions = raw.install_instructions.clone().or(self.install_instructions);
         self.stream = level.stream().or(self.stream);
-        let probe = level.probe(&self.command, &self.path);
+        let probe = level.probe(&self);
         self.probes.extend(probe.map(Arc::new));
         self
     }
@@ -149,6 +156,21 @@ impl Level<'_> {
         self.raw.env.clone()
     }
 
+    fn path_dirs(&mut self) -> Option<Vec<String>> {
+        let pointer = child(self.pointer, "path_dirs");
+        for (index, directory) in self.raw.path_dirs.iter().enumerate() {
+            let path = Path::new(directory);
+            let is_below = path.components().all(|part| matches!(part, Component::Normal(_)));
+            if directory.is_empty() || !is_below || directory.contains([':', '\0']) {
+                let message =
+                    format!("`{directory}` must be a directory below the scope, such as `.venv/bin`");
+                self.mistakes
+                    .push(Mistake::error(child(&pointer, index), message));
+            }
+        }
+        (!self.raw.path_dirs.is_empty()).then(|| self.raw.path_dirs.clone())
+    }
+
     fn success_codes(&self) -> Option<Vec<i32>> {
         if self.raw.exit_codes.is_empty() {
             return None;
@@ -200,7 +222,7 @@ impl Level<'_> {
         }
     }
 
-    fn probe(&mut self, command: &[String], path: &[String]) -> Option<Probe> {
+    fn probe(&mut self, inherited: &Inherited) -> Option<Probe> {
         match self.raw.availability_check.as_ref()? {
             AvailabilityFile::Line(line) => {
                 let argv = words(line);
@@ -210,20 +232,17 @@ impl Level<'_> {
                 }
                 Some(Probe {
                     argv: argv?,
+                    path_dirs: inherited.path_dirs.clone(),
                     directory: None,
                     success_codes: vec![0],
                 })
             }
-            AvailabilityFile::Parts(parts) => self.probe_of_parts(parts, command, path),
+            AvailabilityFile::Parts(parts) => self.probe_of_parts(parts, inherited),
         }
     }
 
-    fn probe_of_parts(
-        &mut self,
-        parts: &AvailabilityParts,
-        command: &[String],
-        path: &[String],
-    ) -> Option<Probe> {
+    fn probe_of_parts(&mut self, parts: &AvailabilityParts, inherited: &Inherited) -> Option<Probe> {
+        let Inherited { command, path, .. } = inherited;
         let mut argv = match &parts.command {
             Some(command) => {
                 let argv = words(command);
@@ -234,8 +253,8 @@ impl Level<'_> {
                 }
                 argv?
             }
-            None if parts.skip_subcommand_args == Some(true) => command.to_vec(),
-            None => [command, path].concat(),
+            None if parts.skip_subcommand_args == Some(true) => command.clone(),
+            None => [command.as_slice(), path].concat(),
         };
         argv.extend(parts.args.iter().cloned());
         let success_codes = match parts.success_exit_codes.as_slice() {
@@ -244,6 +263,7 @@ impl Level<'_> {
         };
         Some(Probe {
             argv,
+            path_dirs: inherited.path_dirs.clone(),
             directory: parts.working_directory.clone(),
             success_codes,
         })

@@ -22,7 +22,7 @@ fn complete() -> Value {
         "$schema": "mtdf.schema.json", "name": "complete", "description": "Everything.", "command": "demo --flag",
         "enabled": true, "timeout_seconds": 5, "synchronous": true, "force_synchronous": true,
         "availability_check": { "command": "demo", "args": ["-v"], "working_directory": ".", "success_exit_codes": [0, 1], "skip_subcommand_args": true },
-        "install_instructions": "install it", "env": { "A": "b" }, "exit_codes": [0, 1],
+        "install_instructions": "install it", "env": { "A": "b" }, "path_dirs": [".venv/bin"], "exit_codes": [0, 1],
         "annotations": { "title": "Demo", "readOnly": false, "destructive": true, "idempotent": false, "openWorld": true },
         "end_of_options": true, "value_style": "auto", "success_hint": "well done", "hints": { "any": ["thing"] }, "guidance_key": "k",
         "stream": { "rules": [{ "emit": "progress", "match": "(?P<p>\\d+)%", "percent": "{p}" }] },

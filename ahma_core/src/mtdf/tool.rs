@@ -70,6 +70,8 @@ pub struct CommandTemplate {
     /// In the order of the command line.
     pub slots: Vec<Slot>,
     pub environment: BTreeMap<String, String>,
+    /// Below the scope; searched for programs before PATH.
+    pub path_dirs: Vec<String>,
     /// Always holds 0.
     pub success_codes: Vec<i32>,
     /// Positionals that begin with a dash may be guarded by `--`.
@@ -157,6 +159,8 @@ pub enum Skip {
 pub struct Probe {
     /// Never empty.
     pub argv: Vec<String>,
+    /// As for the commands of the tool.
+    pub path_dirs: Vec<String>,
     /// Relative to the scope; the scope itself when `None`.
     pub directory: Option<String>,
     /// Never empty.

@@ -180,6 +180,7 @@ impl Validation {
         let template = CommandTemplate {
             slots: std::mem::take(&mut level.slots),
             environment: std::mem::take(&mut level.environment),
+            path_dirs: std::mem::take(&mut level.path_dirs),
             success_codes: std::mem::take(&mut level.success_codes),
             end_of_options: level.end_of_options,
             stream: level.stream.take(),

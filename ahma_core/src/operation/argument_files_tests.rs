@@ -5,6 +5,7 @@ fn command(program: Program, files: Vec<ArgumentFile>) -> Command {
         program,
         files,
         environment: Default::default(),
+        path_dirs: Vec::new(),
         success_codes: vec![0],
         stream: None,
         success_hint: None,

@@ -144,6 +144,7 @@ impl Worker<'_> {
             program,
             directory: self.cell.directory.clone(),
             environment: command.environment.clone(),
+            path_dirs: command.path_dirs.clone(),
             stdio: stdio(command),
         };
         // Never dropped half-way: a command that is just starting is stopped after it has started.

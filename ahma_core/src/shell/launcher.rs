@@ -1,7 +1,9 @@
 //! The seam between operations and processes.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
+    ffi::OsString,
     io,
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
@@ -72,6 +74,8 @@ pub struct Script {
     pub directory: PathBuf,
     /// Set on top of the allow-listed environment.
     pub environment: BTreeMap<String, String>,
+    /// Searched for programs before PATH.
+    pub path_dirs: Vec<PathBuf>,
     pub stdio: Stdio,
 }
 
@@ -263,15 +267,44 @@ impl Launcher {
         }
     }
 
+    /// What the script sets, with its directories in front of the PATH that the command would have.
+    fn environment_of<'s>(&self, script: &'s Script) -> Cow<'s, BTreeMap<String, String>> {
+        let mut environment = Cow::Borrowed(&script.environment);
+        if script.path_dirs.is_empty() {
+            return environment;
+        }
+        let common = || {
+            let mut variables = self.shared.configure.environment.iter();
+            variables.find_map(|(name, value)| (name == "PATH").then_some(value))
+        };
+        let path = environment
+            .get("PATH")
+            .or_else(common)
+            .map_or(program::DEFAULT_PATH, String::as_str);
+        let directories = script
+            .path_dirs
+            .iter()
+            .cloned()
+            .chain(std::env::split_paths(path));
+        // A scope with a colon in its name cannot stand in a PATH.
+        if let Ok(path) = std::env::join_paths(directories).map(OsString::into_string)
+            && let Ok(path) = path
+        {
+            environment.to_mut().insert("PATH".to_owned(), path);
+        }
+        environment
+    }
+
     /// Starts `script`, in a warm process if one is ready. No process hears what to run before it has begun, so one that
     /// was lost with a dying helper can be asked for again: nothing of it ran.
     pub async fn launch(&self, script: Script) -> Result<Running, LaunchError> {
         let Script {
             program,
             directory,
-            environment,
             stdio,
+            ..
         } = &script;
+        let environment = &self.environment_of(&script);
         let (becomes, text) = match program {
             Program::Argv(words) => (Becomes::Program, program::order(directory, environment, words)?),
             Program::Script(text) => (Becomes::Shell, script::render(text, directory, environment)?),

@@ -70,6 +70,7 @@ pub async fn probe(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
         program: Program::Script(outside.script()),
         directory: launcher.policy().scope.clone(),
         environment: Default::default(),
+        path_dirs: Vec::new(),
         stdio: Stdio::Merged,
     };
     let output = output_of(launcher.launch(script).await?).await?;

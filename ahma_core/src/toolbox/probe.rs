@@ -40,6 +40,11 @@ async fn run(launcher: Launcher, scope: PathBuf, probe: Probe) -> Answer {
             .as_ref()
             .map_or_else(|| scope.clone(), |directory| scope.join(directory)),
         environment: BTreeMap::new(),
+        path_dirs: probe
+            .path_dirs
+            .iter()
+            .map(|directory| scope.join(directory))
+            .collect(),
         stdio: Stdio::Merged,
     };
     let Running {

@@ -124,6 +124,7 @@ pub(crate) fn script(text: &str) -> Command {
         program: Program::Script(text.to_owned()),
         files: Vec::new(),
         environment: BTreeMap::new(),
+        path_dirs: Vec::new(),
         success_codes: vec![0],
         stream: None,
         success_hint: None,

@@ -64,6 +64,7 @@ impl Bench {
             program,
             directory: directory.to_owned(),
             environment: BTreeMap::from([("VALUE".to_owned(), "it's\n$HOME".to_owned())]),
+            path_dirs: Vec::new(),
             stdio,
         };
         self.launcher.launch(script).await.unwrap()

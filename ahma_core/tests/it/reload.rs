@@ -1,6 +1,9 @@
 //! The tools directory while the server runs, and what is said about tools that do not work.
 
-use std::fs;
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
+};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -198,6 +201,29 @@ fn a_tool_whose_program_is_missing_is_not_offered_and_says_why() {
     );
     let status = server.tool("status", json!({}))["structuredContent"]["tools"]["unavailable"].clone();
     assert_eq!(status[0]["tools"], json!(["gone"]));
+}
+
+/// Programs of the project stand before those of PATH for the tools that say so, and for their checks.
+#[test]
+fn a_tool_finds_the_programs_of_its_project() {
+    let workspace = Workspace::new();
+    let mut own = with_check("own", json!("printf"));
+    own["path_dirs"] = json!([".venv/bin"]);
+    workspace.write_tool("own.json", &own);
+    workspace.write_tool("other.json", &echo("other"));
+    let mut server = options(&workspace).open(Era::Legacy);
+    wait_for_tools(&mut server, &["other"]);
+
+    let program = workspace.scope().join(".venv/bin/printf");
+    fs::create_dir_all(program.parent().expect("it has one")).expect("writable");
+    fs::write(&program, "#!/bin/sh\n/usr/bin/printf 'own %s' \"$*\"\n").expect("writable");
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("ours");
+    workspace.write_tool("own.json", &own);
+    wait_for_tools(&mut server, &["other", "own"]);
+    for (tool, said) in [("own", "own hello"), ("other", "hello")] {
+        let answer = server.tool(tool, json!({"format": "hello"}));
+        assert_eq!(answer["content"][0]["text"], said, "{tool}");
+    }
 }
 
 /// A check runs code of the project: it is over when nothing of it is left, and then its traces are looked at.
