@@ -145,7 +145,7 @@ pub(super) enum ToolboxUse {
     Serve,
     /// Programs are looked for.
     Look,
-    /// One tool is run, and will tell by itself that its program is missing.
+    /// One tool is run; what it needs is looked for if it fails.
     RunOne,
 }
 

@@ -259,14 +259,7 @@ impl Keeper {
                 .find_map(|probe| self.answers.get(probe)?.as_ref().err().cloned())
         };
         let unavailable: Vec<Unavailable> = (self.catalog.tools())
-            .filter_map(|tool| {
-                Some(Unavailable {
-                    reason: reason(tool)?,
-                    tool: tool.name.clone(),
-                    file: tool.file.clone(),
-                    install_instructions: tool.install_instructions.clone(),
-                })
-            })
+            .filter_map(|tool| Some(Unavailable::new(tool, reason(tool)?)))
             .collect();
         let missing: HashSet<&str> = unavailable.iter().map(|tool| tool.tool.as_str()).collect();
         let toolbox = Toolbox {

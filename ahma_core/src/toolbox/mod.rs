@@ -10,11 +10,15 @@ mod probe;
 mod shelf;
 mod watch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use keeper::{ToolboxHandle, ToolboxSettings, open};
 
-use crate::{catalog::Catalog, mtdf::Problem};
+use crate::{
+    catalog::{Catalog, Tool},
+    mtdf::Problem,
+    shell::Launcher,
+};
 
 /// The tools as they stand at one moment.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +49,27 @@ pub struct Unavailable {
     pub file: Option<String>,
     pub reason: String,
     pub install_instructions: Option<String>,
+}
+
+impl Unavailable {
+    fn new(tool: &Tool, reason: String) -> Self {
+        Self {
+            tool: tool.name.clone(),
+            file: tool.file.clone(),
+            reason,
+            install_instructions: tool.install_instructions.clone(),
+        }
+    }
+}
+
+/// Looks for what one tool needs; nothing if all of it is there.
+pub async fn look_for(tool: &Tool, launcher: &Launcher, scope: &Path) -> Option<Unavailable> {
+    for probe in &tool.probes {
+        if let Err(reason) = probe::ask(launcher, scope, probe).await {
+            return Some(Unavailable::new(tool, reason));
+        }
+    }
+    None
 }
 
 impl Toolbox {

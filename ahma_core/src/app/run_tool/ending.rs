@@ -11,6 +11,7 @@ use crate::{
     catalog::Tool,
     jail::ExitStatus,
     operation::{EndState, LossCause, Outcome},
+    toolbox::Unavailable,
 };
 
 /// As `timeout` of coreutils ends.
@@ -25,7 +26,12 @@ const SIGNAL_BASE: i32 = 128;
 const SIGPIPE: i32 = 13;
 
 /// Says on stderr what stdout does not show, and gives the code to end with.
-pub(super) fn tell(tool: &Tool, followed: &Followed, screen: &mut Screen) -> ExitCode {
+pub(super) fn tell(
+    tool: &Tool,
+    followed: &Followed,
+    missing: Option<&Unavailable>,
+    screen: &mut Screen,
+) -> ExitCode {
     let outcome = &*followed.outcome;
     let code = code(outcome, followed.stopped_by);
     for notice in &outcome.notices {
@@ -58,14 +64,14 @@ pub(super) fn tell(tool: &Tool, followed: &Followed, screen: &mut Screen) -> Exi
         _ if screen.is_terminal() => screen.line(&format!("{} completed in {seconds:.1} s", tool.name)),
         _ => {}
     }
-    let missing = (code == NOT_FOUND)
-        .then_some(tool.install_instructions.as_deref())
-        .flatten();
+    if let Some(missing) = missing {
+        screen.line(&format!("{} is not available: {}", missing.tool, missing.reason));
+    }
+    let instructions = tool.install_instructions.as_deref();
+    let instructions = instructions.filter(|_| missing.is_some() || code == NOT_FOUND);
     let success_hint = outcome.success_hint.as_deref().filter(|_| screen.is_terminal());
-    for hint in [outcome.sandbox_hint.as_deref(), missing, success_hint]
-        .into_iter()
-        .flatten()
-    {
+    let hints = [outcome.sandbox_hint.as_deref(), instructions, success_hint];
+    for hint in hints.into_iter().flatten() {
         screen.line(&format!("hint: {hint}"));
     }
     code.into()

@@ -10,7 +10,7 @@ use tokio::{
 use super::screen::Screen;
 use crate::{
     observe::FindingBudget,
-    operation::{Operation, Outcome},
+    operation::{EndState, Operation, Outcome},
 };
 
 /// As much as a pipe holds.
@@ -27,6 +27,13 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub(super) struct Followed {
     pub(super) outcome: Arc<Outcome>,
     pub(super) stopped_by: Option<StoppedBy>,
+}
+
+impl Followed {
+    /// Whether the command failed by itself.
+    pub(super) fn has_failed(&self) -> bool {
+        self.stopped_by.is_none() && self.outcome.state == EndState::Failed
+    }
 }
 
 /// Why we ended it.

@@ -28,7 +28,7 @@ use crate::{
     call::{ArgumentProblem, CallError, CommandPlan, ToolCall, plan},
     catalog::Tool,
     operation::{Engine, EngineSettings, directory_problem},
-    toolbox::Toolbox,
+    toolbox::{Toolbox, look_for},
 };
 use screen::Screen;
 
@@ -84,7 +84,11 @@ async fn perform(words: &[String], settings: &Settings, wall: &Wall) -> Result<E
     let mut screen = Screen::open(name, settings.log.colour);
     let followed = follow::to_the_end(&operation, &mut screen, Output::open(), signal).await;
     engine.shutdown().await;
-    Ok(ending::tell(tool, &followed, &mut screen))
+    let missing = match followed.has_failed() {
+        true => look_for(tool, &wall.launcher, &settings.sandbox.scope).await,
+        false => None,
+    };
+    Ok(ending::tell(tool, &followed, missing.as_ref(), &mut screen))
 }
 
 /// The plan, or every problem of the words and of the values they stand for.
