@@ -37,6 +37,11 @@ fn the_exit_code_is_that_of_the_command_or_says_why_there_is_none() {
     missing["command"] = "no-such-program-here".into();
     missing["install_instructions"] = "take it from the shelf".into();
     workspace.write_tool("missing.json", &missing);
+    let mut unready = echo("unready");
+    unready["command"] = "sh -c false".into();
+    unready["availability_check"] = "sh -c 'echo no module; exit 1'".into();
+    unready["install_instructions"] = "fetch the module".into();
+    workspace.write_tool("unready.json", &unready);
     workspace.write_tool("greet.json", &echo("greet_all"));
     fs::write(workspace.tools().join("broken.json"), r#"{"comand": "x"}"#).expect("writable");
     for (arguments, code, out, complaint) in [
@@ -67,6 +72,12 @@ fn the_exit_code_is_that_of_the_command_or_says_why_there_is_none() {
             "timeout",
         ),
         (&["missing", "x"], 127, "", "hint: take it from the shelf"),
+        (
+            &["unready", "x"],
+            1,
+            "",
+            "exit code 1: no module\nhint: fetch the module",
+        ),
         (&["sya"], 2, "", "did you mean `say`?"),
         (
             &["greet", "all", "--format", "x"],
@@ -266,9 +277,9 @@ fn init_asks_on_a_terminal_and_takes_no_answer_for_no() {
     );
 
     fs::write(&file, r#"{"mcpServers": {"Ahama": {"command": "other"}}}"#).expect("writable");
-    for (answer, code, kept) in [("\n", 1, true), ("y\n", 0, false)] {
+    for (answer, kept) in [("\n", true), ("y\n", false)] {
         let (ended, shown) = converse(&["init", "--client", "claude"], answer);
-        assert_eq!(ended, Some(code), "{shown}");
+        assert_eq!(ended, Some(0), "{shown}");
         let text = fs::read_to_string(&file).expect("readable");
         assert_eq!(text.contains("other"), kept, "{answer:?}: {text}");
     }

@@ -71,8 +71,13 @@ pub(super) fn run(
         return Ok(Exit::Success.into());
     }
     let files: Vec<_> = refused.iter().map(|path| path.display().to_string()).collect();
-    Err(Failure::user(format!("left as they are: {}", files.join(", ")))
-        .with_hint("--yes makes the changes that are shown above"))
+    let left = format!("left unchanged: {}", files.join(", "));
+    if is_interactive() {
+        // Somebody said no, and got what he asked for.
+        say(&left);
+        return Ok(Exit::Success.into());
+    }
+    Err(Failure::user(left).with_hint("--yes makes the changes that are shown above"))
 }
 
 /// `ahma_mcp` if that is what PATH leads to, else the path of this program.
