@@ -17,7 +17,7 @@ use url::Url;
 ///
 /// Exit codes: 0 listed, 1 the server or a file is at fault, 2 wrong usage, 3 a login is needed, 4 a bug.
 #[derive(Debug, Parser)]
-#[command(version, about, group(ArgGroup::new("target").required(true).args(["http", "mcp_config", "command"])))]
+#[command(version, about, after_help = EXAMPLES, group(ArgGroup::new("target").required(true).args(["http", "mcp_config", "command"])))]
 pub(crate) struct Args {
     /// Ask the server at this address
     #[arg(long, value_name = "URL", value_parser = config::address, env = "AHMA_SERVER_URL")]
@@ -68,6 +68,13 @@ pub(crate) enum Format {
     /// One JSON object
     Json,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  ahma_list_tools -- ahma_mcp                               a server that a command starts
+  ahma_list_tools --http https://mcp.example.com/mcp        a server on the network
+  ahma_list_tools --mcp-config mcp.json --server jira       a server of an mcp.json
+  ahma_list_tools --format json -- ahma_mcp                 for a program";
 
 /// What the user has to correct, and how.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use clap::Parser;
 
 /// Writes the JSON Schema of MTDF tool files.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, after_help = EXAMPLES)]
 struct Args {
     /// The file to write or to check.
     #[arg(default_value = "schemas/mtdf.schema.json")]
@@ -27,6 +27,14 @@ struct Args {
     #[arg(long, conflicts_with = "check")]
     print: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  generate_tool_schema                       write schemas/mtdf.schema.json
+  generate_tool_schema --check               fail if it is out of date, for CI
+  generate_tool_schema --print > my.json     anywhere else
+
+Exit codes: 0 done, 1 out of date or not writable, 2 usage.";
 
 fn main() -> ExitCode {
     let args = Args::parse();

@@ -186,8 +186,14 @@ impl Args {
 
     /// The command as help and manual show it. Variables are said once for all flags, below the examples.
     pub(crate) fn described() -> clap::Command {
-        Self::command().mut_args(|arg| arg.hide_env(true))
+        without_variables(Self::command())
     }
+}
+
+fn without_variables(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|arg| arg.hide_env(true))
+        .mut_subcommands(without_variables)
 }
 
 /// A word where a task could stand is most likely one that is misspelt, which clap does not see.
@@ -197,8 +203,19 @@ fn with_nearest_task(mut error: clap::Error) -> clap::Error {
     };
     let command = Args::command();
     let tasks = command.get_subcommands().map(clap::Command::get_name);
-    let nearest: Vec<String> = nearest(word, tasks).into_iter().map(str::to_owned).collect();
-    if error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-') && !nearest.is_empty() {
+    let tasks: Vec<&str> = tasks.collect();
+    let nearest = nearest(word, tasks.iter().copied());
+    let nearest: Vec<String> = nearest.into_iter().map(str::to_owned).collect();
+    if error.kind() != ErrorKind::UnknownArgument || word.starts_with('-') {
+        return error;
+    }
+    if nearest.is_empty() {
+        let tip = format!(
+            "the tasks are {}; without one it serves MCP on stdin and stdout",
+            tasks.join(", ")
+        );
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    } else {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(nearest));
     }
     error

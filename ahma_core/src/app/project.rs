@@ -75,13 +75,13 @@ mod tests {
             let found = languages(project.path()).expect("well-formed");
             found.into_iter().map(|language| language.name).collect()
         };
-        assert_eq!(names(), ["any text"]);
+        assert_eq!(names(), ["text search"]);
         fs::write(project.path().join("Cargo.toml"), "").expect("writable");
         fs::create_dir_all(project.path().join("web/src")).expect("writable");
         fs::write(project.path().join("web/package.json"), "").expect("writable");
         fs::create_dir(project.path().join("node_modules")).expect("writable");
         fs::write(project.path().join("node_modules/Makefile"), "").expect("writable");
-        assert_eq!(names(), ["Rust", "Node.js", "any text"]);
+        assert_eq!(names(), ["Rust", "Node.js", "text search"]);
     }
 
     #[test]

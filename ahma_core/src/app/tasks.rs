@@ -34,12 +34,14 @@ pub(crate) enum Task {
     #[command(subcommand)]
     Audit(AuditTask),
     /// Print a script that completes this program's flags in a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// Which shell.
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
     /// Print the manual page, in roff
+    #[command(after_help = MAN_EXAMPLES)]
     Man,
 }
 
@@ -69,6 +71,7 @@ pub(crate) enum ClientArg {
 }
 
 #[derive(Debug, Parser)]
+#[command(after_help = DOCTOR_EXAMPLES)]
 pub(crate) struct DoctorArgs {
     /// Print JSON instead of text.
     #[arg(long)]
@@ -94,6 +97,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenTask {
     /// Make a token, add its hash to the tokens file, and print it; nobody can read it again
+    #[command(after_help = TOKEN_EXAMPLES)]
     New {
         /// Who it is for. A token of the same name is replaced.
         #[arg(long)]
@@ -123,6 +127,7 @@ pub(crate) enum TokenTask {
 pub(crate) enum AuditTask {
     /// Check that no line was changed, removed or added, and name the first one where that is not so. Lines cut off the
     /// end of the newest file cannot be seen from the file alone
+    #[command(after_help = AUDIT_EXAMPLES)]
     Verify {
         /// A file that --audit-file wrote; one that was set aside (FILE.1 to FILE.8) is looked for beside it.
         file: PathBuf,
@@ -136,6 +141,44 @@ Examples:
   ahma_mcp init --dry-run             only show it
 
 A file that exists is never changed without showing the difference and asking; a second run finds nothing to do.";
+
+const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  ahma_mcp doctor                               this directory
+  ahma_mcp --sandbox-scope ~/project doctor     another; flags of the server stand before `doctor`
+  ahma_mcp doctor --json                        for a program
+
+Nothing is changed. Exit codes: 0 it works, 1 something is wrong, 3 something that the program needs is missing.";
+
+#[cfg(feature = "bridge")]
+const TOKEN_EXAMPLES: &str = "\
+Examples:
+  ahma_mcp token new --name laptop --expires 30d
+  ahma_mcp token new --name ci --scope ~/project --max-sessions 2
+
+The client sends it as `Authorization: Bearer TOKEN` to a server that was started with
+  ahma_mcp --mode http --auth token";
+
+#[cfg(feature = "bridge")]
+const AUDIT_EXAMPLES: &str = "\
+Example:
+  ahma_mcp --mode http --audit-file ~/ahma-audit.jsonl     write it
+  ahma_mcp audit verify ~/ahma-audit.jsonl                 check it
+
+Exit codes: 0 whole, 1 a line is not what was written.";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Where the script goes:
+  bash   ahma_mcp completions bash > ~/.local/share/bash-completion/completions/ahma_mcp
+  zsh    ahma_mcp completions zsh > ~/.zfunc/_ahma_mcp     with `fpath+=~/.zfunc` before compinit
+  fish   ahma_mcp completions fish > ~/.config/fish/completions/ahma_mcp.fish
+
+For this shell only: source <(ahma_mcp completions bash)";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  ahma_mcp man | man -l -                                      read it
+  ahma_mcp man > ~/.local/share/man/man1/ahma_mcp.1            install it";
 
 const RUN_EXAMPLES: &str = "\
 Examples:

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Serve a stdio MCP server over Streamable HTTP and HTTP+SSE.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, after_help = EXAMPLES)]
 struct Cli {
     #[command(flatten)]
     bridge: BridgeArgs,
@@ -35,6 +35,14 @@ struct Cli {
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  ahma_http_bridge -- my-server                                one process for all clients
+  ahma_http_bridge --http-port 8080 -- my-server --flag        at http://127.0.0.1:8080/mcp
+  ahma_http_bridge --session-isolation -- my-server {scope}    a process for each client
+
+Every flag has a variable: --http-port is AHMA_HTTP_PORT. A flag wins over its variable.";
 
 impl Cli {
     /// Reads the command line and the variables; if there is nothing to serve, the code to end with.

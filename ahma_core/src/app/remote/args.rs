@@ -9,6 +9,17 @@ use url::Url;
 
 const REMOTE: &str = "Remote servers";
 
+const LOGIN_EXAMPLES: &str = "\
+Examples:
+  ahma_mcp login jira --mcp-config mcp.json         a server of that file
+  ahma_mcp login https://mcp.example.com/mcp        any server
+  ahma_mcp login --no-browser jira                  show the link, for a machine without a browser";
+
+const LOGOUT_EXAMPLES: &str = "\
+Examples:
+  ahma_mcp logout jira --mcp-config mcp.json
+  ahma_mcp logout https://mcp.example.com/mcp";
+
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RemoteArgs {
     #[command(flatten)]
@@ -61,6 +72,7 @@ pub(crate) struct SourceArgs {
 }
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = LOGIN_EXAMPLES)]
 pub(crate) struct LoginArgs {
     #[command(flatten)]
     pub(crate) account: AccountArgs,
@@ -72,6 +84,7 @@ pub(crate) struct LoginArgs {
 
 /// Which login it is about.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = LOGOUT_EXAMPLES)]
 pub(crate) struct AccountArgs {
     /// A server of the configuration, or an address.
     #[arg(value_name = "SERVER|URL")]
