@@ -111,10 +111,7 @@ fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option
         Some(grant) if grant.access == Access::Write => None,
         Some(grant) if refused => Some(guess(
             &format!("{shown} is read-only here ({})", grant.reason),
-            &format!(
-                "start the server with --allow-write {}",
-                narrowest(path)?.display()
-            ),
+            &remedy(path, &["--allow-write"])?,
         )),
         Some(_) => None,
         // A path that does not exist outside either was not hidden by us.
@@ -125,10 +122,7 @@ fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option
         )),
         None => Some(guess(
             &format!("{shown} is outside the sandbox scope {}", policy.scope.display()),
-            &format!(
-                "start the server with --allow-read {0} or --allow-write {0}",
-                narrowest(path)?.display()
-            ),
+            &remedy(path, &["--allow-read", "--allow-write"])?,
         )),
     }
 }
@@ -137,12 +131,26 @@ fn guess(what: &str, remedy: &str) -> String {
     format!("This may be the sandbox (a guess from the output): {what}. To change it: {remedy}.")
 }
 
-/// The narrowest path that a flag could open: the thing itself, or the directory in which it would be made. Never the
-/// root: nobody should be told to open everything.
-fn narrowest(path: &Path) -> Option<&Path> {
-    path.ancestors()
-        .find(|above| above.exists())
-        .filter(|existing| existing.parent().is_some())
+/// How to open the narrowest path that a flag could open: the thing itself, or the directory in which it would be made.
+/// Nobody should be told to open everything, neither the root nor all of his home.
+fn remedy(path: &Path, flags: &[&str]) -> Option<String> {
+    let narrowest = path.ancestors().find(|above| above.exists())?;
+    narrowest.parent()?;
+    let shown = path.display();
+    if std::env::home_dir().is_some_and(|home| home.starts_with(narrowest)) {
+        return Some(match path == narrowest {
+            true => format!(
+                "start the server with {} for what is needed of it",
+                flags.join(" or ")
+            ),
+            false => format!("make {shown} yourself, then start the server with --allow-write {shown}"),
+        });
+    }
+    let flags: Vec<String> = flags
+        .iter()
+        .map(|flag| format!("{flag} {}", narrowest.display()))
+        .collect();
+    Some(format!("start the server with {}", flags.join(" or ")))
 }
 
 /// Absolute paths in a line of output, and relative ones that lie in the scope.

@@ -26,6 +26,8 @@ fn names_the_path_the_rule_and_the_flag() {
     let scope = directory.path().join("scope");
     fs::create_dir_all(&scope).unwrap();
     let outside = "/var/lib".to_owned();
+    let home = std::env::home_dir().unwrap();
+    let home = home.display();
     let host_temp = tempfile::NamedTempFile::new_in("/tmp").unwrap();
     let open = policy(&scope, Network::Open);
     for (output, expected) in [
@@ -44,6 +46,14 @@ fn names_the_path_the_rule_and_the_flag() {
         (
             "error: could not write .git/hooks/pre-commit: Permission denied".into(),
             Some("--trust-workspace-config".into()),
+        ),
+        (
+            format!("mkdir: cannot create directory ‘{home}/no-such/x’: Permission denied"),
+            Some(format!("make {home}/no-such/x yourself")),
+        ),
+        (
+            format!("ls: cannot open directory '{home}': Permission denied"),
+            Some("--allow-write for what is needed of it".into()),
         ),
         (format!("cat: {}/mine: Permission denied", scope.display()), None),
         (
