@@ -19,7 +19,7 @@ use super::OperationId;
 
 const RUN_PREFIX: &str = "run-";
 const SPOOL_PREFIX: &str = "op_";
-/// In each run directory: held by the server it belongs to. In the state directory: held while one is made or removed.
+/// In each run directory: held by the server it belongs to. In the state directory: held while one is made or dead ones are looked for.
 const LOCK_NAME: &str = ".lock";
 
 /// How many readers may scan at once. Each may hold the longest line of its file in memory, and a core of ours.
@@ -50,8 +50,13 @@ pub(super) struct SpoolFile {
 impl Spool {
     /// Removes what dead servers left behind. Does not touch the disk otherwise.
     pub(super) fn new(state_dir: PathBuf) -> Arc<Self> {
-        if let Err(error) = sweep(&state_dir) {
-            tracing::warn!(path = %state_dir.display(), %error, "cannot remove output of earlier servers");
+        match dead_runs(&state_dir) {
+            Ok(dead) if dead.is_empty() => {}
+            // There may be gigabytes of it, and nobody waits for that.
+            Ok(dead) => drop(std::thread::spawn(|| drop(dead))),
+            Err(error) => {
+                tracing::warn!(path = %state_dir.display(), %error, "cannot remove output of earlier servers");
+            }
         }
         Arc::new(Self {
             state_dir,
@@ -135,13 +140,14 @@ impl Drop for SpoolFile {
     }
 }
 
-/// Removes the run directories of servers that are dead.
-fn sweep(state_dir: &Path) -> io::Result<()> {
+/// The run directories of servers that are dead, now ours to remove.
+fn dead_runs(state_dir: &Path) -> io::Result<Vec<RunDir>> {
+    let mut dead = Vec::new();
     match fs::symlink_metadata(state_dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(dead),
         found => found?,
     };
-    let _sweeping = lock_state_dir(state_dir)?;
+    let _looking = lock_state_dir(state_dir)?;
     for entry in fs::read_dir(state_dir)? {
         let entry = entry?;
         let metadata = entry.metadata()?;
@@ -159,29 +165,32 @@ fn sweep(state_dir: &Path) -> io::Result<()> {
         let Ok(lock) = File::open(path.join(LOCK_NAME)) else {
             continue;
         };
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
-            && let Err(error) = remove_run_dir(&path)
-        {
-            tracing::warn!(path = %path.display(), %error, "cannot remove output of an earlier server");
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            dead.push(RunDir { path, _lock: lock });
         }
     }
-    Ok(())
+    Ok(dead)
 }
 
-/// Removes what we put into a run directory, then the directory, which fails if anything else is in it.
+/// Removes what we put into a run directory, then the directory, which fails if anything else is in it. The lock goes
+/// last: whoever is interrupted here leaves a directory that the next one finds.
 fn remove_run_dir(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
-        let name = entry.file_name();
-        if name == LOCK_NAME || name.as_encoded_bytes().starts_with(SPOOL_PREFIX.as_bytes()) {
+        if entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(SPOOL_PREFIX.as_bytes())
+        {
             fs::remove_file(entry.path())?;
         }
     }
+    fs::remove_file(path.join(LOCK_NAME))?;
     fs::remove_dir(path)
 }
 
-/// Keeps two servers from making and removing run directories at the same time: a directory is not yet locked in the
-/// moment after it is made.
+/// Keeps one server from looking for dead ones while another makes its directory, which is not yet locked in the moment
+/// after it is made. Held for that moment only.
 fn lock_state_dir(state_dir: &Path) -> io::Result<File> {
     let lock = open_lock(&state_dir.join(LOCK_NAME))?;
     flock(&lock, FlockOperation::LockExclusive)?;

@@ -58,7 +58,7 @@ fn what_dead_servers_left_is_removed_and_nothing_else() {
     fs::write(outside.path().join("op_precious"), "keep").unwrap();
     std::os::unix::fs::symlink(outside.path(), state_dir.join("run-link")).unwrap();
 
-    drop(Spool::new(state_dir.clone()));
+    drop(dead_runs(&state_dir).unwrap());
     assert!(!dead.exists());
     assert!(alive_file.path().exists());
     assert_eq!(fs::read_to_string(foreign_dir.join("notes.txt")).unwrap(), "mine");
