@@ -206,7 +206,9 @@ pub(super) fn warn(settings: &Settings, wall: &Wall) {
         network = wall.note.network,
         "started"
     );
-    for warning in settings.sandbox.warnings.iter().chain(&wall.note.warning) {
+    let of_the_wall = wall.launcher.warnings();
+    let warnings = settings.sandbox.warnings.iter().chain(&wall.note.warning);
+    for warning in warnings.chain(&of_the_wall) {
         tracing::warn!("{warning}");
         if !settings.log.to_stderr {
             let _ = writeln!(std::io::stderr().lock(), "warning: {warning}");

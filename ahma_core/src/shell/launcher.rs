@@ -225,6 +225,12 @@ impl Launcher {
         self.shared.configure.tier
     }
 
+    /// What the user should know about the files that are watched.
+    pub fn warnings(&self) -> Vec<String> {
+        let standing = lock(&self.shared.standing);
+        standing.iter().flat_map(Standing::warnings).collect()
+    }
+
     /// The kernel's Landlock interface version.
     pub fn landlock_abi(&self) -> i32 {
         self.shared.landlock_abi

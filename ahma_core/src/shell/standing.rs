@@ -77,6 +77,10 @@ impl Standing {
         self.jail.landlock_abi
     }
 
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+        self.tripwires.iter().filter_map(|tripwire| tripwire.warning())
+    }
+
     /// Lets the jail go and waits until it and its owners have ended.
     pub(super) fn close(self) {
         self.jail.close();
@@ -96,7 +100,7 @@ impl Shared {
         }
         let scope = self.configure.policy.scope.display();
         tracing::warn!(%scope, "the scope is another directory now; putting up a new wall");
-        let new = self
+        let mut new = self
             .beside(|shared| {
                 let helper = Helper::start(&shared.helper)?;
                 Standing::put_up(helper, &shared.configure, &shared.quarantine)
@@ -107,7 +111,11 @@ impl Shared {
         let old = {
             let mut standing = lock(&self.standing);
             let old = match standing.as_mut() {
-                Some(current) => std::mem::replace(current, new),
+                Some(current) => {
+                    // Whoever saw the old jail die must not take the new one for it.
+                    new.replaced = current.replaced + 1;
+                    std::mem::replace(current, new)
+                }
                 // Shut down meanwhile.
                 None => new,
             };
@@ -211,7 +219,7 @@ struct Identity {
 }
 
 impl Identity {
-    /// Follows no link: nobody who swaps one in shall choose what the wall stands around.
+    /// Follows no link: nobody who swaps one in may choose what the wall stands around.
     fn of(directory: &Path) -> io::Result<Self> {
         let found = rustix::fs::lstat(directory)?;
         if FileType::from_raw_mode(found.st_mode) != FileType::Directory {

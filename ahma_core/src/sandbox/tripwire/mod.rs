@@ -101,17 +101,26 @@ impl Tripwire {
             known: Mutex::default(),
         };
         let now = tripwire.picture(&Picture::new());
-        let irreplaceable = now.values().filter(|node| node.is_irreplaceable()).count();
-        if irreplaceable > 0 {
-            tracing::warn!(
-                "{irreplaceable} protected files in {} are too large to be kept: a command that changes one is \
-                 found out, but the file cannot be put back",
-                scope.display()
-            );
-        }
         tripwire.quick = now.len() <= QUICK;
         tripwire.lock().picture = now;
         Ok(tripwire)
+    }
+
+    /// What the user should know about the files that are watched.
+    pub fn warning(&self) -> Option<String> {
+        let known = self.lock();
+        let irreplaceable = known
+            .picture
+            .values()
+            .filter(|node| node.is_irreplaceable())
+            .count();
+        (irreplaceable > 0).then(|| {
+            format!(
+                "{irreplaceable} protected files in {} are too large to be kept: a command that changes one is \
+                 found out, but the file cannot be put back",
+                self.scope.display()
+            )
+        })
     }
 
     /// Called before a command starts.
@@ -119,41 +128,59 @@ impl Tripwire {
         let mut all = Armed::default();
         for tripwire in tripwires {
             let armed = Arc::clone(tripwire);
-            let armed = tripwire.where_it_fits(move || {
+            if tripwire.quick && tripwire.note_at_once() {
+                all.tripwires.push(armed);
+                continue;
+            }
+            let armed = tokio::task::spawn_blocking(move || {
                 armed.note();
                 // Made here: whoever asks may be gone by now, and what is noted must be checked once.
                 Armed {
                     tripwires: vec![armed],
                 }
             });
-            if let Some(mut armed) = armed.await {
+            if let Ok(mut armed) = armed.await {
                 all.tripwires.append(&mut armed.tripwires);
             }
         }
         all
     }
 
-    async fn where_it_fits<T: Send + 'static>(&self, look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        if self.quick {
-            return Some(look());
-        }
-        tokio::task::spawn_blocking(look).await.ok()
-    }
-
+    /// One more command; the first one needs a picture. Waits while another server takes one.
     fn note(&self) {
         let mut known = self.lock();
         if known.running == 0 {
-            known.picture = self.good_picture(&known.picture);
+            let company = self.record.as_ref().map(Record::begin);
+            known.picture = self.good_picture(&known.picture, company);
         }
         known.running += 1;
     }
 
+    /// The same, unless it would have to wait: another server may stand still for as long as it likes.
+    fn note_at_once(&self) -> bool {
+        let Ok(mut known) = self.known.try_lock() else {
+            return false;
+        };
+        if known.running == 0 {
+            let company = match &self.record {
+                Some(record) => match record.begin_at_once() {
+                    Some(company) => Some(company),
+                    None => return false,
+                },
+                None => None,
+            };
+            known.picture = self.good_picture(&known.picture, company);
+        }
+        known.running += 1;
+        true
+    }
+
     /// What is good now: what is there if nobody is at work, else what was there when somebody began.
-    fn good_picture(&self, earlier: &Picture) -> Picture {
+    fn good_picture(&self, earlier: &Picture, company: Option<Company>) -> Picture {
         let (Some(root), Some(record)) = (&self.root, &self.record) else {
             return self.picture(earlier);
         };
-        if record.begin() == Company::Others {
+        if company == Some(Company::Others) {
             let theirs = record.read(root, &self.watched);
             return theirs.unwrap_or_else(|| self.picture(earlier));
         }
@@ -284,9 +311,13 @@ impl Armed {
     pub async fn check(mut self) -> Vec<Incident> {
         let mut incidents = Vec::new();
         while let Some(tripwire) = self.tripwires.pop() {
-            let looked = Arc::clone(&tripwire);
-            let found = tripwire.where_it_fits(move || looked.check()).await;
-            incidents.extend(found.unwrap_or_default());
+            let found = match tripwire.quick {
+                true => tripwire.check(),
+                false => tokio::task::spawn_blocking(move || tripwire.check())
+                    .await
+                    .unwrap_or_default(),
+            };
+            incidents.extend(found);
         }
         incidents
     }

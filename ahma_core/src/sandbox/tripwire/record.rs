@@ -66,11 +66,19 @@ impl Record {
 
     /// Begins to be at work, and says who else is. Alone, nobody else begins before [`Self::share`].
     pub(super) fn begin(&self) -> Company {
+        self.begin_at_once().unwrap_or_else(|| {
+            self.share();
+            Company::Others
+        })
+    }
+
+    /// The same, unless another server is just looking.
+    pub(super) fn begin_at_once(&self) -> Option<Company> {
         if flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            return Company::Nobody;
+            return Some(Company::Nobody);
         }
-        self.share();
-        Company::Others
+        let shared = flock(&self.lock, FlockOperation::NonBlockingLockShared);
+        shared.is_ok().then_some(Company::Others)
     }
 
     /// Lets others begin, too.

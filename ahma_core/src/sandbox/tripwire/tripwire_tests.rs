@@ -465,3 +465,37 @@ async fn a_server_that_comes_meanwhile_takes_nothing_planted_for_good() {
         .collect();
     assert_eq!(left, [0], "an empty lock");
 }
+
+/// A server that stands still while it takes its picture must not make this one stand still.
+#[tokio::test]
+async fn a_server_that_stands_still_holds_up_its_peers_calls_only() {
+    let scene = Scene::new(|_| {});
+    let locks = fs::read_dir(scene.directory.path().join("pictures")).unwrap();
+    let lock = locks
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension() == Some("lock".as_ref()));
+    let standing_still = fs::File::open(lock.unwrap()).unwrap();
+    standing_still.lock().unwrap();
+
+    let tripwire = Arc::clone(&scene.tripwire);
+    let call = tokio::spawn(async move { Tripwire::arm(&[tripwire]).await });
+    // This runtime has one thread: it goes on while the call waits.
+    while scene.tripwire.known.try_lock().is_ok() {
+        tokio::task::yield_now().await;
+    }
+    assert!(!call.is_finished());
+    standing_still.unlock().unwrap();
+    assert_eq!(call.await.unwrap().check().await.len(), 0);
+}
+
+#[test]
+fn what_is_too_large_to_be_put_back_is_told() {
+    let small = Scene::new(|scope| fs::write(scope.join(".envrc"), "x").unwrap());
+    assert_eq!(small.tripwire.warning(), None);
+    let large = Scene::new(|scope| {
+        let file = fs::File::create(scope.join(".envrc")).unwrap();
+        file.set_len(super::picture::MOST_KEPT + 1).unwrap();
+    });
+    let warning = large.tripwire.warning().unwrap();
+    assert!(warning.starts_with("1 protected files in "), "{warning}");
+}
