@@ -14,6 +14,7 @@ mod planner;
 mod call_tests;
 
 pub use error::CallError;
+pub(crate) use paths::normalise;
 pub use plan::{
     ArgumentFile, Command, CommandPlan, ExecutionMode, Program, Sequence, SequenceStep, SkipCondition, Work,
 };

@@ -40,17 +40,22 @@ pub(super) fn check(settings: &PlanSettings, directory: &Path, given: &str) -> R
 
 /// `given` against `base`, without `.` and `..`; it ends at the root however many `..` there are.
 pub(super) fn resolve(base: &Path, given: &str) -> PathBuf {
-    let mut resolved = PathBuf::new();
-    for component in base.join(given).components() {
+    normalise(&base.join(given))
+}
+
+/// A path without `.` and `..`, by its text alone.
+pub(crate) fn normalise(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
         match component {
             Component::ParentDir => {
-                resolved.pop();
+                plain.pop();
             }
             Component::CurDir => {}
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => resolved.push(component),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(component),
         }
     }
-    resolved
+    plain
 }
 
 fn outside(given: &str, resolved: &Path, settings: &PlanSettings) -> String {

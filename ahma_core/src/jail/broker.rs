@@ -10,27 +10,25 @@
 //! only the descriptor counts. A call with a path is never let through itself.
 //!
 //! A path may lead to a file system that never answers, so all this is done in a thread of its own: the owner goes on
-//! hearing the order to stop, and its end is the thread's end. Only who waits for that answer, or asks after it, waits.
+//! hearing the order to stop, and its end is the thread's end. Only callers queued behind that answer are delayed.
 
 use std::{
+    ffi::CString,
     fs, io,
     os::{
         fd::{AsFd, AsRawFd, OwnedFd},
-        unix::ffi::OsStrExt,
+        unix::ffi::{OsStrExt, OsStringExt},
     },
     path::PathBuf,
     sync::Arc,
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec},
-    io::Errno,
-    pipe::PipeFlags,
-};
+use rustix::{event::PollFlags, io::Errno, pipe::PipeFlags};
 
 use super::{
     asker::{Asker, Change, outcome},
     cell::Places,
+    children,
     population::{Births, Population, is_birth},
     wire,
 };
@@ -136,13 +134,7 @@ impl Broker {
 
     /// A kernel before 6.11 leaves the call above asleep when nobody is left; the owner's end ends it.
     fn askers(&self) -> Askers {
-        let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        rustix::event::poll(&mut fds, Some(&now)).ok();
-        if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+        if children::now(&self.listener).intersects(PollFlags::HUP | PollFlags::ERR) {
             Askers::Gone
         } else {
             Askers::Alive
@@ -218,8 +210,7 @@ impl Change {
         let fd = file.as_raw_fd();
         let result = match self {
             Self::Mode(mode) => {
-                let path = std::ffi::CString::new(by_descriptor(file.as_fd()).into_os_string().as_bytes())
-                    .map_err(|_| Errno::INVAL)?;
+                let path = c_path(file)?;
                 // SAFETY: the path ends in NUL. It leads to the very inode that is held.
                 unsafe { libc::chmod(path.as_ptr(), *mode as libc::mode_t) }
             }
@@ -237,11 +228,15 @@ impl Change {
     }
 }
 
+/// A path to the very inode that is held.
+fn c_path(file: &OwnedFd) -> Result<CString, Errno> {
+    CString::new(by_descriptor(file.as_fd()).into_os_string().into_vec()).map_err(|_| Errno::INVAL)
+}
+
 /// Watches the very inode that is held, by an inotify descriptor of the asker.
 fn watch_inode(by: &OwnedFd, file: &OwnedFd, events: u32) -> Result<i64, Errno> {
-    // A link that shall not be followed is held itself, and this leads to it.
-    let path = std::ffi::CString::new(by_descriptor(file.as_fd()).into_os_string().as_bytes())
-        .map_err(|_| Errno::INVAL)?;
+    // A link that is not to be followed is held itself, and this leads to it.
+    let path = c_path(file)?;
     let events = events & !libc::IN_DONT_FOLLOW;
     // SAFETY: the path ends in NUL.
     outcome(unsafe { libc::inotify_add_watch(by.as_raw_fd(), path.as_ptr(), events) }.into())

@@ -2,7 +2,7 @@
 //!
 //! The server never forks and never runs anything itself. It talks to the jail over one socket ([`wire`]); the jail
 //! ([`role`]) prepares the wall once ([`cell`]), and for each request makes an owner ([`owner`]) that starts the shell
-//! or the program ([`child`], [`program`]) and outlives everything it starts; in the core tier it also answers what
+//! or the program ([`child`], [`program`]) and outlives everything it starts ([`children`]); in the core tier it also answers what
 //! Landlock cannot ([`broker`], [`asker`], [`population`]). [`client`] and [`process`] are the server's side.
 //!
 //! Why a process of its own: copying a large server by fork costs milliseconds, namespaces and Landlock bind only the
@@ -12,6 +12,7 @@ mod asker;
 mod broker;
 mod cell;
 mod child;
+mod children;
 pub(crate) mod client;
 mod owner;
 mod population;

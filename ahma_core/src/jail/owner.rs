@@ -7,13 +7,12 @@
 
 use std::{
     fs, io,
-    os::fd::{AsFd, FromRawFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec},
     fs::{Mode, OFlags},
     process::{DumpableBehavior, Pid, Signal},
     termios::Winsize,
@@ -23,6 +22,7 @@ use super::{
     broker,
     cell::Cell,
     child::{self, Streams},
+    children::{self, descendants, is_ready, population},
     population::Births,
     wire::{self, Exited, Order, Output, Report, Start},
 };
@@ -114,7 +114,7 @@ enum Phase {
 impl Owner {
     fn start(cell: &mut Cell, start: Start, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result<Self> {
         rustix::process::setsid()?;
-        let child_ended = block_signals()?;
+        let child_ended = children::block_signals()?;
         let (reach, counting) = if cell.tier == Tier::Full {
             namespaces::mount_own_proc()?;
             let counting = if limit_namespace(cell.max_processes) {
@@ -246,19 +246,12 @@ impl Owner {
             Phase::Stopping { kill_at } => Some(kill_at.saturating_duration_since(Instant::now())),
             Phase::Killing => Some(SWEEP_INTERVAL),
         };
-        let patience = patience.map(|duration| Timespec {
-            tv_sec: duration.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: duration.subsec_nanos().into(),
-        });
-        let mut fds = vec![PollFd::new(&self.child_ended, PollFlags::IN)];
-        fds.extend(control.map(|socket| PollFd::new(socket, PollFlags::IN)));
-        if let Brokering::Serving { ended } = &self.broker {
-            fds.push(PollFd::new(ended, PollFlags::IN));
-        }
-        rustix::event::poll(&mut fds, patience.as_ref()).ok();
-        // Empties the signal queue; what ended is found by `reap`.
-        let mut signals = [0_u8; 1024];
-        rustix::io::read(&self.child_ended, &mut signals).ok();
+        let broker = match &self.broker {
+            Brokering::Serving { ended } => Some(ended),
+            _ => None,
+        };
+        // What ended is found by `reap`.
+        children::wait(&self.child_ended, control.into_iter().chain(broker), patience);
     }
 
     fn stop(&mut self, grace: Duration) {
@@ -377,79 +370,8 @@ fn next_order(control: &OwnedFd) -> io::Result<Option<Order>> {
     Ok(wire::receive_short(control)?.map(|(order, _)| order))
 }
 
-/// Whether a read would not wait.
-fn is_ready(fd: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(fd, PollFlags::IN)];
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    rustix::event::poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().is_empty()
-}
-
-/// Blocks every signal and returns a descriptor that tells when a child has ended.
-///
-/// Whoever started the server may ignore SIGCHLD, and that survives `exec`: the kernel would then throw away both the
-/// signal and what `wait` shall tell.
-pub(super) fn block_signals() -> io::Result<OwnedFd> {
-    // SAFETY: installs the default action of a signal that has no handler here.
-    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    // SAFETY: the sets are filled before they are used, and live until the calls return.
-    let fd = unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
-        let mut child: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut child);
-        libc::sigaddset(&raw mut child, libc::SIGCHLD);
-        libc::signalfd(-1, &raw const child, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is new and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Every process below this one. The list is old as soon as it is made; callers repeat until nothing is left.
-pub(super) fn descendants() -> Vec<Pid> {
-    let mut found = children_of(rustix::process::getpid());
-    let mut next = 0;
-    while next < found.len() {
-        found.extend(children_of(found[next]));
-        next += 1;
-    }
-    found
-}
-
-/// The children of a process, of all its threads.
-pub(super) fn children_of(pid: Pid) -> Vec<Pid> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else {
-        return Vec::new();
-    };
-    threads
-        .filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok())
-        .flat_map(|children| {
-            children
-                .split_ascii_whitespace()
-                .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
-                .collect::<Vec<_>>()
-        })
-        .collect()
-}
-
-/// How many processes and threads there are below this one.
-pub(super) fn population() -> usize {
-    let threads = |pid: &Pid| {
-        let listed = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
-        // One that ended meanwhile waits to be collected.
-        listed.map_or(1, Iterator::count)
-    };
-    descendants().iter().map(threads).sum()
-}
-
-/// Bounds a fork bomb within its own operation, and also for root. Says whether it could. The setting belongs to the pid namespace since
-/// Linux 6.14; before that it is the whole machine's and must not be touched.
+/// Caps the processes of this pid namespace, for root too; says whether the kernel allowed it. The setting belongs to the
+/// namespace since Linux 6.14; before that it is the whole machine's and must not be touched.
 fn limit_namespace(max_processes: u32) -> bool {
     let release = rustix::system::uname();
     let mut numbers = release

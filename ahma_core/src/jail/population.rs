@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::owner;
+use super::children;
 
 /// What becomes of calls that make a process: they are counted until the owner says that everything is being killed and
 /// must not grow back meanwhile. The owner says so in one thread and the broker heeds it in another.
@@ -51,7 +51,7 @@ impl Population {
     /// Takes room for one more process, if there is any.
     pub(super) fn has_room(&mut self) -> bool {
         if self.left == 0 && self.counted.elapsed() >= COUNT_AT_MOST_EVERY {
-            let alive = u32::try_from(owner::population()).unwrap_or(u32::MAX);
+            let alive = u32::try_from(children::population()).unwrap_or(u32::MAX);
             self.left = self.most.saturating_sub(alive);
             self.counted = Instant::now();
         }

@@ -10,17 +10,17 @@ use std::{
     io,
     os::fd::{AsFd, OwnedFd},
     process::ExitCode,
+    time::Duration,
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec},
     fs::{Mode, OFlags},
     process::{DumpableBehavior, Pid, Signal},
 };
 
 use super::{
     cell::Cell,
-    child, owner,
+    child, children, owner,
     wire::{self, Configure, Configured, Start},
 };
 use crate::sandbox::{Tier, linux::landlock, removal};
@@ -29,10 +29,7 @@ use crate::sandbox::{Tier, linux::landlock, removal};
 pub(super) const ROLE: &str = "__jail";
 
 /// How often the jail looks for what killed owners left, once the server is gone.
-const SWEEP_INTERVAL: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 20_000_000,
-};
+const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs the jail if this process was started as one. The first thing `main` does, before any thread exists.
 pub fn run_if_asked() -> Option<ExitCode> {
@@ -52,7 +49,7 @@ fn run() -> io::Result<()> {
     rustix::stdio::dup2_stdin(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty())?)?;
     rustix::process::setsid().ok();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let child_ended = owner::block_signals()?;
+    let child_ended = children::block_signals()?;
     prefer_when_memory_is_short();
     let Some((configure, _)) = wire::receive::<Configure>(&server)? else {
         return Ok(());
@@ -81,7 +78,7 @@ fn run() -> io::Result<()> {
     // What a killed owner left becomes a child only when its own parent is gone, and the kernel's list of children may
     // miss one while others end: it is looked for again and again.
     while reap(&mut owners, Sweep::Always) == Children::Alive {
-        wait_for(&child_ended, None, Some(&SWEEP_INTERVAL));
+        children::wait(&child_ended, None, Some(SWEEP_INTERVAL));
     }
     wipe(&private);
     Ok(())
@@ -98,9 +95,9 @@ fn prefer_when_memory_is_short() {
 fn serve(cell: Cell, server: &OwnedFd, child_ended: &OwnedFd) -> io::Result<HashSet<Pid>> {
     let mut owners = HashSet::new();
     loop {
-        wait_for(child_ended, Some(server), None);
+        children::wait(child_ended, [server], None);
         reap(&mut owners, Sweep::IfAnyEnded);
-        if !is_readable(server)? {
+        if !children::is_ready(server) {
             continue;
         }
         let Some((start, mut fds)) = wire::receive_short::<Start>(server)? else {
@@ -184,32 +181,13 @@ fn reap(owners: &mut HashSet<Pid>, sweep: Sweep) -> Children {
         }
     };
     if children == Children::Alive && (has_ended || sweep == Sweep::Always) {
-        for stray in owner::children_of(rustix::process::getpid()) {
+        for stray in children::children_of(rustix::process::getpid()) {
             if !owners.contains(&stray) {
                 rustix::process::kill_process(stray, Signal::KILL).ok();
             }
         }
     }
     children
-}
-
-/// Sleeps until a child ends, the server speaks, or there is no more patience.
-fn wait_for(child_ended: &OwnedFd, server: Option<&OwnedFd>, patience: Option<&Timespec>) {
-    let mut fds = vec![PollFd::new(child_ended, PollFlags::IN)];
-    fds.extend(server.map(|server| PollFd::new(server, PollFlags::IN)));
-    rustix::event::poll(&mut fds, patience).ok();
-    let mut signals = [0_u8; 1024];
-    rustix::io::read(child_ended, &mut signals).ok();
-}
-
-fn is_readable(socket: &OwnedFd) -> io::Result<bool> {
-    let mut fds = [PollFd::new(socket, PollFlags::IN)];
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    rustix::event::poll(&mut fds, Some(&now))?;
-    Ok(!fds[0].revents().is_empty())
 }
 
 fn close(fd: &OwnedFd) {

@@ -7,7 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Access, way::normalise};
+use super::Access;
+use crate::call::normalise;
 
 /// Files that include each other are read so far.
 const MOST_FILES: usize = 16;

@@ -32,4 +32,3 @@ pub use report::{Probe, Promise, SandboxReport, Verdict};
 pub use sensitive::{Exposed, exposed, real_path, sensitive_places};
 pub use toolchains::{Toolchain, Toolchains};
 pub use tripwire::{Armed, Depth, Incident, IncidentKind, Tripwire};
-pub(crate) use way::normalise;

@@ -66,21 +66,6 @@ fn parts(path: &Path) -> VecDeque<OsString> {
         .collect()
 }
 
-/// A path without `.` and `..`, by its text alone.
-pub(crate) fn normalise(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
-}
-
 #[cfg(test)]
 #[path = "way_tests.rs"]
 mod tests;

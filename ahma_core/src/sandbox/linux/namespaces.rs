@@ -12,7 +12,7 @@ use std::{
         fd::{AsFd, AsRawFd},
         unix::{ffi::OsStrExt, fs::symlink},
     },
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use rustix::{
@@ -21,7 +21,7 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use crate::sandbox::{Access, Network, Policy, directory::by_descriptor, normalise};
+use crate::sandbox::{Access, Network, Policy, directory::by_descriptor, way::Way};
 
 /// What failed, and how the kernel put it.
 #[derive(Debug, thiserror::Error)]
@@ -170,33 +170,19 @@ impl View {
 
     /// Repeats in the view every symbolic link on the way to `path`. Returns where it leads, if anywhere.
     fn links(&mut self, path: &Path) -> Result<Option<PathBuf>, ViewError> {
-        const MOST_LINKS: usize = 40;
-        let mut real = path.to_owned();
-        for _ in 0..MOST_LINKS {
-            let mut walked = PathBuf::new();
-            let mut linked = None;
-            for component in real.components() {
-                walked.push(component);
-                if matches!(component, Component::Normal(_))
-                    && let Ok(target) = fs::read_link(&walked)
-                {
-                    linked = Some((walked.clone(), target));
-                    break;
-                }
-            }
-            let Some((link, target)) = linked else {
-                return Ok(real.exists().then_some(real));
-            };
-            let place = self.inside(&link);
+        let Some(way) = Way::to(path) else {
+            return Ok(None);
+        };
+        for link in &way.links {
+            let place = self.inside(link);
             if fs::symlink_metadata(&place).is_err() {
-                self.parents(&link)?;
-                symlink(&target, &place).step(format!("cannot repeat the link {}", link.display()))?;
+                self.parents(link)?;
+                fs::read_link(link)
+                    .and_then(|target| symlink(target, &place))
+                    .step(format!("cannot repeat the link {}", link.display()))?;
             }
-            let rest = real.strip_prefix(&link).map(Path::to_owned).unwrap_or_default();
-            let base = link.parent().unwrap_or(Path::new("/"));
-            real = normalise(&base.join(target).join(rest));
         }
-        Ok(None)
+        Ok(Some(way.end))
     }
 
     /// A copy-on-write view of a host directory: commands may write it, the host's copy stays as it is.
