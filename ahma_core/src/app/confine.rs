@@ -275,6 +275,9 @@ fn reachable_files(found: &Exposed) -> Failure {
 
 fn no_wall(error: StartError, network: &Network) -> Failure {
     match &error {
+        StartError::NotThisTier { .. } => Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(
+            "leave out --sandbox-tier and AHMA_SANDBOX_TIER: the strongest tier that works here is taken",
+        ),
         StartError::NoTier { .. } if *network == Network::Loopback => {
             Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(
                 "--network loopback needs user namespaces; --network off works without them where the kernel has Landlock",

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Access, Policy, Tier};
+use crate::call::normalise;
 
 mod connection;
 
@@ -15,15 +16,31 @@ const LOOKED_AT_BYTES: usize = 16 * 1024;
 /// Some programs name the call on one line and the refusal on another that is this near.
 const NEAR_LINES: usize = 3;
 
+/// What a line of output complains about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Complaint {
+    Refused,
+    /// Refused, and it was a change.
+    ReadOnly,
+    Missing,
+    /// Missing, and it was to be made.
+    CannotBeMade,
+}
+
 const REFUSALS: &[&str] = &[
     "permission denied",
-    "read-only file system",
     "operation not permitted",
     "device or resource busy",
     "eacces",
     "eperm",
-    "erofs",
 ];
+
+const REFUSED_CHANGES: &[&str] = &["read-only file system", "erofs"];
+
+const ABSENCES: &[&str] = &["no such file or directory", "enoent"];
+
+/// How programs say that they wanted to make something.
+const ATTEMPTS_TO_MAKE: &[&str] = &["cannot touch", "cannot create", "cannot make", "mkdir"];
 
 /// What programs call POSIX shared memory and semaphores, whose files are in `/dev/shm` however they are named.
 const SHARED_MEMORY: &[&str] = &["/dev/shm", "shm_open", "shared_memory", "semlock", "sem_open"];
@@ -46,18 +63,15 @@ pub fn hint(output: &str, policy: &Policy, tier: Tier) -> Option<String> {
 
 fn about_line(line: &str, near: &[&str], policy: &Policy, tier: Tier) -> Option<String> {
     let lower = line.to_lowercase();
-    let refused = REFUSALS.iter().any(|words| lower.contains(words));
+    let complaint = complaint(&lower);
+    let refused = complaint.is_some_and(Complaint::is_refusal);
     if connection::is_meant(&lower, refused)
         && let Some(guess) = connection::guess(line, &policy.network)
     {
         return Some(guess);
     }
-    // What is hidden in the full tier seems not to exist.
-    let missing = lower.contains("no such file or directory") || lower.contains("enoent");
-    let may_be_hidden = missing && tier == Tier::Full;
-    if !refused && !may_be_hidden {
-        return None;
-    }
+    // What is hidden in the full tier seems not to exist; elsewhere nothing is hidden.
+    let complaint = complaint.filter(|_| refused || tier == Tier::Full)?;
     let nearby = |words: &[&str]| {
         near.iter()
             .map(|line| line.to_lowercase())
@@ -66,11 +80,11 @@ fn about_line(line: &str, near: &[&str], policy: &Policy, tier: Tier) -> Option<
     if refused && tier == Tier::Core && nearby(SHARED_MEMORY) {
         return Some(guess(
             "shared memory (/dev/shm) is closed in the core tier, because the whole machine shares it",
-            "start the server with --allow-write /dev/shm, or where user namespaces make the full tier work",
+            "start ahma_mcp with --allow-write /dev/shm, or where user namespaces make the full tier work",
         ));
     }
     paths(line, &policy.scope)
-        .find_map(|path| about_path(&path, policy, tier, refused))
+        .find_map(|path| about_path(&path, policy, tier, complaint))
         .or_else(|| {
             let is_connection = refused && nearby(connection::CALLS);
             let connection = near.iter().find(|line| connection::destination(line).is_some());
@@ -80,8 +94,33 @@ fn about_line(line: &str, near: &[&str], policy: &Policy, tier: Tier) -> Option<
         })
 }
 
-fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option<String> {
+impl Complaint {
+    fn is_refusal(self) -> bool {
+        matches!(self, Self::Refused | Self::ReadOnly)
+    }
+
+    /// Whether a path that a program misses is there outside, or could be made there.
+    fn is_explained_by_hiding(self, path: &Path) -> bool {
+        path.exists() || self == Self::CannotBeMade && path.parent().is_some_and(Path::exists)
+    }
+}
+
+fn complaint(lower: &str) -> Option<Complaint> {
+    let has = |words: &[&str]| words.iter().any(|words| lower.contains(words));
+    if has(REFUSED_CHANGES) {
+        Some(Complaint::ReadOnly)
+    } else if has(REFUSALS) {
+        Some(Complaint::Refused)
+    } else if has(ABSENCES) && has(ATTEMPTS_TO_MAKE) {
+        Some(Complaint::CannotBeMade)
+    } else {
+        has(ABSENCES).then_some(Complaint::Missing)
+    }
+}
+
+fn about_path(path: &Path, policy: &Policy, tier: Tier, complaint: Complaint) -> Option<String> {
     let shown = path.display();
+    let refused = complaint.is_refusal();
     if let Some(protected) = policy
         .protected
         .iter()
@@ -93,7 +132,7 @@ fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option
                     "{shown} is protected, because programs outside the sandbox act on {}",
                     protected.display()
                 ),
-                "edit it from outside, or start the server with --trust-workspace-config",
+                "edit it from outside, or start ahma_mcp with --trust-workspace-config",
             )
         });
     }
@@ -114,15 +153,17 @@ fn about_path(path: &Path, policy: &Policy, tier: Tier, refused: bool) -> Option
             &remedy(path, &["--allow-write"])?,
         )),
         Some(_) => None,
-        // A path that does not exist outside either was not hidden by us.
-        None if !refused && !path.exists() => None,
+        None if !refused && !complaint.is_explained_by_hiding(path) => None,
         None if path.starts_with("/tmp") => Some(guess(
             &format!("{shown} is in the host's /tmp, which is closed; commands have a private one in TMPDIR"),
-            "use $TMPDIR, or start the server with --allow-tmp",
+            "use $TMPDIR, or start ahma_mcp with --allow-tmp",
         )),
         None => Some(guess(
             &format!("{shown} is outside the sandbox scope {}", policy.scope.display()),
-            &remedy(path, &["--allow-read", "--allow-write"])?,
+            &match complaint {
+                Complaint::ReadOnly | Complaint::CannotBeMade => remedy(path, &["--allow-write"])?,
+                Complaint::Refused | Complaint::Missing => remedy(path, &["--allow-read", "--allow-write"])?,
+            },
         )),
     }
 }
@@ -140,20 +181,20 @@ fn remedy(path: &Path, flags: &[&str]) -> Option<String> {
     if std::env::home_dir().is_some_and(|home| home.starts_with(narrowest)) {
         return Some(match path == narrowest {
             true => format!(
-                "start the server with {} for what is needed of it",
+                "start ahma_mcp with {} for what is needed of it",
                 flags.join(" or ")
             ),
-            false => format!("make {shown} yourself, then start the server with --allow-write {shown}"),
+            false => format!("make {shown} yourself, then start ahma_mcp with --allow-write {shown}"),
         });
     }
     let flags: Vec<String> = flags
         .iter()
         .map(|flag| format!("{flag} {}", narrowest.display()))
         .collect();
-    Some(format!("start the server with {}", flags.join(" or ")))
+    Some(format!("start ahma_mcp with {}", flags.join(" or ")))
 }
 
-/// Absolute paths in a line of output, and relative ones that lie in the scope.
+/// Paths in a line of output; relative ones as if the command ran at the top of the scope.
 fn paths<'a>(line: &'a str, scope: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
     let ends = |character: char| character.is_whitespace() || "'\"`‘’“”:,;()[]<>".contains(character);
     line.split(ends)
@@ -167,7 +208,7 @@ fn paths<'a>(line: &'a str, scope: &'a Path) -> impl Iterator<Item = PathBuf> + 
         })
         .filter_map(move |word| match word.strip_prefix('/') {
             Some(_) => Some(PathBuf::from(word)),
-            None if word.contains('/') || word.starts_with('.') => Some(scope.join(word)),
+            None if word.contains('/') || word.starts_with('.') => Some(normalise(&scope.join(word))),
             None => None,
         })
 }

@@ -22,9 +22,12 @@ fn policy(scope: &std::path::Path, network: Network) -> Policy {
 
 #[test]
 fn names_the_path_the_rule_and_the_flag() {
-    let directory = tempfile::tempdir().unwrap();
+    // Not in /tmp, about which there is a hint of its own.
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let scope = directory.path().join("scope");
     fs::create_dir_all(&scope).unwrap();
+    fs::create_dir(directory.path().join("beside")).unwrap();
+    fs::write(directory.path().join("beside/x"), "").unwrap();
     let outside = "/var/lib".to_owned();
     let home = std::env::home_dir().unwrap();
     let home = home.display();
@@ -56,6 +59,19 @@ fn names_the_path_the_rule_and_the_flag() {
             Some("--allow-write for what is needed of it".into()),
         ),
         (format!("cat: {}/mine: Permission denied", scope.display()), None),
+        (
+            "cat: ../beside/x: No such file or directory".into(),
+            Some("beside/x is outside the sandbox scope".into()),
+        ),
+        ("cat: ../not-there/x: No such file or directory".into(), None),
+        (
+            "touch: cannot touch '../beside/new': No such file or directory".into(),
+            Some("start ahma_mcp with --allow-write ".into()),
+        ),
+        (
+            "bash: line 1: /var/lib/x: Read-only file system".into(),
+            Some("start ahma_mcp with --allow-write /var/lib.".into()),
+        ),
         (
             format!("cat: {}: No such file or directory", host_temp.path().display()),
             Some("--allow-tmp".into()),

@@ -112,6 +112,9 @@ pub enum StartError {
     /// No tier works. One line per attempt.
     #[error("no sandbox tier works here: {}", attempts.iter().map(|(tier, why)| format!("{}: {why}", tier.name())).collect::<Vec<_>>().join("; "))]
     NoTier { attempts: Vec<(Tier, String)> },
+    /// The one that was insisted on.
+    #[error("the {} tier of the sandbox does not work here: {why}", tier.name())]
+    NotThisTier { tier: Tier, why: String },
     #[error("the scope {} was replaced while the sandbox was put up", scope.display())]
     Scope { scope: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -216,6 +219,11 @@ impl Launcher {
                 Err(StartError::Jail(JailError::Refused { reason })) => attempts.push((*tier, reason)),
                 Err(error) => return Err(error),
             }
+        }
+        if matches!(settings.tier, TierChoice::Only(_))
+            && let Some((tier, why)) = attempts.pop()
+        {
+            return Err(StartError::NotThisTier { tier, why });
         }
         Err(StartError::NoTier { attempts })
     }

@@ -194,7 +194,7 @@ fn doctor_tells_a_missing_sandbox_from_a_mistake() {
     );
     let text = stdout(&output);
     assert!(
-        text.contains("MISSING  sandbox") && text.contains("--no-sandbox"),
+        text.contains("MISSING  sandbox    the full tier") && text.contains("leave out --sandbox-tier"),
         "{text}{}",
         stderr(&output)
     );

@@ -77,7 +77,7 @@ pub(super) fn guess(line: &str, network: &Network) -> Option<String> {
         Some((host, port)) => format!("{host} port {port} was not reached, and {rule}"),
         None => rule,
     };
-    Some(labelled(&what, &format!("start the server with {remedy}")))
+    Some(labelled(&what, &format!("start ahma_mcp with {remedy}")))
 }
 
 fn is_name(line: &str) -> bool {
