@@ -157,28 +157,35 @@ Examples:
   ahma_mcp token new --name ci --scope ~/project --max-sessions 2
 
 The client sends it as `Authorization: Bearer TOKEN` to a server that was started with
-  ahma_mcp --mode http --auth token";
+  ahma_mcp --mode http --session-isolation --tokens-file ~/.config/ahma_mcp/tokens.json";
 
 #[cfg(feature = "bridge")]
 const AUDIT_EXAMPLES: &str = "\
-Example:
+Examples:
   ahma_mcp --mode http --audit-file ~/ahma-audit.jsonl     write it
   ahma_mcp audit verify ~/ahma-audit.jsonl                 check it
 
 Exit codes: 0 whole, 1 a line is not what was written.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
-Where the script goes:
-  bash   ahma_mcp completions bash > ~/.local/share/bash-completion/completions/ahma_mcp
-  zsh    ahma_mcp completions zsh > ~/.zfunc/_ahma_mcp     with `fpath+=~/.zfunc` before compinit
-  fish   ahma_mcp completions fish > ~/.config/fish/completions/ahma_mcp.fish
-
-For this shell only: source <(ahma_mcp completions bash)";
+For bash:
+  mkdir -p ~/.local/share/bash-completion/completions
+  ahma_mcp completions bash > ~/.local/share/bash-completion/completions/ahma_mcp
+For zsh, with `fpath+=~/.zfunc` before compinit in ~/.zshrc:
+  mkdir -p ~/.zfunc
+  ahma_mcp completions zsh > ~/.zfunc/_ahma_mcp
+For fish:
+  mkdir -p ~/.config/fish/completions
+  ahma_mcp completions fish > ~/.config/fish/completions/ahma_mcp.fish
+For this bash only:
+  source <(ahma_mcp completions bash)";
 
 const MAN_EXAMPLES: &str = "\
-Examples:
-  ahma_mcp man | man -l -                                      read it
-  ahma_mcp man > ~/.local/share/man/man1/ahma_mcp.1            install it";
+To read it:
+  ahma_mcp man | man -l -
+To install it for `man ahma_mcp`, where ~/.cargo/bin is on PATH:
+  mkdir -p ~/.cargo/man/man1
+  ahma_mcp man > ~/.cargo/man/man1/ahma_mcp.1";
 
 const RUN_EXAMPLES: &str = "\
 Examples:

@@ -3,7 +3,8 @@
 //! Comments directly above a block say what else there is to know about it:
 //! `<!-- not run: WHY -->` (needs what a test cannot have), `<!-- file: PATH -->` (the block is written there first),
 //! `<!-- file: PATH, below "KEY" -->` (its lines are put below that line of the file),
-//! `<!-- edit: PATH, FROM => TO -->` (one replacement in a file).
+//! `<!-- edit: PATH, FROM => TO -->` (one replacement in a file), `<!-- served by: COMMAND -->` (the block is one script,
+//! run while that server listens).
 //! The blocks of a document share one empty project, in their order.
 
 use std::{
@@ -29,6 +30,80 @@ fn commands_and_examples_in_the_documentation_work() {
         }
     }
     assert!(blocks_run > 10, "only {blocks_run} blocks were found to run");
+}
+
+/// What a test cannot have: servers elsewhere, a toolchain in this empty home, a pager, a trail with something in it.
+const NOT_RUN: [&str; 6] = ["://", "jira", "my-server", "cargo_", "man -l", "audit verify"];
+
+#[test]
+fn examples_in_every_help_work() {
+    let mut commands_run = 0;
+    for program in [
+        "ahma_mcp",
+        "ahma_mcp init",
+        "ahma_mcp doctor",
+        "ahma_mcp run",
+        "ahma_mcp login",
+        "ahma_mcp logout",
+        "ahma_mcp token new",
+        "ahma_mcp audit verify",
+        "ahma_mcp completions",
+        "ahma_mcp man",
+        "ahma_validate",
+        "ahma_list_tools",
+        "ahma_http_bridge",
+        "generate_tool_schema",
+    ] {
+        let project = Project::new();
+        let own = match program {
+            "ahma_validate" => {
+                "cp .ahma/tools/rg.json my-tool.json; cp -r .ahma/tools tools; echo a:1:b > run.txt"
+            }
+            _ => "echo '{\"servers\": {}}' > mcp.json",
+        };
+        let prepare = &format!(
+            "git init -q; git config user.name me; git config user.email me@example.org; \
+             git commit -q --allow-empty -m first; mkdir ~/project; ahma_mcp init; {own}"
+        );
+        let prepared = project.shell(prepare).output().expect("bash starts");
+        assert!(prepared.status.success(), "{prepared:?}");
+        if !project.has_program(program) {
+            continue;
+        }
+        let help = project
+            .shell(&format!("{program} --help"))
+            .output()
+            .expect("bash starts");
+        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        let commands: Vec<&str> = help.lines().filter_map(example).collect();
+        assert!(!commands.is_empty(), "{program} --help has no examples:\n{help}");
+        let commands: Vec<&str> = commands
+            .into_iter()
+            .filter(|command| !NOT_RUN.iter().any(|words| command.contains(words)))
+            .collect();
+        commands_run += commands.len();
+        let block = Block {
+            place: format!("{program} --help"),
+            language: "sh".into(),
+            remarks: Vec::new(),
+            text: commands.join("\n"),
+        };
+        block.check(&project);
+    }
+    assert!(
+        commands_run > 20,
+        "only {commands_run} examples were found to run"
+    );
+}
+
+/// The command of a line that shows one, without what is said about it.
+fn example(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("  ").filter(|line| !line.starts_with(' '))?;
+    let command = line.split("  ").next().unwrap_or_default();
+    ["ahma_", "generate_tool_schema", "mkdir ", "source "]
+        .iter()
+        .any(|start| command.starts_with(start))
+        .then_some(command)
 }
 
 #[test]
@@ -228,30 +303,45 @@ impl Block {
 
     /// Each line must succeed.
     fn run_script(&self, project: &Project) -> bool {
+        let server = self
+            .remarks
+            .iter()
+            .find_map(|remark| remark.strip_prefix("served by: "));
+        if let Some(server) = server {
+            self.serve(project, server, |port| {
+                let script = self.text.replace("127.0.0.1:3000", &format!("127.0.0.1:{port}"));
+                self.run_command(project, &script);
+            });
+            return true;
+        }
         for line in self.text.replace("\\\n", " ").lines() {
             let command = line.split("  #").next().unwrap_or_default().trim();
             if command.is_empty() || command.starts_with('#') || !project.has_program(command) {
                 continue;
             }
             if command.contains("--mode http") || command.starts_with("ahma_http_bridge ") {
-                self.serve(project, command);
+                self.serve(project, command, |_| {});
                 continue;
             }
-            let output = project.shell(command).output().expect("bash starts");
-            assert!(
-                output.status.success(),
-                "{}: `{command}` ended with {}\n{}{}",
-                self.place,
-                output.status,
-                String::from_utf8_lossy(&output.stdout),
-                String::from_utf8_lossy(&output.stderr)
-            );
+            self.run_command(project, command);
         }
         true
     }
 
-    /// A server is started, seen to listen, and told to end.
-    fn serve(&self, project: &Project, command: &str) {
+    fn run_command(&self, project: &Project, command: &str) {
+        let output = project.shell(command).output().expect("bash starts");
+        assert!(
+            output.status.success(),
+            "{}: `{command}` ended with {}\n{}{}",
+            self.place,
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    /// A server is started, seen to listen, used, and told to end.
+    fn serve(&self, project: &Project, command: &str, using: impl FnOnce(u16)) {
         let mut words: Vec<&str> = command.split_whitespace().collect();
         // Any port: the one in the text may be taken.
         if let Some(port) = words.iter().position(|word| *word == "--http-port") {
@@ -266,7 +356,7 @@ impl Block {
             .stderr(fs::File::create(&log).expect("writable"))
             .spawn()
             .expect("bash starts");
-        wait_for(&format!("{}: `{command}` to listen", self.place), || {
+        let port = wait_for(&format!("{}: `{command}` to listen", self.place), || {
             let said = fs::read_to_string(&log).unwrap_or_default();
             let ended = child.try_wait().expect("ours");
             assert!(
@@ -274,8 +364,10 @@ impl Block {
                 "{}: `{command}` ended with {ended:?}: {said}",
                 self.place
             );
-            said.contains("listening on").then_some(())
+            let (_, address) = said.split_once("listening on http://127.0.0.1:")?;
+            address.split_once('/')?.0.parse().ok()
         });
+        using(port);
         kill_process(Pid::from_child(&child), Signal::TERM).expect("it lives");
         child.wait().expect("it ends");
         fs::remove_file(&log).expect("ours");
