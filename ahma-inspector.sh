@@ -9,6 +9,12 @@
 # (default: mcp-inspector on PATH, else npx fetches version 2). The Inspector needs Node.js 22.19 or newer.
 set -euo pipefail
 
+# The comment above is the help; the Inspector's own is shown with a mode before it: --cli --help.
+if [[ ${1:-} == --help || ${1:-} == -h ]]; then
+    sed -n '2,/^[^#]/ { s/^# \{0,1\}//p }' "$0"
+    exit
+fi
+
 fail() { printf 'error: %s\nhint: %s\n' "$1" "$2" >&2; exit 3; }
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,7 +26,7 @@ if [[ -z $server ]]; then
     server=$(ls -t "$target"/{release,debug}/ahma_mcp 2>/dev/null | head -n 1 || true)
 fi
 server=$(command -v "${server:-ahma_mcp}") ||
-    fail 'no ahma_mcp was found' 'cargo build --release, or name the program in AHMA_MCP'
+    fail "${AHMA_MCP:-ahma_mcp} was not found" 'cargo build --release, or name the program in AHMA_MCP'
 
 command -v node >/dev/null || fail 'the Inspector needs Node.js' 'install Node.js 22.19 or newer'
 node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 22 || (a === 22 && b >= 19) ? 0 : 1)' ||
@@ -55,4 +61,6 @@ node -e '
     require("fs").writeFileSync(file, JSON.stringify({ mcpServers: { Ahama } }));
 ' -- "$config/mcp.json" "$server" "$PWD" "$@"
 
-"${inspector[@]}" "${mode[@]}" --config "$config/mcp.json" --server Ahama "${own[@]}"
+# The page shows all servers of the file; the other modes want one named.
+[[ ${mode[*]} == --cli || ${mode[*]} == --tui ]] && own=(--server Ahama "${own[@]}")
+"${inspector[@]}" "${mode[@]}" --config "$config/mcp.json" "${own[@]}"
