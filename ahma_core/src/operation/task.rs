@@ -6,9 +6,9 @@ use tokio::time::{Sleep, sleep};
 
 use crate::{
     call::{Command, Work},
-    jail::ProcessEvent,
+    jail::{ProcessEvent, ProcessHandle},
     observe::{Source, StdioNeed, StreamEvent},
-    sandbox::{self, Incident},
+    sandbox::{self, Armed, Incident},
     shell::{Running, Script, Stdio},
 };
 
@@ -124,51 +124,30 @@ pub(super) struct Worker<'a> {
     deadline: Pin<Box<Sleep>>,
 }
 
+/// A command that has begun.
+struct Launched {
+    process: ProcessHandle,
+    pipes: Pipes,
+    tripwire: Armed,
+    /// Removed with this.
+    _files: ArgumentFiles,
+}
+
 impl Worker<'_> {
     /// Runs one command until nothing of it is left.
     pub(super) async fn command(&mut self, command: &Command) -> Verdict {
         if let Some(why) = self.cell.stop_asked().get() {
             return Verdict::stopped(why);
         }
-        let launcher = &self.shared.launcher;
-        let policy = launcher.policy();
-        let (_files, program) =
-            match ArgumentFiles::write(command, policy.temp(), policy.visible_temp(launcher.tier())).await {
-                Ok(written) => written,
-                Err(error) => {
-                    let reason = format!("could not be started: cannot write its argument file: {error}");
-                    return Verdict::without_process(EndState::Failed, reason);
-                }
-            };
-        let script = Script {
-            program,
-            directory: self.cell.directory.clone(),
-            environment: command.environment.clone(),
-            path_dirs: command.path_dirs.clone(),
-            stdio: stdio(command),
-        };
-        // Never dropped half-way: a command that is just starting is stopped after it has started.
-        let Running {
-            output,
+        let Launched {
             mut process,
+            mut pipes,
             tripwire,
-        } = match launcher.launch(script).await {
-            Ok(running) => running,
-            Err(error) => return Verdict::not_launched(&error),
+            _files,
+        } = match self.launch(command).await {
+            Ok(launched) => launched,
+            Err(verdict) => return verdict,
         };
-        let mut pipes = match Pipes::new(output) {
-            Ok(pipes) => pipes,
-            Err(error) => {
-                process.stop(self.shared.settings.grace);
-                while let ProcessEvent::Exited(_) = process.next_event().await {}
-                self.notices.extend(Incident::sentences(&tripwire.check().await));
-                return Verdict::without_process(
-                    EndState::Failed,
-                    format!("its output cannot be read: {error}"),
-                );
-            }
-        };
-
         let mut observation = Observation::new(command.stream.as_ref());
         let mut run = Run::Active;
         // Set when it is needed; until then it is not waited for.
@@ -212,11 +191,55 @@ impl Worker<'_> {
         Verdict::of(end, &command.success_codes)
     }
 
+    /// Never dropped half-way: a command that is just starting is stopped after it has started.
+    async fn launch(&mut self, command: &Command) -> Result<Launched, Verdict> {
+        let failed = |reason| Verdict::without_process(EndState::Failed, reason);
+        let launcher = &self.shared.launcher;
+        let policy = launcher.policy();
+        let (files, program) =
+            ArgumentFiles::write(command, policy.temp(), policy.visible_temp(launcher.tier()))
+                .await
+                .map_err(|error| {
+                    failed(format!(
+                        "could not be started: cannot write its argument file: {error}"
+                    ))
+                })?;
+        let script = Script {
+            program,
+            directory: self.cell.directory.clone(),
+            environment: command.environment.clone(),
+            path_dirs: command.path_dirs.clone(),
+            stdio: stdio(command),
+        };
+        let Running {
+            output,
+            mut process,
+            tripwire,
+        } = launcher
+            .launch(script)
+            .await
+            .map_err(|error| Verdict::not_launched(&error))?;
+        match Pipes::new(output) {
+            Ok(pipes) => Ok(Launched {
+                process,
+                pipes,
+                tripwire,
+                _files: files,
+            }),
+            Err(error) => {
+                process.stop(self.shared.settings.grace);
+                while let ProcessEvent::Exited(_) = process.next_event().await {}
+                self.notices.extend(Incident::sentences(&tripwire.check().await));
+                Err(failed(format!("its output cannot be read: {error}")))
+            }
+        }
+    }
+
     pub(super) fn scope(&self) -> &Path {
         &self.shared.launcher.policy().scope
     }
 
-    /// Waits between two commands. Says why there shall be no next one, also when that was asked for before.
+    /// Waits between two commands. Says why there is to be no next one, also when that was asked for before.
     pub(super) async fn pause(&mut self, delay: Duration) -> Option<StopReason> {
         let pause = async {
             if !delay.is_zero() {

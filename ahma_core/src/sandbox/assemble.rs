@@ -9,6 +9,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use rustix::io::Errno;
+
 use super::{
     Access, Grant, Network, Policy,
     environment::CERTIFICATES,
@@ -194,57 +196,33 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
         })?;
 
     let worktree = Worktree::of(&scope);
+    let presets = toolchains::presets(&settings.toolchains, host);
+    let temp = Path::new("/tmp").canonicalize().unwrap_or("/tmp".into());
     let mut grants = Grants::new(&scope, settings, worktree.as_ref(), host);
-    for path in SYSTEM {
-        grants.add(path.into(), Access::ReadExecute, "system programs and libraries");
-    }
-    for name in ETC {
-        let path = Path::new("/etc").join(name);
-        // A link out of `/etc`, as resolv.conf often is: what it points at must be open as well.
-        if let Ok(target) = path.canonicalize()
-            && target != path
-            && !SYSTEM.iter().any(|system| target.starts_with(system))
-        {
-            grants.add(target, Access::Read, "system configuration");
-        }
-        grants.add(path, Access::Read, "system configuration");
-    }
-    grants.add(
-        "/sys/devices/system/cpu".into(),
-        Access::Read,
-        "number of processors",
-    );
-    if let Some(leaf) = own_cgroup() {
-        grants.add(leaf, Access::Read, "limits of this control group");
-    }
+    grants.add_system();
     for directory in path_directories(host, &scope) {
-        grants.find(directory, Access::ReadExecute, "a directory on PATH");
+        grants.add_discovered(directory, Access::ReadExecute, "a directory on PATH");
     }
     for name in CERTIFICATES {
         if let Some(path) = host.variables.get(*name) {
-            grants.find(path.into(), Access::Read, name);
+            grants.add_discovered(path.into(), Access::Read, name);
         }
     }
-    let presets = toolchains::presets(&settings.toolchains, host);
     for (path, access, name) in presets.grants {
-        grants.find(path, access, &format!("toolchain {name}"));
+        grants.add_discovered(path, access, &format!("toolchain {name}"));
     }
     if settings.allow_tmp {
-        let real = Path::new("/tmp").canonicalize();
-        grants.add(real.unwrap_or("/tmp".into()), Access::Write, "--allow-tmp");
+        grants.add(temp.clone(), Access::Write, "--allow-tmp");
     }
     for (path, access) in worktree.iter().flat_map(Worktree::parts) {
         grants.add(path, access, "git directory of this linked worktree");
     }
-    for (paths, access, flag) in [
-        (&settings.allow_read, Access::ReadExecute, "--allow-read"),
-        (&settings.allow_write, Access::Write, "--allow-write"),
-    ] {
-        for path in paths {
-            grants.ask(path, access, flag)?;
-        }
+    for path in &settings.allow_read {
+        grants.add_requested(path, Access::ReadExecute, "--allow-read")?;
     }
-    let temp = Path::new("/tmp").canonicalize().unwrap_or("/tmp".into());
+    for path in &settings.allow_write {
+        grants.add_requested(path, Access::Write, "--allow-write")?;
+    }
     let overlays = presets
         .overlays
         .into_iter()
@@ -269,7 +247,7 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
 struct Grants<'a> {
     scope: &'a Path,
     home: Option<PathBuf>,
-    /// Where commands can write: no link there shall decide what is opened.
+    /// Where commands can write: no link there may decide what is opened.
     writable: Vec<PathBuf>,
     list: Vec<Grant>,
 }
@@ -310,8 +288,34 @@ impl<'a> Grants<'a> {
         }
     }
 
+    /// What every command needs of the system.
+    fn add_system(&mut self) {
+        for path in SYSTEM {
+            self.add(path.into(), Access::ReadExecute, "system programs and libraries");
+        }
+        for name in ETC {
+            let path = Path::new("/etc").join(name);
+            // A link out of `/etc`, as resolv.conf often is: what it points at must be open as well.
+            if let Ok(target) = path.canonicalize()
+                && target != path
+                && !SYSTEM.iter().any(|system| target.starts_with(system))
+            {
+                self.add(target, Access::Read, "system configuration");
+            }
+            self.add(path, Access::Read, "system configuration");
+        }
+        self.add(
+            "/sys/devices/system/cpu".into(),
+            Access::Read,
+            "number of processors",
+        );
+        if let Some(leaf) = own_cgroup() {
+            self.add(leaf, Access::Read, "limits of this control group");
+        }
+    }
+
     /// Adds what only the surroundings name. One that is, or holds, the home directory would open all of it.
-    fn find(&mut self, path: PathBuf, access: Access, reason: &str) {
+    fn add_discovered(&mut self, path: PathBuf, access: Access, reason: &str) {
         let real = path.canonicalize().unwrap_or_default();
         let holds_home = self.home.as_ref().is_some_and(|home| home.starts_with(&real));
         if path.is_absolute() && !holds_home {
@@ -320,14 +324,14 @@ impl<'a> Grants<'a> {
     }
 
     /// Adds what the user asked for.
-    fn ask(&mut self, path: &Path, access: Access, flag: &'static str) -> Result<(), PolicyError> {
+    fn add_requested(&mut self, path: &Path, access: Access, flag: &'static str) -> Result<(), PolicyError> {
         let unusable = |source| PolicyError::Path {
             flag,
             path: path.to_owned(),
             source,
         };
         let way = std::path::absolute(path)
-            .and_then(|path| Way::to(&path).ok_or_else(|| io::ErrorKind::NotFound.into()))
+            .and_then(|path| Way::to(&path).ok_or_else(|| Errno::NOENT.into()))
             .map_err(unusable)?;
         if way.is_decided_in(&self.writable) && !way.end.starts_with(self.scope) {
             return Err(PolicyError::Redirected {
