@@ -53,12 +53,30 @@ fn by_hand(client: Client, project: &Path, entry: &Value) -> String {
 
 /// None if the entry is there already.
 fn edit(text: &str, client: Client, project: &Path, entry: &Value) -> Result<Option<String>, String> {
-    match client {
-        Client::Codex => edit_toml(text, client, project, entry),
+    let (mark, text) = split_mark(text);
+    let edited = match client {
+        Client::Codex => edit_toml(text, client, project, entry)?,
         Client::VsCode | Client::Cursor | Client::Claude | Client::Windsurf => {
-            edit_json(text, client, project, entry)
+            edit_json(text, client, project, entry)?
         }
-    }
+    };
+    Ok(edited.map(|edited| format!("{mark}{edited}")))
+}
+
+/// Some editors begin a file with a byte order mark, which is no part of its text.
+fn split_mark(text: &str) -> (&str, &str) {
+    const MARK: char = '\u{feff}';
+    text.split_at(if text.starts_with(MARK) {
+        MARK.len_utf8()
+    } else {
+        0
+    })
+}
+
+/// Whether an entry needs no change. One that names a file that is not there starts nothing.
+fn is_good(entry: &Value, client: Client, project: &Path) -> bool {
+    let command = entry["command"].as_str().unwrap_or_default();
+    client.accepts(entry, project) && (!command.contains('/') || Path::new(command).is_file())
 }
 
 fn edit_json(text: &str, client: Client, project: &Path, entry: &Value) -> Result<Option<String>, String> {
@@ -71,7 +89,7 @@ fn edit_json(text: &str, client: Client, project: &Path, entry: &Value) -> Resul
     match servers.get(SERVER) {
         Some(known) => {
             let value = known.value().and_then(|value| json_of(&value.to_string()));
-            if value.is_some_and(|value| client.accepts(&value, project)) {
+            if value.is_some_and(|value| is_good(&value, client, project)) {
                 return Ok(None);
             }
             known.set_value(input(entry));
@@ -119,7 +137,7 @@ fn edit_toml(text: &str, client: Client, project: &Path, entry: &Value) -> Resul
         .as_table_like_mut()
         .ok_or_else(|| format!("`{}` is no table", client.table()))?;
     let known = servers.get(SERVER).map(json_of_toml);
-    if known.is_some_and(|known| client.accepts(&known, project)) {
+    if known.is_some_and(|known| is_good(&known, client, project)) {
         return Ok(None);
     }
     let mut table = Table::new();
@@ -146,6 +164,7 @@ fn json_of_toml(item: &Item) -> Value {
 
 /// The entry in a configuration, as a doctor looks for it.
 pub(in crate::app) fn find(client: Client, text: &str) -> Result<Option<Value>, String> {
+    let (_, text) = split_mark(text);
     if client == Client::Codex {
         let document: DocumentMut = text.parse().map_err(|error| format!("{error}"))?;
         let known = document

@@ -83,3 +83,29 @@ fn what_is_added_by_hand_is_in_the_language_of_the_file() {
         assert!(text.contains(words), "{text}");
     }
 }
+
+#[test]
+fn a_byte_order_mark_stays_and_is_in_nobodys_way() {
+    for client in Client::ALL {
+        let edited = edit(client, "\u{feff}")
+            .expect("empty is fine")
+            .expect("it is new");
+        assert!(edited.starts_with('\u{feff}'), "{client:?}: {edited}");
+        assert!(
+            find(client, &edited).expect("well-formed").is_some(),
+            "{client:?}"
+        );
+    }
+}
+
+#[test]
+fn an_entry_whose_program_is_gone_is_replaced() {
+    for client in Client::ALL {
+        let stale = client.entry("/no/such/place/ahma_mcp", Path::new(PROJECT));
+        let text = super::edit("", client, Path::new(PROJECT), &stale);
+        let text = text.expect("empty is fine").expect("it is new");
+        let edited = edit(client, &text).expect("well-formed").expect("changed");
+        let found = find(client, &edited).expect("well-formed").expect("it is there");
+        assert_eq!(found["command"], "ahma_mcp", "{client:?}: {edited}");
+    }
+}
