@@ -56,14 +56,23 @@ fn render_task(task: &mut clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Text whose lines stay as they are.
+/// Text as help shows it: indented lines stay as they are, the others are filled.
 fn verbatim(text: &str, page: &mut Vec<u8>) {
-    page.extend_from_slice(b".nf\n");
+    let mut is_filled = true;
     for line in text.lines() {
-        page.extend_from_slice(escaped(line).as_bytes());
-        page.push(b'\n');
+        let fills = !line.starts_with(' ');
+        if fills != is_filled {
+            page.extend_from_slice(if fills { b".fi\n" } else { b".nf\n" });
+            is_filled = fills;
+        }
+        match line {
+            "" => page.extend_from_slice(b".PP\n"),
+            line => page.extend_from_slice(format!("{}\n", escaped(line)).as_bytes()),
+        }
     }
-    page.extend_from_slice(b".fi\n");
+    if !is_filled {
+        page.extend_from_slice(b".fi\n");
+    }
 }
 
 /// A dot or an apostrophe at the beginning of a line would be a request.
