@@ -73,10 +73,25 @@ fn split_mark(text: &str) -> (&str, &str) {
     })
 }
 
-/// Whether an entry needs no change. One that names a file that is not there starts nothing.
-fn is_good(entry: &Value, client: Client, project: &Path) -> bool {
-    let command = entry["command"].as_str().unwrap_or_default();
-    client.accepts(entry, project) && (!command.contains('/') || Path::new(command).is_file())
+/// What there is to do about an entry that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repair {
+    Nothing,
+    /// The program has moved; what else the entry says is the user's.
+    Command,
+    Everything,
+}
+
+impl Repair {
+    fn of(entry: &Value, client: Client, project: &Path) -> Self {
+        let command = Path::new(entry["command"].as_str().unwrap_or_default());
+        match client.accepts(entry, project) {
+            // Only an absolute path can be judged: others mean what the client makes of them.
+            true if command.is_absolute() && !command.is_file() => Self::Command,
+            true => Self::Nothing,
+            false => Self::Everything,
+        }
+    }
 }
 
 fn edit_json(text: &str, client: Client, project: &Path, entry: &Value) -> Result<Option<String>, String> {
@@ -89,10 +104,12 @@ fn edit_json(text: &str, client: Client, project: &Path, entry: &Value) -> Resul
     match servers.get(SERVER) {
         Some(known) => {
             let value = known.value().and_then(|value| json_of(&value.to_string()));
-            if value.is_some_and(|value| is_good(&value, client, project)) {
-                return Ok(None);
+            let command = known.object_value().and_then(|known| known.get("command"));
+            match (Repair::of(&value.unwrap_or_default(), client, project), command) {
+                (Repair::Nothing, _) => return Ok(None),
+                (Repair::Command, Some(command)) => command.set_value(input(&entry["command"])),
+                (Repair::Command | Repair::Everything, _) => known.set_value(input(entry)),
             }
-            known.set_value(input(entry));
         }
         None => {
             top.ensure_multiline();
@@ -136,20 +153,27 @@ fn edit_toml(text: &str, client: Client, project: &Path, entry: &Value) -> Resul
         })
         .as_table_like_mut()
         .ok_or_else(|| format!("`{}` is no table", client.table()))?;
-    let known = servers.get(SERVER).map(json_of_toml);
-    if known.is_some_and(|known| is_good(&known, client, project)) {
-        return Ok(None);
+    let value = servers.get(SERVER).map(json_of_toml);
+    match (
+        Repair::of(&value.unwrap_or_default(), client, project),
+        servers.get_mut(SERVER),
+    ) {
+        (Repair::Nothing, _) => return Ok(None),
+        (Repair::Command, Some(known)) => known["command"] = toml_of(&entry["command"]),
+        (Repair::Command | Repair::Everything, _) => {
+            let fields = entry.as_object().into_iter().flatten();
+            let table: Table = fields.map(|(name, value)| (name, toml_of(value))).collect();
+            servers.insert(SERVER, Item::Table(table));
+        }
     }
-    let mut table = Table::new();
-    for (name, value) in entry.as_object().into_iter().flatten() {
-        let value: toml_edit::Value = match value {
-            Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
-            other => other.as_str().unwrap_or_default().into(),
-        };
-        table.insert(name, Item::Value(value));
-    }
-    servers.insert(SERVER, Item::Table(table));
     Ok(Some(document.to_string()))
+}
+
+fn toml_of(value: &Value) -> Item {
+    Item::Value(match value {
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+        other => other.as_str().unwrap_or_default().into(),
+    })
 }
 
 /// As much of a server's table as an entry is judged by.

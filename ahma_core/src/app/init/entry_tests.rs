@@ -43,7 +43,7 @@ fn other_entries_and_comments_stay() {
 
 #[test]
 fn an_entry_that_starts_our_program_is_the_users_own() {
-    let text = r#"{"servers": {"Ahama": {"command": "/opt/bin/ahma_mcp", "args": ["--network", "off"]}}}"#;
+    let text = r#"{"servers": {"Ahama": {"command": "${userHome}/ahma_mcp", "args": ["--network", "off"]}}}"#;
     assert_eq!(edit(Client::VsCode, text), Ok(None));
     let text = r#"{"servers": {"Ahama": {"command": "something-else"}}}"#;
     assert!(edit(Client::VsCode, text).expect("well-formed").is_some());
@@ -99,13 +99,14 @@ fn a_byte_order_mark_stays_and_is_in_nobodys_way() {
 }
 
 #[test]
-fn an_entry_whose_program_is_gone_is_replaced() {
+fn where_the_program_is_gone_only_its_path_is_replaced() {
+    const GONE: &str = "/no/such/place/ahma_mcp";
     for client in Client::ALL {
-        let stale = client.entry("/no/such/place/ahma_mcp", Path::new(PROJECT));
+        let mut stale = client.entry(GONE, Path::new(PROJECT));
+        stale["note"] = "mine".into();
         let text = super::edit("", client, Path::new(PROJECT), &stale);
         let text = text.expect("empty is fine").expect("it is new");
         let edited = edit(client, &text).expect("well-formed").expect("changed");
-        let found = find(client, &edited).expect("well-formed").expect("it is there");
-        assert_eq!(found["command"], "ahma_mcp", "{client:?}: {edited}");
+        assert_eq!(edited, text.replace(GONE, "ahma_mcp"), "{client:?}");
     }
 }
