@@ -215,7 +215,7 @@ fn the_program_describes_itself() {
         (&["man"], ".TH ahma_mcp 1"),
         (&["man"], ".SH \"AHMA_MCP INIT\""),
         // Examples keep their lines.
-        (&["man"], ".nf\nStart here:\n  ahma_mcp init  "),
+        (&["man"], "Start here:\n.nf\n  ahma_mcp init  "),
         (&["help"], "ahma_mcp doctor"),
         (&["init", "--help"], "ahma_mcp init --client vscode"),
         (&["run", "--help"], "124 after a timeout"),
