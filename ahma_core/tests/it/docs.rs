@@ -132,6 +132,43 @@ fn every_message_in_the_troubleshooting_guide_is_one_of_ours() {
 }
 
 #[test]
+fn links_between_documents_lead_somewhere() {
+    let mut links = 0;
+    for document in markdown_files() {
+        let text = fs::read_to_string(&document).expect("readable");
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => document.clone(),
+                file => document.parent().expect("a directory").join(file),
+            };
+            let place = format!("{}: {link}", document.display());
+            let target = fs::read_to_string(target).unwrap_or_else(|error| panic!("{place}: {error}"));
+            let has_heading = || {
+                target
+                    .lines()
+                    .any(|line| anchor(line).as_deref() == Some(heading))
+            };
+            assert!(heading.is_empty() || has_heading(), "{place}: no such heading");
+            links += 1;
+        }
+    }
+    assert!(links > 15, "only {links} links were found");
+}
+
+/// What a heading is called in links.
+fn anchor(line: &str) -> Option<String> {
+    let heading = line.strip_prefix('#')?.trim_start_matches('#').trim();
+    let kept = heading
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    Some(kept.collect::<String>().to_lowercase().replace(' ', "-"))
+}
+
+#[test]
 fn install_links_carry_the_entry_that_init_writes() {
     let readme = fs::read_to_string(root().join("README.md")).expect("readable");
     let config = |before: &str| {
@@ -204,15 +241,28 @@ fn root() -> PathBuf {
         .expect("it exists")
 }
 
+/// The documents for users.
 fn documents() -> Vec<PathBuf> {
-    let mut documents: Vec<PathBuf> = fs::read_dir(root().join("docs"))
-        .expect("readable")
-        .map(|entry| entry.expect("readable").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
-        .collect();
+    let mut documents = markdown_in(&root().join("docs"));
     documents.push(root().join("README.md"));
     documents.sort();
     documents
+}
+
+/// All documents.
+fn markdown_files() -> Vec<PathBuf> {
+    ["", "docs", "docs/design"]
+        .iter()
+        .flat_map(|directory| markdown_in(&root().join(directory)))
+        .collect()
+}
+
+fn markdown_in(directory: &Path) -> Vec<PathBuf> {
+    fs::read_dir(directory)
+        .expect("readable")
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect()
 }
 
 fn blocks(document: &Path) -> Vec<Block> {

@@ -127,6 +127,35 @@ fn the_bridge_does_not_depend_on_the_core() {
     }
 }
 
+#[test]
+fn the_tour_names_what_exists() {
+    let root = workspace();
+    let tour = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let code: String = sources().iter().map(|file| code_of(&file.text)).collect();
+    let is_defined = |kinds: &[&str], name: &str| {
+        kinds.iter().any(|kind| {
+            ["(", "<", " ", ";"]
+                .iter()
+                .any(|end| code.contains(&format!("{kind} {name}{end}")))
+        })
+    };
+    let mut names = 0;
+    for name in tour.split('`').skip(1).step_by(2) {
+        let exists = if name.ends_with(".rs") || name.ends_with('/') {
+            root.join(name).exists() || root.join("ahma_core/src").join(name).is_file()
+        } else if let Some((owner, function)) = name.split_once("::") {
+            is_defined(&["struct", "enum", "mod"], owner) && is_defined(&["fn"], function)
+        } else if name.starts_with(char::is_uppercase) {
+            is_defined(&["struct", "enum"], name)
+        } else {
+            continue;
+        };
+        assert!(exists, "ARCHITECTURE.md: there is no `{name}`");
+        names += 1;
+    }
+    assert!(names > 30, "only {names} names were found");
+}
+
 struct SourceFile {
     path: PathBuf,
     /// The top-level module that it belongs to; `lib` for the root.
