@@ -8,7 +8,7 @@ use test_support::{Era, Server, Workspace};
 use crate::session::{echo, options};
 
 /// The mistake, the file of its test, the test.
-const TESTED: [(&str, &str, &str); 21] = [
+const TESTED: [(&str, &str, &str); 23] = [
     (
         "only the thread that put up the wall is confined",
         "ahma_core/tests/it/mistakes.rs",
@@ -80,6 +80,11 @@ const TESTED: [(&str, &str, &str); 21] = [
         "ending_sessions_in_the_middle_of_calls_holds_up_nobody",
     ),
     (
+        "every answer over HTTP is 50 ms late",
+        "ahma_http_bridge/tests/it/load.rs",
+        "no_answer_waits_for_another_to_be_acknowledged",
+    ),
+    (
         "origins that only begin like an allowed one pass",
         "ahma_http_bridge/tests/it/contract.rs",
         "foreign_pages_are_kept_out",
@@ -95,9 +100,14 @@ const TESTED: [(&str, &str, &str); 21] = [
         "notifications_and_responses_are_accepted_without_a_body",
     ),
     (
-        "any number of sessions, for ever",
+        "any number of sessions",
         "ahma_http_bridge/tests/it/contract.rs",
         "sessions_over_the_cap_are_told_to_come_back",
+    ),
+    (
+        "sessions that nobody uses stay for ever",
+        "ahma_http_bridge/tests/it/isolation.rs",
+        "sessions_have_their_own_children_and_idle_ones_end",
     ),
     (
         "a child that crashed is not replaced",

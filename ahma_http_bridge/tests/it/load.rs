@@ -1,10 +1,11 @@
 //! Many clients at once: every answer to the right one, none lost, nobody held up.
 
-use std::time::Duration;
+use std::{net::SocketAddr, os::fd::BorrowedFd, time::Duration};
 
 use ahma_http_bridge::Isolation;
 use futures::future::join_all;
 use reqwest::StatusCode;
+use rustix::net::{getpeername, getsockname, sockopt};
 use serde_json::json;
 
 use crate::harness::{BOTH, Bridge, Client, Events, JSON, PATIENCE, tool_call};
@@ -73,4 +74,27 @@ async fn ending_sessions_in_the_middle_of_calls_holds_up_nobody() {
         }
     }
     bridge.stop().await;
+}
+
+/// With Nagle's algorithm a small answer waits up to 40 ms for the acknowledgement of the one before.
+#[tokio::test]
+async fn no_answer_waits_for_another_to_be_acknowledged() {
+    let bridge = Bridge::shared().await;
+    let client = bridge.session().await;
+    client.who().await;
+    let numbers: Vec<i32> = std::fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+        .collect();
+    let mut connections = 0;
+    for number in numbers {
+        // SAFETY: only asked about; one that was closed meanwhile gives an error.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        let is_ours = getsockname(descriptor).and_then(SocketAddr::try_from) == Ok(bridge.address);
+        if is_ours && getpeername(descriptor).is_ok() {
+            assert!(sockopt::tcp_nodelay(descriptor).unwrap());
+            connections += 1;
+        }
+    }
+    assert!(connections > 0, "the client's connection was not found");
 }
