@@ -70,10 +70,12 @@ pub(super) async fn run(operation: Operation, shared: Arc<Shared>) {
     worker.log.close();
     let mut outcome = outcome(cell, end, started.instant.elapsed());
     outcome.notices.extend(worker.notices);
-    if outcome.state == EndState::Failed {
-        let launcher = &shared.launcher;
-        outcome.sandbox_hint = sandbox::hint(&outcome.output.text, launcher.policy(), launcher.tier());
-    }
+    let around = shared.launcher.circumstances();
+    outcome.sandbox_hint = match outcome.state {
+        EndState::Completed => sandbox::hint_after_success(&outcome.output.text, around),
+        EndState::Failed => sandbox::hint(&outcome.output.text, around),
+        EndState::Cancelled | EndState::TimedOut | EndState::Interrupted => None,
+    };
     place.end(outcome);
 }
 

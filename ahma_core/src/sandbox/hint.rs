@@ -1,9 +1,12 @@
 //! Guesses why a command failed, when it looks as if the wall was the reason.
 //!
 //! The kernel does not tell who was refused what, so the text of the output is all there is. A hint is labelled as a
-//! guess, names the path or the connection, the rule and the flag, and is never given after a success.
+//! guess, and names the path or the connection, the rule and the flag.
+//!
+//! Paths are never looked at: a command chooses what it prints, and would learn what lies outside, or make the server
+//! wait for a file system that does not answer.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::{Access, Policy, Tier};
 use crate::call::normalise;
@@ -16,15 +19,29 @@ const LOOKED_AT_BYTES: usize = 16 * 1024;
 /// Some programs name the call on one line and the refusal on another that is this near.
 const NEAR_LINES: usize = 3;
 
+/// What a guess rests on besides the output.
+#[derive(Debug, Clone, Copy)]
+pub struct Circumstances<'a> {
+    pub policy: &'a Policy,
+    pub tier: Tier,
+    /// The user's, which nobody is told to open.
+    pub home: Option<&'a Path>,
+}
+
 /// What a line of output complains about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Complaint {
+struct Complaint {
+    kind: ComplaintKind,
+    /// Something was to be made.
+    of_making: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ComplaintKind {
     Refused,
     /// Refused, and it was a change.
     ReadOnly,
     Missing,
-    /// Missing, and it was to be made.
-    CannotBeMade,
 }
 
 const REFUSALS: &[&str] = &[
@@ -45,23 +62,40 @@ const ATTEMPTS_TO_MAKE: &[&str] = &["cannot touch", "cannot create", "cannot mak
 /// What programs call POSIX shared memory and semaphores, whose files are in `/dev/shm` however they are named.
 const SHARED_MEMORY: &[&str] = &["/dev/shm", "shm_open", "shared_memory", "semlock", "sem_open"];
 
-/// A guess in one or two sentences, or nothing.
-pub fn hint(output: &str, policy: &Policy, tier: Tier) -> Option<String> {
-    if tier == Tier::Off {
+/// A guess about a failure in one or two sentences, or nothing.
+pub fn hint(output: &str, around: Circumstances<'_>) -> Option<String> {
+    if around.tier == Tier::Off {
         return None;
     }
+    let lines = last_lines(output);
+    (0..lines.len()).rev().find_map(|index| {
+        let near = &lines[index.saturating_sub(NEAR_LINES)..(index + NEAR_LINES + 1).min(lines.len())];
+        about_line(lines[index], near, around)
+    })
+}
+
+/// The same about a success. Some programs go on when a protected file is refused to them, and the user would miss what
+/// they did not do.
+pub fn hint_after_success(output: &str, around: Circumstances<'_>) -> Option<String> {
+    if around.tier == Tier::Off {
+        return None;
+    }
+    last_lines(output).into_iter().rev().find_map(|line| {
+        complaint(&line.to_lowercase()).filter(|complaint| complaint.is_refusal())?;
+        paths(line, &around.policy.scope).find_map(|path| about_protected(&path, around.policy))
+    })
+}
+
+fn last_lines(output: &str) -> Vec<&str> {
     let mut start = output.len().saturating_sub(LOOKED_AT_BYTES);
     while !output.is_char_boundary(start) {
         start += 1;
     }
-    let lines: Vec<&str> = output[start..].lines().collect();
-    (0..lines.len()).rev().find_map(|index| {
-        let near = &lines[index.saturating_sub(NEAR_LINES)..(index + NEAR_LINES + 1).min(lines.len())];
-        about_line(lines[index], near, policy, tier)
-    })
+    output[start..].lines().collect()
 }
 
-fn about_line(line: &str, near: &[&str], policy: &Policy, tier: Tier) -> Option<String> {
+fn about_line(line: &str, near: &[&str], around: Circumstances<'_>) -> Option<String> {
+    let Circumstances { policy, tier, .. } = around;
     let lower = line.to_lowercase();
     let complaint = complaint(&lower);
     let refused = complaint.is_some_and(Complaint::is_refusal);
@@ -83,62 +117,62 @@ fn about_line(line: &str, near: &[&str], policy: &Policy, tier: Tier) -> Option<
             "start ahma_mcp with --allow-write /dev/shm, or where user namespaces make the full tier work",
         ));
     }
-    paths(line, &policy.scope)
-        .find_map(|path| about_path(&path, policy, tier, complaint))
-        .or_else(|| {
-            let is_connection = refused && nearby(connection::CALLS);
-            let connection = near.iter().find(|line| connection::destination(line).is_some());
-            is_connection
-                .then(|| connection::guess(connection.unwrap_or(&line), &policy.network))
-                .flatten()
-        })
+    if let Some(guess) = paths(line, &policy.scope).find_map(|path| about_path(&path, complaint, around)) {
+        return Some(guess);
+    }
+    if refused && nearby(connection::CALLS) {
+        let connection = near.iter().find(|line| connection::destination(line).is_some());
+        return connection::guess(connection.unwrap_or(&line), &policy.network);
+    }
+    // Some programs name the file first, and the reason on a line of its own.
+    let names_no_path = paths(line, &policy.scope).next().is_none();
+    let before = near.iter().rev().skip_while(|near| **near != line).skip(1);
+    let mut paths_before = before.flat_map(|line| paths(line, &policy.scope));
+    (complaint.kind == ComplaintKind::ReadOnly && names_no_path)
+        .then(|| paths_before.find_map(|path| about_path(&path, complaint, around)))?
 }
 
 impl Complaint {
     fn is_refusal(self) -> bool {
-        matches!(self, Self::Refused | Self::ReadOnly)
-    }
-
-    /// Whether a path that a program misses is there outside, or could be made there.
-    fn is_explained_by_hiding(self, path: &Path) -> bool {
-        path.exists() || self == Self::CannotBeMade && path.parent().is_some_and(Path::exists)
+        match self.kind {
+            ComplaintKind::Refused | ComplaintKind::ReadOnly => true,
+            ComplaintKind::Missing => false,
+        }
     }
 }
 
 fn complaint(lower: &str) -> Option<Complaint> {
     let has = |words: &[&str]| words.iter().any(|words| lower.contains(words));
-    if has(REFUSED_CHANGES) {
-        Some(Complaint::ReadOnly)
+    let kind = if has(REFUSED_CHANGES) {
+        ComplaintKind::ReadOnly
     } else if has(REFUSALS) {
-        Some(Complaint::Refused)
-    } else if has(ABSENCES) && has(ATTEMPTS_TO_MAKE) {
-        Some(Complaint::CannotBeMade)
+        ComplaintKind::Refused
+    } else if has(ABSENCES) {
+        ComplaintKind::Missing
     } else {
-        has(ABSENCES).then_some(Complaint::Missing)
-    }
+        return None;
+    };
+    Some(Complaint {
+        kind,
+        of_making: has(ATTEMPTS_TO_MAKE),
+    })
 }
 
-fn about_path(path: &Path, policy: &Policy, tier: Tier, complaint: Complaint) -> Option<String> {
+fn about_path(path: &Path, complaint: Complaint, around: Circumstances<'_>) -> Option<String> {
+    let Circumstances { policy, tier, .. } = around;
     let shown = path.display();
     let refused = complaint.is_refusal();
-    if let Some(protected) = policy
-        .protected
-        .iter()
-        .find(|protected| path.starts_with(protected) && **protected != policy.scope.join(".git"))
-    {
-        return refused.then(|| {
-            guess(
-                &format!(
-                    "{shown} is protected, because programs outside the sandbox act on {}",
-                    protected.display()
-                ),
-                "edit it from outside, or start ahma_mcp with --trust-workspace-config",
-            )
-        });
+    if protecting(path, policy).is_some() {
+        return refused.then(|| about_protected(path, policy)).flatten();
     }
-    // Of the same name as the private one, the host's directory may hold what was looked for.
-    let is_in_temp = path.starts_with(policy.visible_temp(tier)) && (refused || !path.exists());
-    if path.starts_with(&policy.scope) || is_in_temp {
+    let has_own_temp = tier == Tier::Full && !policy.host_temp;
+    if has_own_temp && path.starts_with("/tmp") && !refused {
+        return Some(guess(
+            &format!("{shown} may be in the host's /tmp, which is closed; commands have a /tmp of their own"),
+            "start ahma_mcp with --allow-tmp",
+        ));
+    }
+    if path.starts_with(&policy.scope) || path.starts_with(policy.visible_temp(tier)) {
         return None;
     }
     let grant = policy
@@ -150,48 +184,75 @@ fn about_path(path: &Path, policy: &Policy, tier: Tier, complaint: Complaint) ->
         Some(grant) if grant.access == Access::Write => None,
         Some(grant) if refused => Some(guess(
             &format!("{shown} is read-only here ({})", grant.reason),
-            &remedy(path, &["--allow-write"])?,
+            &remedy(path, complaint, around.home),
         )),
         Some(_) => None,
-        None if !refused && !complaint.is_explained_by_hiding(path) => None,
         None if path.starts_with("/tmp") => Some(guess(
             &format!("{shown} is in the host's /tmp, which is closed; commands have a private one in TMPDIR"),
             "use $TMPDIR, or start ahma_mcp with --allow-tmp",
         )),
         None => Some(guess(
-            &format!("{shown} is outside the sandbox scope {}", policy.scope.display()),
-            &match complaint {
-                Complaint::ReadOnly | Complaint::CannotBeMade => remedy(path, &["--allow-write"])?,
-                Complaint::Refused | Complaint::Missing => remedy(path, &["--allow-read", "--allow-write"])?,
-            },
+            &format!(
+                "{shown} is outside the sandbox scope {}{}",
+                policy.scope.display(),
+                match complaint.kind {
+                    ComplaintKind::Missing => ", and what is there is hidden from commands",
+                    ComplaintKind::Refused | ComplaintKind::ReadOnly => "",
+                }
+            ),
+            &remedy(path, complaint, around.home),
         )),
     }
+}
+
+fn about_protected(path: &Path, policy: &Policy) -> Option<String> {
+    let protected = protecting(path, policy)?;
+    Some(guess(
+        &format!(
+            "{} is protected, because programs outside the sandbox act on {}",
+            path.display(),
+            protected.display()
+        ),
+        "edit it from outside, or start ahma_mcp with --trust-workspace-config",
+    ))
+}
+
+/// What keeps a path from being changed. Of `.git` itself only the name is protected.
+fn protecting<'a>(path: &Path, policy: &'a Policy) -> Option<&'a Path> {
+    let git = policy.scope.join(".git");
+    let mut protected = policy.protected.iter().filter(|protected| **protected != git);
+    protected
+        .find(|protected| path.starts_with(protected))
+        .map(PathBuf::as_path)
 }
 
 fn guess(what: &str, remedy: &str) -> String {
     format!("This may be the sandbox (a guess from the output): {what}. To change it: {remedy}.")
 }
 
-/// How to open the narrowest path that a flag could open: the thing itself, or the directory in which it would be made.
-/// Nobody should be told to open everything, neither the root nor all of his home.
-fn remedy(path: &Path, flags: &[&str]) -> Option<String> {
-    let narrowest = path.ancestors().find(|above| above.exists())?;
-    narrowest.parent()?;
+/// How to open a path and no more. Nobody should be told to open the root, one of the system's directories or all of his
+/// home.
+fn remedy(path: &Path, complaint: Complaint, home: Option<&Path>) -> String {
     let shown = path.display();
-    if std::env::home_dir().is_some_and(|home| home.starts_with(narrowest)) {
-        return Some(match path == narrowest {
-            true => format!(
-                "start ahma_mcp with {} for what is needed of it",
-                flags.join(" or ")
-            ),
-            false => format!("make {shown} yourself, then start ahma_mcp with --allow-write {shown}"),
-        });
+    let names = path
+        .components()
+        .filter(|part| matches!(part, Component::Normal(_)));
+    if names.count() < 2 || home.is_some_and(|home| home.starts_with(path)) {
+        return "start ahma_mcp with --allow-read or --allow-write for what is needed of it".to_owned();
     }
-    let flags: Vec<String> = flags
-        .iter()
-        .map(|flag| format!("{flag} {}", narrowest.display()))
-        .collect();
-    Some(format!("start ahma_mcp with {}", flags.join(" or ")))
+    match complaint {
+        Complaint { of_making: true, .. } => {
+            format!("make {shown} yourself, then start ahma_mcp with --allow-write {shown}")
+        }
+        Complaint {
+            kind: ComplaintKind::ReadOnly,
+            ..
+        } => format!("start ahma_mcp with --allow-write {shown}"),
+        Complaint {
+            kind: ComplaintKind::Refused | ComplaintKind::Missing,
+            ..
+        } => format!("start ahma_mcp with --allow-read {shown} or --allow-write {shown}"),
+    }
 }
 
 /// Paths in a line of output; relative ones as if the command ran at the top of the scope.

@@ -1,9 +1,9 @@
-use std::fs;
+use std::path::Path;
 
-use super::hint;
+use super::{Circumstances, hint_after_success};
 use crate::sandbox::{Access, Grant, Network, Policy, Tier};
 
-fn policy(scope: &std::path::Path, network: Network) -> Policy {
+fn policy(scope: &Path, network: Network) -> Policy {
     Policy {
         scope: scope.to_owned(),
         private: "/nowhere/private".into(),
@@ -15,89 +15,108 @@ fn policy(scope: &std::path::Path, network: Network) -> Policy {
         }],
         overlays: Vec::new(),
         worktree: None,
-        protected: vec![scope.join(".git"), scope.join(".git/hooks")],
+        protected: vec![
+            scope.join(".git"),
+            scope.join(".git/hooks"),
+            scope.join(".git/config"),
+        ],
         network,
     }
 }
 
+/// As for a user whose home is `/home/me`.
+fn around(policy: &Policy, tier: Tier) -> Circumstances<'_> {
+    Circumstances {
+        policy,
+        tier,
+        home: Some(Path::new("/home/me")),
+    }
+}
+
+fn hint(output: &str, policy: &Policy, tier: Tier) -> Option<String> {
+    super::hint(output, around(policy, tier))
+}
+
 #[test]
 fn names_the_path_the_rule_and_the_flag() {
-    // Not in /tmp, about which there is a hint of its own.
-    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
-    let scope = directory.path().join("scope");
-    fs::create_dir_all(&scope).unwrap();
-    fs::create_dir(directory.path().join("beside")).unwrap();
-    fs::write(directory.path().join("beside/x"), "").unwrap();
-    let outside = "/var/lib".to_owned();
-    let home = std::env::home_dir().unwrap();
-    let home = home.display();
-    let host_temp = tempfile::NamedTempFile::new_in("/tmp").unwrap();
-    let open = policy(&scope, Network::Open);
+    const CARGO: &str = "error: failed to open: /usr/cargo/.crates.toml\n\nCaused by:\n  Read-only file system (os error 30)\n";
+    let open = policy(Path::new("/srv/scope"), Network::Open);
     for (output, expected) in [
         (
-            format!("cat: {outside}: Permission denied\n"),
-            Some(format!("--allow-read {outside}")),
+            "cat: /var/lib: Permission denied\n",
+            Some("--allow-read /var/lib or --allow-write /var/lib."),
         ),
         (
-            "bash: line 1: /usr/x: Read-only file system\n".into(),
-            Some("--allow-write /usr".into()),
+            "bash: line 1: /usr/lib/x: Read-only file system\n",
+            Some("with --allow-write /usr/lib/x."),
         ),
         (
-            "touch: cannot touch '/usr/x': Read-only file system\n".into(),
-            Some("--allow-write /usr".into()),
+            "touch: cannot touch '/usr/x': Read-only file system\n",
+            Some("make /usr/x yourself, then start ahma_mcp with --allow-write /usr/x."),
+        ),
+        (CARGO, Some("with --allow-write /usr/cargo/.crates.toml.")),
+        (
+            "error: could not write .git/hooks/pre-commit: Permission denied",
+            Some("--trust-workspace-config"),
         ),
         (
-            "error: could not write .git/hooks/pre-commit: Permission denied".into(),
-            Some("--trust-workspace-config".into()),
+            "mkdir: cannot create directory ‘/home/me/no-such/x’: Permission denied",
+            Some("make /home/me/no-such/x yourself"),
         ),
         (
-            format!("mkdir: cannot create directory ‘{home}/no-such/x’: Permission denied"),
-            Some(format!("make {home}/no-such/x yourself")),
+            "cat: /home/me/x: No such file or directory",
+            Some("outside the sandbox scope /srv/scope, and what is there is hidden"),
         ),
         (
-            format!("ls: cannot open directory '{home}': Permission denied"),
-            Some("--allow-write for what is needed of it".into()),
+            "cat: ../beside/x: No such file or directory",
+            Some("/srv/beside/x is outside the sandbox scope"),
         ),
-        (format!("cat: {}/mine: Permission denied", scope.display()), None),
-        (
-            "cat: ../beside/x: No such file or directory".into(),
-            Some("beside/x is outside the sandbox scope".into()),
-        ),
-        ("cat: ../not-there/x: No such file or directory".into(), None),
-        (
-            "touch: cannot touch '../beside/new': No such file or directory".into(),
-            Some("start ahma_mcp with --allow-write ".into()),
-        ),
-        (
-            "bash: line 1: /var/lib/x: Read-only file system".into(),
-            Some("start ahma_mcp with --allow-write /var/lib.".into()),
-        ),
-        (
-            format!("cat: {}: No such file or directory", host_temp.path().display()),
-            Some("--allow-tmp".into()),
-        ),
-        (
-            "cat: /tmp/not-there-either: No such file or directory".into(),
-            None,
-        ),
-        ("/dev/fd/9: line 1: cd: link: Permission denied".into(), None),
-        ("fatal: something else".into(), None),
-        ("make: *** [all] Error 1".into(), None),
-        ("curl: (6) Could not resolve host: example.org".into(), None),
+        ("cat: /tmp/x: No such file or directory", Some("--allow-tmp")),
+        ("cat: /srv/scope/mine: Permission denied", None),
+        ("cat: /srv/scope/mine: No such file or directory", None),
+        ("cat: /usr/lib/x: No such file or directory", None),
+        ("/dev/fd/9: line 1: cd: link: Permission denied", None),
+        ("fatal: something else", None),
+        ("make: *** [all] Error 1", None),
+        ("curl: (6) Could not resolve host: example.org", None),
     ] {
-        let guess = hint(&output, &open, Tier::Full);
+        let guess = hint(output, &open, Tier::Full);
         match expected {
             Some(words) => {
                 let guess = guess.unwrap_or_else(|| panic!("no hint for {output:?}"));
-                assert!(guess.contains(&words) && guess.contains("guess"), "{guess}");
+                assert!(guess.contains(words) && guess.contains("guess"), "{guess}");
             }
             None => assert_eq!(guess, None, "{output:?}"),
         }
     }
-    assert_eq!(
-        hint(&format!("cat: {outside}: Permission denied"), &open, Tier::Off),
-        None
+    assert_eq!(hint("cat: /var/lib: Permission denied", &open, Tier::Off), None);
+}
+
+#[test]
+fn never_advises_to_open_everything() {
+    let open = policy(Path::new("/srv/scope"), Network::Open);
+    for path in ["/home/me", "/home", "/var", "/usr", "/no-such-thing"] {
+        for complaint in [
+            "cannot touch '{}': Permission denied",
+            "{}: Read-only file system",
+        ] {
+            let output = complaint.replace("{}", path);
+            let guess = hint(&output, &open, Tier::Core).unwrap_or_else(|| panic!("no hint for {output:?}"));
+            assert!(guess.contains("for what is needed of it"), "{guess}");
+        }
+    }
+}
+
+#[test]
+fn after_a_success_only_protected_files_are_named() {
+    let open = policy(Path::new("/srv/scope"), Network::Open);
+    let about = |output: &str| hint_after_success(output, around(&open, Tier::Full));
+    let guess = about(
+        "error: could not write config file .git/config: Device or resource busy\nbranch 'b' set up to track 'origin/b'.\n",
     );
+    assert!(guess.is_some_and(|guess| guess.contains("--trust-workspace-config")));
+    assert_eq!(about("cat: /var/lib: Permission denied\n"), None);
+    assert_eq!(about("wrote .git/config\n"), None);
 }
 
 /// What real programs printed when they were refused.
@@ -111,7 +130,7 @@ const ROUTE: &str = "OSError: [Errno 101] Network is unreachable\n";
 
 #[test]
 fn names_the_connection_the_rule_and_the_flag() {
-    let network = |network| policy(std::path::Path::new("/s"), network);
+    let network = |network| policy(Path::new("/s"), network);
     let (off, loopback, ports) = (
         network(Network::Off),
         network(Network::Loopback),
@@ -160,8 +179,8 @@ fn names_the_connection_the_rule_and_the_flag() {
 }
 
 #[test]
-fn names_shared_memory_and_never_opens_everything() {
-    let open = policy(std::path::Path::new("/s"), Network::Open);
+fn names_shared_memory() {
+    let open = policy(Path::new("/s"), Network::Open);
     for output in [
         "bash: line 1: /dev/shm/x: Permission denied\n",
         "    self._fd = _posixshmem.shm_open(\n               ^^^^^^^^\nPermissionError: [Errno 13] Permission denied: '/psm_2fa9d6ee'\n",
@@ -170,14 +189,6 @@ fn names_shared_memory_and_never_opens_everything() {
         let guess = hint(output, &open, Tier::Core).unwrap_or_else(|| panic!("no hint for {output:?}"));
         assert!(guess.contains("--allow-write /dev/shm"), "{guess}");
     }
-    assert_eq!(
-        hint(
-            "touch: cannot touch '/no-such-thing': Permission denied",
-            &open,
-            Tier::Core
-        ),
-        None
-    );
 }
 
 #[test]
@@ -185,11 +196,7 @@ fn only_the_end_of_a_long_output_is_read() {
     let mut output = "cat: /root/x: Permission denied\n".to_owned();
     output.push_str(&"ä fine line\n".repeat(4000));
     assert_eq!(
-        hint(
-            &output,
-            &policy(std::path::Path::new("/s"), Network::Open),
-            Tier::Core
-        ),
+        hint(&output, &policy(Path::new("/s"), Network::Open), Tier::Core),
         None
     );
 }

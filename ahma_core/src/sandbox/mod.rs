@@ -26,7 +26,7 @@ pub(crate) mod linux;
 
 pub use assemble::{Host, PolicyError, SandboxSettings, assemble};
 pub use environment::environment;
-pub use hint::hint;
+pub use hint::{Circumstances, hint, hint_after_success};
 pub use policy::{Access, Grant, Network, Policy, Tier};
 pub use report::{Probe, Promise, SandboxReport, Verdict};
 pub use sensitive::{Exposed, exposed, real_path, sensitive_places};

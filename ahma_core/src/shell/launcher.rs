@@ -12,7 +12,7 @@ use std::{
 };
 
 use rustix::pipe::PipeFlags;
-use tokio::{io::AsyncWriteExt, net::unix::pipe, sync::Notify};
+use tokio::{io::AsyncWriteExt, net::unix::pipe, sync::Notify, time::MissedTickBehavior};
 
 pub use super::pool::PoolSettings;
 use super::{
@@ -27,7 +27,7 @@ use crate::{
         Beginning, Helper, JailError, ProcessHandle, program,
         wire::{self, Becomes, Configure, Output, Start},
     },
-    sandbox::{Armed, Policy, Tier, Tripwire, environment},
+    sandbox::{Armed, Circumstances, Policy, Tier, Tripwire, environment},
 };
 
 /// Starts confined commands. Cheap to clone; all clones share one jail and its warm processes.
@@ -133,8 +133,9 @@ pub enum LaunchError {
     /// Nothing of the command has run.
     #[error("the helper process died before it had made a process for the command: {0}")]
     Died(String),
-    #[error("the terminal for the command could not be opened: {0}")]
-    Terminal(String),
+    /// Nothing of the command has run, and another try would end the same.
+    #[error("no confined process could be made: {0}")]
+    Confinement(String),
     #[error(transparent)]
     NulByte(#[from] NulByte),
     #[error("the server is shutting down")]
@@ -175,6 +176,9 @@ const MOST_ATTEMPTS: u32 = 4;
 
 /// Longer than a short command takes, shorter than the time between two calls of an agent.
 const REFILL_DELAY: Duration = Duration::from_millis(3);
+
+/// How often pools that nobody uses are looked after.
+const IDLE_CHECK: Duration = Duration::from_secs(5);
 
 impl Launcher {
     /// Starts the jail in the highest tier that is allowed and works. Blocks for some milliseconds; called before any
@@ -249,6 +253,26 @@ impl Launcher {
         &self.shared.configure.policy
     }
 
+    /// What a guess about a command's failure rests on.
+    pub fn circumstances(&self) -> Circumstances<'_> {
+        Circumstances {
+            policy: self.policy(),
+            tier: self.tier(),
+            home: self.variable("HOME").map(Path::new),
+        }
+    }
+
+    /// Where commands look for programs.
+    pub fn search_path(&self) -> &str {
+        self.variable("PATH").unwrap_or(program::DEFAULT_PATH)
+    }
+
+    /// Of the environment that every command gets.
+    fn variable(&self, wanted: &str) -> Option<&str> {
+        let mut variables = self.shared.configure.environment.iter();
+        variables.find_map(|(name, value)| (name == wanted).then_some(value.as_str()))
+    }
+
     /// What runs scripts.
     pub(super) fn shell(&self) -> &Path {
         &self.shared.configure.shell
@@ -256,7 +280,8 @@ impl Launcher {
 
     /// Keeps the pools filled; runs until shutdown. Spawn it once on the runtime.
     pub async fn keep_warm(self) {
-        let idle_check = Duration::from_secs(5);
+        let mut idle_check = tokio::time::interval(IDLE_CHECK);
+        idle_check.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             match self.refill().await {
                 Ok(()) => {}
@@ -269,14 +294,14 @@ impl Launcher {
                     );
                 }
             }
-            if tokio::time::timeout(idle_check, self.shared.taken.notified())
-                .await
-                .is_err()
-            {
-                lock(&self.shared.pools).tend(Instant::now());
-            } else if !lock(&self.shared.pools).has_empty() {
-                // A new shell takes a processor for a moment; the call that took the last one needs it more.
-                tokio::time::sleep(REFILL_DELAY).await;
+            tokio::select! {
+                _ = idle_check.tick() => lock(&self.shared.pools).tend(Instant::now()),
+                () = self.shared.taken.notified() => {
+                    if !lock(&self.shared.pools).has_empty() {
+                        // A new shell takes a processor for a moment; the call that took the last one needs it more.
+                        tokio::time::sleep(REFILL_DELAY).await;
+                    }
+                }
             }
         }
     }
@@ -287,14 +312,9 @@ impl Launcher {
         if script.path_dirs.is_empty() {
             return environment;
         }
-        let common = || {
-            let mut variables = self.shared.configure.environment.iter();
-            variables.find_map(|(name, value)| (name == "PATH").then_some(value))
-        };
         let path = environment
             .get("PATH")
-            .or_else(common)
-            .map_or(program::DEFAULT_PATH, String::as_str);
+            .map_or_else(|| self.search_path(), String::as_str);
         let directories = script
             .path_dirs
             .iter()
@@ -363,10 +383,8 @@ impl Launcher {
                     None => self.start_merged(becomes).await?,
                 };
                 let mut process = ProcessHandle::new(warm.control).map_err(LaunchError::Jail)?;
-                if !warm.begun
-                    && let Beginning::Died { reason } = process.begin().await
-                {
-                    return Err(LaunchError::Died(reason));
+                if !warm.begun {
+                    begin(&mut process).await?;
                 }
                 (process, warm.script, OutputPipes::Merged(warm.output))
             }
@@ -382,8 +400,8 @@ impl Launcher {
     }
 
     async fn obtain_separate(&self, becomes: Becomes) -> Result<Waiting, LaunchError> {
-        let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
-        let (script_in, script) = pipe()?;
+        let (control, theirs) = control_pair()?;
+        let (script_in, script) = writing_pipe()?;
         let (stdout, stdout_in) = reading_pipe()?;
         let (stderr, stderr_in) = reading_pipe()?;
         let start = Start {
@@ -395,15 +413,13 @@ impl Launcher {
         // Ends that are held here would hide that the others are gone.
         drop((theirs, script_in, stdout_in, stderr_in));
         let mut process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
-        if let Beginning::Died { reason } = process.begin().await {
-            return Err(LaunchError::Died(reason));
-        }
+        begin(&mut process).await?;
         Ok((process, script, OutputPipes::Separate { stdout, stderr }))
     }
 
     async fn obtain_pty(&self, becomes: Becomes) -> Result<Waiting, LaunchError> {
-        let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
-        let (script_in, script) = pipe()?;
+        let (control, theirs) = control_pair()?;
+        let (script_in, script) = writing_pipe()?;
         let start = Start {
             becomes,
             output: Output::Pty,
@@ -412,15 +428,10 @@ impl Launcher {
         self.shared.request(start, &fds).await?;
         drop((theirs, script_in));
         let mut process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
-        let terminal = match process.begin().await {
-            Beginning::Made { terminal } => {
-                terminal.ok_or_else(|| LaunchError::Terminal("it did not come".into()))?
-            }
-            Beginning::Failed { reason } => return Err(LaunchError::Terminal(reason)),
-            Beginning::Died { reason } => return Err(LaunchError::Died(reason)),
-        };
-        rustix::io::ioctl_fionbio(&terminal, true).map_err(|error| LaunchError::Jail(error.into()))?;
-        Ok((process, script, OutputPipes::Merged(terminal)))
+        let terminal = begin(&mut process)
+            .await?
+            .ok_or_else(|| LaunchError::Confinement("its terminal did not come".into()))?;
+        Ok((process, script, OutputPipes::Merged(unblocked(terminal)?)))
     }
 
     /// Ends the pool and the jail. Returns when no process of theirs is left; commands must have ended before.
@@ -448,14 +459,13 @@ impl Launcher {
     }
 
     async fn start_merged(&self, becomes: Becomes) -> Result<Warm, LaunchError> {
-        let (control, theirs) = wire::pair().map_err(LaunchError::Jail)?;
-        let (script_in, script) = pipe()?;
+        let (control, theirs) = control_pair()?;
+        let (script_in, script) = writing_pipe()?;
         let (output, output_in) = reading_pipe()?;
         let start = Start {
             becomes,
             output: Output::Merged,
         };
-        rustix::io::ioctl_fionbio(&control, true).map_err(|error| LaunchError::Jail(error.into()))?;
         let fds = [&theirs, &script_in, &output_in].map(OwnedFd::as_fd);
         self.shared.request(start, &fds).await?;
         Ok(Warm {
@@ -490,10 +500,18 @@ fn configure(settings: &LauncherSettings, tier: Tier) -> Configure {
     }
 }
 
+/// Waits until the process waits. A terminal comes if one was asked for.
+async fn begin(process: &mut ProcessHandle) -> Result<Option<OwnedFd>, LaunchError> {
+    match process.begin().await {
+        Beginning::Made { terminal } => Ok(terminal),
+        Beginning::Failed { reason } => Err(LaunchError::Confinement(reason)),
+        Beginning::Died { reason } => Err(LaunchError::Died(reason)),
+    }
+}
+
 /// Hands the script over. What fits into a pipe goes at once; a longer one is written as the shell reads it.
 fn send_script(script: OwnedFd, text: Vec<u8>) {
     // A failed write means that the shell is gone, which its owner reports.
-    rustix::io::ioctl_fionbio(&script, true).ok();
     let written = rustix::io::write(&script, &text).unwrap_or(0);
     if written == text.len() {
         return;
@@ -503,15 +521,31 @@ fn send_script(script: OwnedFd, text: Vec<u8>) {
     }
 }
 
-fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
-    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| LaunchError::Jail(error.into()))
+/// A pair of message sockets, of which the first, ours, does not block.
+fn control_pair() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    let (ours, theirs) = wire::pair().map_err(LaunchError::Jail)?;
+    Ok((unblocked(ours)?, theirs))
 }
 
 /// A pipe whose read end does not block. The write end does: commands expect that.
 fn reading_pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
     let (read, write) = pipe()?;
-    rustix::io::ioctl_fionbio(&read, true).map_err(|error| LaunchError::Jail(error.into()))?;
-    Ok((read, write))
+    Ok((unblocked(read)?, write))
+}
+
+/// A pipe whose write end does not block.
+fn writing_pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    let (read, write) = pipe()?;
+    Ok((read, unblocked(write)?))
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| LaunchError::Jail(error.into()))
+}
+
+fn unblocked(fd: OwnedFd) -> Result<OwnedFd, LaunchError> {
+    rustix::io::ioctl_fionbio(&fd, true).map_err(|error| LaunchError::Jail(error.into()))?;
+    Ok(fd)
 }
 
 /// The data behind these locks is whole between any two statements, so a panic elsewhere does not spoil it.
