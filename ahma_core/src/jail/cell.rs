@@ -10,8 +10,7 @@ use crate::sandbox::{
     Access, Network, Policy, Tier,
     linux::{
         landlock::{self, Rules},
-        namespaces,
-        privileges::{self, Limits},
+        namespaces, privileges,
         seccomp::{self, UnixSockets},
     },
 };
@@ -22,9 +21,11 @@ pub(crate) const SCRIPT_FD: i32 = 9;
 /// What a waiting shell does: it reads what is to be prepared, which leaves the user's text as the first argument, and
 /// then runs that text. Not while it still reads the file, so that lines are counted from the text's own first and
 /// messages begin with the name of the shell, as after `bash -c`. And not without the second argument, which says that
-/// the text is whole: half of one, from a server that died while it wrote, must never run.
+/// the text is whole: half of one, from a server that died while it wrote, must never run. Nothing but a
+/// space is put before the text, which would show up in the shell's complaints about it; the space keeps a dash from being
+/// an option of `eval`.
 pub(crate) const READ_SCRIPT: &str = ". /dev/fd/9; [ \"$2\" = . ] || { \
-    echo \"ahma_mcp: the server went away before it had said what to run\" >&2; exit 126; }; eval \"shift 2; $1\"";
+    echo \"ahma_mcp: the server went away before it had said what to run\" >&2; exit 126; }; _script=$1; shift 2; eval \" $_script\"";
 
 /// A prepared wall and shell. Cloned by fork into every owner.
 #[derive(Debug)]
@@ -34,8 +35,9 @@ pub(super) struct Cell {
     pub(super) shell: CString,
     pub(super) arguments: Vec<CString>,
     pub(super) environment: Vec<CString>,
-    pub(super) limits: Limits,
     pub(super) max_processes: u32,
+    /// `None` where the kernel would count processes that are not ours.
+    pub(super) process_limit: Option<u64>,
     /// What the jail cannot put on itself.
     pub(super) filter: BpfProgram,
     /// Calls that the owner is asked about, in the core tier.
@@ -60,6 +62,12 @@ impl Cell {
                 tier.name()
             ));
         }
+        if matches!(policy.network, Network::Ports(_)) && abi < landlock::LEAST_ABI_OF_PORTS {
+            return Err(format!(
+                "a list of ports needs Landlock ABI {}, this kernel has {abi}",
+                landlock::LEAST_ABI_OF_PORTS
+            ));
+        }
         if tier == Tier::Core {
             if policy.network == Network::Loopback {
                 return Err(
@@ -72,6 +80,8 @@ impl Cell {
             namespaces::enter(policy).map_err(|error| error.to_string())?;
         }
         let text = |error: io::Error| error.to_string();
+        // Commands inherit them.
+        privileges::lower_limits(configure.max_file_bytes).map_err(text)?;
         let rules = Rules::open(policy, tier).map_err(text)?;
         let ruleset = match tier {
             Tier::Core => Some(rules.build().map_err(|error| error.to_string())?),
@@ -99,13 +109,10 @@ impl Cell {
                 .iter()
                 .map(|(name, value)| c_string(format!("{name}={value}").as_bytes()))
                 .collect::<Result<_, _>>()?,
-            limits: Limits {
-                file_bytes: configure.max_file_bytes,
-                // Outside a user namespace the kernel would count every process of this user. Inside one it counts
-                // those of all operations; where each has a limit of its own, its owner raises this one.
-                processes: (tier == Tier::Full).then_some(u64::from(configure.max_processes)),
-            },
             max_processes: configure.max_processes,
+            // Outside a user namespace the kernel would count every process of this user. Inside one it counts those
+            // of all operations; where each has a limit of its own, its owner raises this one.
+            process_limit: (tier == Tier::Full).then_some(u64::from(configure.max_processes)),
             filter: seccomp::for_commands(),
             asked: seccomp::asked().map_err(text)?,
             places: Places::of(policy),

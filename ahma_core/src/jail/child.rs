@@ -89,7 +89,7 @@ fn confine(
     owner: Option<OwnedFd>,
 ) -> io::Result<OwnedFd> {
     rustix::process::setsid()?;
-    reset_signals();
+    unblock_signals();
     let Streams {
         script,
         stdout,
@@ -108,7 +108,9 @@ fn confine(
     }
     drop((stdout, stderr));
     std::env::set_current_dir(&cell.scope)?;
-    privileges::lower_limits(cell.limits)?;
+    if let Some(count) = cell.process_limit {
+        privileges::limit_processes(count)?;
+    }
 
     rustix::thread::set_no_new_privs(true)?;
     if let Some(ruleset) = ruleset {
@@ -129,12 +131,8 @@ fn confine(
     Ok(script)
 }
 
-/// Rust ignores SIGPIPE and the jail blocks signals; a shell expects neither.
-fn reset_signals() {
-    for signal in 1..=31 {
-        // SAFETY: installs the default action; fails harmlessly for KILL and STOP.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
+/// The jail blocks signals; a command expects to get them.
+fn unblock_signals() {
     // SAFETY: an empty set is a valid one, and it outlives the call.
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();

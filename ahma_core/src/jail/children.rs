@@ -11,13 +11,19 @@ use rustix::{
     process::Pid,
 };
 
-/// Blocks every signal and returns a descriptor that tells when a child has ended.
+/// Gives every signal its default action, here and in all that is started from here.
 ///
-/// Whoever started the server may ignore SIGCHLD, and that survives `exec`: the kernel would then throw away both the
-/// signal and what `wait` would tell.
+/// Rust ignores SIGPIPE, and whoever started the server may ignore others, which survives `exec`. Of an ignored SIGCHLD
+/// the kernel would throw away both the signal and what `wait` would tell.
+pub(super) fn reset_signals() {
+    for signal in 1..=31 {
+        // SAFETY: installs the default action; fails harmlessly for KILL and STOP.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Blocks every signal and returns a descriptor that tells when a child has ended.
 pub(super) fn block_signals() -> io::Result<OwnedFd> {
-    // SAFETY: installs the default action of a signal that has no handler here.
-    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     // SAFETY: the sets are filled before they are used, and live until the calls return.
     let fd = unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();

@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ::landlock::RulesetCreated;
 use rustix::{
     fs::{Mode, OFlags},
     process::{DumpableBehavior, Pid, Signal},
@@ -34,8 +35,10 @@ use crate::sandbox::{
 /// How long processes may clean up when the server is gone and nobody can say otherwise.
 const ORPHANED_GRACE: Duration = Duration::from_secs(2);
 
-/// How often the sweep looks again for processes that were born while it killed.
-const SWEEP_INTERVAL: Duration = Duration::from_millis(5);
+/// When the sweep first looks again for processes that were born while it killed. Each time after that it waits twice as
+/// long: what is left then hangs in the kernel.
+const FIRST_SWEEP: Duration = Duration::from_millis(5);
+const LONGEST_BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 
 /// RLIMIT_NPROC counts the processes of all operations together, for they share a user namespace. Where each operation
 /// has a limit of its own, this many can reach it before they feel each other: more than run at once by default on a
@@ -108,18 +111,20 @@ enum Phase {
         kill_at: Instant,
     },
     /// KILL was sent and is repeated until nothing is left.
-    Killing,
+    Killing {
+        pause: Duration,
+    },
 }
 
 impl Owner {
     fn start(cell: &mut Cell, start: Start, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result<Self> {
         rustix::process::setsid()?;
         let child_ended = children::block_signals()?;
+        let ruleset = make_own_proc_and_ruleset(cell)?;
         let (reach, counting) = if cell.tier == Tier::Full {
-            namespaces::mount_own_proc()?;
             let counting = if limit_namespace(cell.max_processes) {
                 let together = u64::from(cell.max_processes) * OPERATIONS_AT_ONCE;
-                cell.limits.processes = Some(together);
+                cell.process_limit = Some(together);
                 Counting::Kernel
             } else if rustix::process::geteuid().is_root() {
                 // RLIMIT_NPROC does not bind root.
@@ -137,7 +142,6 @@ impl Owner {
             privileges::drop_capabilities()?;
         }
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        let ruleset = cell.ruleset()?;
         let streams = streams(start.output, control, pipes)?;
         let (from_shell, to_owner) = match cell.tier {
             Tier::Core => {
@@ -244,7 +248,7 @@ impl Owner {
             Phase::Running if self.has_to_count() => Some(COUNT_INTERVAL),
             Phase::Running => None,
             Phase::Stopping { kill_at } => Some(kill_at.saturating_duration_since(Instant::now())),
-            Phase::Killing => Some(SWEEP_INTERVAL),
+            Phase::Killing { pause } => Some(pause),
         };
         let broker = match &self.broker {
             Brokering::Serving { ended } => Some(ended),
@@ -276,12 +280,16 @@ impl Owner {
                 }
             }
             Phase::Stopping { kill_at } if Instant::now() < kill_at => {}
-            Phase::Stopping { .. } | Phase::Killing => self.kill(),
+            Phase::Stopping { .. } | Phase::Killing { .. } => self.kill(),
         }
     }
 
     fn kill(&mut self) {
-        self.phase = Phase::Killing;
+        let pause = match self.phase {
+            Phase::Killing { pause } => (pause * 2).min(LONGEST_BETWEEN_SWEEPS),
+            Phase::Running | Phase::Stopping { .. } => FIRST_SWEEP,
+        };
+        self.phase = Phase::Killing { pause };
         self.births.refuse();
         self.signal_all(Signal::KILL);
     }
@@ -305,6 +313,16 @@ impl Owner {
             }
         }
     }
+}
+
+/// What the wall of one operation needs besides what the jail has prepared.
+pub(super) fn make_own_proc_and_ruleset(cell: &mut Cell) -> io::Result<Option<RulesetCreated>> {
+    if cell.tier == Tier::Full {
+        namespaces::mount_own_proc().map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot mount a /proc of its own: {error}"))
+        })?;
+    }
+    cell.ruleset()
 }
 
 /// A terminal without a size makes programs break lines anywhere, or draw nothing. This one holds a bar and a path.

@@ -57,8 +57,8 @@ pub enum ExitStatus {
 }
 
 impl ProcessHandle {
+    /// `control` must not block.
     pub(crate) fn new(control: OwnedFd) -> io::Result<Self> {
-        rustix::io::ioctl_fionbio(&control, true)?;
         // SAFETY: an OwnedFd always gives the same descriptor and keeps it open until it is dropped with the AsyncFd.
         let control = unsafe { AsyncFd::register_with_interest(control, Interest::READABLE) }?;
         Ok(Self {

@@ -15,7 +15,7 @@ use std::{
 
 use rustix::{
     fs::{Mode, OFlags},
-    process::{DumpableBehavior, Pid, Signal},
+    process::{DumpableBehavior, Pid, Signal, WaitOptions},
 };
 
 use super::{
@@ -50,7 +50,9 @@ fn run() -> io::Result<()> {
     rustix::process::setsid().ok();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let child_ended = children::block_signals()?;
-    prefer_when_memory_is_short();
+    // After they are blocked: a broken pipe is an error here, not the end.
+    children::reset_signals();
+    be_killed_first_when_memory_is_short();
     let Some((configure, _)) = wire::receive::<Configure>(&server)? else {
         return Ok(());
     };
@@ -60,7 +62,13 @@ fn run() -> io::Result<()> {
         Mode::empty(),
     )?;
 
-    let cell = match Cell::build(&configure) {
+    let mut built = Cell::build(&configure);
+    if let Ok(cell) = &mut built
+        && let Err(reason) = rehearse(cell)
+    {
+        built = Err(reason);
+    }
+    let cell = match built {
         Ok(cell) => cell,
         Err(reason) => return wire::send(&server, &Configured::Refused { reason }, &[]),
     };
@@ -84,9 +92,33 @@ fn run() -> io::Result<()> {
     Ok(())
 }
 
+/// Makes once what every owner will make for itself. A tier that fails only there would be taken for one that works, and
+/// then refuse every command.
+fn rehearse(cell: &mut Cell) -> Result<(), String> {
+    if cell.tier != Tier::Full {
+        return Ok(());
+    }
+    let text = |error: io::Error| error.to_string();
+    let (ours, theirs) = wire::pair().map_err(text)?;
+    let pid = match fork_owner(cell.tier).map_err(text)? {
+        Forked::Owner => child::never_return(|| {
+            let done = owner::make_own_proc_and_ruleset(cell).map_err(text);
+            wire::send(&theirs, &done.map(drop), &[]).ok();
+        }),
+        Forked::Jail(pid) => pid,
+    };
+    drop(theirs);
+    let done = wire::receive_short::<Result<(), String>>(&ours).map_err(text)?;
+    rustix::process::waitpid(Some(pid), WaitOptions::empty()).ok();
+    match done {
+        Some((done, _)) => done,
+        None => Err("the first process of a pid namespace died".to_owned()),
+    }
+}
+
 /// Lets the kernel end commands before it ends the server, which has to put protected files back after them. They inherit
 /// this, and cannot write there.
-fn prefer_when_memory_is_short() {
+fn be_killed_first_when_memory_is_short() {
     // Refused where somebody set a higher number already, which is as good.
     std::fs::write("/proc/self/oom_score_adj", "500").ok();
 }
@@ -94,9 +126,14 @@ fn prefer_when_memory_is_short() {
 /// Starts owners until the server is gone; returns those that still live.
 fn serve(cell: Cell, server: &OwnedFd, child_ended: &OwnedFd) -> io::Result<HashSet<Pid>> {
     let mut owners = HashSet::new();
+    let while_serving = match cell.tier {
+        // Nothing outlives the first process of its namespace.
+        Tier::Full => Sweep::Never,
+        Tier::Core | Tier::Off => Sweep::IfAnyEnded,
+    };
     loop {
         children::wait(child_ended, [server], None);
-        reap(&mut owners, Sweep::IfAnyEnded);
+        reap(&mut owners, while_serving);
         if !children::is_ready(server) {
             continue;
         }
@@ -153,6 +190,7 @@ fn fork_owner(tier: Tier) -> io::Result<Forked> {
 /// When to look for processes that a killed owner left behind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sweep {
+    Never,
     IfAnyEnded,
     Always,
 }
@@ -180,7 +218,12 @@ fn reap(owners: &mut HashSet<Pid>, sweep: Sweep) -> Children {
             None => break Children::None,
         }
     };
-    if children == Children::Alive && (has_ended || sweep == Sweep::Always) {
+    let is_due = match sweep {
+        Sweep::Never => false,
+        Sweep::IfAnyEnded => has_ended,
+        Sweep::Always => true,
+    };
+    if children == Children::Alive && is_due {
         for stray in children::children_of(rustix::process::getpid()) {
             if !owners.contains(&stray) {
                 rustix::process::kill_process(stray, Signal::KILL).ok();

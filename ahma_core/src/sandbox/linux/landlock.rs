@@ -26,6 +26,9 @@ pub(crate) const fn least_abi(tier: Tier) -> i32 {
     }
 }
 
+/// Since when connections can be allowed by port.
+pub(crate) const LEAST_ABI_OF_PORTS: i32 = 4;
+
 /// The paths of a policy, opened.
 #[derive(Debug)]
 pub(crate) struct Rules {
@@ -135,6 +138,11 @@ impl Rules {
             .handle_access(AccessFs::from_all(promised))?;
         if self.tier == Tier::Core {
             ruleset = ruleset.scope(Scope::from_all(ABI::V6))?;
+        }
+        // Without open ports the full tier has a network namespace with nothing in it; this is a second lock.
+        let is_second_lock = self.tier == Tier::Full && self.ports.as_ref().is_some_and(Vec::is_empty);
+        if is_second_lock {
+            ruleset = ruleset.set_compatibility(CompatLevel::BestEffort);
         }
         if self.ports.is_some() {
             ruleset = ruleset.handle_access(AccessNet::from_all(ABI::V4))?;

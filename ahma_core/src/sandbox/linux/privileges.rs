@@ -7,28 +7,21 @@ use rustix::{
     thread::{CapabilitySet, CapabilitySets},
 };
 
-/// What a command may use up.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    pub(crate) file_bytes: u64,
-    /// `None` where the kernel would count processes that are not ours.
-    pub(crate) processes: Option<u64>,
-}
-
 /// Many build tools open thousands of files; more than this is a leak.
 const OPEN_FILES: u64 = 65_536;
 
-/// Lowers the limits of the calling process. A limit that is lower already stays.
-pub(crate) fn lower_limits(limits: Limits) -> io::Result<()> {
+/// Lowers what the calling process, and all that it starts, may use up. A limit that is lower already stays.
+pub(crate) fn lower_limits(max_file_bytes: u64) -> io::Result<()> {
     lower(Resource::Core, 0)?;
-    lower(Resource::Fsize, limits.file_bytes)?;
+    lower(Resource::Fsize, max_file_bytes)?;
     lower(Resource::Nofile, OPEN_FILES)?;
     lower(Resource::Memlock, 8 * 1024 * 1024)?;
-    lower(Resource::Msgqueue, 1024 * 1024)?;
-    if let Some(processes) = limits.processes {
-        lower(Resource::Nproc, processes)?;
-    }
-    Ok(())
+    lower(Resource::Msgqueue, 1024 * 1024)
+}
+
+/// The same for processes, which the kernel counts by user.
+pub(crate) fn limit_processes(count: u64) -> io::Result<()> {
+    lower(Resource::Nproc, count)
 }
 
 fn lower(resource: Resource, value: u64) -> io::Result<()> {

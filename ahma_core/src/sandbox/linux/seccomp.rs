@@ -132,7 +132,11 @@ fn never_needed(network: &Network, tier: Tier, unix_sockets: UnixSockets) -> io:
         requests.extend(FILE_FLAGS);
     }
     let requests = requests.into_iter().map(|request| rule([equals(1, request)?]));
-    denied.insert(libc::SYS_ioctl, requests.collect::<io::Result<_>>()?);
+    let mut requests = requests.collect::<io::Result<Vec<_>>>()?;
+    if tier == Tier::Core {
+        requests.push(subvolumes()?);
+    }
+    denied.insert(libc::SYS_ioctl, requests);
     if tier == Tier::Core {
         // Without a pid namespace these reach other processes of the same user.
         for call in [
@@ -289,6 +293,19 @@ const FILE_FLAGS: [u64; 7] = [
     0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
     0x4080_6685, // FS_IOC_ENABLE_VERITY
 ];
+
+/// Subvolumes and snapshots of btrfs: made through a descriptor that can only be read, and Landlock is not asked. Cloning
+/// of file contents has requests of the same kind, and wants a descriptor to write.
+fn subvolumes() -> io::Result<SeccompRule> {
+    const KIND: u64 = 0xff00;
+    const BTRFS: u64 = 0x9400;
+    rule([
+        condition(1, Op::MaskedEq(KIND), BTRFS)?,
+        differs(1, 0x4004_9409)?, // FICLONE
+        differs(1, 0x4020_940d)?, // FICLONERANGE
+        differs(1, 0xc018_9436)?, // FIDEDUPERANGE
+    ])
+}
 
 fn sockets(denied: &mut Denied, network: &Network, unix_sockets: UnixSockets) -> io::Result<()> {
     let unix = libc::AF_UNIX as u64;
