@@ -1,4 +1,8 @@
-use std::{collections::BTreeMap, path::Path, process::Command};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    process::{Command, Output},
+};
 
 use proptest::prelude::*;
 
@@ -11,15 +15,15 @@ fn run(shell: &str, text: &str, environment: &BTreeMap<String, String>) -> Vec<u
 }
 
 fn read(shell: &str, script: &[u8]) -> Vec<u8> {
+    output(shell, script).stdout
+}
+
+fn output(shell: &str, script: &[u8]) -> Output {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("script");
     std::fs::write(&file, script).unwrap();
     let read = format!("exec {SCRIPT_FD}< {}; {READ_SCRIPT}", file.display());
-    Command::new(shell)
-        .args(["-c", &read, "sh"])
-        .output()
-        .unwrap()
-        .stdout
+    Command::new(shell).args(["-c", &read, "sh"]).output().unwrap()
 }
 
 proptest! {
@@ -40,6 +44,21 @@ proptest! {
         let script = "printf %s \"$VALUE\"";
         for shell in ["/bin/bash", "/bin/sh"] {
             prop_assert_eq!(run(shell, script, &environment), value.clone().into_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_complaint_is_about_the_text_alone() {
+    for shell in ["/bin/bash", "/bin/sh"] {
+        for text in ["for i in 1 2; do echo $i; fi", "-x"] {
+            let script = render(text, Path::new("/"), &BTreeMap::new()).unwrap();
+            let said = String::from_utf8(output(shell, &script).stderr).unwrap();
+            let word = text.split(' ').next_back().unwrap();
+            assert!(said.contains(word), "{shell}: {said}");
+            for ours in ["shift", "_script", "invalid option"] {
+                assert!(!said.contains(ours), "{shell}: {said}");
+            }
         }
     }
 }
