@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Catalog, CatalogSettings};
-use crate::mtdf::{Source, ToolDef, check_set};
+use crate::mtdf::{Probe, Source, ToolDef, check_set};
 
 fn tools(files: &[Value]) -> Vec<ToolDef> {
     let sources: Vec<Source> = files
@@ -99,7 +99,10 @@ fn what_a_level_does_not_say_comes_from_above() {
     let probes: Vec<(&[String], &[i32])> = add
         .probes
         .iter()
-        .map(|probe| (probe.argv.as_slice(), probe.success_codes.as_slice()))
+        .map(|probe| match &**probe {
+            Probe::Run(command) => (command.argv.as_slice(), command.success_codes.as_slice()),
+            Probe::Find { .. } => panic!("the file says what to run"),
+        })
         .collect();
     let own = ["vc".to_owned(), "--version".into()];
     let group = ["/usr/bin/vc".to_owned(), "remote".into(), "--help".into()];

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     call::{ArgumentProblem, CallError, ExecutionMode, ToolCall, plan},
     operation::{Operation, Outcome, directory_problem},
-    toolbox::Toolbox,
+    toolbox::Unavailable,
 };
 
 /// Runs a tool of the catalogue. Only a tool that does not exist is a protocol error.
@@ -28,10 +28,13 @@ pub(super) async fn run(
     call: ToolCall,
     ctx: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let toolbox = server.toolbox.loaded().await;
+    let mut toolbox = server.toolbox.loaded().await;
     let tool = call.tool.clone();
-    if let Some(reason) = why_unavailable(&toolbox, &tool) {
-        return Ok(server.results.refusal(reason).into());
+    if toolbox.lacks(&tool).is_some() {
+        toolbox = server.toolbox.look_again(&tool).await;
+    }
+    if let Some(unavailable) = toolbox.lacks(&tool) {
+        return Ok(server.results.refusal(why_unavailable(unavailable)).into());
     }
     let plan = match plan(&toolbox.offered, &server.settings.plan, call) {
         Ok(plan) => plan,
@@ -144,15 +147,13 @@ fn asynchronous(
 }
 
 /// For a tool that exists and cannot work here: why, and how to change that.
-fn why_unavailable(toolbox: &Toolbox, tool: &str) -> Option<String> {
-    let unavailable = toolbox
-        .unavailable
-        .iter()
-        .find(|unavailable| unavailable.tool == tool)?;
-    let mut reason = format!("`{tool}` is not available: {}", unavailable.reason);
+fn why_unavailable(unavailable: &Unavailable) -> String {
+    let Unavailable { tool, reason, .. } = unavailable;
+    let mut text = format!("`{tool}` is not available: {reason}");
     if let Some(instructions) = &unavailable.install_instructions {
-        reason.push_str("\nhint: ");
-        reason.push_str(instructions);
+        text.push_str("\nhint: ");
+        text.push_str(instructions);
+        text.push_str("\nThen call it again.");
     }
-    Some(reason)
+    text
 }

@@ -22,8 +22,9 @@ use rmcp::{
 use super::{Inner, builtin, builtin::Builtin, call, convert, error, feed, is_modern, owner, resources};
 use crate::{call::ToolCall, mtdf::SHELL_TOOL, toolbox::Toolbox};
 
-/// How long the list of tools waits for availability probes. Late answers change the list, and clients are told.
-const LIST_PATIENCE: Duration = Duration::from_millis(200);
+/// How long the list of tools waits for availability probes. Late answers change the list, and clients are told; but some
+/// do not listen, so the first list should be the right one. Most probes ask a program for its version.
+const LIST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// One connection's view of the server.
 #[derive(Debug, Clone)]

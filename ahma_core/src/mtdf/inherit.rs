@@ -12,7 +12,7 @@ use super::{
     name,
     parameter::Parameters,
     problem::{Mistake, child},
-    tool::{Annotations, MAX_TIMEOUT_SECONDS, Probe, Slot, ValueStyle},
+    tool::{Annotations, MAX_TIMEOUT_SECONDS, Probe, ProbeCommand, Slot, ValueStyle},
 };
 use crate::observe::{self, StreamRules};
 
@@ -86,8 +86,23 @@ impl Inherited {
         self.install_instructions = raw.install_instructions.clone().or(self.install_instructions);
         self.stream = level.stream().or(self.stream);
         let probe = level.probe(&self);
-        self.probes.extend(probe.map(Arc::new));
+        self.probes.extend(probe.map(Probe::Run).map(Arc::new));
         self
+    }
+
+    /// What must be there for a command of this level: what the file says, or else the program. A program by its path is
+    /// not looked for, because that depends on the working directory, and neither is one on a PATH of the file's own.
+    pub(super) fn needs(&self) -> Vec<Arc<Probe>> {
+        let program = self.command.first().filter(|program| !program.contains('/'));
+        match program {
+            Some(program) if self.probes.is_empty() && !self.environment.contains_key("PATH") => {
+                vec![Arc::new(Probe::Find {
+                    program: program.clone(),
+                    path_dirs: self.path_dirs.clone(),
+                })]
+            }
+            _ => self.probes.clone(),
+        }
     }
 }
 
@@ -222,7 +237,7 @@ impl Level<'_> {
         }
     }
 
-    fn probe(&mut self, inherited: &Inherited) -> Option<Probe> {
+    fn probe(&mut self, inherited: &Inherited) -> Option<ProbeCommand> {
         match self.raw.availability_check.as_ref()? {
             AvailabilityFile::Line(line) => {
                 let argv = words(line);
@@ -230,7 +245,7 @@ impl Level<'_> {
                     let message = "`availability_check` must be a command line such as `git --version`";
                     self.error("availability_check", message);
                 }
-                Some(Probe {
+                Some(ProbeCommand {
                     argv: argv?,
                     path_dirs: inherited.path_dirs.clone(),
                     directory: None,
@@ -241,7 +256,7 @@ impl Level<'_> {
         }
     }
 
-    fn probe_of_parts(&mut self, parts: &AvailabilityParts, inherited: &Inherited) -> Option<Probe> {
+    fn probe_of_parts(&mut self, parts: &AvailabilityParts, inherited: &Inherited) -> Option<ProbeCommand> {
         let Inherited { command, path, .. } = inherited;
         let mut argv = match &parts.command {
             Some(command) => {
@@ -261,7 +276,7 @@ impl Level<'_> {
             [] => vec![0],
             codes => codes.iter().copied().map(i32::from).collect(),
         };
-        Some(Probe {
+        Some(ProbeCommand {
             argv,
             path_dirs: inherited.path_dirs.clone(),
             directory: parts.working_directory.clone(),

@@ -38,7 +38,7 @@ pub use schema::{schema, schema_text};
 pub use set::{SetReport, Source, check_set, check_together, is_tool_file};
 pub use tool::{
     Action, Annotations, BUILT_IN_TOOLS, CommandTemplate, Dash, Form, Leaf, MAX_TIMEOUT_SECONDS,
-    META_PARAMETERS, Parameter, Probe, SHELL_TOOL, SequenceTemplate, Skip, Slot, StepTemplate, ToolDef,
-    ValueStyle,
+    META_PARAMETERS, Parameter, Probe, ProbeCommand, SHELL_TOOL, SequenceTemplate, Skip, Slot, StepTemplate,
+    ToolDef, ValueStyle,
 };
 pub use value::{Range, Scalar, ValueType};

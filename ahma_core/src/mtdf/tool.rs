@@ -154,9 +154,22 @@ pub enum Skip {
     IfFileMissing(String),
 }
 
-/// A command that finds out whether a tool is installed. Equal probes need to run only once.
+/// How to find out whether a tool is installed. Equal probes need to be made only once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Probe {
+pub enum Probe {
+    /// By a command that succeeds if it is.
+    Run(ProbeCommand),
+    /// By a look for its program, where the file names no command.
+    Find {
+        program: String,
+        /// As for the commands of the tool.
+        path_dirs: Vec<String>,
+    },
+}
+
+/// A command that finds out whether a tool is installed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ProbeCommand {
     /// Never empty.
     pub argv: Vec<String>,
     /// As for the commands of the tool.

@@ -254,6 +254,10 @@ impl Validation {
             "" => self.prefix_pointer.clone(),
             pointer => child(pointer, "name"),
         };
+        let probes = match &action {
+            Action::Command(_) => level.needs(),
+            Action::Sequence(_) | Action::Script => level.probes,
+        };
         let name = level.name;
         if name.len() > name::MAX_LENGTH && !pointer.is_empty() {
             let (length, allowed) = (name.len(), name::MAX_LENGTH);
@@ -284,7 +288,7 @@ impl Validation {
             timeout: level.timeout,
             annotations: level.annotations,
             enabled: level.enabled,
-            probes: level.probes,
+            probes,
             install_instructions: level.install_instructions,
         }));
     }

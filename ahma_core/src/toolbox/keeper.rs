@@ -8,7 +8,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::{Semaphore, mpsc, oneshot, watch},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,14 @@ pub struct ToolboxSettings {
 #[derive(Debug, Clone)]
 pub struct ToolboxHandle {
     toolbox: watch::Receiver<Arc<Toolbox>>,
+    again: mpsc::Sender<LookAgain>,
+}
+
+/// Asks to look once more for what a tool needs.
+#[derive(Debug)]
+struct LookAgain {
+    tool: String,
+    done: oneshot::Sender<()>,
 }
 
 impl ToolboxHandle {
@@ -69,6 +77,17 @@ impl ToolboxHandle {
         self.current()
     }
 
+    /// The toolbox after another look for what one of its tools lacks. It may have been installed since.
+    pub async fn look_again(&self, tool: &str) -> Arc<Toolbox> {
+        let (done, answered) = oneshot::channel();
+        let tool = tool.to_owned();
+        if self.again.send(LookAgain { tool, done }).await.is_ok() {
+            // No answer means that the server is shutting down.
+            let _ = answered.await;
+        }
+        self.current()
+    }
+
     /// Tells of every new toolbox.
     pub fn changes(&self) -> watch::Receiver<Arc<Toolbox>> {
         self.toolbox.clone()
@@ -81,6 +100,7 @@ pub fn open(settings: ToolboxSettings, launcher: Launcher, shutdown: Cancellatio
         directory: settings.directory.clone(),
         ..Toolbox::default()
     }));
+    let (again, asked_again) = mpsc::channel(1);
     let keeper = Keeper {
         settings,
         launcher,
@@ -93,6 +113,8 @@ pub fn open(settings: ToolboxSettings, launcher: Launcher, shutdown: Cancellatio
         asked: HashSet::new(),
         at_once: Arc::new(Semaphore::new(PROBES_AT_ONCE)),
         loads: 0,
+        asked_again,
+        waiting: Vec::new(),
         tx,
     };
     tokio::spawn(async move {
@@ -101,7 +123,7 @@ pub fn open(settings: ToolboxSettings, launcher: Launcher, shutdown: Cancellatio
             () = shutdown.cancelled() => {}
         }
     });
-    ToolboxHandle { toolbox }
+    ToolboxHandle { toolbox, again }
 }
 
 /// Probes wait for disks more than they compute, but a hundred at once would only be in each other's way.
@@ -121,6 +143,9 @@ struct Keeper {
     asked: HashSet<Arc<Probe>>,
     at_once: Arc<Semaphore>,
     loads: u64,
+    asked_again: mpsc::Receiver<LookAgain>,
+    /// Who asked for another look, and waits for what comes of it.
+    waiting: Vec<oneshot::Sender<()>>,
     tx: watch::Sender<Arc<Toolbox>>,
 }
 
@@ -152,6 +177,11 @@ impl Keeper {
         loop {
             tokio::select! {
                 () = &mut changed => return,
+                Some(LookAgain { tool, done }) = self.asked_again.recv() => {
+                    self.look_again(&tool);
+                    self.waiting.push(done);
+                    self.answer_waiting();
+                }
                 Some(answered) = self.probing.join_next() => {
                     let mut answered = Some(answered);
                     let mut news = false;
@@ -165,6 +195,7 @@ impl Keeper {
                     if news || self.probing.is_empty() {
                         self.publish();
                     }
+                    self.answer_waiting();
                 }
             }
         }
@@ -228,19 +259,44 @@ impl Keeper {
         }
         let wanted = self.catalog.tools().flat_map(|tool| tool.probes.clone());
         for probe in wanted.collect::<HashSet<_>>() {
-            if self.answers.contains_key(&probe) || !self.asked.insert(probe.clone()) {
-                continue;
+            if !self.answers.contains_key(&probe) {
+                self.ask(probe);
             }
-            let (launcher, scope, at_once) = (
-                self.launcher.clone(),
-                self.settings.scope.clone(),
-                self.at_once.clone(),
-            );
-            self.probing.spawn(async move {
-                let _turn = at_once.acquire().await;
-                let answer = probe::ask(&launcher, &scope, &probe).await;
-                (probe, answer)
-            });
+        }
+    }
+
+    /// Until new answers come, the old ones hold.
+    fn look_again(&mut self, tool: &str) {
+        let probes = self.catalog.get(tool).map(|tool| tool.probes.clone());
+        for probe in probes.unwrap_or_default() {
+            if self.answers.get(&probe).is_some_and(Result::is_err) {
+                self.ask(probe);
+            }
+        }
+    }
+
+    fn ask(&mut self, probe: Arc<Probe>) {
+        if !self.asked.insert(probe.clone()) {
+            return;
+        }
+        let (launcher, scope, at_once) = (
+            self.launcher.clone(),
+            self.settings.scope.clone(),
+            self.at_once.clone(),
+        );
+        self.probing.spawn(async move {
+            let _turn = at_once.acquire().await;
+            let answer = probe::ask(&launcher, &scope, &probe).await;
+            (probe, answer)
+        });
+    }
+
+    fn answer_waiting(&mut self) {
+        if self.probing.is_empty() {
+            for done in self.waiting.drain(..) {
+                // Whoever asked may be gone.
+                let _ = done.send(());
+            }
         }
     }
 

@@ -73,6 +73,13 @@ pub async fn look_for(tool: &Tool, launcher: &Launcher, scope: &Path) -> Option<
 }
 
 impl Toolbox {
+    /// Why a tool that exists cannot be called, if it cannot.
+    pub fn lacks(&self, tool: &str) -> Option<&Unavailable> {
+        self.unavailable
+            .iter()
+            .find(|unavailable| unavailable.tool == tool)
+    }
+
     /// Whether clients would see another list of tools.
     pub fn offers_the_same_as(&self, other: &Self) -> bool {
         self.offered.len() == other.offered.len()

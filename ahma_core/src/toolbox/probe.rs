@@ -1,7 +1,9 @@
-//! Finds out whether the program behind a tool is there, by running its availability check in the sandbox.
+//! Finds out whether the program behind a tool is there, by running its availability check in the sandbox, or by looking
+//! for the program where commands find theirs.
 
 use std::{
     collections::BTreeMap,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     pin::pin,
     time::Duration,
@@ -13,7 +15,7 @@ use tokio::{io::AsyncReadExt as _, net::unix::pipe};
 use crate::{
     call::Program,
     jail::{ExitStatus, ProcessEvent, ProcessHandle},
-    mtdf::Probe,
+    mtdf::{Probe, ProbeCommand},
     observe::displayed,
     sandbox::{Armed, Incident},
     shell::{Launcher, OutputPipes, Running, Script, Stdio},
@@ -26,13 +28,36 @@ pub(super) const LONGEST_PROBE: Duration = Duration::from_secs(10);
 pub(super) type Answer = Result<(), String>;
 
 pub(super) async fn ask(launcher: &Launcher, scope: &Path, probe: &Probe) -> Answer {
-    let run = run(launcher.clone(), scope.to_owned(), probe.clone());
-    // A task of its own: if nobody waits for the answer any more, what the check left is cleared away all the same.
-    let answer = tokio::spawn(run).await.unwrap_or(Err("was lost".to_owned()));
-    answer.map_err(|reason| format!("{} {reason}", shown(probe)))
+    let (what, task) = match probe {
+        Probe::Run(command) => {
+            let run = run(launcher.clone(), scope.to_owned(), command.clone());
+            // A task of its own: if nobody waits for the answer any more, what the check left is cleared away all the same.
+            (command.argv.join(" "), tokio::spawn(run))
+        }
+        Probe::Find { program, path_dirs } => {
+            let mut directories: Vec<PathBuf> = path_dirs.iter().map(|below| scope.join(below)).collect();
+            directories.extend(std::env::split_paths(launcher.search_path()));
+            let file = program.clone();
+            let find = move || find(&file, &directories);
+            (program.clone(), tokio::task::spawn_blocking(find))
+        }
+    };
+    let answer = task.await.unwrap_or(Err("was lost".to_owned()));
+    answer.map_err(|reason| format!("`{what}` {reason}"))
 }
 
-async fn run(launcher: Launcher, scope: PathBuf, probe: Probe) -> Answer {
+fn find(program: &str, directories: &[PathBuf]) -> Answer {
+    let is_there = |directory: &PathBuf| {
+        let found = directory.join(program).metadata();
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    match directories.iter().any(is_there) {
+        true => Ok(()),
+        false => Err("was not found".to_owned()),
+    }
+}
+
+async fn run(launcher: Launcher, scope: PathBuf, probe: ProbeCommand) -> Answer {
     let script = Script {
         program: Program::Argv(probe.argv.clone()),
         directory: probe
@@ -69,7 +94,7 @@ async fn clear_away(mut process: ProcessHandle, tripwire: Armed) {
     }
 }
 
-async fn watch(output: OutputPipes, process: &mut ProcessHandle, probe: &Probe) -> Answer {
+async fn watch(output: OutputPipes, process: &mut ProcessHandle, probe: &ProbeCommand) -> Answer {
     let mut said = Vec::new();
     let status = {
         let output = async {
@@ -133,7 +158,3 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// What shells answer for a command that does not exist.
 const NOT_FOUND: i32 = 127;
-
-fn shown(probe: &Probe) -> String {
-    format!("`{}`", probe.argv.join(" "))
-}

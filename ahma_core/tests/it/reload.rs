@@ -203,6 +203,43 @@ fn a_tool_whose_program_is_missing_is_not_offered_and_says_why() {
     assert_eq!(status[0]["tools"], json!(["gone"]));
 }
 
+#[test]
+fn a_program_that_is_nowhere_is_missed_without_a_check() {
+    let workspace = Workspace::new();
+    let mut gone = echo("gone");
+    gone["command"] = json!("no-such-program-here");
+    workspace.write_tool("gone.json", &gone);
+    workspace.write_tool("here.json", &echo("here"));
+    let mut by_path = echo("by_path");
+    by_path["command"] = json!("./not-yet");
+    workspace.write_tool("by_path.json", &by_path);
+    let mut server = options(&workspace).open(Era::Modern);
+    // At once: the first list is the right one.
+    let listed = server.call("tools/list", json!({}))["result"]["tools"].to_string();
+    assert!(
+        listed.contains("\"here\"") && listed.contains("\"by_path\""),
+        "{listed}"
+    );
+    assert!(!listed.contains("\"gone\""), "{listed}");
+    let refused = server.tool("gone", json!({"format": "x"}));
+    let text = refused["content"][0]["text"].as_str().expect("text");
+    assert!(text.contains("`no-such-program-here` was not found"), "{text}");
+}
+
+#[test]
+fn what_was_installed_since_is_found_by_the_next_call() {
+    let workspace = Workspace::new();
+    workspace.write_tool("late.json", &with_check("late", json!("test -e ready")));
+    let mut server = options(&workspace).open(Era::Legacy);
+    wait_for_tools(&mut server, &[]);
+    let call = json!({"format": "here"});
+    assert_eq!(server.tool("late", call.clone())["isError"], true);
+    fs::write(workspace.scope().join("ready"), "").expect("writable");
+    assert_eq!(server.tool("late", call)["content"][0]["text"], "here");
+    server.notification(CHANGED);
+    wait_for_tools(&mut server, &["late"]);
+}
+
 /// Programs of the project stand before those of PATH for the tools that say so, and for their checks.
 #[test]
 fn a_tool_finds_the_programs_of_its_project() {
@@ -259,7 +296,7 @@ fn a_check_leaves_nothing_behind_that_could_act_later() {
 }
 
 #[test]
-fn a_slow_check_delays_no_list_and_its_answer_is_told() {
+fn a_slow_check_does_not_hold_up_the_list_for_long_and_its_answer_is_told() {
     let workspace = Workspace::new();
     let check = json!({"command": "sh", "args": ["-c", "until [ -e gate ]; do sleep 0.02; done; exit 1"]});
     workspace.write_tool("slow.json", &with_check("slow", check.clone()));
