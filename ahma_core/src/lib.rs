@@ -11,6 +11,9 @@
 //! pure (`mtdf`, `catalog`, `call`, `observe`), OS (`sandbox`, `jail`, `shell`), actors (`operation`, `toolbox`),
 //! protocol (`mcp`), edge (`app`).
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("ahma_core needs Linux: commands are confined by Landlock, seccomp and namespaces");
+
 pub mod call;
 pub mod catalog;
 pub mod mtdf;

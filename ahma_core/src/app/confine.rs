@@ -75,7 +75,6 @@ impl Wall {
 
 pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
     // Commands run as the same user; this keeps our environment and memory from them whatever else may fail.
-    #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
         .map_err(|error| Failure::internal("the process cannot be closed to others", &error))?;
     let helper = Helper::start(HELPER.as_ref()).map_err(|error| no_helper(&error))?;

@@ -58,11 +58,11 @@ enum Askers {
     Gone,
 }
 
-/// Starts the thread that answers. The shell says over `shell` on which descriptor it and all below it ask.
+/// Starts the thread that answers. The command says over `command` on which descriptor it and all below it ask.
 ///
 /// The returned descriptor hangs up when nobody answers any more. The caller must not fork from here on.
 pub(super) fn start(
-    shell: OwnedFd,
+    command: OwnedFd,
     places: Places,
     max_processes: u32,
     births: Arc<Births>,
@@ -71,12 +71,12 @@ pub(super) fn start(
     let answer = move || {
         // Closes last, however this ends.
         let _answering = answering;
-        // Nothing comes from a shell that could not be started; its exit is reported as any other.
-        let listener = wire::receive_short::<()>(&shell)
+        // Nothing comes from a command that could not be started; its exit is reported as any other.
+        let listener = wire::receive_short::<()>(&command)
             .ok()
             .flatten()
             .and_then(|((), fds)| fds.into_iter().next());
-        drop(shell);
+        drop(command);
         if let Some(listener) = listener {
             let mut broker = Broker {
                 listener,

@@ -2,7 +2,7 @@
 //!
 //! In the full tier it is the first process of a pid namespace, elsewhere a session leader and child subreaper; either
 //! way every orphan below it becomes its child, so `wait` failing with `ECHILD` means that nothing is left. It stays
-//! outside the Landlock domain of its shell. It speaks to the server over one socket: it reports the shell's end and
+//! outside the Landlock domain of its command. It speaks to the server over one socket: it reports the command's end and
 //! the end of everything, and it takes the order to stop. The socket closing is an order to stop as well.
 
 use std::{
@@ -48,7 +48,7 @@ const OPERATIONS_AT_ONCE: u64 = 64;
 /// How often the processes of an operation are counted where there is no wall.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Owns one new shell until nothing of it is left. The calling process has nothing else to do afterwards.
+/// Owns one new process until nothing of it is left. The calling process has nothing else to do afterwards.
 pub(super) fn own(mut cell: Cell, start: Start, control: OwnedFd, pipes: Vec<OwnedFd>) {
     match Owner::start(&mut cell, start, &control, pipes) {
         Ok(owner) => {
@@ -65,7 +65,8 @@ pub(super) fn own(mut cell: Cell, start: Start, control: OwnedFd, pipes: Vec<Own
 }
 
 struct Owner {
-    shell: Pid,
+    /// The process that waits and then becomes the command.
+    command: Pid,
     reach: Reach,
     child_ended: OwnedFd,
     phase: Phase,
@@ -86,7 +87,7 @@ enum Counting {
     Owner,
 }
 
-/// Whether the calls of the shell and all below it are answered.
+/// Whether the calls of the command and all below it are answered.
 enum Brokering {
     /// By a thread, until this descriptor hangs up.
     Serving { ended: OwnedFd },
@@ -143,7 +144,7 @@ impl Owner {
         }
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         let streams = streams(start.output, control, pipes)?;
-        let (from_shell, to_owner) = match cell.tier {
+        let (from_command, to_owner) = match cell.tier {
             Tier::Core => {
                 let (ours, theirs) = wire::pair()?;
                 (Some(ours), Some(theirs))
@@ -151,25 +152,25 @@ impl Owner {
             Tier::Full | Tier::Off => (None, None),
         };
         // SAFETY: this process has one thread, so its copy may run any code.
-        let shell = match unsafe { libc::fork() } {
+        let command = match unsafe { libc::fork() } {
             -1 => return Err(io::Error::last_os_error()),
             0 => child::never_return(|| {
                 child::become_command(cell, ruleset, streams, to_owner, start.becomes);
             }),
             pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork gave no process"))?,
         };
-        // The pipes close here, so that their end is the end of the shell and its children.
+        // The pipes close here, so that their end is the end of the command and its children.
         drop(streams);
         drop(to_owner);
         let births = Arc::new(Births::default());
-        let broker = match from_shell {
+        let broker = match from_command {
             Some(socket) => {
                 let places = cell.places.clone();
                 match broker::start(socket, places, cell.max_processes, Arc::clone(&births)) {
                     Ok(ended) => Brokering::Serving { ended },
                     Err(error) => {
                         // It has not heard yet what to run.
-                        rustix::process::kill_process(shell, Signal::KILL).ok();
+                        rustix::process::kill_process(command, Signal::KILL).ok();
                         return Err(error);
                     }
                 }
@@ -177,7 +178,7 @@ impl Owner {
             None => Brokering::Over,
         };
         Ok(Self {
-            shell,
+            command,
             reach,
             child_ended,
             phase: Phase::Running,
@@ -230,7 +231,7 @@ impl Owner {
             match pid {
                 0 => return exited.map(Report::Exited),
                 -1 => return Some(Report::Gone { exited }),
-                pid if pid == self.shell.as_raw_nonzero().get() => {
+                pid if pid == self.command.as_raw_nonzero().get() => {
                     exited = Some(Exited {
                         wait_status: status,
                         cpu_us: microseconds(usage.ru_utime) + microseconds(usage.ru_stime),
@@ -333,7 +334,7 @@ const TERMINAL_SIZE: Winsize = Winsize {
     ws_ypixel: 0,
 };
 
-/// The shell's streams. A pseudo-terminal's other end goes to the server.
+/// The command's streams. A pseudo-terminal's other end goes to the server.
 fn streams(output: Output, control: &OwnedFd, pipes: Vec<OwnedFd>) -> io::Result<Streams> {
     let mut pipes = pipes.into_iter();
     let mut next = || {

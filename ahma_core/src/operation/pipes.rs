@@ -183,14 +183,8 @@ fn read_once(fd: &OwnedFd, buffer: &mut Vec<u8>) -> io::Result<usize> {
 }
 
 /// Makes the kernel hold a megabyte. It may refuse, and a terminal always does.
-#[cfg(target_os = "linux")]
 fn widen(pipe: &OwnedFd) -> bool {
     rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20).is_ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn widen(_pipe: &OwnedFd) -> bool {
-    false
 }
 
 /// A pseudo-terminal that nobody has open answers with EIO.

@@ -3,6 +3,9 @@
 //! Every filter stands on the line of its statement: `sandbox-exec` aborts on filters that are broken over lines. Paths
 //! are written as the kernel sees them, as `/var` is a link there, and as escaped string literals so that no path can
 //! add a rule.
+//!
+//! Nothing starts commands under it yet: `jail` is made of what Linux has. It is the policy's second form, kept true by
+//! its tests.
 
 use std::{borrow::Cow, fmt::Write, path::Path};
 

@@ -21,7 +21,6 @@ mod tripwire;
 
 pub mod macos;
 
-#[cfg(target_os = "linux")]
 pub(crate) mod linux;
 
 pub use assemble::{Host, PolicyError, SandboxSettings, assemble};

@@ -132,9 +132,9 @@ impl Pool {
     /// Hands out the one that has waited longest. Dead ones are thrown away. An empty pool grows.
     pub(super) fn take(&mut self, now: Instant) -> Option<Warm> {
         self.last_taken = now;
-        while let Some(mut shell) = self.waiting.pop_front() {
-            if shell.is_waiting() {
-                return Some(shell);
+        while let Some(mut warm) = self.waiting.pop_front() {
+            if warm.is_waiting() {
+                return Some(warm);
             }
         }
         self.target = (self.target * 2).clamp(1, self.settings.cap.max(1));
@@ -142,9 +142,9 @@ impl Pool {
     }
 
     /// Takes one that was asked for. A pool that was closed meanwhile drops it, which ends it: nobody would else.
-    pub(super) fn add(&mut self, shell: Warm) {
+    pub(super) fn add(&mut self, warm: Warm) {
         if self.target > 0 {
-            self.waiting.push_back(shell);
+            self.waiting.push_back(warm);
         }
     }
 
