@@ -133,9 +133,7 @@ fn never_needed(network: &Network, tier: Tier, unix_sockets: UnixSockets) -> io:
     }
     let requests = requests.into_iter().map(|request| rule([equals(1, request)?]));
     let mut requests = requests.collect::<io::Result<Vec<_>>>()?;
-    if tier == Tier::Core {
-        requests.push(subvolumes()?);
-    }
+    requests.push(subvolumes()?);
     denied.insert(libc::SYS_ioctl, requests);
     if tier == Tier::Core {
         // Without a pid namespace these reach other processes of the same user.

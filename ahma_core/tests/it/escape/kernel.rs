@@ -48,6 +48,8 @@ END"),
         .says("asked-for-a-module\n")
         .unwalled(Unwalled::Either)
         .needs(Needs::Root),
+    attempt("a snapshot outside, of the file systems that have them", "python3 -c 'import ctypes,os; l=ctypes.CDLL(None, use_errno=True); l.ioctl(os.open(os.environ[\"OUT\"], os.O_RDONLY), 0x5000940e, ctypes.create_string_buffer(4096)); print(ctypes.get_errno() != 1 and \"asked-for-a-snapshot\")'")
+        .says("asked-for-a-snapshot\n"),
     attempt("another's keys", "python3 -c 'import ctypes; print(ctypes.CDLL(None).syscall(250, 0, -5, 1) > 0 and \"found-a-ring\")'")
         .says("found-a-ring\n")
         .unwalled(Unwalled::Either),
