@@ -44,6 +44,11 @@ fn main() {
         eprintln!("fake_mcp dies at its start");
         exit(7);
     }
+    if let Some(file) = flags.iter().find_map(|flag| flag.strip_prefix("--start-after=")) {
+        while std::path::Path::new(file).exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
     let fake = Arc::new(Fake::default());
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };

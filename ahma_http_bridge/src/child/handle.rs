@@ -234,8 +234,8 @@ impl Child {
     }
 
     /// Tells the child that nobody waits for this request any more.
-    pub(crate) fn cancel(&self, number: u64, reason: &str) {
-        if self.inner.pending().give_up(number, CallFailure::Cancelled) {
+    pub(crate) fn cancel(&self, number: u64, failure: CallFailure, reason: &str) {
+        if self.inner.pending().give_up(number, failure) {
             self.tell_cancelled(number, reason);
         }
     }

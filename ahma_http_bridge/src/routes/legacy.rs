@@ -208,16 +208,23 @@ async fn ask(
     let params = posted.call_params(request, session, permit, Reply::Once(tx));
     // A failure to send reaches the receiver too.
     let number = child.call(request, params);
-    leave(place, child, number);
+    take_back(child, number, place.as_ref(), session);
     answer.await.unwrap_or_else(|_| Answer::lost())
 }
 
-/// Ends the waiting of a request that the child has now, or had better not have.
-fn leave(place: Option<Place>, child: &Child, number: Result<u64, CallFailure>) {
-    if let (Some(place), Ok(number)) = (place, number)
-        && place.is_cancelled()
-    {
-        child.cancel(number, "the client cancelled it");
+/// Cancels a request that the child has now and had better not have. Whoever ends a session or cancels a request marks
+/// it before looking among those the child has; this looks at the marks after the child has it.
+fn take_back(
+    child: &Child,
+    number: Result<u64, CallFailure>,
+    place: Option<&Place>,
+    session: Option<&Session>,
+) {
+    let Ok(number) = number else { return };
+    if session.is_some_and(|session| session.over().is_some()) {
+        child.cancel(number, CallFailure::SessionEnded, "the session ended");
+    } else if place.is_some_and(Place::is_cancelled) {
+        child.cancel(number, CallFailure::Cancelled, "the client cancelled it");
     }
 }
 
@@ -239,8 +246,8 @@ pub(crate) fn start_call(
     let params = posted.call_params(request, Some(session), permit, Reply::Events(Arc::clone(stream)));
     if let Some(child) = session.running() {
         // A failure to send is in the stream.
-        let _ = child.call(request, params);
-        return;
+        let number = child.call(request, params);
+        return take_back(&child, number, None, Some(session));
     }
     let patience = posted.bridge.settings.times.request;
     let message = Box::<str>::from(request.envelope.text());
@@ -255,7 +262,7 @@ pub(crate) fn start_call(
         };
         match session.ready_for(&place, patience).await {
             Ok(child) => match call(&child) {
-                Ok(number) => leave(Some(place), &child, number),
+                Ok(number) => take_back(&child, number, Some(&place), Some(&session)),
                 Err(error) => stream.finish(Refusal::from(error).into_answer(id.get())),
             },
             Err(SessionError::Cancelled) => stream.finish(CallFailure::Cancelled.answer(id.get())),

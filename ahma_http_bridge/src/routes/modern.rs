@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::legacy::HEAD_PATIENCE;
 use super::post::Posted;
 use crate::bridge::Lent;
-use crate::child::{Answer, CallParams, Child, Reply};
+use crate::child::{Answer, CallFailure, CallParams, Child, Reply};
 use crate::envelope::{Envelope, Meta, Params};
 use crate::http::negotiate::Wanted;
 use crate::http::refusal::{Era, Refusal, json_response, status_of};
@@ -130,7 +130,8 @@ impl StreamGuard for CancelOnDrop {
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            self.child.cancel(number, "the client closed the stream");
+            let reason = "the client closed the stream";
+            self.child.cancel(number, CallFailure::Cancelled, reason);
         }
     }
 }

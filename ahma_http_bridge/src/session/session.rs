@@ -220,7 +220,7 @@ impl Session {
         place
             .unless_cancelled(self.ready(patience))
             .await
-            .unwrap_or(Err(SessionError::Cancelled))
+            .unwrap_or_else(|| Err(self.over().unwrap_or(SessionError::Cancelled)))
     }
 
     /// The child that serves this session's requests; waits for the scope to be known.
@@ -426,6 +426,8 @@ impl Session {
     }
 
     async fn stop(&self) {
+        // A child that is just being started is not there to be told, and must not hear of them later.
+        self.waiting.cancel_all();
         match &self.params.service {
             Service::Shared { backend, hub, .. } => {
                 let orphaned = hub.leave(self.serial);
@@ -440,10 +442,10 @@ impl Session {
                 if let Some(backend) = isolated.backend() {
                     backend.stop(CallFailure::SessionEnded).await;
                 }
-                // No child will come for them. They hear why before their streams end.
-                let _ = tokio::time::timeout(LAST_WORDS, self.waiting.nobody()).await;
             }
         }
+        // No child will come for those who wait. They hear why before their streams end.
+        let _ = tokio::time::timeout(LAST_WORDS, self.waiting.nobody()).await;
         self.outward.close();
     }
 
@@ -452,7 +454,8 @@ impl Session {
         backend.ok_or(SessionError::NotReady("the session has no server process"))
     }
 
-    fn over(&self) -> Option<SessionError> {
+    /// Why nothing more is done for the client, if so.
+    pub(crate) fn over(&self) -> Option<SessionError> {
         self.end_reason().map(SessionError::Ended)
     }
 

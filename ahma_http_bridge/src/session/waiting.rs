@@ -33,6 +33,11 @@ impl Waiting {
         }
     }
 
+    /// For a session that is over.
+    pub(crate) fn cancel_all(&self) {
+        self.lock().values().for_each(CancellationToken::cancel);
+    }
+
     /// Returns when nobody waits any more.
     pub(crate) async fn nobody(&self) {
         loop {

@@ -191,6 +191,28 @@ async fn resource_updates_go_to_subscribers_and_survive_a_crash() {
 }
 
 #[tokio::test]
+async fn a_request_that_waits_for_the_child_ends_with_its_session() {
+    let directory = tempfile::tempdir().unwrap();
+    let obstacle = directory.path().join("obstacle");
+    let flag = format!("--start-after={}", obstacle.display());
+    let bridge = Bridge::start(&[&flag], |_| {}).await;
+    let (mine, other) = (bridge.session().await, bridge.session().await);
+    std::fs::write(&obstacle, "").unwrap();
+    other.try_call(json!(1), "crash", json!({})).await;
+    let subscribe =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "x:1" } });
+    // The stream opens though there is no child yet.
+    let waiting = Events::of(mine.post(BOTH, &subscribe).await);
+    assert_eq!(mine.delete().await, 204);
+    let answers = waiting.rest().await;
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    assert!(answers[0]["error"].is_object(), "{answers:?}");
+    std::fs::remove_file(&obstacle).unwrap();
+    assert_eq!(other.call("subscribed", json!({})).await, "[]");
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn a_question_of_a_shared_child_is_answered_by_the_bridge() {
     let bridge = Bridge::shared().await;
     let client = bridge.session().await;
