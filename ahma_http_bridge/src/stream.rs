@@ -108,10 +108,16 @@ impl EventStream {
         self.keep
     }
 
-    /// Adds a notification or a request of the server.
-    pub(crate) fn push(&self, body: Bytes) {
-        self.lock().append(body, None);
+    /// Adds a notification or a request of the server. A closed stream gives it back.
+    pub(crate) fn push(&self, body: Bytes) -> Result<(), Bytes> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(body);
+        }
+        state.append(body, None);
+        drop(state);
         self.changed.notify_waiters();
+        Ok(())
     }
 
     /// Adds an answer. The last one ends the stream.
@@ -140,6 +146,12 @@ impl EventStream {
 
     pub(crate) fn has_reader(&self) -> bool {
         self.lock().reader_attached
+    }
+
+    /// Whether somebody reads it, or is just about to: nobody has yet.
+    pub(crate) fn expects_reader(&self) -> bool {
+        let state = self.lock();
+        state.reader_attached || state.reader == 0
     }
 
     /// Whether everything was handed out and nothing more will come.

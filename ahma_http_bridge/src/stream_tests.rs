@@ -33,7 +33,7 @@ fn drain(reader: &mut StreamReader) -> Vec<String> {
 fn a_stream_ends_after_its_last_answer() {
     let stream = EventStream::for_answers(1, Keep::ForReplay, 2);
     let mut reader = stream.read_after(None);
-    stream.push(message(1));
+    stream.push(message(1)).unwrap();
     stream.finish(answer());
     assert_eq!(drain(&mut reader), ["1 message 1", "2 answer"]);
     stream.finish(answer());
@@ -45,13 +45,13 @@ fn a_stream_ends_after_its_last_answer() {
 fn a_resumed_stream_has_neither_gap_nor_duplicate() {
     let stream = EventStream::standing(0);
     for number in 1..=5 {
-        stream.push(message(number));
+        stream.push(message(number)).unwrap();
     }
     let mut first = stream.read_after(None);
     assert_eq!(drain(&mut first).len(), 5);
     // The client saw three of the five before its connection broke.
     let mut second = stream.read_after(Some(3));
-    stream.push(message(6));
+    stream.push(message(6)).unwrap();
     assert_eq!(drain(&mut second), ["4 message 4", "5 message 5", "6 message 6"]);
     assert_eq!(drain(&mut first), ["end"], "the older connection is over");
 }
@@ -59,9 +59,9 @@ fn a_resumed_stream_has_neither_gap_nor_duplicate() {
 #[test]
 fn a_reader_without_a_place_gets_what_nobody_got() {
     let stream = EventStream::standing(0);
-    stream.push(message(1));
+    stream.push(message(1)).unwrap();
     assert_eq!(drain(&mut stream.read_after(None)), ["1 message 1"]);
-    stream.push(message(2));
+    stream.push(message(2)).unwrap();
     assert_eq!(drain(&mut stream.read_after(None)), ["2 message 2"]);
 }
 
@@ -70,7 +70,7 @@ fn a_client_that_does_not_read_costs_a_bound_and_is_told() {
     let stream = EventStream::standing(0);
     let mut reader = stream.read_after(None);
     for number in 0..MAX_HELD_EVENTS + 10 {
-        stream.push(message(number));
+        stream.push(message(number)).unwrap();
     }
     let seen = drain(&mut reader);
     assert_eq!(seen[0], "missed 10");
@@ -78,8 +78,8 @@ fn a_client_that_does_not_read_costs_a_bound_and_is_told() {
 
     drain(&mut reader);
     let big = Bytes::from(vec![b'x'; MAX_HELD_BYTES]);
-    stream.push(big.clone());
-    stream.push(big);
+    stream.push(big.clone()).unwrap();
+    stream.push(big).unwrap();
     assert_eq!(stream.lock().events.len(), 1);
 }
 
@@ -93,7 +93,7 @@ fn answers_are_kept_until_they_are_read() {
     };
     stream.finish(big(b'a'));
     for number in 0..5 {
-        stream.push(message(number));
+        stream.push(message(number)).unwrap();
         stream.finish(big(b'b'));
     }
     let seen: Vec<_> = drain(&mut reader)
@@ -101,7 +101,7 @@ fn answers_are_kept_until_they_are_read() {
         .filter(|text| text.len() > 100)
         .collect();
     assert_eq!(seen.len(), 6, "all six answers");
-    stream.push(message(9));
+    stream.push(message(9)).unwrap();
     assert!(
         stream.lock().held_bytes <= MAX_HELD_BYTES,
         "what was read is dropped first"
@@ -118,9 +118,9 @@ fn answers_are_kept_until_they_are_read() {
 #[test]
 fn unread_messages_can_be_sent_another_way() {
     let stream = EventStream::standing(0);
-    stream.push(message(1));
+    stream.push(message(1)).unwrap();
     drain(&mut stream.read_after(None));
-    stream.push(message(2));
+    stream.push(message(2)).unwrap();
     assert_eq!(stream.take_unread(), [message(2)]);
     assert_eq!(drain(&mut stream.read_after(None)), Vec::<String>::new());
 }
@@ -142,7 +142,7 @@ async fn a_waiting_reader_wakes_for_a_message_and_for_a_successor() {
     let mut reader = stream.read_after(None);
     let waiting = tokio::spawn(async move { (reader.next().await, reader.next().await) });
     tokio::task::yield_now().await;
-    stream.push(message(1));
+    stream.push(message(1)).unwrap();
     while !stream.is_read_up_to(1) {
         tokio::task::yield_now().await;
     }

@@ -134,6 +134,14 @@ pub(crate) enum Route {
     Unknown,
 }
 
+impl Route {
+    fn settle(stream: &EventStream, message: Bytes) -> Self {
+        // A stream that is closed before its answer is one that nobody reads.
+        let _ = stream.push(message);
+        Self::Settled
+    }
+}
+
 impl Pending {
     pub(crate) fn new() -> Self {
         Self {
@@ -244,10 +252,7 @@ impl Pending {
             call.last_sign = Instant::now();
             let body = edited(client_token);
             return match &call.params.reply {
-                Reply::Events(stream) => {
-                    stream.push(body);
-                    Route::Settled
-                }
+                Reply::Events(stream) => Route::settle(stream, body),
                 Reply::Once(_) => Route::Owner(call.params.owner, body),
             };
         }
@@ -276,10 +281,7 @@ impl Pending {
         let open = self.calls.as_ref().and_then(|calls| calls.get(&number));
         match (open, self.answered(number)) {
             (Some(call), _) => match &call.params.reply {
-                Reply::Events(stream) => {
-                    stream.push(edited(&call.id));
-                    Route::Settled
-                }
+                Reply::Events(stream) => Route::settle(stream, edited(&call.id)),
                 Reply::Once(_) => Route::Owner(call.params.owner, edited(&call.id)),
             },
             (None, Some(answered)) => Route::Owner(answered.owner, edited(&answered.id)),
@@ -314,8 +316,7 @@ impl Pending {
                     span: envelope.span(subscription),
                     text: id.to_string(),
                 };
-                stream.push(splice(envelope.text(), vec![edit]).freeze());
-                Route::Settled
+                Route::settle(stream, splice(envelope.text(), vec![edit]).freeze())
             }
             _ => Route::Unknown,
         }

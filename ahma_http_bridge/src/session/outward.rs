@@ -71,16 +71,22 @@ impl Outward {
     }
 
     /// Sends what belongs to no request: to the standing stream if somebody reads it, else to the newest
-    /// open request, else to the standing stream for whoever reads it next.
+    /// open request that somebody reads, else to the standing stream for whoever reads it next.
     pub(crate) fn push(&self, message: Bytes) {
+        // Held to the end: a request that opens meanwhile takes what is in the standing stream only once.
+        let requests = self.lock();
+        let mut message = message;
         if !self.standing.has_reader() {
-            let requests = self.lock();
-            let open = requests.streams.values().rev().find(|stream| !stream.is_closed());
-            if let Some(stream) = open {
-                return stream.push(message);
+            let newest_first = requests.streams.values().rev();
+            for stream in newest_first.filter(|stream| stream.expects_reader()) {
+                match stream.push(message) {
+                    Ok(()) => return,
+                    Err(refused) => message = refused,
+                }
             }
         }
-        self.standing.push(message);
+        // A closed one is that of a session that is over.
+        let _ = self.standing.push(message);
     }
 
     /// A stream for a request with this many answers. It also takes what nobody has read so far.
@@ -93,12 +99,11 @@ impl Outward {
         }
         requests.streams.insert(stream.id(), Arc::clone(&stream));
         requests.forget_some();
-        drop(requests);
-        if !self.standing.has_reader() {
-            self.standing
-                .take_unread()
-                .into_iter()
-                .for_each(|message| stream.push(message));
+        if !requests.closed && !self.standing.has_reader() {
+            for message in self.standing.take_unread() {
+                // It has just been opened, and ends with its last answer or with all others.
+                let _ = stream.push(message);
+            }
         }
         stream
     }

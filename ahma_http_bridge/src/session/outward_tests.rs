@@ -1,5 +1,6 @@
 use super::*;
 use crate::child::{Answer, Verdict};
+use crate::stream::Next;
 
 fn answered(outward: &Outward, bytes: usize) -> Arc<EventStream> {
     let stream = outward.open_request(1);
@@ -25,6 +26,47 @@ fn answers_that_nobody_read_outlive_those_that_were_read() {
     let kept = outward.lock().streams.len();
     assert!(kept <= unread.len() + MAX_READ + 1, "{kept}");
     assert!(unread.iter().all(|stream| is_kept(&outward, stream)));
+}
+
+/// What a reader that takes the stream over finds in it.
+fn messages(stream: &Arc<EventStream>) -> Vec<Bytes> {
+    let mut reader = stream.read_after(Some(0));
+    std::iter::from_fn(|| match reader.try_next() {
+        Some(Next::Event(event)) => Some(event.body),
+        Some(Next::Missed(_) | Next::End) | None => None,
+    })
+    .collect()
+}
+
+#[test]
+fn messages_go_where_somebody_reads() {
+    let outward = Outward::new();
+    let read = outward.open_request(1);
+    let reader = read.read_after(None);
+    let left = outward.open_request(1);
+    drop(left.read_after(None));
+    outward.push(Bytes::from_static(b"to the older, whose connection is there"));
+    drop(reader);
+    outward.push(Bytes::from_static(b"to whoever comes next"));
+    assert_eq!(messages(&left), Vec::<Bytes>::new());
+    assert_eq!(messages(&read), ["to the older, whose connection is there"]);
+
+    let next = outward.open_request(1);
+    outward.push(Bytes::from_static(b"to the one that is about to be read"));
+    let expected = ["to whoever comes next", "to the one that is about to be read"];
+    assert_eq!(messages(&next), expected);
+    assert_eq!(messages(outward.standing()), Vec::<Bytes>::new());
+}
+
+#[test]
+fn a_message_for_a_stream_that_has_just_ended_goes_elsewhere() {
+    let outward = Outward::new();
+    let (older, newer) = (outward.open_request(1), outward.open_request(1));
+    let readers = [older.read_after(None), newer.read_after(None)];
+    newer.close();
+    outward.push(Bytes::from_static(b"hello"));
+    drop(readers);
+    assert_eq!(messages(&older), ["hello"]);
 }
 
 #[test]
