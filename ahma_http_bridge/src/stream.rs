@@ -1,8 +1,9 @@
 //! A bounded, replayable stream of messages for one client.
 //!
 //! The producer never waits: a client that does not read costs at most the bound, then loses the oldest
-//! notifications and is told so; answers are not dropped. There is one reader at a time; a new one takes over where the client says it
-//! stopped. So a resumed stream has neither gaps nor duplicates within the bound.
+//! notifications and is told so; answers are not dropped one by one, but too many of them end the stream. There is one
+//! reader at a time; a new one takes over where the client says it stopped. So a resumed stream has neither gaps nor
+//! duplicates within the bound.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,9 +15,13 @@ use crate::child::{Answer, Verdict};
 
 /// What one stream may hold for a client that is slow or away. Answers it has not read are kept beyond that.
 const MAX_HELD_BYTES: usize = 1 << 20;
+const MAX_HELD_EVENTS: usize = 1024;
 /// A client that leaves this much unread is not reading.
 const MAX_UNREAD_BYTES: usize = 64 << 20;
-const MAX_HELD_EVENTS: usize = 1024;
+/// The same in answers, however short.
+const MAX_UNREAD_EVENTS: usize = 16 << 10;
+/// What a message costs beside its text, about.
+const EVENT_OVERHEAD_BYTES: usize = 128;
 /// What a stream costs beside its messages, in memory and in time to look it over, so that many short ones count, too.
 const OVERHEAD_BYTES: usize = 4 << 10;
 
@@ -45,6 +50,8 @@ struct State {
     next_seq: u64,
     /// Everything up to this number has been handed to some connection.
     read_up_to: u64,
+    /// What is not read before this number are answers, so that nobody looks for anything else among them again.
+    answers_before: u64,
     /// Answers still to come before the stream ends by itself; `None` for a standing stream.
     open_answers: Option<usize>,
     closed: bool,
@@ -87,6 +94,7 @@ impl EventStream {
             held_bytes: 0,
             next_seq: 1,
             read_up_to: 0,
+            answers_before: 0,
             open_answers,
             closed: false,
             reader: 0,
@@ -170,15 +178,10 @@ impl EventStream {
         let mut state = self.lock();
         let read_up_to = state.read_up_to;
         let split = state.events.partition_point(|event| event.seq <= read_up_to);
-        let unread: Vec<Bytes> = state
-            .events
-            .split_off(split)
-            .into_iter()
-            .map(|event| event.body)
-            .collect();
-        state.held_bytes -= unread.iter().map(Bytes::len).sum::<usize>();
+        let unread = state.events.split_off(split);
+        state.held_bytes -= unread.iter().map(Event::cost_bytes).sum::<usize>();
         state.read_up_to = state.next_seq - 1;
-        unread
+        unread.into_iter().map(|event| event.body).collect()
     }
 
     /// Reads on after the event a client saw last, or after what was handed out so far.
@@ -208,18 +211,19 @@ impl State {
         if self.closed {
             return;
         }
-        self.held_bytes += body.len();
-        self.events.push_back(Event {
+        let event = Event {
             seq: self.next_seq,
             body,
             verdict,
-        });
+        };
+        self.held_bytes += event.cost_bytes();
+        self.events.push_back(event);
         self.next_seq += 1;
         while self.held_bytes > MAX_HELD_BYTES || self.events.len() > MAX_HELD_EVENTS {
             let Some(place) = self.least_needed() else { break };
             self.remove(place);
         }
-        if self.held_bytes > MAX_UNREAD_BYTES {
+        if self.held_bytes > MAX_UNREAD_BYTES || self.events.len() > MAX_UNREAD_EVENTS {
             // Nobody reads this. Answers cannot be left out one by one, so the stream ends.
             self.closed = true;
         }
@@ -227,16 +231,33 @@ impl State {
 
     /// What to drop first: what was read already, else the oldest notification, but never an answer that
     /// was not read, nor the newest message.
-    fn least_needed(&self) -> Option<usize> {
-        let older = self.events.len().saturating_sub(1);
-        let is_spare = |event: &Event| event.seq <= self.read_up_to || event.verdict.is_none();
-        self.events.iter().take(older).position(is_spare)
+    fn least_needed(&mut self) -> Option<usize> {
+        let newest = self.events.len().saturating_sub(1);
+        if self.events.front()?.seq <= self.read_up_to {
+            return (newest > 0).then_some(0);
+        }
+        let first = self
+            .events
+            .partition_point(|event| event.seq < self.answers_before);
+        for (place, event) in self.events.iter().enumerate().take(newest).skip(first) {
+            if event.verdict.is_none() {
+                return Some(place);
+            }
+            self.answers_before = event.seq + 1;
+        }
+        None
     }
 
     fn remove(&mut self, place: usize) {
         if let Some(event) = self.events.remove(place) {
-            self.held_bytes -= event.body.len();
+            self.held_bytes -= event.cost_bytes();
         }
+    }
+}
+
+impl Event {
+    fn cost_bytes(&self) -> usize {
+        self.body.len() + EVENT_OVERHEAD_BYTES
     }
 }
 

@@ -116,6 +116,39 @@ fn answers_are_kept_until_they_are_read() {
 }
 
 #[test]
+fn short_answers_that_nobody_reads_end_the_stream_as_well() {
+    let stream = EventStream::standing(0);
+    for _ in 0..2 * MAX_UNREAD_EVENTS {
+        stream.finish(answer());
+    }
+    assert!(stream.is_closed());
+    assert_eq!(stream.lock().events.len(), MAX_UNREAD_EVENTS + 1);
+}
+
+#[test]
+fn notifications_make_room_wherever_they_are_among_answers() {
+    let stream = EventStream::standing(0);
+    let mut reader = stream.read_after(None);
+    for number in 0..MAX_HELD_EVENTS {
+        stream.finish(answer());
+        stream.push(message(number)).unwrap();
+    }
+    // The newest message is never the one to go.
+    let seen = drain(&mut reader);
+    let is_message = |seen: &&String| seen.contains("message");
+    let last = format!("{} message {}", 2 * MAX_HELD_EVENTS, MAX_HELD_EVENTS - 1);
+    assert_eq!(seen.iter().filter(is_message).collect::<Vec<_>>(), [&last]);
+    let answers = seen.iter().filter(|seen| seen.ends_with("answer")).count();
+    assert_eq!(answers, MAX_HELD_EVENTS);
+    // What was read goes first, then what was not.
+    for number in 0..2 * MAX_HELD_EVENTS {
+        stream.push(message(number)).unwrap();
+    }
+    assert_eq!(stream.lock().events.len(), MAX_HELD_EVENTS);
+    assert_eq!(drain(&mut reader)[0], format!("missed {MAX_HELD_EVENTS}"));
+}
+
+#[test]
 fn unread_messages_can_be_sent_another_way() {
     let stream = EventStream::standing(0);
     stream.push(message(1)).unwrap();
