@@ -10,6 +10,8 @@ use crate::stream::{EventStream, Keep, StreamReader};
 
 /// Streams that were read to their end, kept for a client that lost its connection just then.
 const MAX_READ: usize = 8;
+/// The same in bytes: such a client is back soon, and answers may be large.
+const MAX_READ_BYTES: usize = 4 << 20;
 /// What is kept in answers that were not read. A client that is away for longer than this lasts loses the oldest.
 const MAX_UNREAD_BYTES: usize = 16 << 20;
 
@@ -31,17 +33,15 @@ struct Requests {
 impl Requests {
     /// Keeps no more finished streams than there may be, the newest of each kind.
     fn forget_some(&mut self) {
-        let (mut read, mut unread_bytes) = (0, 0);
+        let (mut read, mut unread) = (Kept::default(), Kept::default());
         let mut spare = Vec::new();
         for (id, stream) in self.streams.iter().rev().filter(|(_, stream)| stream.is_closed()) {
             let fits = if stream.is_exhausted() {
-                read += 1;
-                read <= MAX_READ
+                read.add(stream);
+                read.count <= MAX_READ && read.fits(MAX_READ_BYTES)
             } else {
-                // One alone may be larger than all may be together.
-                let is_newest = unread_bytes == 0;
-                unread_bytes += stream.cost_bytes();
-                is_newest || unread_bytes <= MAX_UNREAD_BYTES
+                unread.add(stream);
+                unread.fits(MAX_UNREAD_BYTES)
             };
             if !fits {
                 spare.push(*id);
@@ -50,6 +50,25 @@ impl Requests {
         for id in spare {
             self.streams.remove(&id);
         }
+    }
+}
+
+/// The finished streams of one kind so far, from the newest on.
+#[derive(Debug, Default)]
+struct Kept {
+    count: usize,
+    bytes: usize,
+}
+
+impl Kept {
+    fn add(&mut self, stream: &EventStream) {
+        self.count += 1;
+        self.bytes += stream.cost_bytes();
+    }
+
+    /// One alone may be larger than all may be together.
+    fn fits(&self, max_bytes: usize) -> bool {
+        self.count == 1 || self.bytes <= max_bytes
     }
 }
 

@@ -87,3 +87,19 @@ fn unread_answers_are_kept_up_to_a_size_and_the_newest_always() {
     let kept = outward.lock().streams.len();
     assert!(kept <= 64 + 3, "{kept}");
 }
+
+#[test]
+fn answers_that_were_read_are_kept_up_to_a_size_and_the_newest_always() {
+    let outward = Outward::new();
+    let read = |bytes: usize| {
+        let stream = answered(&outward, bytes);
+        assert!(stream.read_after(None).try_next().is_some());
+        stream
+    };
+    let (small, large) = (read(1), read(2 * MAX_READ_BYTES));
+    outward.open_request(1);
+    assert!(!is_kept(&outward, &small) && is_kept(&outward, &large));
+    let newest = read(1);
+    outward.open_request(1);
+    assert!(!is_kept(&outward, &large) && is_kept(&outward, &newest));
+}
