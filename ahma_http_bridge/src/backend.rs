@@ -97,7 +97,8 @@ pub(crate) enum StartError {
     Refused(Answer),
     #[error("the server process keeps failing; the next start is in {0:?}")]
     Waiting(Duration),
-    #[error("the session is over")]
+    /// For good, with its session or with the bridge.
+    #[error("the server process was stopped")]
     Stopped,
 }
 

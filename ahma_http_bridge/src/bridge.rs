@@ -287,7 +287,7 @@ impl Bridge {
         if entry.scope != scope {
             let last = std::mem::replace(&mut *entry, open());
             self.tasks
-                .spawn(async move { last.backend.stop(CallFailure::SessionEnded).await });
+                .spawn(async move { last.backend.stop(CallFailure::Stopped).await });
         }
         Ok((Arc::clone(&entry.backend), Activity::begin(&entry.uses)))
     }
@@ -357,7 +357,7 @@ impl Bridge {
         let stops = sessionless
             .iter()
             .chain(shared)
-            .map(|backend| backend.stop(CallFailure::SessionEnded));
+            .map(|backend| backend.stop(CallFailure::Stopped));
         futures::future::join_all(stops).await;
         self.tasks.close();
         self.tasks.wait().await;
@@ -398,7 +398,7 @@ impl Bridge {
             if let Some((_, Sessionless { backend, .. })) = removed {
                 self.sessions.dismiss_guest(&name);
                 self.tasks
-                    .spawn(async move { backend.stop(CallFailure::SessionEnded).await });
+                    .spawn(async move { backend.stop(CallFailure::Stopped).await });
             }
         }
     }

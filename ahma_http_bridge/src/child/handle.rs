@@ -314,7 +314,7 @@ impl Inner {
 impl Answer {
     /// For a reply that vanished without a word, which only happens when the runtime is being torn down.
     pub(crate) fn lost() -> Self {
-        let failure = CallFailure::SessionEnded;
+        let failure = CallFailure::Stopped;
         let body = crate::envelope::error_message(None, failure.rpc_code(), &failure.to_string());
         Self {
             body,

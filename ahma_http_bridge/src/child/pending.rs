@@ -84,6 +84,8 @@ pub(crate) enum CallFailure {
     Cancelled,
     #[error("the session ended before the answer")]
     SessionEnded,
+    #[error("the server process was stopped before it answered")]
+    Stopped,
     #[error("the server process does not read its input")]
     ChildStuck,
     #[error("`params` names a key twice")]
@@ -411,7 +413,7 @@ impl CallFailure {
     /// Codes from the range JSON-RPC leaves to implementations.
     pub(crate) fn rpc_code(self) -> i64 {
         match self {
-            Self::ChildDied => -32000,
+            Self::ChildDied | Self::Stopped => -32000,
             Self::TimedOut => -32001,
             Self::SessionEnded => -32003,
             Self::ChildStuck => -32004,

@@ -164,7 +164,8 @@ pub(crate) fn status_of(verdict: Verdict, era: Era) -> StatusCode {
             CallFailure::ChildDied => StatusCode::INTERNAL_SERVER_ERROR,
             CallFailure::TimedOut => StatusCode::GATEWAY_TIMEOUT,
             CallFailure::SessionEnded => StatusCode::NOT_FOUND,
-            CallFailure::ChildStuck => StatusCode::SERVICE_UNAVAILABLE,
+            // Whoever comes again finds another one, here or after a restart.
+            CallFailure::ChildStuck | CallFailure::Stopped => StatusCode::SERVICE_UNAVAILABLE,
             CallFailure::Unreadable | CallFailure::NotForClients => StatusCode::BAD_REQUEST,
             // The client asked for it; the error in the body says so.
             CallFailure::Cancelled => StatusCode::OK,
@@ -189,7 +190,7 @@ impl From<StartError> for Refusal {
     fn from(error: StartError) -> Self {
         match &error {
             StartError::Waiting(delay) => Self::unavailable(error.to_string(), *delay),
-            StartError::Stopped => Self::not_found(error.to_string()),
+            StartError::Stopped => Self::unavailable(error.to_string(), Duration::ZERO),
             StartError::Spawn(_) | StartError::Died | StartError::Silent | StartError::Refused(_) => {
                 // The log has the particulars, which are not for every client.
                 tracing::error!(%error, "a child could not be started");

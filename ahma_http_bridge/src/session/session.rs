@@ -176,7 +176,9 @@ impl Session {
                     .protocol_version
                     .and_then(string_of)
                     .map(|version| version.into_owned());
-                (backend.greeted().await?.greeting, wanted)
+                let greeted = backend.greeted().await;
+                let greeted = greeted.map_err(|error| self.not_started(error))?;
+                (greeted.greeting, wanted)
             }
             Service::Isolated(isolated) => {
                 isolated.set_initialize(envelope.text());
@@ -197,7 +199,7 @@ impl Session {
                     Err(StartError::Refused(answer)) if matches!(answer.verdict, Verdict::RpcError(_)) => {
                         return Ok(Greeting::Declined(answer.body));
                     }
-                    Err(error) => return Err(error.into()),
+                    Err(error) => return Err(self.not_started(error)),
                 }
             }
         };
@@ -228,7 +230,7 @@ impl Session {
         match &self.params.service {
             Service::Shared { backend, ended, .. } => match ended.get() {
                 Some(reason) => Err(SessionError::Ended(reason.clone())),
-                None => Ok(backend.child().await?),
+                None => backend.child().await.map_err(|error| self.not_started(error)),
             },
             Service::Isolated(isolated) => {
                 let mut states = isolated.watch();
@@ -244,7 +246,8 @@ impl Session {
                 if let Some(over) = self.over() {
                     return Err(over);
                 }
-                Ok(self.backend()?.child().await?)
+                let child = self.backend()?.child().await;
+                child.map_err(|error| self.not_started(error))
             }
         }
     }
@@ -452,6 +455,14 @@ impl Session {
     fn backend(&self) -> Result<Arc<Backend>, SessionError> {
         let backend = self.isolated().and_then(Isolated::backend);
         backend.ok_or(SessionError::NotReady("the session has no server process"))
+    }
+
+    /// A child that was stopped belonged to a session that is over, and that is what its client should hear.
+    fn not_started(&self, error: StartError) -> SessionError {
+        match (&error, self.over()) {
+            (StartError::Stopped, Some(over)) => over,
+            _ => error.into(),
+        }
     }
 
     /// Why nothing more is done for the client, if so.

@@ -48,6 +48,25 @@ async fn post(client: &Client, accept: &str, message: &Value) -> Response {
 }
 
 #[tokio::test]
+async fn whoever_is_cut_off_by_a_shutdown_is_told_to_come_again() {
+    for isolation in [Isolation::Shared, Isolation::PerSession] {
+        let bridge = Bridge::start(&[], |settings| {
+            settings.isolation = isolation;
+            settings.times.drain = Duration::ZERO;
+        })
+        .await;
+        let client = bridge.client();
+        let silent = call(json!(1), "silent", json!({}));
+        let waiting = tokio::spawn(async move { post(&client, JSON, &silent).await });
+        bridge.wait_for_open_calls(1).await;
+        bridge.stop().await;
+        let answer = waiting.await.unwrap();
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "{isolation:?}");
+        assert_eq!(answer.headers()["retry-after"], "1");
+    }
+}
+
+#[tokio::test]
 async fn requests_need_no_session_in_either_mode() {
     for bridge in [Bridge::shared().await, Bridge::isolated().await] {
         let client = bridge.client();
