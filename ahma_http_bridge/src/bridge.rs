@@ -285,6 +285,7 @@ impl Bridge {
             })?;
         // The client's rights may be others than when its child was started.
         if entry.scope != scope {
+            self.sessions.readmit_guest()?;
             let last = std::mem::replace(&mut *entry, open());
             self.tasks
                 .spawn(async move { last.backend.stop(CallFailure::Stopped).await });
@@ -348,6 +349,7 @@ impl Bridge {
     /// Ends everything; when this returns no child is left.
     pub(crate) async fn end(&self) {
         Sessions::end_all(self.sessions.take_all(), EndReason::Shutdown).await;
+        // Complete, since no more are let in: one that is just being added is waited for here.
         let sessionless: Vec<Arc<Backend>> = self
             .sessionless
             .iter()

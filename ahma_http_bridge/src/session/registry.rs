@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -23,9 +23,18 @@ pub(crate) struct Sessions {
     /// The numbers of principals that were served without a session.
     without_session: DashMap<Arc<str>, OwnerId>,
     max: usize,
-    /// Clients that have a child without a session, which counts as one. Held while counting and inserting, so that the
-    /// cap is exact.
-    guests: Mutex<HashSet<Arc<str>>>,
+    /// Held while counting and inserting, so that the cap is exact and nothing opens behind the back of who ends all.
+    door: Mutex<Door>,
+}
+
+#[derive(Debug)]
+enum Door {
+    Open {
+        /// Clients that have a child without a session, which counts as one.
+        guests: HashSet<Arc<str>>,
+    },
+    /// Nothing may be opened that nobody would end.
+    Closed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +47,8 @@ pub(crate) enum OpenError {
     TooManyCalls(usize),
     #[error("{0}")]
     Pressure(&'static str),
+    #[error("the server is shutting down")]
+    Closed,
 }
 
 impl Sessions {
@@ -48,13 +59,15 @@ impl Sessions {
             next_serial: AtomicU64::new(1),
             without_session: DashMap::new(),
             max,
-            guests: Mutex::default(),
+            door: Mutex::new(Door::Open {
+                guests: HashSet::new(),
+            }),
         }
     }
 
     pub(crate) fn open(&self, params: SessionParams) -> Result<Arc<Session>, OpenError> {
-        let guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
-        self.refuse_if_full(&guests, &params.principal)?;
+        let mut door = self.door();
+        self.refuse_if_full(door.guests()?, &params.principal)?;
         let mut refused: Vec<_> = (self.by_id.iter())
             .filter(|session| session.end_reason().is_some())
             .map(|session| (session.serial(), session.key().clone()))
@@ -82,17 +95,22 @@ impl Sessions {
 
     /// Counts the child of a client without a session.
     pub(crate) fn admit_guest(&self, principal: &Principal) -> Result<(), OpenError> {
-        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
-        self.refuse_if_full(&guests, principal)?;
+        let mut door = self.door();
+        let guests = door.guests()?;
+        self.refuse_if_full(guests, principal)?;
         guests.insert(Arc::clone(&principal.name));
         Ok(())
     }
 
+    /// Refuses a guest that is counted already another child, once everything ends.
+    pub(crate) fn readmit_guest(&self) -> Result<(), OpenError> {
+        self.door().guests().map(drop)
+    }
+
     pub(crate) fn dismiss_guest(&self, name: &Arc<str>) {
-        self.guests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(name);
+        if let Ok(guests) = self.door().guests() {
+            guests.remove(name);
+        }
     }
 
     fn refuse_if_full(&self, guests: &HashSet<Arc<str>>, principal: &Principal) -> Result<(), OpenError> {
@@ -146,10 +164,15 @@ impl Sessions {
         stale.iter().filter_map(|id| self.remove(id)).collect()
     }
 
-    /// Takes out every session, for the end of the bridge.
+    /// Takes out every session, for the end of the bridge. From now on none opens, nor may a guest come.
     pub(crate) fn take_all(&self) -> Vec<Arc<Session>> {
+        *self.door() = Door::Closed;
         let ids: Vec<Box<str>> = self.by_id.iter().map(|session| session.key().clone()).collect();
         ids.iter().filter_map(|id| self.remove(id)).collect()
+    }
+
+    fn door(&self) -> MutexGuard<'_, Door> {
+        self.door.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends all of these side by side.
@@ -157,3 +180,16 @@ impl Sessions {
         futures::future::join_all(sessions.iter().map(|session| session.end(reason.clone()))).await;
     }
 }
+
+impl Door {
+    fn guests(&mut self) -> Result<&mut HashSet<Arc<str>>, OpenError> {
+        match self {
+            Self::Open { guests } => Ok(guests),
+            Self::Closed => Err(OpenError::Closed),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod registry_tests;
