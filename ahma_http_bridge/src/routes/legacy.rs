@@ -81,11 +81,7 @@ async fn initialize(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Respo
     let bridge = posted.bridge;
     let session = bridge.open_session(posted.principal, Transport::StreamableHttp)?;
     let _activity = session.use_it();
-    // A client that goes away during the handshake never learns the id, so nobody could end the session.
-    let unclaimed = Unclaimed {
-        bridge,
-        session: Some(&session),
-    };
+    let unclaimed = Unclaimed::new(bridge, &session);
     let answered = |body| match posted.wanted {
         Wanted::Json => json_response(StatusCode::OK, body),
         Wanted::EventStream => sse::single_response(&body),
@@ -102,14 +98,22 @@ async fn initialize(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Respo
     Ok(response)
 }
 
-/// A session whose id no client has yet.
-struct Unclaimed<'a> {
+/// A session that no client can use yet. It ends if it stays so: when `initialize` fails it cannot be repeated, and a
+/// client that goes away meanwhile does not know how far it came, nor maybe the id.
+pub(crate) struct Unclaimed<'a> {
     bridge: &'a Arc<Bridge>,
     session: Option<&'a Arc<Session>>,
 }
 
-impl Unclaimed<'_> {
-    fn claim(mut self) {
+impl<'a> Unclaimed<'a> {
+    pub(crate) fn new(bridge: &'a Arc<Bridge>, session: &'a Arc<Session>) -> Self {
+        Self {
+            bridge,
+            session: Some(session),
+        }
+    }
+
+    pub(crate) fn claim(mut self) {
         self.session = None;
     }
 }

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
 use super::body;
-use super::legacy::{refuse_ended, start_call};
+use super::legacy::{Unclaimed, refuse_ended, start_call};
 use super::post::Posted;
 use crate::auth::Principal;
 use crate::bridge::Bridge;
@@ -18,7 +18,7 @@ use crate::envelope::{Envelope, Kind, RpcRequest};
 use crate::http::negotiate::{self, Wanted};
 use crate::http::refusal::Refusal;
 use crate::http::sse::{self, Opening, StreamGuard};
-use crate::session::{EndReason, Greeting, Session, Transport};
+use crate::session::{EndReason, Greeting, Session, SessionError, Transport};
 
 pub(crate) async fn open(
     State(bridge): State<Arc<Bridge>>,
@@ -75,15 +75,9 @@ pub(crate) async fn message(
         Kind::Response { .. } => session.answered(envelope).await,
         Kind::Request { id, method } if method == "initialize" => {
             let request = RpcRequest { envelope, id, method };
-            let answer = session.initialize(request, &bridge.greeter).await;
-            let answer = answer.map_err(|error| Refusal::from(error).for_request(id.get()))?;
-            match answer {
-                Greeting::Welcome(answer) => {
-                    bridge.record_opened(&session, envelope);
-                    session.push(answer);
-                }
-                Greeting::Declined(answer) => session.push(answer),
-            }
+            initialize(&bridge, &session, request)
+                .await
+                .map_err(|error| Refusal::from(error).for_request(id.get()))?;
         }
         Kind::Request { id, method } => {
             let request = RpcRequest { envelope, id, method };
@@ -91,6 +85,33 @@ pub(crate) async fn message(
         }
     }
     Ok(StatusCode::ACCEPTED.into_response())
+}
+
+async fn initialize(
+    bridge: &Arc<Bridge>,
+    session: &Arc<Session>,
+    request: RpcRequest<'_>,
+) -> Result<(), SessionError> {
+    // One that has been initialised stays, whatever its client repeats.
+    let unclaimed = (session.version().is_none()).then(|| Unclaimed::new(bridge, session));
+    let claim = || unclaimed.into_iter().for_each(Unclaimed::claim);
+    match session.initialize(request, &bridge.greeter).await {
+        Ok(Greeting::Welcome(answer)) => {
+            claim();
+            bridge.record_opened(session, request.envelope);
+            session.push(answer);
+            Ok(())
+        }
+        Ok(Greeting::Declined(answer)) => {
+            session.push(answer);
+            Ok(())
+        }
+        Err(SessionError::InitializedAlready) => {
+            claim();
+            Err(SessionError::InitializedAlready)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Ends the session with its stream.

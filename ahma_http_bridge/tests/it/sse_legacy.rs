@@ -1,5 +1,6 @@
 //! The HTTP+SSE transport of 2024-11-05.
 
+use ahma_http_bridge::Isolation;
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -57,6 +58,44 @@ async fn answers_come_on_the_stream_and_its_end_ends_the_session() {
         .await;
         bridge.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_initialised_ends() {
+    let bridge = Bridge::isolated().await;
+    let (mut events, client) = open(&bridge).await;
+    let nameless = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2024-11-05", "capabilities": {},
+    }});
+    assert_eq!(client.post("*/*", &nameless).await.status(), StatusCode::ACCEPTED);
+    assert_eq!(events.next_json().await["error"]["code"], -32602);
+    assert_eq!(events.next().await, None, "the stream ends with its session");
+    bridge.stop().await;
+
+    let bridge = Bridge::start(&["--die"], |settings| settings.isolation = Isolation::PerSession).await;
+    let (mut events, client) = open(&bridge).await;
+    let refused = client.post("*/*", &initialize("2024-11-05", json!({}))).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(events.next().await, None, "the stream ends with its session");
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_initialize_does_no_harm() {
+    let bridge = Bridge::isolated().await;
+    let (mut events, client) = open(&bridge).await;
+    let greeting = initialize("2024-11-05", json!({}));
+    assert_eq!(client.post("*/*", &greeting).await.status(), StatusCode::ACCEPTED);
+    events.next().await.unwrap();
+    assert_eq!(
+        client.post("*/*", &greeting).await.status(),
+        StatusCode::BAD_REQUEST
+    );
+    let echo = tool_call(json!(2), "echo", json!({ "text": "still here" }));
+    client.post("*/*", &echo).await;
+    let answer = events.next_json().await;
+    assert_eq!(answer["result"]["content"][0]["text"], "still here");
+    bridge.stop().await;
 }
 
 #[tokio::test]
