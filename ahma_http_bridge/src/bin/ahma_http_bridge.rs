@@ -143,18 +143,31 @@ fn can_be_found(program: &OsStr) -> bool {
     std::env::split_paths(&directories).any(|directory| is_program(&directory.join(program)))
 }
 
-/// The first signal asks to stop; the runtime handles a second one as usual only after we are done.
+/// The first signal asks to stop. Further ones change nothing: stopping takes a bounded time, and must not be cut short
+/// while server processes run.
 fn stop_on_signal() -> anyhow::Result<CancellationToken> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let hangup = SignalKind::hangup();
+    // Whoever starts us with a hang-up ignored, as `nohup` does, wants it to stay so.
+    let mut hangup = (!is_ignored(hangup)).then(|| signal(hangup)).transpose()?;
     let token = CancellationToken::new();
     let stop = token.clone();
     tokio::spawn(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            Some(_) = async { hangup.as_mut()?.recv().await } => {}
         }
         stop.cancel();
     });
     Ok(token)
+}
+
+/// Whether this process was started with the signal ignored.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask >> (kind.as_raw_value() - 1) & 1 == 1)
 }

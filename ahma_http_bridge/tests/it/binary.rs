@@ -2,6 +2,10 @@
 
 use std::process::Command;
 
+use rustix::process::Signal;
+
+use crate::harness::{BridgeProcess, is_alive};
+
 /// Exit code and standard error of a run that ends by itself.
 fn run(flags: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_ahma_http_bridge"))
@@ -167,4 +171,26 @@ fn variables_are_read_like_flags_and_named_when_they_are_wrong() {
             .unwrap()
             .contains("/no/such/file")
     );
+}
+
+#[tokio::test]
+async fn every_signal_that_ends_it_ends_its_server_as_well() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let bridge = BridgeProcess::start(&[], &[]);
+        let mut client = bridge.client();
+        client.initialize(serde_json::json!({})).await;
+        let server = client.who().await.pid;
+        bridge.stop_by(signal);
+        assert!(!is_alive(server), "{signal:?}");
+    }
+}
+
+#[test]
+fn a_hang_up_that_is_ignored_stays_so() {
+    let bridge = BridgeProcess::start_detached();
+    let status = bridge.status();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap();
+    assert_eq!(ignored & 1, 1, "{status}");
+    bridge.stop();
 }

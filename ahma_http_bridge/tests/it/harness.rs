@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use ahma_http_bridge::{BridgeSettings, FixedCommand, Isolation, serve};
 use reqwest::{Response, StatusCode};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -369,6 +370,20 @@ impl BridgeProcess {
         Self::start_command(shell, flags, read_all)
     }
 
+    /// One that lives on when its terminal goes away.
+    pub(crate) fn start_detached() -> Self {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+            .arg(env!("CARGO_BIN_EXE_ahma_http_bridge"));
+        Self::start_command(shell, &[], read_all)
+    }
+
+    /// What the kernel says of it.
+    pub(crate) fn status(&self) -> String {
+        std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap()
+    }
+
     fn start_command(
         mut command: Command,
         flags: &[&str],
@@ -426,9 +441,13 @@ impl BridgeProcess {
     }
 
     /// Ends it and gives everything it wrote to standard error.
-    pub(crate) fn stop(mut self) -> String {
+    pub(crate) fn stop(self) -> String {
+        self.stop_by(Signal::TERM)
+    }
+
+    pub(crate) fn stop_by(mut self, signal: Signal) -> String {
         let pid = rustix::process::Pid::from_child(&self.process);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
         assert!(self.process.wait().unwrap().success());
         let mut stdout = String::new();
         self.process
