@@ -120,7 +120,7 @@ impl OAuth {
             .iter()
             .map(|key| decode::<Claims>(token, key, &validation))
             // Any other complaint is of a token whose signature is right.
-            .find(|decoded| !matches!(decoded, Err(error) if *error.kind() == ErrorKind::InvalidSignature))
+            .find(|decoded| !matches!(decoded, Err(error) if is_of_another_key(error.kind())))
             .unwrap_or_else(|| Err(ErrorKind::InvalidSignature.into()))
             .map_err(|error| OAuthError::Invalid(why(error.kind())))?
             .claims;
@@ -278,6 +278,18 @@ fn discovery_addresses(issuer: &str) -> Vec<String> {
         format!("{origin}/.well-known/oauth-authorization-server{path}"),
         format!("{origin}{path}/.well-known/openid-configuration"),
     ]
+}
+
+/// Whether another key may still be the one. A key of the right family may yet be on another curve.
+fn is_of_another_key(complaint: &ErrorKind) -> bool {
+    matches!(
+        complaint,
+        ErrorKind::InvalidSignature
+            | ErrorKind::InvalidEcdsaKey
+            | ErrorKind::InvalidEddsaKey
+            | ErrorKind::InvalidRsaKey(_)
+            | ErrorKind::InvalidKeyFormat
+    )
 }
 
 /// The keys that fit what a token says of its own: one if it names it, else maybe several.

@@ -311,7 +311,13 @@ async fn a_token_that_names_no_key_is_tried_with_all_that_fit() {
     // The right one, but it says that it is for something else.
     let mut encrypting = serde_json::to_value(key.public()).unwrap();
     encrypting["alg"] = json!("RSA-OAEP");
+    let on_another_curve = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).unwrap();
+    let on_another_curve = EncodingKey::from_ec_der(&on_another_curve.serialize_der());
+    let mut on_another_curve = Jwk::from_encoding_key(&on_another_curve, Algorithm::ES384).unwrap();
+    on_another_curve.common.key_algorithm = None;
     for (keys, status) in [
+        (json!([on_another_curve, key.public()]), StatusCode::OK),
+        (json!([on_another_curve]), StatusCode::UNAUTHORIZED),
         (json!([other.public(), encrypting]), StatusCode::UNAUTHORIZED),
         (json!([other.public(), key.public()]), StatusCode::OK),
     ] {
