@@ -159,7 +159,7 @@ impl OAuth {
     ) -> Result<Vec<DecodingKey>, OAuthError> {
         for _ in 0..2 {
             let keys = self.keys(kid, algorithm).await?;
-            let candidates = find(&keys.set, kid, algorithm);
+            let candidates: Vec<_> = fitting(&keys.set, kid, algorithm).collect();
             if !candidates.is_empty() {
                 return Ok(candidates);
             }
@@ -175,7 +175,8 @@ impl OAuth {
     async fn keys(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<Keys, OAuthError> {
         let usable = |keys: &Keys| {
             let age = keys.fetched.elapsed();
-            age < KEYS_ASKED_EVERY || (age < KEYS_FRESH_FOR && !find(&keys.set, kid, algorithm).is_empty())
+            let has_one = || fitting(&keys.set, kid, algorithm).next().is_some();
+            age < KEYS_ASKED_EVERY || (age < KEYS_FRESH_FOR && has_one())
         };
         if let Some(keys) = self.cached().filter(usable) {
             return Ok(keys);
@@ -293,8 +294,8 @@ fn is_of_another_key(complaint: &ErrorKind) -> bool {
 }
 
 /// The keys that fit what a token says of its own: one if it names it, else maybe several.
-fn find(set: &JwkSet, kid: Option<&str>, algorithm: Algorithm) -> Vec<DecodingKey> {
-    let fits = |key: &&Jwk| {
+fn fitting(set: &JwkSet, kid: Option<&str>, algorithm: Algorithm) -> impl Iterator<Item = DecodingKey> {
+    let fits = move |key: &&Jwk| {
         let id = kid.is_none() || key.common.key_id.as_deref() == kid;
         // A key that names its algorithm is for no other; one that is not for signing at all, for none of ours.
         let named = key.common.key_algorithm.map(|named| named.to_string().parse());
@@ -307,8 +308,7 @@ fn find(set: &JwkSet, kid: Option<&str>, algorithm: Algorithm) -> Vec<DecodingKe
         .filter(fits)
         .filter_map(|key| DecodingKey::from_jwk(key).ok())
         // A key of another family (a shared secret, say) would make the check meaningless.
-        .filter(|key| key.family() == algorithm.family())
-        .collect()
+        .filter(move |key| key.family() == algorithm.family())
 }
 
 fn why(kind: &ErrorKind) -> &'static str {
