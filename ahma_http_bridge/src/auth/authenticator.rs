@@ -47,40 +47,50 @@ impl Authenticator {
         headers: &HeaderMap,
         redactor: Option<&Redactor>,
     ) -> Result<Arc<Principal>, Refusal> {
-        let tokens = match self {
+        let (token, principal) = match self {
             Self::Anybody(principal) => return Ok(Arc::clone(principal)),
-            Self::Tokens(tokens) => Some(tokens),
-            Self::OAuth(_) => None,
+            Self::Tokens(tokens) => {
+                let token = presented(headers, Key::Allowed).ok_or_else(|| self.missing())?;
+                (token, self.of_token(tokens.check(token))?)
+            }
+            Self::OAuth(oauth) => {
+                let token = presented(headers, Key::Ignored).ok_or_else(|| self.missing())?;
+                let checked = oauth.check(token).await;
+                (token, checked.map_err(|error| self.of_oauth(error))?)
+            }
         };
-        let Some(token) = presented(headers, tokens.is_some()) else {
-            return Err(self.challenge("credentials are missing", None));
-        };
-        let checked = match self {
-            Self::Anybody(principal) => Ok(Arc::clone(principal)),
-            Self::Tokens(tokens) => match tokens.check(token) {
-                Checked::Valid(principal) => Ok(principal),
-                Checked::Expired => Err(self.challenge("the token is expired", Some("invalid_token"))),
-                Checked::Unknown => Err(self.challenge("the token is not known", Some("invalid_token"))),
-                // The token may be a good one, so it is not called a bad one.
-                Checked::NoFile => Err(Refusal::unavailable(
-                    "the tokens file cannot be read, so nobody can be let in",
-                    AUTH_PATIENCE,
-                )),
-            },
-            Self::OAuth(oauth) => match oauth.check(token).await {
-                Ok(principal) => Ok(principal),
-                Err(OAuthError::Invalid(why)) => Err(self.challenge(why, Some("invalid_token"))),
-                Err(OAuthError::Scopes(scopes)) => Err(self.insufficient(&scopes)),
-                Err(OAuthError::IssuerUnreachable) => Err(Refusal::unavailable(
-                    "the authorization server cannot be reached, so nobody can be let in",
-                    AUTH_PATIENCE,
-                )),
-            },
-        };
-        if let (Ok(_), Some(redactor)) = (&checked, redactor) {
+        if let Some(redactor) = redactor {
             redactor.remember(&Secret::new(token));
         }
-        checked
+        Ok(principal)
+    }
+
+    fn missing(&self) -> Refusal {
+        self.challenge("credentials are missing", None)
+    }
+
+    fn of_token(&self, checked: Checked) -> Result<Arc<Principal>, Refusal> {
+        match checked {
+            Checked::Valid(principal) => Ok(principal),
+            Checked::Expired => Err(self.challenge("the token is expired", Some("invalid_token"))),
+            Checked::Unknown => Err(self.challenge("the token is not known", Some("invalid_token"))),
+            // The token may be a good one, so it is not called a bad one.
+            Checked::NoFile => Err(Refusal::unavailable(
+                "the tokens file cannot be read, so nobody can be let in",
+                AUTH_PATIENCE,
+            )),
+        }
+    }
+
+    fn of_oauth(&self, error: OAuthError) -> Refusal {
+        match error {
+            OAuthError::Invalid(why) => self.challenge(why, Some("invalid_token")),
+            OAuthError::Scopes(scopes) => self.insufficient(&scopes),
+            OAuthError::IssuerUnreachable => Refusal::unavailable(
+                "the authorization server cannot be reached, so nobody can be let in",
+                AUTH_PATIENCE,
+            ),
+        }
     }
 
     /// The metadata of RFC 9728, for clients that must find the authorization server, if it belongs at this path.
@@ -170,8 +180,15 @@ pub(crate) fn is_metadata_path(path: &str) -> bool {
         .is_some_and(|of| of.is_empty() || of.starts_with('/'))
 }
 
+/// Whether a credential may be in `X-Api-Key`, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Allowed,
+    Ignored,
+}
+
 /// The credential in the headers. Two different ones are none: which would count?
-fn presented(headers: &HeaderMap, allows_key: bool) -> Option<&str> {
+fn presented(headers: &HeaderMap, key: Key) -> Option<&str> {
     let single = |name: &str| {
         let mut values = headers.get_all(name).iter();
         let value = values.next().filter(|_| values.next().is_none())?;
@@ -181,7 +198,10 @@ fn presented(headers: &HeaderMap, allows_key: bool) -> Option<&str> {
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
     });
-    let key = single("x-api-key").filter(|_| allows_key).map(str::trim);
+    let key = match key {
+        Key::Allowed => single("x-api-key").map(str::trim),
+        Key::Ignored => None,
+    };
     match (bearer, key) {
         (Some(bearer), Some(key)) if bearer != key => None,
         (bearer, key) => bearer.or(key).filter(|token| !token.is_empty()),
