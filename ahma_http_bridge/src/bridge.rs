@@ -225,7 +225,7 @@ impl Bridge {
         }
     }
 
-    /// Ends a session; when this returns its child is gone. It goes on even if the caller does not.
+    /// Ends a session; when this returns a child of its own is gone. It goes on even if the caller does not.
     pub(crate) async fn end_session(&self, session: Arc<Session>, reason: EndReason) {
         self.sessions.remove(session.id());
         let ended = self.tasks.spawn(async move { session.end(reason).await });

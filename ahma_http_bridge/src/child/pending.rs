@@ -23,7 +23,7 @@ pub(crate) type OwnerId = u64;
 /// The bridge itself, which asks for all.
 pub(crate) const BRIDGE: OwnerId = 0;
 
-/// What the client called its request, and where the answer goes.
+/// Whose request it is, where the answer goes, and what lasts until then.
 #[derive(Debug)]
 pub(crate) struct CallParams {
     pub(crate) reply: Reply,

@@ -19,7 +19,8 @@ const FRAME_BYTES: usize = 64 << 10;
 /// What an event stream starts with.
 #[derive(Debug)]
 pub(crate) enum Opening {
-    Nothing,
+    /// How soon to come back, and no event.
+    Retry,
     /// An event that was taken out already.
     Event(Event),
     /// An event without data, which gives the client an id to resume from.
@@ -102,8 +103,8 @@ impl<G: StreamGuard> Streaming<G> {
                 frame.put_slice(format!("event: endpoint\ndata: {path}\n\n").as_bytes());
                 return (frame.freeze(), true);
             }
-            Some(Opening::Nothing) => {
-                // A comment makes the response's head go out at once.
+            Some(Opening::Retry) => {
+                // Something to send makes the response's head go out at once.
                 return (Bytes::from(format!("retry: {RETRY_MS}\n\n")), true);
             }
             None => match tokio::time::timeout(self.keep_alive, self.reader.next()).await {

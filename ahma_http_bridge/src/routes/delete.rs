@@ -1,4 +1,5 @@
-//! DELETE: the client ends its session. The answer comes when its child and all commands are gone.
+//! DELETE: the client ends its session. The answer comes when a child of its own is gone with all commands; a shared one
+//! has been told by then, and ends what it ran for the client.
 
 use std::sync::Arc;
 

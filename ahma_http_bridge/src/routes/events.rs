@@ -44,7 +44,7 @@ pub(crate) async fn get(
     let opening = if primes && last_event_id.is_none() {
         Opening::Priming
     } else {
-        Opening::Nothing
+        Opening::Retry
     };
     Ok(sse::response(
         reader,

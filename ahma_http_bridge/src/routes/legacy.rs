@@ -156,7 +156,7 @@ async fn without_session(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<
             let params = posted.call_params(request, None, permit, Reply::Events(Arc::clone(&stream)));
             // A failure to send is in the stream.
             let _ = child.call(request, params);
-            Ok(stream_response(&stream, None, Opening::Nothing, posted.bridge).await)
+            Ok(stream_response(&stream, None, Opening::Retry, posted.bridge).await)
         }
     }
 }
@@ -278,7 +278,7 @@ pub(crate) fn start_call(
 fn opening_for(session: &Session) -> Opening {
     match session.version() {
         Some(version) if version >= version::FIRST_WITH_PRIMING => Opening::Priming,
-        _ => Opening::Nothing,
+        _ => Opening::Retry,
     }
 }
 

@@ -99,7 +99,7 @@ async fn stream_response(
             None => Opening::Event(event),
         },
         Ok(Next::End) => return sse::empty_response(),
-        Ok(Next::Missed(_)) | Err(_) => Opening::Nothing,
+        Ok(Next::Missed(_)) | Err(_) => Opening::Retry,
     };
     sse::response(reader, opening, posted.bridge.settings.times.keep_alive, guard)
 }

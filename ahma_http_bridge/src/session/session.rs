@@ -404,7 +404,8 @@ impl Session {
         Some(Box::new(hub.claim(self.serial, &uri)))
     }
 
-    /// Ends the session; when this returns its child and all commands are gone.
+    /// Ends the session. When this returns, a child of its own is gone with all commands; a shared one has been told
+    /// that the client is gone.
     pub(crate) async fn end(&self, reason: EndReason) {
         match &self.params.service {
             Service::Shared { ended, .. } => {
