@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{StatusCode, Uri};
 
+use super::ENDPOINT;
 use crate::bridge::Bridge;
 use crate::http::refusal::{Refusal, json_response};
 
@@ -38,6 +39,13 @@ pub(crate) async fn nothing_here() -> Response {
     Refusal::not_found("nothing is served at this path; the endpoint is /mcp").into_response()
 }
 
-pub(crate) async fn wrong_method() -> Response {
-    Refusal::method_not_allowed("GET, POST, DELETE").into_response()
+pub(crate) async fn wrong_method(State(bridge): State<Arc<Bridge>>, uri: Uri) -> Response {
+    let sse_path = &bridge.settings.sse_path;
+    let allowed = match uri.path() {
+        ENDPOINT => "GET, POST, DELETE",
+        path if path == sse_path.as_str() => "GET",
+        path if path == sse_path.messages() => "POST",
+        _ => "GET, HEAD",
+    };
+    Refusal::method_not_allowed(allowed).into_response()
 }

@@ -288,8 +288,16 @@ async fn paths_and_methods_that_do_not_exist_say_so() {
     assert_eq!(get("/healthz").await, StatusCode::OK);
     assert_eq!(get("/nothing").await, StatusCode::NOT_FOUND);
     assert_eq!(get("/mcp").await, StatusCode::NOT_ACCEPTABLE);
-    let put = client.http.put(&client.url).send().await.unwrap();
-    assert_eq!(put.status(), StatusCode::METHOD_NOT_ALLOWED);
-    assert!(put.headers().contains_key("allow"));
+    for (path, allowed) in [
+        ("/mcp", "GET, POST, DELETE"),
+        ("/mcp/sse", "GET"),
+        ("/mcp/sse/message", "POST"),
+        ("/healthz", "GET, HEAD"),
+        ("/metrics", "GET, HEAD"),
+    ] {
+        let put = client.http.put(bridge.url(path)).send().await.unwrap();
+        assert_eq!(put.status(), StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        assert_eq!(put.headers()["allow"], allowed, "{path}");
+    }
     bridge.stop().await;
 }
