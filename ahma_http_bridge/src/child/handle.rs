@@ -151,15 +151,21 @@ impl Child {
         let owner = params.owner;
         let token = read.as_ref().ok().and_then(|(meta, _)| meta.progress_token);
         let number = self.inner.next_number.fetch_add(1, Ordering::Relaxed);
-        self.inner.pending().insert(number, request, token, params)?;
+        let inserted = self.inner.pending().insert(number, request, token, params);
+        inserted.map_err(|(call, failure)| {
+            call.fail(failure);
+            failure
+        })?;
+        let fail = |failure| {
+            self.inner.fail(number, failure);
+            Err(failure)
+        };
         if client_name::is_for_the_bridge(request.method) {
-            self.inner.pending().give_up(number, CallFailure::NotForClients);
-            return Err(CallFailure::NotForClients);
+            return fail(CallFailure::NotForClients);
         }
         let Ok((meta, fields)) = read else {
             // The child might read it otherwise, and find somebody else's token or name in it.
-            self.inner.pending().give_up(number, CallFailure::Unreadable);
-            return Err(CallFailure::Unreadable);
+            return fail(CallFailure::Unreadable);
         };
         let mut edits = vec![Edit {
             span: envelope.span(request.id),
@@ -178,14 +184,8 @@ impl Child {
         line.extend_from_slice(b"\n");
         match self.send_line(&line) {
             Ok(()) => Ok(number),
-            Err(error) => {
-                let failure = match error {
-                    SendError::Gone => CallFailure::ChildDied,
-                    SendError::Stuck => CallFailure::ChildStuck,
-                };
-                self.inner.pending().give_up(number, failure);
-                Err(failure)
-            }
+            Err(SendError::Gone) => fail(CallFailure::ChildDied),
+            Err(SendError::Stuck) => fail(CallFailure::ChildStuck),
         }
     }
 
@@ -230,20 +230,21 @@ impl Child {
         line.extend_from_slice(b"\n");
         // A child that is gone has nothing left to cancel.
         let _ = self.send_line(&line);
-        self.inner.pending().give_up(number, CallFailure::Cancelled);
+        self.inner.fail(number, CallFailure::Cancelled);
     }
 
     /// Tells the child that nobody waits for this request any more.
     pub(crate) fn cancel(&self, number: u64, failure: CallFailure, reason: &str) {
-        if self.inner.pending().give_up(number, failure) {
+        if self.inner.fail(number, failure) {
             self.tell_cancelled(number, reason);
         }
     }
 
     /// Ends every open request of one client that is gone, and what it started if the child knows what that is.
     pub(crate) fn cancel_owner(&self, owner: OwnerId, reason: &str) {
-        let numbers = self.inner.pending().give_up_owner(owner);
-        for number in numbers {
+        let calls = self.inner.pending().give_up_owner(owner);
+        for (number, call) in calls {
+            call.fail(CallFailure::SessionEnded);
             self.tell_cancelled(number, reason);
         }
         if self.inner.names_clients {
@@ -254,15 +255,16 @@ impl Child {
 
     /// Ends the requests that have been silent for too long.
     pub(crate) fn cancel_silent(&self, now: Instant) {
-        let numbers = self.inner.pending().give_up_silent(now);
-        for number in numbers {
+        let calls = self.inner.pending().give_up_silent(now);
+        for (number, call) in calls {
+            call.fail(CallFailure::TimedOut);
             self.tell_cancelled(number, "no answer in time");
         }
     }
 
     /// Stops the process and all of its group; returns when they are gone.
     pub(crate) async fn stop(&self, failure: CallFailure) {
-        self.inner.pending().close(failure);
+        self.inner.fail_all(failure);
         self.stop.cancel();
         self.watch_end().await;
     }
@@ -308,6 +310,19 @@ impl Drop for Child {
 impl Inner {
     pub(super) fn pending(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends a call. `false` if it is no longer open.
+    fn fail(&self, number: u64, failure: CallFailure) -> bool {
+        // Finished when the lock is free again.
+        let call = self.pending().give_up(number);
+        call.map(|call| call.fail(failure)).is_some()
+    }
+
+    /// The child is over: every waiter is told.
+    pub(super) fn fail_all(&self, failure: CallFailure) {
+        let calls = self.pending().close(failure);
+        calls.into_iter().for_each(|call| call.fail(failure));
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! Every request gets a number of ours on the pipe, which is also its progress token and subscription id
 //! there, so that clients who share a child cannot meet. The client's own ids are put back on the way out.
+//!
+//! All clients of a child share one lock around this. So what takes a call out hands it over as [`Over`], to be finished
+//! after the lock is free: that may mean to copy a long answer and to search the arguments for secrets.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
@@ -94,6 +97,14 @@ pub(crate) enum CallFailure {
     NotForClients,
 }
 
+/// A call that is no longer open. Whoever waits for it hears of it from [`Over::finish`] or [`Over::fail`] only.
+#[derive(Debug)]
+#[must_use = "somebody waits for the end of the call"]
+pub(crate) struct Over {
+    call: Call,
+    _finishing: Arc<()>,
+}
+
 #[derive(Debug)]
 struct Call {
     params: CallParams,
@@ -123,6 +134,8 @@ pub(crate) struct Pending {
     /// What a late-comer is told: why the child is over.
     over: CallFailure,
     answered: VecDeque<Answered>,
+    /// Shared with every call that is being finished, so that those are counted as well.
+    finishing: Arc<()>,
 }
 
 /// Where a notification with one of our numbers in it belongs.
@@ -150,26 +163,32 @@ impl Pending {
             calls: Some(HashMap::new()),
             over: CallFailure::ChildDied,
             answered: VecDeque::new(),
+            finishing: Arc::default(),
         }
     }
 
     /// Requests that will be answered; a subscription is open for as long as its client likes.
     pub(crate) fn unanswered(&self) -> usize {
-        self.calls
-            .iter()
-            .flatten()
-            .filter(|(_, call)| call.params.patience.is_some())
-            .count()
+        let calls = self.calls.iter().flatten();
+        let open = calls.filter(|(_, call)| call.params.patience.is_some()).count();
+        open + Arc::strong_count(&self.finishing) - 1
     }
 
-    /// Registers a call. Gives it back as failed when the child is over.
+    fn over(&self, call: Call) -> Over {
+        Over {
+            call,
+            _finishing: Arc::clone(&self.finishing),
+        }
+    }
+
+    /// Registers a call. Gives it back with the reason when the child is over.
     pub(super) fn insert(
         &mut self,
         number: u64,
         request: RpcRequest<'_>,
         token: Option<&RawValue>,
         params: CallParams,
-    ) -> Result<(), CallFailure> {
+    ) -> Result<(), (Over, CallFailure)> {
         let call = Call {
             params,
             id: request.id.get().into(),
@@ -183,36 +202,14 @@ impl Pending {
                 calls.insert(number, call);
                 Ok(())
             }
-            None => {
-                call.fail(self.over);
-                Err(self.over)
-            }
+            None => Err((self.over(call), self.over)),
         }
     }
 
-    /// Delivers the child's answer. `false` if nobody asked, or nobody asks any more.
-    pub(crate) fn answer(
-        &mut self,
-        number: u64,
-        envelope: &Envelope<'_>,
-        id: &RawValue,
-        error_code: Option<i64>,
-    ) -> bool {
-        let Some(call) = self.calls.as_mut().and_then(|calls| calls.remove(&number)) else {
-            return false;
-        };
-        let mut edits = vec![Edit {
-            span: envelope.span(id),
-            text: call.id.to_string(),
-        }];
-        if call.params.patience.is_none() {
-            edits.extend(subscription_edit(envelope, &call.id));
-        }
-        let verdict = error_code.map_or(Verdict::Result, Verdict::RpcError);
-        let answer = Answer {
-            body: splice(envelope.text(), edits).freeze(),
-            verdict,
-        };
+    /// Takes out the call that the child has answered. `None` if nobody asked, or nobody asks any more.
+    pub(crate) fn answer(&mut self, number: u64) -> Option<Over> {
+        let over = self.give_up(number)?;
+        let call = &over.call;
         if call.has_aftermath {
             self.remember(Answered {
                 number,
@@ -221,8 +218,7 @@ impl Pending {
                 token: call.token.clone(),
             });
         }
-        call.finish(answer);
-        true
+        Some(over)
     }
 
     fn remember(&mut self, answered: Answered) {
@@ -280,14 +276,15 @@ impl Pending {
             };
             splice(envelope.text(), vec![edit]).freeze()
         };
-        let open = self.calls.as_ref().and_then(|calls| calls.get(&number));
-        match (open, self.answered(number)) {
-            (Some(call), _) => match &call.params.reply {
+        if let Some(call) = self.calls.as_ref().and_then(|calls| calls.get(&number)) {
+            return match &call.params.reply {
                 Reply::Events(stream) => Route::settle(stream, edited(&call.id)),
                 Reply::Once(_) => Route::Owner(call.params.owner, edited(&call.id)),
-            },
-            (None, Some(answered)) => Route::Owner(answered.owner, edited(&answered.id)),
-            (None, None) => Route::Unknown,
+            };
+        }
+        match self.answered(number) {
+            Some(answered) => Route::Owner(answered.owner, edited(&answered.id)),
+            None => Route::Unknown,
         }
     }
 
@@ -332,72 +329,76 @@ impl Pending {
         self.calls.as_ref()?.iter().find_map(found)
     }
 
-    /// Gives a call up. `false` if it is no longer open.
-    pub(crate) fn give_up(&mut self, number: u64, failure: CallFailure) -> bool {
-        match self.calls.as_mut().and_then(|calls| calls.remove(&number)) {
-            Some(call) => {
-                call.fail(failure);
-                true
-            }
-            None => false,
-        }
+    /// Takes out a call, if it is still open.
+    pub(crate) fn give_up(&mut self, number: u64) -> Option<Over> {
+        let call = self.calls.as_mut()?.remove(&number)?;
+        Some(self.over(call))
     }
 
-    /// Gives up every call that `choose` picks, and says which they were.
-    fn give_up_where(&mut self, failure: CallFailure, choose: impl Fn(&Call) -> bool) -> Vec<u64> {
-        let Some(calls) = &mut self.calls else {
-            return Vec::new();
-        };
-        let chosen: Vec<u64> = calls
-            .iter()
-            .filter(|(_, call)| choose(call))
-            .map(|(number, _)| *number)
+    /// Takes out every call that `choose` picks.
+    fn give_up_where(&mut self, choose: impl Fn(&Call) -> bool) -> Vec<(u64, Over)> {
+        let calls = self.calls.iter_mut();
+        let chosen: Vec<_> = calls
+            .flat_map(|calls| calls.extract_if(|_, call| choose(call)))
             .collect();
-        for number in &chosen {
-            if let Some(call) = calls.remove(number) {
-                call.fail(failure);
-            }
-        }
-        chosen
+        let chosen = chosen.into_iter();
+        chosen.map(|(number, call)| (number, self.over(call))).collect()
     }
 
-    pub(crate) fn give_up_owner(&mut self, owner: OwnerId) -> Vec<u64> {
-        self.give_up_where(CallFailure::SessionEnded, |call| call.params.owner == owner)
+    pub(crate) fn give_up_owner(&mut self, owner: OwnerId) -> Vec<(u64, Over)> {
+        self.give_up_where(|call| call.params.owner == owner)
     }
 
-    pub(crate) fn give_up_silent(&mut self, now: Instant) -> Vec<u64> {
-        self.give_up_where(CallFailure::TimedOut, |call| {
+    pub(crate) fn give_up_silent(&mut self, now: Instant) -> Vec<(u64, Over)> {
+        self.give_up_where(|call| {
             call.params
                 .patience
                 .is_some_and(|patience| now.saturating_duration_since(call.last_sign) >= patience)
         })
     }
 
-    /// The child is over: every waiter is told, and nobody may wait any more.
-    pub(crate) fn close(&mut self, failure: CallFailure) {
+    /// The child is over: nobody may wait any more. Gives back whoever does.
+    pub(crate) fn close(&mut self, failure: CallFailure) -> Vec<Over> {
         if self.calls.is_some() {
             self.over = failure;
         }
-        for call in self.calls.take().into_iter().flatten().map(|(_, call)| call) {
-            call.fail(failure);
-        }
+        let calls = self.calls.take().into_iter().flatten();
+        calls.map(|(_, call)| self.over(call)).collect()
     }
 }
 
-impl Call {
-    fn fail(self, failure: CallFailure) {
-        let answer = failure.answer(&self.id);
-        self.finish(answer);
+impl Over {
+    /// Ends the call with the child's answer.
+    pub(super) fn finish(self, envelope: &Envelope<'_>, id: &RawValue, error_code: Option<i64>) {
+        let call = &self.call;
+        let mut edits = vec![Edit {
+            span: envelope.span(id),
+            text: call.id.to_string(),
+        }];
+        if call.params.patience.is_none() {
+            edits.extend(subscription_edit(envelope, &call.id));
+        }
+        let answer = Answer {
+            body: splice(envelope.text(), edits).freeze(),
+            verdict: error_code.map_or(Verdict::Result, Verdict::RpcError),
+        };
+        self.end(answer);
     }
 
-    fn finish(self, answer: Answer) {
-        if let Some(record) = self.params.record {
+    pub(super) fn fail(self, failure: CallFailure) {
+        let answer = failure.answer(&self.call.id);
+        self.end(answer);
+    }
+
+    fn end(self, answer: Answer) {
+        let params = self.call.params;
+        if let Some(record) = params.record {
             record.finish(answer.verdict, answer.body.len());
         }
-        if let (Some(mut provisional), Verdict::Result) = (self.params.provisional, answer.verdict) {
+        if let (Some(mut provisional), Verdict::Result) = (params.provisional, answer.verdict) {
             provisional.granted();
         }
-        self.params.reply.finish(answer);
+        params.reply.finish(answer);
     }
 }
 

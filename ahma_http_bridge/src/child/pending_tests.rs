@@ -6,6 +6,17 @@ const OWNER: OwnerId = 7;
 
 /// Asks under `number`, and is answered.
 fn ask(pending: &mut Pending, number: u64, request: &str) {
+    insert(pending, number, request);
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{number},"result":{{}}}}"#);
+    let answer = Envelope::parse(answer.as_bytes()).unwrap();
+    let Kind::Response { id, .. } = &answer.kind else {
+        panic!("{answer:?}")
+    };
+    let over = pending.answer(number).expect("an open call");
+    over.finish(&answer, id, None);
+}
+
+fn insert(pending: &mut Pending, number: u64, request: &str) {
     let request = Envelope::parse(request.as_bytes()).unwrap();
     let token = request.params().unwrap().meta().unwrap().progress_token;
     let (reply, _nobody_listens) = oneshot::channel();
@@ -21,12 +32,6 @@ fn ask(pending: &mut Pending, number: u64, request: &str) {
     pending
         .insert(number, request.request().unwrap(), token, params)
         .unwrap();
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":{number},"result":{{}}}}"#);
-    let answer = Envelope::parse(answer.as_bytes()).unwrap();
-    let Kind::Response { id, .. } = &answer.kind else {
-        panic!("{answer:?}")
-    };
-    assert!(pending.answer(number, &answer, id, None));
 }
 
 fn progress(pending: &mut Pending, number: u64) -> Route {
@@ -63,4 +68,14 @@ fn only_so_many_calls_are_remembered() {
     }
     assert!(matches!(progress(&mut pending, 1), Route::Unknown));
     assert!(matches!(progress(&mut pending, 2), Route::Owner(OWNER, _)));
+}
+
+#[test]
+fn a_call_is_open_until_its_end_is_told() {
+    let mut pending = Pending::new();
+    insert(&mut pending, 1, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    let over = pending.give_up(1).unwrap();
+    assert_eq!(pending.unanswered(), 1);
+    over.fail(CallFailure::Cancelled);
+    assert_eq!(pending.unanswered(), 0);
 }

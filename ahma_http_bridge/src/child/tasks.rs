@@ -60,10 +60,10 @@ impl Listener {
         match &envelope.kind {
             Kind::Response { id, error_code } => {
                 let number = id.get().parse::<u64>().ok();
-                let delivered = number
-                    .is_some_and(|number| child.inner.pending().answer(number, &envelope, id, *error_code));
-                if !delivered {
-                    tracing::debug!(id = id.get(), "the child answered a request that is not open");
+                let answered = number.and_then(|number| child.inner.pending().answer(number));
+                match answered {
+                    Some(call) => call.finish(&envelope, id, *error_code),
+                    None => tracing::debug!(id = id.get(), "the child answered a request that is not open"),
                 }
             }
             Kind::Notification { method } => self.hear_notification(child, method, &envelope),
@@ -140,7 +140,7 @@ pub(super) async fn supervise(
     inner.outbox.close();
     if silent.is_cancelled() {
         // It can say nothing more, even if it takes its time to exit.
-        inner.pending().close(CallFailure::ChildDied);
+        inner.fail_all(CallFailure::ChildDied);
     }
     let status = process
         .finish(Grace {
@@ -149,7 +149,7 @@ pub(super) async fn supervise(
         })
         .await;
     let _ = tokio::time::timeout(LAST_WORDS, silent.cancelled()).await;
-    inner.pending().close(CallFailure::ChildDied);
+    inner.fail_all(CallFailure::ChildDied);
     drain.abort();
     if !asked_for {
         tracing::warn!(pid = id, "the child ended by itself: {}", how_it_ended(status));
