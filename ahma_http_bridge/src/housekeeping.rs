@@ -1,9 +1,11 @@
-//! What is looked after once a second: changed files, memory and load; and once a minute a line in the log.
+//! What is looked after once a second: changed files, memory and load; and once a minute a line in the log. Memory and
+//! load are read from every process below this one, so where nobody asks for them that is done for the log alone.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::bridge::Bridge;
+use crate::settings::BridgeSettings;
 use crate::tls::Certificate;
 
 const TICK: Duration = Duration::from_secs(1);
@@ -16,11 +18,16 @@ pub(crate) async fn keep_house(bridge: Arc<Bridge>, certificate: Option<Arc<Cert
     let mut last = (Instant::now(), bridge.pressure.cpu_time());
     let shutdown = bridge.shutdown.clone();
     while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
+        count += 1;
+        let is_reported = count % TICKS_PER_REPORT == 0;
+        let is_sampled = is_reported || watches_pressure(&bridge.settings);
         let (house, certificate) = (Arc::clone(&bridge), certificate.clone());
         // Files are read on a thread that may block.
         let looked = tokio::task::spawn_blocking(move || {
             house.auth.refresh();
-            house.pressure.sample();
+            if is_sampled {
+                house.pressure.sample();
+            }
             if let Some(certificate) = certificate {
                 certificate.refresh();
             }
@@ -29,11 +36,16 @@ pub(crate) async fn keep_house(bridge: Arc<Bridge>, certificate: Option<Arc<Cert
             tracing::error!("housekeeping failed");
         }
         bridge.end_moved();
-        count += 1;
-        if count % TICKS_PER_REPORT == 0 {
+        if is_reported {
             last = report(&bridge, last);
         }
     }
+}
+
+/// Whether somebody may want to know at any time.
+fn watches_pressure(settings: &BridgeSettings) -> bool {
+    let limits = &settings.limits;
+    settings.metrics || limits.memory_bytes.is_some() || limits.load_per_cpu.is_some()
 }
 
 /// Says what is in use, and when it was said with how much processor time used by then.
@@ -52,4 +64,22 @@ fn report(bridge: &Bridge, (before, used_before): (Instant, Duration)) -> (Insta
         "in use"
     );
     (at, used)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_and_load_are_watched_for_limits_and_for_metrics() {
+        let check = |adjust: fn(&mut BridgeSettings), expected: bool| {
+            let mut settings = BridgeSettings::new("/".into());
+            adjust(&mut settings);
+            assert_eq!(watches_pressure(&settings), expected, "{settings:?}");
+        };
+        check(|_| {}, false);
+        check(|settings| settings.metrics = true, true);
+        check(|settings| settings.limits.memory_bytes = Some(1), true);
+        check(|settings| settings.limits.load_per_cpu = Some(1.0), true);
+    }
 }
