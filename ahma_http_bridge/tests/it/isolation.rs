@@ -382,3 +382,60 @@ async fn a_session_with_an_open_request_is_not_idle() {
     assert_eq!(resumed.next_json().await["id"], 1);
     bridge.stop().await;
 }
+
+#[tokio::test]
+async fn a_crowd_is_greeted_by_one_child() {
+    const CROWD: usize = 5;
+    let directory = tempfile::tempdir().unwrap();
+    let (obstacle, count) = (directory.path().join("obstacle"), directory.path().join("count"));
+    std::fs::write(&obstacle, "").unwrap();
+    let flags = [
+        format!("--count={}", count.display()),
+        format!("--start-after={}", obstacle.display()),
+    ];
+    let bridge = Bridge::start(&[&flags[0], &flags[1]], |settings| {
+        settings.isolation = Isolation::PerSession;
+    })
+    .await;
+    let crowd: Vec<_> = (0..CROWD)
+        .map(|_| {
+            let mut client = bridge.client();
+            tokio::spawn(async move { client.initialize(roots_capable()).await })
+        })
+        .collect();
+    bridge.wait_for_sessions(CROWD).await;
+    std::fs::remove_file(&obstacle).unwrap();
+    for greeted in crowd {
+        assert_eq!(greeted.await.unwrap()["serverInfo"]["name"], "fake_mcp");
+    }
+    assert_eq!(std::fs::read_to_string(&count).unwrap().lines().count(), 1);
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_is_refused_in_a_crowd_hears_of_its_own_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let obstacle = directory.path().join("obstacle");
+    std::fs::write(&obstacle, "").unwrap();
+    let flag = format!("--start-after={}", obstacle.display());
+    let bridge = Bridge::start(&[&flag], |settings| settings.isolation = Isolation::PerSession).await;
+    let crowd: Vec<_> = (0..3)
+        .map(|id| {
+            let client = bridge.client();
+            let nameless = json!({ "jsonrpc": "2.0", "id": id, "method": "initialize", "params": {
+                "protocolVersion": "2025-11-25", "capabilities": roots_capable(),
+            }});
+            tokio::spawn(async move { client.post(JSON, &nameless).await.json::<Value>().await.unwrap() })
+        })
+        .collect();
+    bridge.wait_for_sessions(crowd.len()).await;
+    std::fs::remove_file(&obstacle).unwrap();
+    for (id, refused) in crowd.into_iter().enumerate() {
+        let refused = refused.await.unwrap();
+        assert_eq!(
+            (&refused["id"], &refused["error"]["code"]),
+            (&json!(id), &json!(-32602))
+        );
+    }
+    bridge.stop().await;
+}
