@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::ServerConfig;
 use crate::remote::MountHandler;
 use crate::session::request::list_tools;
-use crate::session::{Attempt, ConnectError, ConnectReport, connect};
+use crate::session::{Attempt, ConnectError, ConnectReport, connect, reason_of};
 use crate::settings::ClientSettings;
 
 /// What a server says about itself.
@@ -42,7 +42,7 @@ pub async fn inspect(config: &ServerConfig, settings: &ClientSettings) -> Result
     };
     let tools = match listed {
         Ok(Ok(tools)) => tools,
-        Ok(Err(error)) => return Err(failed(format!("tools/list failed: {error}"))),
+        Ok(Err(error)) => return Err(failed(format!("tools/list failed: {}", reason_of(&error)))),
         Err(_) => return Err(failed("tools/list was not answered in time".to_owned())),
     };
     Ok(Inspection {

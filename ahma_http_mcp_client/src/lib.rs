@@ -18,6 +18,7 @@ mod oauth;
 mod remote;
 mod session;
 mod settings;
+mod shown;
 mod tls;
 mod transport;
 
@@ -29,6 +30,7 @@ pub use oauth::{Browser, LoginError, LoginOptions, TokenFile, TokenFileError, lo
 pub use remote::{CallError, LoginNews, RemoteServers, ServerState, Snapshot};
 pub use session::{Attempt, ConnectError, ConnectReport, Step};
 pub use settings::{ClientSettings, LoginMode};
+pub use shown::shown_address;
 pub use transport::{HttpMcpError, HttpMcpTransport, RetryPolicy};
 
 /// How this client introduces itself, to MCP servers whose tools it mounts and to authorization servers.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ahma_http_mcp_client::config::{
     self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables,
 };
-use ahma_http_mcp_client::{LoginCommand, TokenFile};
+use ahma_http_mcp_client::{LoginCommand, TokenFile, shown_address};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgGroup, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
@@ -248,7 +248,7 @@ fn at_address(url: &Url) -> Result<ServerConfig, UserError> {
         ));
     }
     Ok(ServerConfig {
-        name: url.to_string(),
+        name: shown_address(url),
         transport: TransportChoice::Auto,
         http: Some(HttpEndpoint::new(url.clone())),
         stdio: None,

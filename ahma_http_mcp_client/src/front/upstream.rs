@@ -21,8 +21,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::relay::{Relay, Remote, as_protocol_error, lock};
 use crate::remote::Nudge;
-use crate::session::Connection;
 use crate::session::changes::{Change, Changes};
+use crate::session::{Connection, reason_of};
 use crate::transport::link::LinkEvent;
 
 /// A server that ends every subscription at once is not asked again faster than this.
@@ -164,7 +164,9 @@ pub(super) async fn watch(
                 // Any request opens a new one.
                 Some(LinkEvent::SessionLost) => match tokio::time::timeout(PING_PATIENCE, ping(&peer)).await {
                     Ok(Ok(())) => {}
-                    Ok(Err(error)) => return lost(&format!("it forgot the session: {error}")),
+                    Ok(Err(error)) => {
+                        return lost(&format!("it forgot the session: {}", reason_of(&error)));
+                    }
                     Err(_) => return lost("it forgot the session and does not answer"),
                 },
                 Some(LinkEvent::GaveUp) | None => return lost("it cannot be reached any more"),

@@ -12,6 +12,7 @@ use super::callback::{CallbackListener, PortRule, Registration, Visit};
 use super::store::ServerTokens;
 use super::token_file::{TokenFile, TokenFileError};
 use crate::config::{HttpEndpoint, Secret};
+use crate::shown::{shown_address, without_secrets};
 
 #[derive(Debug, Clone)]
 pub struct LoginOptions {
@@ -34,13 +35,13 @@ impl Default for LoginOptions {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    #[error("{url} is not https: a login there could be overheard")]
+    #[error("{} is not https: a login there could be overheard", shown_address(url))]
     Insecure { url: Url },
     #[error(
         "the callback address http://localhost:{port} cannot be used; free the port, or set `callback_port`"
     )]
     CallbackPort { port: u16, source: std::io::Error },
-    #[error("cannot prepare a login at {url}: {}", explain(cause))]
+    #[error("cannot prepare a login at {}: {}", shown_address(url), explain(cause))]
     Prepare { url: Url, cause: AuthError },
     #[error("nobody logged in within {} s", patience.as_secs())]
     TimedOut { patience: Duration },
@@ -215,7 +216,7 @@ fn is_loopback(url: &Url) -> bool {
 /// rmcp's words with the next step, where there is one.
 fn explain(error: &AuthError) -> String {
     // Its causes stand on lines of their own.
-    let text = error.to_string().replace("\n  Caused by: ", ": ");
+    let text = without_secrets(&error.to_string()).replace("\n  Caused by: ", ": ");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match error {
         AuthError::RegistrationFailed(_) => format!(

@@ -5,6 +5,7 @@ use rmcp::transport::auth::{AuthError, AuthorizationManager, OAuthClientConfig};
 use super::store::ServerTokens;
 use super::token_file::TokenFile;
 use crate::config::{HttpEndpoint, Secret};
+use crate::shown::shown_address;
 
 /// A manager that knows the stored tokens, if there are any for this client.
 ///
@@ -27,7 +28,10 @@ pub(crate) async fn manager_for(
     let Some(entry) = entry else { return Ok(manager) };
     let configured = endpoint.oauth.client_id.as_deref();
     if configured.is_some_and(|client_id| client_id != entry.credentials.client_id) {
-        tracing::info!(url = %endpoint.url, "the configured client_id changed; the stored login no longer counts");
+        tracing::info!(
+            url = shown_address(&endpoint.url),
+            "the configured client_id changed; the stored login no longer counts"
+        );
         store.remember_secret(None);
         manager.set_credential_store(rmcp::transport::auth::InMemoryCredentialStore::new());
         return Ok(manager);

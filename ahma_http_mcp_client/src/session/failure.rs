@@ -4,6 +4,7 @@ use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+use crate::shown::without_secrets;
 use crate::transport::HttpMcpError;
 
 /// More of a server's error page than this helps nobody.
@@ -127,6 +128,14 @@ pub(crate) fn describe_call(error: &ServiceError) -> Option<Failure> {
     }
 }
 
+/// Why a request failed, whoever is to blame.
+pub(crate) fn reason_of(error: &ServiceError) -> String {
+    match describe_call(error) {
+        Some(failure) => failure.reason().to_owned(),
+        None => quote(&error.to_string()),
+    }
+}
+
 /// The last link of the chain: for a connection it is what the kernel said.
 fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut last = error;
@@ -137,6 +146,7 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 fn quote(text: &str) -> String {
+    let text = without_secrets(text);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST_QUOTE) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -176,6 +186,10 @@ mod tests {
             (
                 StreamableHttpError::Auth(AuthError::CredentialStoreError("token file t".to_owned())),
                 Failure::TokenFile("token file t".to_owned()),
+            ),
+            (
+                StreamableHttpError::Auth(AuthError::MetadataError("no https://u:p@x.example/?k=s\n".into())),
+                Failure::NoToken("no token for it: Metadata error: no https://…@x.example/?k=…".to_owned()),
             ),
             (
                 StreamableHttpError::UnexpectedEndOfStream,

@@ -9,4 +9,4 @@ mod tap;
 
 pub use connect::{Attempt, ConnectError, ConnectReport, Step};
 pub(crate) use connect::{Connection, connect};
-pub(crate) use failure::{CREDENTIALS_REFUSED, Failure, describe_call};
+pub(crate) use failure::{CREDENTIALS_REFUSED, Failure, describe_call, reason_of};

@@ -49,7 +49,7 @@ impl RemoteHttp {
     }
 
     /// Sends with the stored token, if there is one. A token that the server refuses is renewed, and the request sent
-    /// once more.
+    /// once more. Errors do not name the address, since it may hold a key.
     async fn authorized<T, Sent>(
         &self,
         given: Option<String>,
@@ -66,10 +66,10 @@ impl RemoteHttp {
                 Err(error) => return Err(error.into()),
             },
         };
-        match (send(token.clone()).await, token) {
+        match (send(token.clone()).await.map_err(without_address), token) {
             (Err(StreamableHttpError::AuthRequired(challenge)), Some(refused)) => {
                 match self.renewed(&refused).await {
-                    Ok(fresh) => send(Some(fresh)).await,
+                    Ok(fresh) => send(Some(fresh)).await.map_err(without_address),
                     Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
                         Err(StreamableHttpError::AuthRequired(challenge))
                     }
@@ -209,6 +209,7 @@ impl StreamableHttpClient for RemoteHttp {
         self.inner
             .delete_session(uri, session_id, auth_header, custom_headers)
             .await
+            .map_err(without_address)
     }
 
     async fn get_stream(
@@ -267,6 +268,13 @@ impl StreamableHttpClient for RemoteHttp {
             }
             Err(error) => Err(with_challenge(error)),
         }
+    }
+}
+
+fn without_address(error: HttpMcpError) -> HttpMcpError {
+    match error {
+        StreamableHttpError::Client(error) => StreamableHttpError::Client(error.without_url()),
+        other => other,
     }
 }
 

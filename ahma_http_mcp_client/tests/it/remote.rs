@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ahma_http_mcp_client::{CallError, LoginCommand, RemoteServers, ServerState};
+use ahma_http_mcp_client::{CallError, LoginCommand, RemoteServers, ServerState, inspect};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::Next;
@@ -331,4 +331,26 @@ async fn answers_that_are_no_results_are_told_from_lost_calls() {
         assert_eq!(error.to_string(), expected);
     }
     servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_key_in_the_address_is_not_told() {
+    let rude = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = rude.local_addr().unwrap();
+    // Connections are taken and dropped, so that requests fail on the way and not at the door.
+    tokio::spawn(async move { while rude.accept().await.is_ok() {} });
+    let moved = format!("http://{address}/mcp?key=s3cret");
+    let host = Host::start(move |_| {
+        let away = move || async move { axum::response::Redirect::temporary(&moved) };
+        axum::Router::new().route("/mcp", axum::routing::any(away))
+    });
+    let dir = tempfile::tempdir().unwrap();
+    for url in [
+        format!("http://user:s3cret@{address}/mcp?key=s3cret"),
+        host.url("/mcp?key=s3cret"),
+    ] {
+        let error = inspect(&server("r", &url), &settings(&dir)).await.unwrap_err();
+        let text = format!("{error} {error:?}");
+        assert!(!text.contains("s3cret"), "{text}");
+    }
 }

@@ -146,6 +146,16 @@ fn failures_say_what_to_do_and_leave_stdout_empty() {
 }
 
 #[test]
+fn a_key_in_the_address_is_not_repeated() {
+    let dead = format!(
+        "http://u:s3cret@127.0.0.1:{}/mcp?key=s3cret",
+        test_support::quiet_port()
+    );
+    let said = stderr(&program(&["--http", &dead]));
+    assert!(said.contains("/mcp?key=…`") && !said.contains("s3cret"), "{said}");
+}
+
+#[test]
 fn a_server_that_wants_a_login_is_a_missing_prerequisite() {
     use std::io::{BufRead, BufReader, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

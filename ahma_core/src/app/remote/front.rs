@@ -7,6 +7,7 @@ use std::path::Path;
 use ahma_http_mcp_client::{
     ClientSettings, ConnectError, FrontError, FrontNews, LoginCommand, LoginMode,
     config::{self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables},
+    shown_address,
 };
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -150,8 +151,8 @@ fn server(url: &Url, args: &RemoteArgs) -> Result<ServerConfig, Failure> {
         _ => {}
     }
     Ok(ServerConfig {
-        // What `ahma_mcp login` takes.
-        name: url.to_string(),
+        // What `ahma_mcp login` takes, unless it holds what a model must not read.
+        name: shown_address(url),
         transport,
         http: Some(HttpEndpoint::new(url.clone())),
         stdio,
