@@ -22,17 +22,13 @@ const INSPECTOR_NAME: &str = "ahma_list_tools";
 
 /// Connects once, without retries and without a login.
 pub async fn inspect(config: &ServerConfig, settings: &ClientSettings) -> Result<Inspection, ConnectError> {
-    let mut connection = connect(config, settings, &MountHandler::new(INSPECTOR_NAME)).await?;
-    let peer = connection.service.peer().clone();
+    let connection = connect(config, settings, &MountHandler::new(INSPECTOR_NAME)).await?;
+    let peer = connection.peer;
     let never = CancellationToken::new();
     let listing = list_tools(&peer, &connection.routes, &never);
     let listed = tokio::time::timeout(settings.connect_patience, listing).await;
     let server = peer.peer_info().map(|info| (*info).clone());
-    // Deletes the session or stops the program; a server that hangs does not keep us.
-    let _ = connection
-        .service
-        .close_with_timeout(settings.connect_patience)
-        .await;
+    connection.running.close(settings.connect_patience).await;
     let failed = |reason: String| ConnectError::Failed {
         server: config.name.clone(),
         attempts: vec![Attempt {

@@ -113,7 +113,6 @@ where
     let client = serve_server(Downstream::new(Arc::clone(&relay)), transport)
         .await
         .map_err(|error| FrontError::Client(Box::new(error)))?;
-    let stop = client.cancellation_token();
     let mut client_gone = tokio::spawn(client.waiting());
     loop {
         let ended = tokio::select! {
@@ -121,15 +120,14 @@ where
             ended = upstream::watch(&relay, &mut connection, &mut nudges) => ended,
         };
         relay.stand(Standing::Connecting);
-        let _ = connection.service.close_with_timeout(CLOSE_PATIENCE).await;
+        connection.running.close(CLOSE_PATIENCE).await;
         connection = tokio::select! {
-            _ = &mut client_gone => break,
+            _ = &mut client_gone => return Ok(()),
             again = far_end.reach_again(ended, &mut nudges) => again,
         };
         relay.attach(&connection);
     }
-    stop.cancel();
-    let _ = connection.service.close_with_timeout(CLOSE_PATIENCE).await;
+    connection.running.close(CLOSE_PATIENCE).await;
     Ok(())
 }
 
@@ -162,7 +160,7 @@ struct FarEnd<'a, F> {
 
 impl<F: Fn(FrontNews<'_>)> FarEnd<'_, F> {
     /// Connects, with a login if one is asked for and allowed.
-    async fn reach(&self) -> Result<Connection<Upstream>, FrontError> {
+    async fn reach(&self) -> Result<Connection, FrontError> {
         match self.connect().await {
             Err(ConnectError::LoginRequired { challenge, .. }) if self.settings.login != LoginMode::Never => {
                 self.log_in(challenge).await.map_err(|source| FrontError::Login {
@@ -176,7 +174,7 @@ impl<F: Fn(FrontNews<'_>)> FarEnd<'_, F> {
     }
 
     /// Connects again, however long it takes. Requests are told meanwhile what is the matter.
-    async fn reach_again(&self, ended: Ended, nudges: &mut mpsc::Receiver<Nudge>) -> Connection<Upstream> {
+    async fn reach_again(&self, ended: Ended, nudges: &mut mpsc::Receiver<Nudge>) -> Connection {
         let (mut ended, mut retry) = (ended, 0);
         // After one that failed, the next login waits until somebody asks for something.
         let mut may_log_in = self.settings.login != LoginMode::Never;
@@ -243,7 +241,7 @@ impl<F: Fn(FrontNews<'_>)> FarEnd<'_, F> {
         pending.log_in(challenge, offer).await
     }
 
-    async fn connect(&self) -> Result<Connection<Upstream>, ConnectError> {
+    async fn connect(&self) -> Result<Connection, ConnectError> {
         let connection = connect(self.config, self.settings, &self.handler).await?;
         (self.tell)(FrontNews::Connected(&connection.report));
         Ok(connection)

@@ -9,7 +9,7 @@ use rmcp::model::{
     ServerNotification, ServerPeerInfo, ServerResult,
 };
 use rmcp::service::{Peer, RequestContext, ServiceError, SubscriptionSendError, SubscriptionSink};
-use rmcp::{ClientHandler, RoleClient, RoleServer};
+use rmcp::{RoleClient, RoleServer};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::DropGuard;
 use url::Url;
@@ -86,8 +86,8 @@ impl Relay {
         (relay, received)
     }
 
-    pub(super) fn attach<H: ClientHandler>(&self, connection: &Connection<H>) {
-        let peer = connection.service.peer().clone();
+    pub(super) fn attach(&self, connection: &Connection) {
+        let peer = connection.peer.clone();
         *lock(&self.info) = peer.peer_info();
         self.stand(Standing::Connected(Remote {
             peer,

@@ -139,13 +139,13 @@ impl ClientHandler for Upstream {
 /// Carries changes to the client until the connection is lost; says why it was.
 pub(super) async fn watch(
     relay: &Arc<Relay>,
-    connection: &mut Connection<Upstream>,
+    connection: &mut Connection,
     nudges: &mut mpsc::Receiver<Nudge>,
 ) -> Ended {
     let lost = |reason: &str| Ended::Lost(reason.to_owned());
     // What was said of an earlier connection has been seen to.
     while nudges.try_recv().is_ok() {}
-    let peer = connection.service.peer().clone();
+    let peer = connection.peer.clone();
     // Beside the loop: a server that does not answer must not keep us from noticing that it is gone.
     tokio::spawn(watch_resources_again(Arc::clone(relay)));
     let wanted = SubscriptionFilter::builder()
@@ -174,7 +174,7 @@ pub(super) async fn watch(
             Some(nudge) = nudges.recv() => if let Nudge::LoginRequired(challenge) = nudge {
                 return Ended::LoginRequired(challenge);
             },
-            () = closed(&peer) => return lost("it closed the connection"),
+            () = connection.running.closed() => return lost("it closed the connection"),
             change = changes.next() => match change {
                 Change::Announced(notification) => relay.announce(*notification).await,
                 Change::Subscribed if has_missed_some => announce_tools(relay).await,
@@ -287,11 +287,4 @@ async fn ping(peer: &rmcp::service::Peer<RoleClient>) -> Result<(), ServiceError
     peer.send_request(ClientRequest::PingRequest(PingRequest::default()))
         .await
         .map(drop)
-}
-
-/// rmcp has no signal for this, so it is looked up; a request notices at once anyway.
-async fn closed(peer: &rmcp::service::Peer<RoleClient>) {
-    while !peer.is_transport_closed() {
-        tokio::time::sleep(Duration::from_millis(250)).await;
-    }
 }

@@ -123,7 +123,8 @@ impl Actor {
             Err(error) => return Ended::Lost(error.to_string()),
         };
         let Connection {
-            service,
+            peer,
+            mut running,
             routes,
             events,
             report,
@@ -131,21 +132,15 @@ impl Actor {
         } = connection;
         let live = Live {
             connection: Arc::default(),
-            peer: service.peer().clone(),
+            peer,
             routes,
         };
-        let stop = service.cancellation_token();
-        let mut closed = tokio::spawn(service.waiting());
         let ended = tokio::select! {
             ended = self.watch(live, events, report) => ended,
-            _ = &mut closed => Ended::Lost("the server closed the connection".to_owned()),
+            () = running.closed() => Ended::Lost("the server closed the connection".to_owned()),
         };
         self.slot.set_live(None);
-        if !closed.is_finished() {
-            stop.cancel();
-            // A session is deleted and a program stopped here, unless the server hangs.
-            let _ = tokio::time::timeout(CLOSE_PATIENCE, closed).await;
-        }
+        running.close(CLOSE_PATIENCE).await;
         ended
     }
 

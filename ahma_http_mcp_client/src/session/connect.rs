@@ -10,11 +10,12 @@ use rmcp::ClientHandler;
 use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{
-    ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, RunningService,
-    serve_client_with_lifecycle,
+    ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, Peer, RunningService,
+    RunningServiceCancellationToken, serve_client_with_lifecycle,
 };
 use rmcp::transport::Transport;
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::failure::{CREDENTIALS_REFUSED, Failure};
 use super::progress::ProgressRoutes;
@@ -97,8 +98,9 @@ impl ConnectError {
     }
 }
 
-pub(crate) struct Connection<H: ClientHandler> {
-    pub(crate) service: RunningService<RoleClient, H>,
+pub(crate) struct Connection {
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) running: Running,
     pub(crate) routes: ProgressRoutes,
     pub(crate) events: mpsc::Receiver<LinkEvent>,
     pub(crate) report: ConnectReport,
@@ -106,12 +108,45 @@ pub(crate) struct Connection<H: ClientHandler> {
     _link: std::sync::Arc<Link>,
 }
 
+/// The life of a connection; it ends with the value.
+pub(crate) struct Running {
+    stop: RunningServiceCancellationToken,
+    ended: AbortOnDropHandle<()>,
+}
+
+impl Running {
+    fn new<H: ClientHandler>(service: RunningService<RoleClient, H>) -> Self {
+        Self {
+            stop: service.cancellation_token(),
+            ended: AbortOnDropHandle::new(tokio::spawn(async move {
+                let _ = service.waiting().await;
+            })),
+        }
+    }
+
+    /// Resolves when the connection is closed, by whomever.
+    pub(crate) async fn closed(&mut self) {
+        if !self.ended.is_finished() {
+            let _ = (&mut self.ended).await;
+        }
+    }
+
+    /// Deletes the session or stops the program, unless the server hangs.
+    pub(crate) async fn close(self, patience: Duration) {
+        let Self { stop, ended } = self;
+        stop.cancel();
+        if !ended.is_finished() {
+            let _ = tokio::time::timeout(patience, ended).await;
+        }
+    }
+}
+
 /// Connects once; retrying is the caller's business.
 pub(crate) async fn connect<H: ClientHandler + Clone>(
     config: &ServerConfig,
     settings: &ClientSettings,
     handler: &H,
-) -> Result<Connection<H>, ConnectError> {
+) -> Result<Connection, ConnectError> {
     let mut attempts = Vec::new();
     let mut host_is_dead = false;
     for step in steps(config) {
@@ -155,7 +190,8 @@ pub(crate) async fn connect<H: ClientHandler + Clone>(
                     attempts,
                 };
                 return Ok(Connection {
-                    service,
+                    peer: service.peer().clone(),
+                    running: Running::new(service),
                     routes,
                     events,
                     report,
