@@ -4,7 +4,7 @@
     reason = "logging levels and resource subscriptions are deprecated, and clients still use them"
 )]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelTaskRequest,
@@ -20,7 +20,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
-use super::relay::{Relay, is_modern, lock, log_level_meta};
+use super::relay::{Relay, is_modern, lock};
 use super::upstream::{ask, watch_resource};
 
 /// A server that asks and asks is not answered for ever.
@@ -28,28 +28,19 @@ const MOST_ROUNDS: usize = 10;
 
 pub(super) struct Downstream {
     relay: Arc<Relay>,
-    /// What a legacy client set once, and a modern server wants to hear with every request.
-    log_level: Mutex<Option<serde_json::Value>>,
 }
 
 impl Downstream {
     pub(super) fn new(relay: Arc<Relay>) -> Self {
-        Self {
-            relay,
-            log_level: Mutex::default(),
-        }
+        Self { relay }
     }
 
     async fn forward(
         &self,
-        mut request: ClientRequest,
+        request: ClientRequest,
         context: &RequestContext<RoleServer>,
     ) -> Result<ServerResult, ErrorData> {
-        use rmcp::model::GetMeta;
         let _ = self.relay.client.set(context.peer.clone());
-        if let Some(level) = &*lock(&self.log_level) {
-            request.get_meta_mut().extend(log_level_meta(level));
-        }
         self.relay.forward(request, context).await
     }
 
@@ -225,8 +216,8 @@ impl ServerHandler for Downstream {
         params: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        if self.relay.current().is_some_and(|remote| remote.is_modern()) {
-            *lock(&self.log_level) = serde_json::to_value(params.level).ok();
+        *lock(&self.relay.log_level) = Some(params.level);
+        if self.relay.remote().await?.is_modern() {
             return Ok(());
         }
         self.forward(

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use rmcp::model::{
-    ClientRequest, ErrorData, GetMeta, ProgressNotificationParam, ProtocolVersion, RequestMetaObject,
-    ServerNotification, ServerPeerInfo, ServerResult,
+    ClientRequest, ErrorData, GetMeta, LoggingLevel, ProgressNotificationParam, ProtocolVersion,
+    RequestMetaObject, ServerNotification, ServerPeerInfo, ServerResult,
 };
 use rmcp::service::{Peer, RequestContext, ServiceError, SubscriptionSendError, SubscriptionSink};
 use rmcp::{RoleClient, RoleServer};
@@ -49,6 +49,8 @@ pub(super) struct Relay {
     /// Resources the client watches, each with what carries a modern server's updates; asked for again after a
     /// reconnect.
     pub(super) watched: Mutex<BTreeMap<String, Option<DropGuard>>>,
+    /// What the client set once. A legacy server hears it again after a reconnect, a modern one with every request.
+    pub(super) log_level: Mutex<Option<LoggingLevel>>,
 }
 
 /// How the remote server stands.
@@ -82,6 +84,7 @@ impl Relay {
             client: OnceLock::new(),
             sinks: Mutex::default(),
             watched: Mutex::default(),
+            log_level: Mutex::default(),
         };
         (relay, received)
     }
@@ -110,6 +113,9 @@ impl Relay {
         context: &RequestContext<RoleServer>,
     ) -> Result<ServerResult, ErrorData> {
         let remote = self.remote().await?;
+        if let Some(level) = lock(&self.log_level).filter(|_| remote.is_modern()) {
+            message.get_meta_mut().extend(log_level_meta(level));
+        }
         let mut meta = context.meta.clone();
         for key in HOP_KEYS {
             meta.0.0.remove(key);
@@ -263,10 +269,11 @@ fn trouble(standing: &Standing) -> ErrorData {
 }
 
 /// The level a request asks log messages at, in a form that a request to a modern server carries.
-pub(super) fn log_level_meta(level: &serde_json::Value) -> RequestMetaObject {
+fn log_level_meta(level: LoggingLevel) -> RequestMetaObject {
     let mut meta = RequestMetaObject::new();
-    meta.0
-        .0
-        .insert("io.modelcontextprotocol/logLevel".to_owned(), level.clone());
+    if let Ok(level) = serde_json::to_value(level) {
+        let key = "io.modelcontextprotocol/logLevel".to_owned();
+        meta.0.0.insert(key, level);
+    }
     meta
 }

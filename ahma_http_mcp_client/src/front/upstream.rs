@@ -12,7 +12,8 @@ use rmcp::model::{
     ElicitResult, ErrorCode, ErrorData, InputRequest, ListRootsResult, LoggingMessageNotification,
     LoggingMessageNotificationParam, PingRequest, PromptListChangedNotification,
     ResourceListChangedNotification, ResourceUpdatedNotification, ResourceUpdatedNotificationParam,
-    ServerNotification, SubscribeRequestParams, SubscriptionFilter, ToolListChangedNotification,
+    ServerNotification, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    ToolListChangedNotification,
 };
 use rmcp::service::{NotificationContext, RequestContext, ServiceError};
 use rmcp::{ClientHandler, RoleClient};
@@ -147,7 +148,7 @@ pub(super) async fn watch(
     while nudges.try_recv().is_ok() {}
     let peer = connection.peer.clone();
     // Beside the loop: a server that does not answer must not keep us from noticing that it is gone.
-    tokio::spawn(watch_resources_again(Arc::clone(relay)));
+    tokio::spawn(wish_again(Arc::clone(relay)));
     let wanted = SubscriptionFilter::builder()
         .tools_list_changed()
         .prompts_list_changed()
@@ -159,7 +160,7 @@ pub(super) async fn watch(
             event = connection.events.recv() => match event {
                 Some(LinkEvent::SessionRenewed | LinkEvent::Returned) => {
                     announce_tools(relay).await;
-                    tokio::spawn(watch_resources_again(Arc::clone(relay)));
+                    tokio::spawn(wish_again(Arc::clone(relay)));
                 }
                 // Any request opens a new one.
                 Some(LinkEvent::SessionLost) => match tokio::time::timeout(PING_PATIENCE, ping(&peer)).await {
@@ -264,9 +265,15 @@ fn value(answer: impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(answer).unwrap_or_default()
 }
 
-/// Asks a server that is new, or has forgotten us, for what the client watches.
-async fn watch_resources_again(relay: Arc<Relay>) {
+/// Asks a server that is new, or has forgotten us, for what the client has asked for once.
+async fn wish_again(relay: Arc<Relay>) {
     let Some(remote) = relay.current() else { return };
+    let level = *lock(&relay.log_level);
+    if let Some(level) = level.filter(|_| !remote.is_modern())
+        && let Err(error) = remote.peer.set_level(SetLevelRequestParams::new(level)).await
+    {
+        tracing::warn!(reason = reason_of(&error), "the log level is not set again");
+    }
     let watched: Vec<String> = lock(&relay.watched).keys().cloned().collect();
     for uri in watched {
         let carrier = match ask_for_updates(&relay, &remote, &uri).await {

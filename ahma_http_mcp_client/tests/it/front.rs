@@ -2,7 +2,7 @@
 
 #![expect(
     deprecated,
-    reason = "resource subscriptions are deprecated, and clients still use them"
+    reason = "log levels and resource subscriptions are deprecated, and clients still use them"
 )]
 
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use ahma_http_mcp_client::config::ServerConfig;
 use ahma_http_mcp_client::{ClientSettings, ConnectError, FrontError, FrontNews, LoginMode, front, logout};
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
-    ElicitationAction, Implementation, ProtocolVersion, ResourceUpdatedNotificationParam,
-    SubscribeRequestParams, UnsubscribeRequestParams,
+    ElicitationAction, Implementation, LoggingLevel, ProtocolVersion, ResourceUpdatedNotificationParam,
+    SetLevelRequestParams, SubscribeRequestParams, UnsubscribeRequestParams,
 };
 use rmcp::service::{
     ClientLifecycleMode, NotificationContext, RequestContext, RunningService, serve_client_with_lifecycle,
@@ -227,6 +227,30 @@ async fn watched_resources_are_watched_again_after_a_restart() {
         life.touch("x:1").await;
         eventually("the update", || {
             (client.updates.load(Ordering::SeqCst) > 0).then_some(())
+        })
+        .await;
+        service.cancel().await.unwrap();
+        front.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_log_level_outlives_the_server_it_was_set_at() {
+    for server_era in [Era::Legacy, Era::Modern] {
+        let case = format!("the level at a server {server_era:?}");
+        let host = Host::start(|_| router(server_era, &Arc::default()));
+        let address = host.address;
+        let (service, front, _dir) = start(&host.url("/mcp"), Era::Legacy, &Client::default()).await;
+        service
+            .set_level(SetLevelRequestParams::new(LoggingLevel::Warning))
+            .await
+            .unwrap();
+        host.kill();
+        let life = Arc::new(Shared::default());
+        let _next_life = Host::start_at(address, |_| router(server_era, &life));
+        call_until(&service, &case, |answer| answer.is_ok()).await;
+        eventually(&case, || {
+            (*life.log_level.lock().unwrap() == Some(LoggingLevel::Warning)).then_some(())
         })
         .await;
         service.cancel().await.unwrap();
