@@ -15,15 +15,16 @@ use super::{
 pub(super) async fn run(worker: &mut Worker<'_>, sequence: &Sequence) -> End {
     let mut whole = Whole::new(sequence);
     for (index, step) in sequence.steps.iter().enumerate() {
+        if let Some(reason) = skip_reason(step.skip.as_ref(), worker.scope()).await {
+            whole.steps[index].state = StepState::Skipped(reason);
+            continue;
+        }
+        // The delay is for two steps that run: nothing has to settle before one that is left out.
         if whole.has_run
             && let Some(why) = worker.pause(sequence.delay).await
         {
             whole.end_before(index, Verdict::stopped(&why));
             break;
-        }
-        if let Some(reason) = skip_reason(step.skip.as_ref(), worker.scope()).await {
-            whole.steps[index].state = StepState::Skipped(reason);
-            continue;
         }
         let place = StepPosition {
             number: index + 1,

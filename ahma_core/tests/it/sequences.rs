@@ -184,6 +184,21 @@ async fn a_sequence_is_cancelled_as_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nothing_waits_for_a_step_that_is_left_out() {
+    let test = TestEngine::new();
+    let left_out = |label| SequenceStep {
+        skip: Some(SkipCondition::FileMissing(test.scope().join("nothing"))),
+        ..step(label, "echo no")
+    };
+    let steps = vec![step("one", "echo 1"), left_out("two"), left_out("three")];
+    let operation = test.start_sequence(steps, Duration::from_secs(3600));
+    let outcome = eventually("the end of the sequence", || operation.ended()).await;
+    assert_eq!(outcome.state, EndState::Completed);
+    assert_eq!(outcome.output.text, "==> step 1 of 3: one\n1\n");
+    test.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_delay_between_steps_can_be_cut_short() {
     let test = TestEngine::new();
     let steps = vec![step("one", "echo 1"), step("two", "echo 2")];
