@@ -62,7 +62,7 @@ impl ElementReader {
         }
     }
 
-    /// Whether an element lost something because there was too much to hold.
+    /// Whether an element lost something because it was too long, or because there was too much to hold.
     pub(crate) fn has_dropped(&self) -> bool {
         self.has_dropped
     }
@@ -86,6 +86,7 @@ impl ElementReader {
                 }
                 Token::Tag(tag) => tag.into_owned(),
             };
+            self.has_dropped |= self.tokens.is_cut();
             if self.on_tag(&tag)
                 && self
                     .closed
@@ -168,6 +169,7 @@ impl ElementReader {
             return;
         }
         if let Some(element) = self.open.last_mut() {
+            self.has_dropped |= self.tokens.is_cut();
             element.text.push_str(text);
             self.held_bytes += text.len();
         }

@@ -124,6 +124,28 @@ fn depth_width_and_length_are_bounded() {
     assert!(shown.last().unwrap().ends_with("p{}()[]"));
 }
 
+#[test]
+fn what_loses_its_end_is_told() {
+    let long = "x".repeat(2000);
+    for (text, has_dropped) in [
+        ("<p a=\"1\">text</p>".to_owned(), false),
+        (format!("<p a=\"{long}\"/>"), true),
+        (format!("<p>{long}</p>"), true),
+        (format!("<p><![CDATA[{long}]]></p>"), true),
+        // Nobody reads what stands outside of all elements.
+        (format!("{long}<p/>{long}<p/>"), false),
+        (format!("<p><!-- {long} --></p>"), false),
+    ] {
+        for size in [1, text.len()] {
+            let mut reader = ElementReader::new(1000, ["p".to_owned()].into());
+            for mut chunk in text.as_bytes().chunks(size) {
+                while reader.next_element(&mut chunk).is_some() {}
+            }
+            assert_eq!(reader.has_dropped(), has_dropped, "{:.20}", text);
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn any_cut_gives_the_same_elements(

@@ -26,6 +26,8 @@ pub(super) struct TokenReader {
     buffer: Vec<u8>,
     max_bytes: usize,
     state: State,
+    /// The token was longer than `max_bytes`; the rest is skipped.
+    is_cut: bool,
     /// The token was handed out; it is cleared by the next call.
     is_spent: bool,
 }
@@ -58,8 +60,14 @@ impl TokenReader {
             buffer: Vec::new(),
             max_bytes,
             state: State::Text,
+            is_cut: false,
             is_spent: false,
         }
+    }
+
+    /// Whether the token that was just handed out lost its end.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Eats from `input` up to the end of the next token.
@@ -70,11 +78,7 @@ impl TokenReader {
         while let Some((&byte, rest)) = input.split_first() {
             if let State::Text = self.state {
                 let end = memchr(b'<', input);
-                extend_up_to(
-                    &mut self.buffer,
-                    &input[..end.unwrap_or(input.len())],
-                    self.max_bytes,
-                );
+                self.extend(&input[..end.unwrap_or(input.len())]);
                 let Some(end) = end else {
                     *input = &[];
                     return None;
@@ -118,7 +122,7 @@ impl TokenReader {
                     self.buffer.truncate(end);
                     return Step::CdataEnded;
                 }
-                extend_up_to(&mut self.buffer, &[byte], self.max_bytes);
+                self.extend(&[byte]);
                 self.state = State::Cdata {
                     brackets: if byte == b']' { (brackets + 1).min(2) } else { 0 },
                 };
@@ -171,7 +175,7 @@ impl TokenReader {
             (_, Some(open)) if open == byte => None,
             _ => quote,
         };
-        extend_up_to(&mut self.buffer, &[byte], self.max_bytes);
+        self.extend(&[byte]);
         self.state = State::Tag { quote };
         Step::Nothing
     }
@@ -193,6 +197,10 @@ impl TokenReader {
         }
     }
 
+    fn extend(&mut self, bytes: &[u8]) {
+        self.is_cut |= !extend_up_to(&mut self.buffer, bytes, self.max_bytes);
+    }
+
     fn hand_out(&mut self) -> Cow<'_, str> {
         self.is_spent = true;
         self.state = State::Text;
@@ -207,6 +215,7 @@ impl TokenReader {
         self.buffer.clear();
         self.buffer.shrink_to(64 * 1024);
         self.state = state;
+        self.is_cut = false;
         self.is_spent = false;
     }
 }
