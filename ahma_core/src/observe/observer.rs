@@ -236,11 +236,15 @@ impl WatchedLines {
             take_line(source, &line, self.tail, &mut self.previous, rules, notes);
             self.tail = Tail::Seen;
         }
-        self.tail = match (self.reader.unfinished(), self.tail) {
-            (None, _) => Tail::Seen,
-            (Some(line), Tail::Taken(length)) if line.trim_end().len() == length => self.tail,
-            (Some(_), _) => Tail::Changed(now),
+        self.tail = match self.tail {
+            _ if !self.reader.has_unfinished() => Tail::Seen,
+            Tail::Taken(length) if self.unfinished_length() == length => self.tail,
+            Tail::Taken(_) | Tail::Changed(_) | Tail::Seen => Tail::Changed(now),
         };
+    }
+
+    fn unfinished_length(&self) -> usize {
+        self.reader.unfinished().map_or(0, |line| line.trim_end().len())
     }
 
     fn tick(&mut self, source: Source, now: Duration, rules: &StreamRules, notes: &mut Notes) {

@@ -100,10 +100,16 @@ impl LineReader {
         None
     }
 
+    /// Whether there is a line without its end that is not blank. Asked after every chunk, of which a tool that prints one
+    /// long line gives many; so it looks no further than to the first character that is not blank.
+    pub(crate) fn has_unfinished(&self) -> bool {
+        !self.is_spent && !is_blank(&self.line)
+    }
+
     /// The line so far, without its end, unless it is blank.
     pub(crate) fn unfinished(&self) -> Option<Cow<'_, str>> {
-        let is_there = !self.is_spent && !is_blank(&self.line);
-        is_there.then(|| String::from_utf8_lossy(whole_characters(&self.line)))
+        self.has_unfinished()
+            .then(|| String::from_utf8_lossy(whole_characters(&self.line)))
     }
 
     /// The last line, if the output ended in the middle of it.
