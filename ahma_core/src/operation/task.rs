@@ -157,7 +157,7 @@ impl Worker<'_> {
         tokio::pin!(linger);
         let end = loop {
             let event = tokio::select! {
-                // The end first, so that the common case registers no timer; output last, so that it starves nothing.
+                // The end first, so that a command that has ended is not stopped; output last, so that it starves nothing.
                 biased;
                 event = process.next_event() => RunEvent::Process(event),
                 why = self.stop(), if run.heeds_stop() => RunEvent::StopAsked(why),
