@@ -3,6 +3,9 @@
 //! Every engine has its own directory under the state directory and holds a lock in it as long as it lives. A directory
 //! whose lock is free belonged to a server that died, and is removed by the next one that starts. Nothing else in the
 //! state directory is ever touched.
+//!
+//! Nobody waits for a lock: the thread that makes a directory serves every client. One that is taken for dead in the
+//! moment before its lock is held is given up for another, so each lock is looked at once more when it is held.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -19,8 +22,11 @@ use super::OperationId;
 
 const RUN_PREFIX: &str = "run-";
 const SPOOL_PREFIX: &str = "op_";
-/// In each run directory: held by the server it belongs to. In the state directory: held while one is made or dead ones are looked for.
+/// In each run directory: held by the server it belongs to.
 const LOCK_NAME: &str = ".lock";
+
+/// How many directories are tried. That a server is taken for dead takes another that starts in just that moment.
+const MAX_NAMES: usize = 8;
 
 /// How many readers may scan at once. Each may hold the longest line of its file in memory, and a core of ours.
 const MAX_READERS: usize = 2;
@@ -95,13 +101,34 @@ impl Spool {
 impl RunDir {
     fn create(state_dir: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(state_dir)?;
-        let _making = lock_state_dir(state_dir)?;
-        let name = format!("{RUN_PREFIX}{}-{:08x}", std::process::id(), rand::random::<u32>());
-        let path = state_dir.join(name);
-        DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = open_lock(&path.join(LOCK_NAME))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { path, _lock: lock })
+        for _ in 0..MAX_NAMES {
+            let name = format!("{RUN_PREFIX}{}-{:08x}", std::process::id(), rand::random::<u32>());
+            let path = state_dir.join(name);
+            DirBuilder::new().mode(0o700).create(&path)?;
+            let lock = match create_lock(&path.join(LOCK_NAME)) {
+                // Nobody else removes a directory without a lock in it.
+                Err(error) => {
+                    let _ = fs::remove_dir(&path);
+                    return Err(error);
+                }
+                Ok(lock) => lock,
+            };
+            if let Some(run_dir) = Self::hold(path, lock)? {
+                return Ok(run_dir);
+            }
+        }
+        Err(io::Error::other(
+            "other servers removed each directory that was made",
+        ))
+    }
+
+    /// Takes the lock of a directory; nothing if another has it, or had it and removed what it is for.
+    fn hold(path: PathBuf, lock: File) -> io::Result<Option<Self>> {
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(None);
+        }
+        let is_there = is_at(&lock, &path.join(LOCK_NAME))?;
+        Ok(is_there.then_some(Self { path, _lock: lock }))
     }
 }
 
@@ -147,29 +174,33 @@ fn dead_runs(state_dir: &Path) -> io::Result<Vec<RunDir>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(dead),
         found => found?,
     };
-    let _looking = lock_state_dir(state_dir)?;
     for entry in fs::read_dir(state_dir)? {
         let entry = entry?;
-        let metadata = entry.metadata()?;
-        let ours = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
-        if !ours
-            || !entry
-                .file_name()
-                .as_encoded_bytes()
-                .starts_with(RUN_PREFIX.as_bytes())
+        if entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(RUN_PREFIX.as_bytes())
         {
-            continue;
-        }
-        let path = entry.path();
-        // Without a lock it is none of ours, and with a lock that is held its server lives.
-        let Ok(lock) = File::open(path.join(LOCK_NAME)) else {
-            continue;
-        };
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            dead.push(RunDir { path, _lock: lock });
+            dead.extend(dead_run(entry.path())?);
         }
     }
     Ok(dead)
+}
+
+/// A run directory, if it is ours and its server is dead. Another server may be removing it meanwhile.
+fn dead_run(path: PathBuf) -> io::Result<Option<RunDir>> {
+    let metadata = match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found?,
+    };
+    if !metadata.is_dir() || metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(None);
+    }
+    // Without a lock it is none of ours, and with a lock that is held its server lives.
+    match File::open(path.join(LOCK_NAME)) {
+        Ok(lock) => RunDir::hold(path, lock),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Removes what we put into a run directory, then the directory, which fails if anything else is in it. The lock goes
@@ -189,19 +220,20 @@ fn remove_run_dir(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Keeps one server from looking for dead ones while another makes its directory, which is not yet locked in the moment
-/// after it is made. Held for that moment only.
-fn lock_state_dir(state_dir: &Path) -> io::Result<File> {
-    let lock = open_lock(&state_dir.join(LOCK_NAME))?;
-    flock(&lock, FlockOperation::LockExclusive)?;
-    Ok(lock)
+/// Whether the open file is the one that stands at `path` now.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (open.dev(), open.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
-fn open_lock(path: &Path) -> io::Result<File> {
+fn create_lock(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(false)
+        .create_new(true)
         .mode(0o600)
         .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
         .open(path)

@@ -36,7 +36,7 @@ fn nothing_is_made_before_it_is_needed_and_nothing_is_left() {
         "a file outlives the engine as long as it has a reader"
     );
     drop(file);
-    assert_eq!(entries(&state_dir), [LOCK_NAME]);
+    assert_eq!(entries(&state_dir), [""; 0]);
 }
 
 #[test]
@@ -64,6 +64,52 @@ fn what_dead_servers_left_is_removed_and_nothing_else() {
     assert_eq!(fs::read_to_string(foreign_dir.join("notes.txt")).unwrap(), "mine");
     assert!(state_dir.join("other").exists());
     assert!(outside.path().join("op_precious").exists());
+}
+
+#[test]
+fn a_directory_that_vanishes_does_not_end_the_search() {
+    let temp = tempfile::tempdir().unwrap();
+    assert!(dead_run(temp.path().join("run-1-00000000")).unwrap().is_none());
+
+    // Opened before another server removed it, and locked after.
+    let dead = temp.path().join("run-1-00000001");
+    fs::create_dir(&dead).unwrap();
+    let lock = create_lock(&dead.join(LOCK_NAME)).unwrap();
+    drop(dead_run(dead.clone()).unwrap().unwrap());
+    assert!(RunDir::hold(dead, lock).unwrap().is_none());
+}
+
+#[test]
+fn a_server_that_starts_leaves_those_that_live_alone() {
+    let temp = tempfile::tempdir().unwrap();
+    let state_dir = temp.path();
+    std::thread::scope(|scope| {
+        let making = scope.spawn(|| {
+            for _ in 0..500 {
+                let run_dir = RunDir::create(state_dir).unwrap();
+                assert!(dead_run(run_dir.path.clone()).unwrap().is_none());
+                assert_eq!(entries(&run_dir.path), [LOCK_NAME]);
+            }
+        });
+        while !making.is_finished() {
+            drop(dead_runs(state_dir).unwrap());
+        }
+    });
+    assert_eq!(entries(state_dir), [""; 0]);
+}
+
+#[test]
+fn nobody_waits_for_another_server() {
+    let temp = tempfile::tempdir().unwrap();
+    let state_dir = temp.path().to_owned();
+    let held = create_lock(&state_dir.join(LOCK_NAME)).unwrap();
+    flock(&held, FlockOperation::LockExclusive).unwrap();
+    let (tx, rx) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let made = Spool::new(state_dir).create(&IdSource::new().next());
+        tx.send(made.is_ok())
+    });
+    assert_eq!(rx.recv_timeout(test_support::PATIENCE), Ok(true));
 }
 
 #[test]
