@@ -63,7 +63,7 @@ pub(super) async fn run(
     let (mode, timeout) = (plan.mode, plan.timeout);
     let operation = server.engine.start_for(owner::of(&ctx.meta), plan);
     match mode {
-        ExecutionMode::Synchronous => synchronous(server, &operation, ctx).await.map(Into::into),
+        ExecutionMode::Synchronous => synchronous(server, operation, ctx).await.map(Into::into),
         ExecutionMode::Asynchronous if tasks::are_offered(ctx) => {
             Ok(tasks::create(server, operation, timeout).into())
         }
@@ -80,7 +80,7 @@ enum Waited {
 
 async fn synchronous(
     server: &Arc<Inner>,
-    operation: &Operation,
+    operation: Operation,
     ctx: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
     let waiting = async {
@@ -91,14 +91,19 @@ async fn synchronous(
             () = tokio::time::sleep(server.settings.sync_wait) => Waited::TooLong,
         }
     };
-    let operations = std::slice::from_ref(operation);
+    let operations = std::slice::from_ref(&operation);
+    let mut feed = Feed::new(server, ctx, operations, Start::Beginning);
     let reported = Reporter::while_doing(Reporter::new(ctx), operations, Start::Beginning, waiting);
-    match Feed::while_doing(Feed::new(server, ctx), operations, Start::Beginning, reported).await {
+    match Feed::while_doing(feed.as_mut(), reported).await {
         Waited::Ended(outcome) => {
             operation.mark_seen();
             Ok(server.results.operation(&OperationReport::ended(&outcome)))
         }
-        Waited::TooLong => Ok(still_running(server, operation)),
+        Waited::TooLong => {
+            let answer = still_running(server, &operation);
+            tell_in_background(server, operation, feed, ctx);
+            Ok(answer)
+        }
         // The engine ends everything when the server does; nobody waits for this answer.
         Waited::RequestGone if server.shutdown.is_cancelled() => Err(error::shutting_down()),
         Waited::RequestGone => {
@@ -131,19 +136,31 @@ fn asynchronous(
         operation.id(),
         operation.id()
     );
-    // The newer era forbids messages about a request after its answer.
-    if !is_modern(ctx) {
-        if let Some(feed) = Feed::new(server, ctx) {
-            server.spawn(feed.follow(operation.clone(), Start::Beginning));
-        }
-        let peer = ctx.peer.clone();
-        let (request, token) = (ctx.id.clone(), ctx.meta.get_progress_token());
-        server.spawn(async move {
-            let outcome = operation.outcome().await;
-            progress::announce_end(&peer, &request, token, &OperationReport::ended(&outcome)).await;
-        });
-    }
+    let feed = Feed::new(server, ctx, std::slice::from_ref(&operation), Start::Beginning);
+    tell_in_background(server, operation, feed, ctx);
     server.results.success(text, &report)
+}
+
+/// Tells on of an operation whose call is answered, and of its end. The newer era forbids messages about a request after
+/// its answer.
+fn tell_in_background(
+    server: &Arc<Inner>,
+    operation: Operation,
+    feed: Option<Feed>,
+    ctx: &RequestContext<RoleServer>,
+) {
+    if is_modern(ctx) {
+        return;
+    }
+    if let Some(feed) = feed {
+        server.spawn(feed.follow(operation.clone()));
+    }
+    let peer = ctx.peer.clone();
+    let (request, token) = (ctx.id.clone(), ctx.meta.get_progress_token());
+    server.spawn(async move {
+        let outcome = operation.outcome().await;
+        progress::announce_end(&peer, &request, token, &OperationReport::ended(&outcome)).await;
+    });
 }
 
 /// For a tool that exists and cannot work here: why, and how to change that.

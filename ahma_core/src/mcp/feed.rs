@@ -72,9 +72,9 @@ pub(super) fn set_level(server: &Arc<Inner>, level: LoggingLevel, ctx: &RequestC
     }
     for operation in server.engine.operations_of(&owner) {
         if operation.ended().is_none()
-            && let Some(feed) = Feed::new(server, ctx)
+            && let Some(feed) = Feed::new(server, ctx, std::slice::from_ref(&operation), Start::Now)
         {
-            server.spawn(feed.follow(operation, Start::Now));
+            server.spawn(feed.follow(operation));
         }
     }
 }
@@ -97,9 +97,11 @@ pub(super) enum Start {
     Now,
 }
 
-/// One listener.
+/// One listener, and how far it was told.
 #[derive(Debug)]
 pub(super) struct Feed {
+    places: Vec<Place>,
+    changes: Changes,
     peer: Peer<RoleServer>,
     wanted: Wanted,
     request: RequestId,
@@ -115,7 +117,12 @@ enum Wanted {
 
 impl Feed {
     /// None if the client did not ask for log messages.
-    pub(super) fn new(server: &Arc<Inner>, ctx: &RequestContext<RoleServer>) -> Option<Self> {
+    pub(super) fn new(
+        server: &Arc<Inner>,
+        ctx: &RequestContext<RoleServer>,
+        operations: &[Operation],
+        start: Start,
+    ) -> Option<Self> {
         let (wanted, gone) = if is_modern(ctx) {
             (Wanted::ByRequest(ctx.meta.log_level()?), ctx.ct.clone())
         } else {
@@ -123,7 +130,11 @@ impl Feed {
             server.log_level.of(&owner)?;
             (Wanted::ByClient(server.clone(), owner), server.shutdown.clone())
         };
+        let place = |operation: &Operation| Place::new(operation.clone(), start);
         Some(Self {
+            // Before the places: what comes between the two is told, too.
+            changes: Changes::of(operations),
+            places: operations.iter().map(place).collect(),
             peer: ctx.peer.clone(),
             wanted,
             request: ctx.id.clone(),
@@ -131,53 +142,41 @@ impl Feed {
         })
     }
 
-    /// Does `work`, and meanwhile tells what `operations` print and find. All of it is told before the work's result is.
-    pub(super) async fn while_doing<T>(
-        feed: Option<Self>,
-        operations: &[Operation],
-        start: Start,
-        work: impl Future<Output = T>,
-    ) -> T {
+    /// Does `work`, and meanwhile tells what the operations print and find. All of it is told before the work's result is.
+    pub(super) async fn while_doing<T>(feed: Option<&mut Self>, work: impl Future<Output = T>) -> T {
         let Some(feed) = feed else {
             return work.await;
         };
-        let mut changes = Changes::of(operations);
-        let mut places: Vec<_> = operations
-            .iter()
-            .map(|operation| Place::new(operation.clone(), start))
-            .collect();
         let mut work = pin!(work);
         let mut pace_ends = Instant::now();
         loop {
             tokio::select! {
                 biased;
                 done = &mut work => {
-                    feed.tell(&mut places).await;
+                    feed.tell().await;
                     return done;
                 }
-                () = changes.next(|| pace_ends) => {}
+                () = feed.changes.next(|| pace_ends) => {}
             }
-            feed.tell(&mut places).await;
+            feed.tell().await;
             pace_ends = Instant::now() + PACE;
         }
     }
 
-    /// Tells of an operation until it has ended.
-    pub(super) async fn follow(self, operation: Operation, start: Start) {
-        let operations = std::slice::from_ref(&operation);
-        Self::while_doing(Some(self), operations, start, operation.outcome()).await;
+    /// Tells on until the operation has ended, from where it was told last.
+    pub(super) async fn follow(mut self, operation: Operation) {
+        Self::while_doing(Some(&mut self), operation.outcome()).await;
     }
 
-    async fn tell(&self, places: &mut [Place]) {
+    async fn tell(&mut self) {
         let level = match &self.wanted {
             Wanted::ByRequest(level) => Some(*level),
             Wanted::ByClient(server, owner) => server.log_level.of(owner),
         };
-        for place in places {
-            for message in place.news() {
-                if level.is_some_and(|level| loudness(message.level) >= loudness(level)) {
-                    self.send(message).await;
-                }
+        let news: Vec<_> = self.places.iter_mut().flat_map(Place::news).collect();
+        for message in news {
+            if level.is_some_and(|level| loudness(message.level) >= loudness(level)) {
+                self.send(message).await;
             }
         }
     }

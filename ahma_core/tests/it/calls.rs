@@ -344,6 +344,37 @@ fn a_synchronous_call_that_takes_too_long_goes_on_in_the_background() {
 }
 
 #[test]
+fn a_synchronous_call_is_reported_on_after_it_answered() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).args(["--sync-wait", "1s"]).open(Era::Legacy);
+    server.call("logging/setLevel", json!({"level": "info"}));
+    let params = json!({
+        "name": "sandboxed_shell",
+        "arguments": {
+            "command": "echo early; until [ -e gate ]; do sleep 0.02; done; echo late; until [ -e end ]; do sleep 0.02; done",
+            "execution_mode": "synchronous",
+        },
+        "_meta": {"progressToken": "mine"},
+    });
+    let id = server.request("tools/call", params);
+    let answer = server.answer(id);
+    assert_eq!(answer["result"]["structuredContent"]["status"], "running");
+    std::fs::write(workspace.scope().join("gate"), "").expect("writable");
+    // Each line once: the first while the call waited, the second while nobody did.
+    let mut output = String::new();
+    while !output.contains("late") {
+        let told = server.notification("notifications/message");
+        output.push_str(told["params"]["data"]["output"].as_str().expect("output"));
+    }
+    assert_eq!(output, "early\nlate\n");
+    std::fs::write(workspace.scope().join("end"), "").expect("writable");
+    let end = server.expect("the end", |message| {
+        message["method"] == "notifications/progress" && message.to_string().contains("completed")
+    });
+    assert_eq!(end["params"]["progressToken"], "mine", "{end}");
+}
+
+#[test]
 fn the_mode_is_chosen_by_flag_then_call_then_tool() {
     let workspace = Workspace::new();
     let mut tool = echo("say");

@@ -137,8 +137,8 @@ pub(super) async fn call(
     };
     let reported = Reporter::while_doing(Reporter::new(ctx), &operations, Start::Now, waiting);
     // A client of the older era is told of operations from their start, whether it waits or not.
-    let feed = Feed::new(server, ctx).filter(|_| is_modern(ctx));
-    match Feed::while_doing(feed, &operations, Start::Now, reported).await {
+    let mut feed = Feed::new(server, ctx, &operations, Start::Now).filter(|_| is_modern(ctx));
+    match Feed::while_doing(feed.as_mut(), reported).await {
         Some(reason) => Ok(answer(server, reason, operations)),
         // Only the waiting ends; the operations go on and can be waited for again.
         None => Err(error::shutting_down()),
