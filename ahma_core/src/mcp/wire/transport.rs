@@ -2,13 +2,17 @@
 
 use std::{io, sync::Arc, time::Duration};
 
+use memchr::memmem;
 use rmcp::{
     RoleServer,
-    model::{ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId},
+    model::{
+        CallToolRequest, ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage,
+        JsonRpcVersion2_0, RequestId,
+    },
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::error::Category;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -180,6 +184,9 @@ enum Unfit {
 
 fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Unfit> {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+    if let Some(call) = parse_call(line) {
+        return Ok(call);
+    }
     let error = match serde_json::from_slice(line) {
         Ok(message) => return Ok(message),
         Err(error) => error,
@@ -208,6 +215,30 @@ fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Unfit> {
         "the line is not a JSON-RPC 2.0 message"
     };
     Err(Unfit::Refuse(id, ErrorData::invalid_request(message, None)))
+}
+
+/// A call of a tool, which is what most lines are. rmcp would try every kind of message on it, one after the other. Anything
+/// that is not plainly a call is left to rmcp, so this decides nothing.
+fn parse_call(line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+    #[derive(Deserialize)]
+    struct Call {
+        #[serde(rename = "jsonrpc")]
+        _version: JsonRpcVersion2_0,
+        id: RequestId,
+        #[serde(flatten)]
+        request: CallToolRequest,
+        #[serde(default, rename = "result", deserialize_with = "refuse")]
+        _result: (),
+        #[serde(default, rename = "error", deserialize_with = "refuse")]
+        _error: (),
+    }
+    /// A request has no such member.
+    fn refuse<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {
+        Err(D::Error::custom("not a request"))
+    }
+    memmem::find(line, br#""tools/call""#)?;
+    let call: Call = serde_json::from_slice(line).ok()?;
+    Some(JsonRpcMessage::request(call.request.into(), call.id))
 }
 
 /// The id of a request of which some value cannot be read: a number out of range, half a character, a thousand brackets.

@@ -91,6 +91,55 @@ async fn a_request_with_a_value_that_cannot_be_read_is_answered_by_its_id() {
     }
 }
 
+#[test]
+fn a_call_is_read_as_rmcp_would_read_it() {
+    let call =
+        |params: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
+    let meta = r#"{"progressToken":"t","io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+    let plain = [
+        call(r#"{"name":"x"}"#),
+        call(&format!(
+            r#"{{"_meta":{meta},"name":"x","arguments":{{"a":[1,2.5,-3,1e3,null,"\u00e9"],"result":1}}}}"#
+        )),
+        r#"{"method":"tools/call","extra":1,"params":{"name":"x"},"id":"seven","jsonrpc":"2.0"}"#.to_owned(),
+    ];
+    for line in &plain {
+        assert!(parse_call(line.as_bytes()).is_some(), "{line}");
+    }
+    let others = [
+        call(r#"{"nom":"x"}"#),
+        call(r#"{"name":5}"#),
+        call(r#"{"name":"x","arguments":[]}"#),
+        call(r#"{"name":"x","_meta":5}"#),
+        call("[]"),
+        call("null"),
+        call(r#"{"name":"x","name":"y"}"#),
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"x"}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"x"}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":1.5,"method":"tools/call","params":{"name":"x"}}"#.to_owned(),
+        r#"{"jsonrpc":"1.0","id":7,"method":"tools/call","params":{"name":"x"}}"#.to_owned(),
+        r#"{"id":7,"method":"tools/call","params":{"name":"x"}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"},"result":null}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"},"\u0065rror":{}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":7,"id":8,"method":"tools/call","params":{"name":"x"}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":7,"method":"ping","method":"tools/call","params":{"name":"x"}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":7,"method":"no/such","params":{"name":"tools/call"}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":7,"result":{"method":"tools/call"}}"#.to_owned(),
+        r#"[{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}]"#.to_owned(),
+        format!("{} trailing", plain[0]),
+    ];
+    for line in &others {
+        assert!(parse_call(line.as_bytes()).is_none(), "{line}");
+    }
+    for line in plain {
+        let by_rmcp: RxJsonRpcMessage<RoleServer> = serde_json::from_str(&line).expect("a message");
+        let read = parse(line.as_bytes()).expect("a message");
+        // Shows what is beside the message, too, which is no part of its equality.
+        assert_eq!(format!("{read:?}"), format!("{by_rmcp:?}"), "{line}");
+    }
+}
+
 #[tokio::test]
 async fn only_a_request_opens_the_session() {
     let (mut client, mut server, _gone) = connected();
