@@ -64,10 +64,13 @@ pub(super) async fn run(
     let operation = server.engine.start_for(owner::of(&ctx.meta), plan);
     match mode {
         ExecutionMode::Synchronous => synchronous(server, operation, ctx).await.map(Into::into),
-        ExecutionMode::Asynchronous if tasks::are_offered(ctx) => {
-            Ok(tasks::create(server, operation, timeout).into())
+        ExecutionMode::Asynchronous => {
+            let task = tasks::are_offered(ctx).then(|| tasks::create(server, &operation, timeout));
+            Ok(match task.flatten() {
+                Some(task) => task.into(),
+                None => asynchronous(server, operation, ctx).into(),
+            })
         }
-        ExecutionMode::Asynchronous => Ok(asynchronous(server, operation, ctx).into()),
     }
 }
 

@@ -21,6 +21,10 @@ pub(super) fn unknown_prompt(name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("unknown prompt `{name}`; this server has none"), None)
 }
 
+pub(super) fn unknown_task(id: &str) -> ErrorData {
+    ErrorData::invalid_params(format!("unknown task: {id}"), None)
+}
+
 /// A request of a known kind whose parameters do not have the form that kind has.
 pub(super) fn malformed(method: &str) -> ErrorData {
     ErrorData::invalid_params(

@@ -133,7 +133,7 @@ impl ServerHandler for Handler {
         refuse_sessions(&ctx, "tasks/get")?;
         self.inner
             .task_store
-            .get(&request.task_id)
+            .get(&owner::of(&ctx.meta), &request.task_id)
             .map(GetTaskResult::new)
     }
 
@@ -143,7 +143,9 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         refuse_sessions(&ctx, "tasks/update")?;
-        self.inner.task_store.update(&request.task_id)
+        self.inner
+            .task_store
+            .update(&owner::of(&ctx.meta), &request.task_id)
     }
 
     async fn cancel_task(
@@ -152,7 +154,9 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         refuse_sessions(&ctx, "tasks/cancel")?;
-        self.inner.task_store.cancel(&request.task_id)
+        self.inner
+            .task_store
+            .cancel(&owner::of(&ctx.meta), &request.task_id)
     }
 
     async fn get_prompt(

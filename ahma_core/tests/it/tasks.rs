@@ -121,6 +121,40 @@ fn a_cancelled_task_leaves_nothing_running() {
 }
 
 #[test]
+fn a_task_is_known_to_its_client_alone() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let named = |client: &str, mut params: Value| {
+        params["_meta"] = json!({"ahma/client": client});
+        params
+    };
+    let arguments =
+        json!({"command": "until [ -e go ]; do sleep 0.02; done", "execution_mode": "asynchronous"});
+    let call = json!({"name": "sandboxed_shell", "arguments": arguments});
+    let created = ask(&mut server, "tools/call", named("1", call));
+    let id = json!({"taskId": created["result"]["taskId"]});
+    for (method, extra) in [
+        ("tasks/get", json!({})),
+        ("tasks/cancel", json!({})),
+        ("tasks/update", json!({"inputResponses": {}})),
+    ] {
+        let mut params = id.clone();
+        params
+            .as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
+        let refused = ask(&mut server, method, named("2", params));
+        assert_eq!(refused["error"]["code"], -32602, "{method}: {refused}");
+    }
+    fs::write(workspace.scope().join("go"), "").unwrap();
+    let done = wait_for("the end of the task", || {
+        let mut seen = ask(&mut server, "tasks/get", named("1", id.clone()));
+        Some(seen["result"].take()).filter(|seen| seen["status"] != "working")
+    });
+    assert_eq!(done["status"], "completed", "{done}");
+}
+
+#[test]
 fn nobody_else_gets_a_task() {
     let workspace = Workspace::new();
     let call = json!({"name": "sandboxed_shell", "arguments": {"command": "echo hi"}});
