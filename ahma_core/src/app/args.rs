@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, env = "AHMA_FORMAT", value_enum, value_name = "FORMAT", help_heading = SERVING)]
     pub(crate) format: Option<FormatArg>,
 
-    /// Directory of tool files [default: .ahma/tools here, or else in the scope].
+    /// Directory of tool files [default: .ahma/tools of the scope, or else of the current directory].
     #[arg(long, env = "AHMA_TOOLS_DIR", value_name = "DIR", help_heading = SERVING)]
     pub(crate) tools_dir: Option<PathBuf>,
 

@@ -17,7 +17,7 @@ pub(super) fn perform(task: Task, args: Args) -> Result<ExitCode, Failure> {
     match task {
         Task::Init(wishes) => {
             let around = Surroundings::read()?;
-            let settings = Settings::resolve(args, &around)?;
+            let settings = Settings::resolve(args, &around)?.of_the_project();
             init::run(&wishes, &settings, &around)
         }
         Task::Doctor(wishes) => doctor::run(&wishes, args),

@@ -216,6 +216,14 @@ impl Settings {
 }
 
 impl Settings {
+    /// For tasks about a project: its own tool files, never those of the directory the task was started in.
+    pub(crate) fn of_the_project(mut self) -> Self {
+        if !self.tools_dir_is_named {
+            self.tools_dir = self.sandbox.scope.join(TOOLS_DIR);
+        }
+        self
+    }
+
     /// For whoever reads tool files: a directory that was named by mistake would only be missed much later.
     pub(crate) fn require_tools_dir(&self) -> Result<(), Failure> {
         match std::fs::read_dir(&self.tools_dir) {
@@ -370,18 +378,18 @@ fn absolute_shell(shell: PathBuf) -> Result<PathBuf, Failure> {
     )
 }
 
-/// Where tool files are expected if the user does not say: beside the user, or else in the directory he works on.
+/// Where tool files are expected if the user does not say: in the directory he works on, or else beside him.
 fn default_tools_dir(working_directory: &Path, scope: &Path) -> PathBuf {
     let here = working_directory.join(TOOLS_DIR);
     let in_scope = scope.join(TOOLS_DIR);
-    if !here.is_dir() && in_scope.is_dir() {
-        in_scope
-    } else {
+    if !in_scope.is_dir() && here.is_dir() {
         here
+    } else {
+        in_scope
     }
 }
 
-const TOOLS_DIR: &str = ".ahma/tools";
+pub(super) const TOOLS_DIR: &str = ".ahma/tools";
 
 fn state_dir(around: &Surroundings) -> Option<PathBuf> {
     let home = around.home.as_ref().filter(|home| home.is_absolute());

@@ -158,22 +158,27 @@ fn a_scope_that_is_no_directory_is_named_in_the_error() {
 }
 
 #[test]
-fn tool_files_are_looked_for_here_and_then_in_the_scope() {
+fn tool_files_are_looked_for_in_the_scope_and_then_here() {
     let (_guard, path) = directory();
     let scope = path.join("project");
-    std::fs::create_dir_all(scope.join(".ahma/tools")).expect("writable");
+    std::fs::create_dir(&scope).expect("writable");
+    let tools_dir = |flags: &[&str]| {
+        let settings = resolve_in(&path, flags).expect("valid");
+        (settings.tools_dir.clone(), settings.of_the_project().tools_dir)
+    };
     let flags = ["--sandbox-scope", scope.to_str().expect("plain text")];
+    let (here, in_scope) = (path.join(".ahma/tools"), scope.join(".ahma/tools"));
+    assert_eq!(tools_dir(&flags), (in_scope.clone(), in_scope.clone()));
+    std::fs::create_dir_all(&here).expect("writable");
+    // A task about the project must not act on another one.
+    assert_eq!(tools_dir(&flags), (here, in_scope.clone()));
+    std::fs::create_dir_all(&in_scope).expect("writable");
+    assert_eq!(tools_dir(&flags), (in_scope.clone(), in_scope));
+    let elsewhere = path.join("elsewhere");
     assert_eq!(
-        resolve_in(&path, &flags).expect("valid").tools_dir,
-        scope.join(".ahma/tools")
+        tools_dir(&[&flags[..], &["--tools-dir", "elsewhere"]].concat()),
+        (elsewhere.clone(), elsewhere)
     );
-    std::fs::create_dir_all(path.join(".ahma/tools")).expect("writable");
-    assert_eq!(
-        resolve_in(&path, &flags).expect("valid").tools_dir,
-        path.join(".ahma/tools")
-    );
-    let settings = resolve_in(&path, &["--tools-dir", "elsewhere"]).expect("valid");
-    assert_eq!(settings.tools_dir, path.join("elsewhere"));
 }
 
 #[test]

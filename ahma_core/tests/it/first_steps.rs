@@ -76,6 +76,27 @@ fn init_sets_a_project_up_for_each_client_and_a_second_run_finds_nothing_to_do()
 }
 
 #[test]
+fn a_scope_that_is_named_is_what_every_task_is_about() {
+    let workspace = Workspace::new();
+    workspace.write_tool("say.json", &crate::session::echo("say"));
+    let other = workspace.scope().join("other");
+    fs::create_dir(&other).expect("writable");
+    let scope = ["--sandbox-scope", "other"];
+    let run = |arguments: &[&str]| run(&workspace, &[&scope[..], arguments].concat());
+
+    let doctor = stdout(&run(&["doctor"]));
+    let tools = other.join(".ahma/tools").display().to_string();
+    assert!(doctor.contains(&format!("no tool files in {tools}")), "{doctor}");
+    let init = run(&["init", "--client", "claude"]);
+    assert_eq!(init.status.code(), Some(0), "{}", stderr(&init));
+    assert_eq!(names(&workspace.tools()), ["say.json"]);
+    assert_eq!(names(&other.join(".ahma/tools")), ["rg.json", "rg_files.json"]);
+    assert!(other.join(".mcp.json").exists());
+    let listed = stdout(&run(&["--mode", "list-tools"]));
+    assert!(listed.contains(&tools), "{listed}");
+}
+
+#[test]
 fn init_shows_the_difference_and_waits_for_a_yes() {
     let workspace = Workspace::new();
     fs::create_dir(workspace.scope().join(".vscode")).expect("writable");

@@ -24,7 +24,7 @@ pub(super) fn run(wishes: &DoctorArgs, args: Args) -> Result<ExitCode, Failure> 
     let around = Surroundings::read()?;
     let mut checks = Checks::default();
     checks.add(machine::kernel());
-    match Settings::resolve(args, &around) {
+    match Settings::resolve(args, &around).map(Settings::of_the_project) {
         Ok(settings) => examine(&settings, &around, &mut checks)?,
         Err(failure) => checks.add(Check::failed("settings", &failure)),
     }
