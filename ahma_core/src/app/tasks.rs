@@ -56,6 +56,10 @@ pub(crate) struct InitArgs {
     #[arg(long, short)]
     pub(crate) yes: bool,
 
+    /// Bring tool files that are there already to how they come with this version, instead of leaving them alone.
+    #[arg(long)]
+    pub(crate) update_tools: bool,
+
     /// Show what would be done, and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -139,8 +143,9 @@ Examples:
   ahma_mcp init                       ask which client, write what is missing
   ahma_mcp init --client vscode       write .ahma/tools and .vscode/mcp.json
   ahma_mcp init --dry-run             only show it
+  ahma_mcp init --update-tools        tool files of an older version, too
 
-A file that exists is never changed without showing the difference and asking; a second run finds nothing to do.";
+A file that exists is never changed without showing the difference and asking, and tool files only with --update-tools; a second run finds nothing to do.";
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:

@@ -125,6 +125,31 @@ fn init_shows_the_difference_and_waits_for_a_yes() {
 }
 
 #[test]
+fn a_later_init_leaves_tool_files_as_they_are_unless_told_to_update_them() {
+    let workspace = Workspace::new();
+    run(&workspace, &["init"]);
+    let file = workspace.tools().join("rg.json");
+    let shipped = fs::read_to_string(&file).expect("it was written");
+    let mine = shipped.replacen("\"description\": \"", "\"description\": \"Mine. ", 1);
+    assert_ne!(mine, shipped);
+    fs::write(&file, &mine).expect("writable");
+
+    let output = run(&workspace, &["init", "--client", "claude", "--yes"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stdout(&output);
+    assert!(said.contains("left as they are: rg.json; --update-tools"), "{said}");
+    assert!(!said.contains("Mine."), "{said}");
+    assert_eq!(fs::read_to_string(&file).expect("readable"), mine);
+
+    let refused = run(&workspace, &["init", "--update-tools"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stdout(&refused).contains("Mine."), "{}", stdout(&refused));
+    let updated = run(&workspace, &["init", "--update-tools", "--yes"]);
+    assert_eq!(updated.status.code(), Some(0), "{}", stderr(&updated));
+    assert_eq!(fs::read_to_string(&file).expect("readable"), shipped);
+}
+
+#[test]
 fn init_adds_no_second_description_of_a_tool() {
     let workspace = Workspace::new();
     fs::write(workspace.scope().join("Makefile"), "").expect("writable");

@@ -1,7 +1,8 @@
 //! `ahma_mcp init`: tool files for what a project is written in, and the entry in its client's configuration.
 //!
 //! First all changes are worked out, then each is made. A file that exists is changed only after its difference was
-//! shown and agreed to; other entries and comments in it stay. A second run finds nothing to do.
+//! shown and agreed to; other entries and comments in it stay. Tool files that exist are the user's own, and are changed
+//! only if he asks for that. A second run finds nothing to do.
 
 mod change;
 mod entry;
@@ -22,6 +23,7 @@ use super::{
 };
 use change::Made;
 pub(super) use entry::find as find_entry;
+use tool_files::Existing;
 
 pub(super) fn run(
     wishes: &InitArgs,
@@ -33,7 +35,11 @@ pub(super) fn run(
     let names: Vec<_> = languages.iter().map(|language| language.name.as_str()).collect();
     say(&format!("{}: {}", project.display(), names.join(", ")));
 
-    let mut changes = tool_files::changes(&languages, &settings.tools_dir)?;
+    let existing = match wishes.update_tools {
+        true => Existing::Update,
+        false => Existing::Keep,
+    };
+    let mut changes = tool_files::changes(&languages, &settings.tools_dir, existing)?;
     let client = match wishes.client {
         Some(client) => Some(client.into()),
         None => asked_client(project),

@@ -15,10 +15,16 @@ use crate::{
     mtdf::{check_file, is_tool_file},
 };
 
-/// A file whose tools the user has described elsewhere already is left out: both would be refused.
-pub(super) fn changes(languages: &[Language], directory: &Path) -> Result<Vec<Change>, Failure> {
+/// A file that is there is the user's own, whatever it says, unless he wants it to be as it comes with the program.
+/// A file whose tools he has described elsewhere already is left out: both would be refused.
+pub(super) fn changes(
+    languages: &[Language],
+    directory: &Path,
+    existing: Existing,
+) -> Result<Vec<Change>, Failure> {
     let own = names_in(directory);
     let mut changes = Vec::new();
+    let mut kept = Vec::new();
     for (name, text) in languages.iter().flat_map(Language::tool_files) {
         let path = directory.join(name);
         let elsewhere = names_of(name, text)
@@ -28,9 +34,26 @@ pub(super) fn changes(languages: &[Language], directory: &Path) -> Result<Vec<Ch
             say(&format!("{known} has the tools of {name}, which is left out"));
             continue;
         }
-        changes.extend(Change::of(path.clone(), read(&path)?, portable(text)));
+        let change = Change::of(path.clone(), read(&path)?, portable(text));
+        match (existing, change) {
+            (Existing::Keep, Some(_)) if path.exists() => kept.push(name),
+            (_, change) => changes.extend(change),
+        }
+    }
+    if !kept.is_empty() {
+        say(&format!(
+            "note: not as they come with this version, and left as they are: {}; --update-tools shows the difference",
+            kept.join(", ")
+        ));
     }
     Ok(changes)
+}
+
+/// What becomes of tool files that differ from those that come with the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Existing {
+    Keep,
+    Update,
 }
 
 /// The schema that the shipped files refer to is not in the user's project.
