@@ -78,25 +78,35 @@ impl Client {
         match self {
             Self::VsCode => json!({ "type": "stdio", "command": command, "cwd": "${workspaceFolder}" }),
             Self::Cursor => {
-                json!({ "type": "stdio", "command": command, "args": ["--sandbox-scope", "${workspaceFolder}"] })
+                json!({ "type": "stdio", "command": command, "args": [SCOPE_FLAG, "${workspaceFolder}"] })
             }
             Self::Claude => json!({ "type": "stdio", "command": command }),
             Self::Codex => json!({ "command": command }),
-            Self::Windsurf => json!({ "command": command, "args": ["--sandbox-scope", scope] }),
+            Self::Windsurf => json!({ "command": command, "args": [SCOPE_FLAG, scope] }),
         }
     }
 
-    /// Whether an entry that is there already starts our program for this project; what else it says is the user's.
-    pub(crate) fn accepts(self, entry: &Value, project: &Path) -> bool {
-        let ours = entry["command"]
+    /// How an entry that is there already fits; what else it says is the user's.
+    pub(crate) fn fit(self, entry: &Value, project: &Path) -> Fit {
+        let starts_us = entry["command"]
             .as_str()
             .and_then(|command| Path::new(command).file_name())
             .is_some_and(|name| name == "ahma_mcp");
-        let mentions = |scope: &str| {
-            let args = entry["args"].as_array().into_iter().flatten();
-            args.filter_map(Value::as_str).any(|arg| arg == scope)
-        };
-        ours && (self != Self::Windsurf || mentions(&project.display().to_string()))
+        let mut args = entry["args"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
+        match self {
+            _ if !starts_us => Fit::AnotherProgram,
+            Self::Windsurf if !args.any(|arg| Path::new(arg) == project) => Fit::AnotherProject,
+            Self::Cursor
+                if !args.any(|arg| arg.starts_with(SCOPE_FLAG)) && entry["env"][SCOPE_VARIABLE].is_null() =>
+            {
+                Fit::NoScope
+            }
+            Self::VsCode | Self::Cursor | Self::Claude | Self::Codex | Self::Windsurf => Fit::Good,
+        }
     }
 
     /// What is left for the user to do.
@@ -110,6 +120,20 @@ impl Client {
         }
     }
 }
+
+/// Whether an entry `Ahama` does what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fit {
+    Good,
+    /// The client starts servers anywhere, and the entry does not say for which project.
+    NoScope,
+    /// One file serves all projects, and its entry is for another one.
+    AnotherProject,
+    AnotherProgram,
+}
+
+const SCOPE_FLAG: &str = "--sandbox-scope";
+const SCOPE_VARIABLE: &str = "AHMA_SANDBOX_SCOPE";
 
 impl From<ClientArg> for Client {
     fn from(client: ClientArg) -> Self {

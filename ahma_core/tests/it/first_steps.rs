@@ -224,6 +224,31 @@ fn doctor_finds_what_is_wrong_and_what_to_do() {
 }
 
 #[test]
+fn doctor_tells_entries_that_lack_something_from_those_for_other_projects() {
+    let workspace = Workspace::new();
+    run(&workspace, &["init", "--client", "claude"]);
+    let write = |file: std::path::PathBuf, text: &str| {
+        fs::create_dir_all(file.parent().expect("it has one")).expect("writable");
+        fs::write(file, text).expect("writable");
+    };
+    write(
+        workspace.home().join(".codeium/windsurf/mcp_config.json"),
+        r#"{"mcpServers": {"Ahama": {"command": "ahma_mcp", "args": ["--sandbox-scope", "/srv/other"]}}}"#,
+    );
+    let said = stdout(&run(&workspace, &["doctor"]));
+    assert!(said.contains("note     clients    Windsurf"), "{said}");
+    write(
+        workspace.scope().join(".cursor/mcp.json"),
+        r#"{"mcpServers": {"Ahama": {"command": "ahma_mcp"}}}"#,
+    );
+    let said = stdout(&run(&workspace, &["doctor"]));
+    assert!(
+        said.contains("warning  clients    Cursor") && said.contains("--sandbox-scope ${workspaceFolder}"),
+        "{said}"
+    );
+}
+
+#[test]
 fn doctor_tells_a_missing_sandbox_from_a_mistake() {
     let workspace = Workspace::new();
     // Inside the sandbox there can be no other one with namespaces of its own: a real lack, not a pretended one.

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::check::Check;
 use crate::{
     app::{
-        clients::{Client, SERVER},
+        clients::{Client, Fit, SERVER},
         confine::Wall,
         exit::Failure,
         init::{find_entry, find_on_path},
@@ -119,15 +119,13 @@ pub(super) fn clients(project: &Path, home: Option<&Path>) -> Vec<Check> {
             Err(why) => Check::problem(AREA, format!("{shown} cannot be read: {why}"))
                 .with_fix("mend the file; until then the client starts no server"),
             Ok(None) => Check::note(AREA, format!("{shown} has no server {SERVER}")).with_fix(init),
-            Ok(Some(entry)) if !client.accepts(&entry, project) => Check::warning(
-                AREA,
-                format!("{shown} has a server {SERVER} that is not for this project"),
-            )
-            .with_fix(format!(
-                "ahma_mcp init --client {} shows what to change",
-                client.flag()
-            )),
             Ok(Some(entry)) => {
+                let fit = client.fit(&entry, project);
+                if let Some(check) = misfit(fit, client, &shown) {
+                    configured |= fit == Fit::NoScope;
+                    checks.push(check);
+                    continue;
+                }
                 let command = entry["command"].as_str().unwrap_or_default();
                 let found = if command.contains('/') {
                     Path::new(command).is_file()
@@ -151,4 +149,32 @@ pub(super) fn clients(project: &Path, home: Option<&Path>) -> Vec<Check> {
         );
     }
     checks
+}
+
+/// What there is to say about an entry that does not do for this project.
+fn misfit(fit: Fit, client: Client, shown: &str) -> Option<Check> {
+    const AREA: &str = "clients";
+    let init = format!("ahma_mcp init --client {} shows what to change", client.flag());
+    match fit {
+        Fit::Good => None,
+        Fit::NoScope => Some(
+            Check::warning(
+                AREA,
+                format!("{shown} does not say which project its server {SERVER} is for"),
+            )
+            .with_fix(format!("{init}: --sandbox-scope ${{workspaceFolder}} is missing")),
+        ),
+        // Nothing is wrong: the user works on something else with that client.
+        Fit::AnotherProject => Some(Check::note(
+            AREA,
+            format!("{shown} has a server {SERVER} for another project"),
+        )),
+        Fit::AnotherProgram => Some(
+            Check::warning(
+                AREA,
+                format!("{shown} has a server {SERVER} that is another program"),
+            )
+            .with_fix(init),
+        ),
+    }
 }

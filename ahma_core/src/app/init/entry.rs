@@ -11,7 +11,7 @@ use toml_edit::{DocumentMut, Item, Table};
 
 use super::change::{Change, read};
 use crate::app::{
-    clients::{Client, SERVER},
+    clients::{Client, Fit, SERVER},
     exit::Failure,
     settings::Surroundings,
 };
@@ -74,24 +74,35 @@ fn split_mark(text: &str) -> (&str, &str) {
 }
 
 /// What there is to do about an entry that is there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Repair {
-    Nothing,
-    /// The program has moved; what else the entry says is the user's.
-    Command,
+    /// These fields get another value; what else the entry says is the user's. None if all is well.
+    Fields(Vec<(&'static str, Value)>),
     Everything,
 }
 
 impl Repair {
-    fn of(entry: &Value, client: Client, project: &Path) -> Self {
-        let command = Path::new(entry["command"].as_str().unwrap_or_default());
-        match client.accepts(entry, project) {
-            // Only an absolute path can be judged: others mean what the client makes of them.
-            true if command.is_absolute() && !command.is_file() => Self::Command,
-            true => Self::Nothing,
-            false => Self::Everything,
+    fn of(known: &Value, client: Client, project: &Path, entry: &Value) -> Self {
+        let fit = client.fit(known, project);
+        if matches!(fit, Fit::AnotherProgram | Fit::AnotherProject) {
+            return Self::Everything;
         }
+        let mut fields = Vec::new();
+        let command = Path::new(known["command"].as_str().unwrap_or_default());
+        // Only an absolute path can be judged: others mean what the client makes of them.
+        if command.is_absolute() && !command.is_file() {
+            fields.push(("command", entry["command"].clone()));
+        }
+        if fit == Fit::NoScope {
+            let words = strings(&known["args"]).chain(strings(&entry["args"]));
+            fields.push(("args", words.collect()));
+        }
+        Self::Fields(fields)
     }
+}
+
+fn strings(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn edit_json(text: &str, client: Client, project: &Path, entry: &Value) -> Result<Option<String>, String> {
@@ -101,21 +112,25 @@ fn edit_json(text: &str, client: Client, project: &Path, entry: &Value) -> Resul
     let servers = top
         .object_value_or_create(client.table())
         .ok_or_else(|| format!("`{}` is no object", client.table()))?;
-    match servers.get(SERVER) {
-        Some(known) => {
-            let value = known.value().and_then(|value| json_of(&value.to_string()));
-            let command = known.object_value().and_then(|known| known.get("command"));
-            match (Repair::of(&value.unwrap_or_default(), client, project), command) {
-                (Repair::Nothing, _) => return Ok(None),
-                (Repair::Command, Some(command)) => command.set_value(input(&entry["command"])),
-                (Repair::Command | Repair::Everything, _) => known.set_value(input(entry)),
+    let Some(known) = servers.get(SERVER) else {
+        top.ensure_multiline();
+        servers.ensure_multiline();
+        servers.append(SERVER, input(entry));
+        return Ok(Some(root.to_string()));
+    };
+    let value = known.value().and_then(|value| json_of(&value.to_string()));
+    let repair = Repair::of(&value.unwrap_or_default(), client, project, entry);
+    match (repair, known.object_value()) {
+        (Repair::Fields(fields), _) if fields.is_empty() => return Ok(None),
+        (Repair::Fields(fields), Some(object)) => {
+            for (name, value) in &fields {
+                match object.get(name) {
+                    Some(field) => field.set_value(input(value)),
+                    None => drop(object.append(name, input(value))),
+                }
             }
         }
-        None => {
-            top.ensure_multiline();
-            servers.ensure_multiline();
-            servers.append(SERVER, input(entry));
-        }
+        (Repair::Fields(_) | Repair::Everything, _) => known.set_value(input(entry)),
     }
     Ok(Some(root.to_string()))
 }
@@ -153,14 +168,18 @@ fn edit_toml(text: &str, client: Client, project: &Path, entry: &Value) -> Resul
         })
         .as_table_like_mut()
         .ok_or_else(|| format!("`{}` is no table", client.table()))?;
-    let value = servers.get(SERVER).map(json_of_toml);
+    let value = servers.get(SERVER).map(json_of_toml).unwrap_or_default();
     match (
-        Repair::of(&value.unwrap_or_default(), client, project),
+        Repair::of(&value, client, project, entry),
         servers.get_mut(SERVER),
     ) {
-        (Repair::Nothing, _) => return Ok(None),
-        (Repair::Command, Some(known)) => known["command"] = toml_of(&entry["command"]),
-        (Repair::Command | Repair::Everything, _) => {
+        (Repair::Fields(fields), _) if fields.is_empty() => return Ok(None),
+        (Repair::Fields(fields), Some(known)) => {
+            for (name, value) in &fields {
+                known[*name] = toml_of(value);
+            }
+        }
+        (Repair::Fields(_) | Repair::Everything, _) => {
             let fields = entry.as_object().into_iter().flatten();
             let table: Table = fields.map(|(name, value)| (name, toml_of(value))).collect();
             servers.insert(SERVER, Item::Table(table));

@@ -110,3 +110,23 @@ fn where_the_program_is_gone_only_its_path_is_replaced() {
         assert_eq!(edited, text.replace(GONE, "ahma_mcp"), "{client:?}");
     }
 }
+
+#[test]
+fn a_cursor_entry_without_a_scope_gets_one_and_keeps_the_rest() {
+    let text = r#"{"mcpServers": {"Ahama": {"command": "ahma_mcp", "args": ["--network", "off"]}}}"#;
+    let edited = edit(Client::Cursor, text)
+        .expect("well-formed")
+        .expect("changed");
+    let entry = find(Client::Cursor, &edited).expect("well-formed").expect("there");
+    assert_eq!(
+        entry["args"],
+        serde_json::json!(["--network", "off", "--sandbox-scope", "${workspaceFolder}"])
+    );
+    for enough in [
+        r#""args": ["--sandbox-scope=/srv/other"]"#,
+        r#""env": {"AHMA_SANDBOX_SCOPE": "/srv/other"}"#,
+    ] {
+        let text = format!(r#"{{"mcpServers": {{"Ahama": {{"command": "ahma_mcp", {enough}}}}}}}"#);
+        assert_eq!(edit(Client::Cursor, &text), Ok(None), "{enough}");
+    }
+}
