@@ -11,7 +11,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use super::{doubts::Doubts, exit::Exit, tasks::Task};
+use super::{doubts::Doubts, exit::Exit, given::GivenFlags, tasks::Task};
 use crate::mtdf::nearest;
 
 /// Turn command-line programs into MCP tools that run behind a kernel-enforced sandbox.
@@ -154,6 +154,10 @@ pub(crate) struct Args {
     /// What the user said that has no effect.
     #[arg(skip)]
     pub(crate) doubts: Doubts,
+
+    /// What stands on the command line.
+    #[arg(skip)]
+    pub(crate) given: GivenFlags,
 }
 
 impl Args {
@@ -166,7 +170,12 @@ impl Args {
             .and_then(|matches| {
                 let args = Self::from_arg_matches(&matches)?;
                 let doubts = Doubts::read(&command, &matches);
-                Ok(Self { doubts, ..args })
+                let given = GivenFlags::read(&command, &matches);
+                Ok(Self {
+                    doubts,
+                    given,
+                    ..args
+                })
             });
         read.map_err(|error| {
             let _ = error.print();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::tasks::ClientArg;
+use super::{given::GivenFlags, tasks::ClientArg};
 
 /// The name under which clients know the running server.
 pub(crate) const SERVER: &str = "Ahama";
@@ -71,19 +71,47 @@ impl Client {
         }
     }
 
-    /// The entry. Clients with a file for each project start the server in it or name it by a variable, so that the file
-    /// can be shared; a file for all projects must say which one.
-    pub(crate) fn entry(self, command: &str, project: &Path) -> Value {
-        let scope = project.display().to_string();
-        match self {
-            Self::VsCode => json!({ "type": "stdio", "command": command, "cwd": "${workspaceFolder}" }),
-            Self::Cursor => {
-                json!({ "type": "stdio", "command": command, "args": [SCOPE_FLAG, "${workspaceFolder}"] })
-            }
-            Self::Claude => json!({ "type": "stdio", "command": command }),
-            Self::Codex => json!({ "command": command }),
-            Self::Windsurf => json!({ "command": command, "args": [SCOPE_FLAG, scope] }),
+    /// The entry, with these flags. Clients with a file for each project start the server in it or name it by a variable,
+    /// so that the file can be shared; a file for all projects must say which one.
+    pub(crate) fn entry(self, command: &str, project: &Path, flags: Vec<String>) -> Value {
+        let scope = match self {
+            Self::VsCode | Self::Claude | Self::Codex => None,
+            Self::Cursor => Some(WORKSPACE.to_owned()),
+            Self::Windsurf => Some(project.display().to_string()),
+        };
+        let scope = scope.into_iter().flat_map(|scope| [SCOPE_FLAG.to_owned(), scope]);
+        let args: Vec<String> = scope.chain(flags).collect();
+        let mut entry = match self {
+            Self::VsCode | Self::Cursor | Self::Claude => json!({ "type": "stdio", "command": command }),
+            Self::Codex | Self::Windsurf => json!({ "command": command }),
+        };
+        if !args.is_empty() {
+            entry["args"] = args.into();
         }
+        if self == Self::VsCode {
+            entry["cwd"] = WORKSPACE.into();
+        }
+        entry
+    }
+
+    /// The words of `flags`, with paths that the server finds wherever this client starts it.
+    pub(crate) fn flags(self, flags: &GivenFlags, project: &Path, working_directory: &Path) -> Vec<String> {
+        flags.words(|path| {
+            let path = match path.is_absolute() {
+                true => path.to_owned(),
+                false => {
+                    let path = working_directory.join(path);
+                    path.canonicalize().unwrap_or(path)
+                }
+            };
+            let shown = |path: &Path| path.display().to_string();
+            match (path.strip_prefix(project), self) {
+                (Err(_), _) | (_, Self::Windsurf) => shown(&path),
+                (Ok(inner), Self::Cursor) => shown(&Path::new(WORKSPACE).join(inner)),
+                // It is started in the project.
+                (Ok(inner), Self::VsCode | Self::Claude | Self::Codex) => shown(&Path::new(".").join(inner)),
+            }
+        })
     }
 
     /// How an entry that is there already fits; what else it says is the user's.
@@ -132,7 +160,10 @@ pub(crate) enum Fit {
     AnotherProgram,
 }
 
-const SCOPE_FLAG: &str = "--sandbox-scope";
+/// What editors replace by the directory of the project.
+const WORKSPACE: &str = "${workspaceFolder}";
+
+pub(crate) const SCOPE_FLAG: &str = "--sandbox-scope";
 const SCOPE_VARIABLE: &str = "AHMA_SANDBOX_SCOPE";
 
 impl From<ClientArg> for Client {

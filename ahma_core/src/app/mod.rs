@@ -9,6 +9,7 @@ mod confine;
 mod doctor;
 mod doubts;
 mod exit;
+mod given;
 mod http;
 mod init;
 mod list_tools;

@@ -17,8 +17,9 @@ pub(super) fn perform(task: Task, args: Args) -> Result<ExitCode, Failure> {
     match task {
         Task::Init(wishes) => {
             let around = Surroundings::read()?;
+            let flags = args.given.clone();
             let settings = Settings::resolve(args, &around)?.of_the_project();
-            init::run(&wishes, &settings, &around)
+            init::run(&wishes, &settings, &flags, &around)
         }
         Task::Doctor(wishes) => doctor::run(&wishes, args),
         Task::Run(wishes) => run_tool::run(wishes, Settings::resolve(args, &Surroundings::read()?)?),

@@ -142,6 +142,7 @@ const INIT_EXAMPLES: &str = "\
 Examples:
   ahma_mcp init                       ask which client, write what is missing
   ahma_mcp init --client vscode       write .ahma/tools and .vscode/mcp.json
+  ahma_mcp --network off init         the entry starts the server with these flags
   ahma_mcp init --dry-run             only show it
   ahma_mcp init --update-tools        tool files of an older version, too
 

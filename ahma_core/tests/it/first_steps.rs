@@ -97,6 +97,45 @@ fn a_scope_that_is_named_is_what_every_task_is_about() {
 }
 
 #[test]
+fn flags_before_init_are_those_that_the_client_starts_the_server_with() {
+    for (client, file, tools) in [
+        ("vscode", "project/.vscode/mcp.json", "./my-tools"),
+        ("cursor", "project/.cursor/mcp.json", "${workspaceFolder}/my-tools"),
+        ("claude", "project/.mcp.json", "./my-tools"),
+        ("codex", "project/.codex/config.toml", "./my-tools"),
+        (
+            "windsurf",
+            "home/.codeium/windsurf/mcp_config.json",
+            "/project/my-tools",
+        ),
+    ] {
+        let workspace = Workspace::new();
+        let flags = [
+            "--network",
+            "off",
+            "--tools-dir",
+            "my-tools",
+            "--allow-read",
+            "/usr",
+        ];
+        let arguments = [&flags[..], &["--sync", "init", "--client", client]].concat();
+        let output = run(&workspace, &arguments);
+        assert_eq!(output.status.code(), Some(0), "{client}: {}", stderr(&output));
+        let file = workspace.scope().parent().expect("it has one").join(file);
+        let text = fs::read_to_string(&file).expect("it was written");
+        let text: String = text.split_whitespace().collect();
+        let words = format!("{tools}\",\"--allow-read\",\"/usr\",\"--network\",\"off\",\"--sync\"");
+        assert!(
+            text.contains("\"--tools-dir\",") && text.contains(&words),
+            "{client}: {text}"
+        );
+        assert_eq!(names(&workspace.scope().join("my-tools")).len(), 2);
+        let again = run(&workspace, &arguments);
+        assert!(stdout(&again).ends_with("nothing to do\n"), "{}", stdout(&again));
+    }
+}
+
+#[test]
 fn init_shows_the_difference_and_waits_for_a_yes() {
     let workspace = Workspace::new();
     fs::create_dir(workspace.scope().join(".vscode")).expect("writable");

@@ -11,7 +11,7 @@ use toml_edit::{DocumentMut, Item, Table};
 
 use super::change::{Change, read};
 use crate::app::{
-    clients::{Client, Fit, SERVER},
+    clients::{Client, Fit, SCOPE_FLAG, SERVER},
     exit::Failure,
     settings::Surroundings,
 };
@@ -21,7 +21,7 @@ pub(super) fn change(
     client: Client,
     project: &Path,
     around: &Surroundings,
-    command: &str,
+    entry: &Value,
 ) -> Result<Option<Change>, Failure> {
     let Some(path) = client.file(project, around.home.as_deref()) else {
         return Err(Failure::user(format!(
@@ -31,12 +31,11 @@ pub(super) fn change(
         .with_hint("set HOME, or choose another --client"));
     };
     let before = read(&path)?;
-    let entry = client.entry(command, project);
     let text = before.as_deref().unwrap_or_default();
-    let after = edit(text, client, project, &entry).map_err(|why| {
+    let after = edit(text, client, project, entry).map_err(|why| {
         Failure::user(format!("{} cannot be edited: {why}", path.display())).with_hint(format!(
             "mend it, or add the server {SERVER} by hand: {}",
-            by_hand(client, project, &entry)
+            by_hand(client, project, entry)
         ))
     })?;
     Ok(after.and_then(|after| Change::of(path, before, after)))
@@ -93,12 +92,25 @@ impl Repair {
         if command.is_absolute() && !command.is_file() {
             fields.push(("command", entry["command"].clone()));
         }
-        if fit == Fit::NoScope {
-            let words = strings(&known["args"]).chain(strings(&entry["args"]));
-            fields.push(("args", words.collect()));
+        let had: Vec<&str> = strings(&known["args"]).collect();
+        let wanted: Vec<&str> = strings(&entry["args"]).collect();
+        // Of two that contradict each other the last counts, so those that are missing stand behind.
+        let missing: Vec<&str> = flags_in(&wanted)
+            .filter(|flag| fit == Fit::NoScope || flag[0] != SCOPE_FLAG)
+            .filter(|flag| !had.windows(flag.len()).any(|words| words == *flag))
+            .flatten()
+            .copied()
+            .collect();
+        if !missing.is_empty() {
+            fields.push(("args", [had, missing].concat().into()));
         }
         Self::Fields(fields)
     }
+}
+
+/// Each flag with its value.
+fn flags_in<'a, 'b>(words: &'a [&'b str]) -> impl Iterator<Item = &'a [&'b str]> {
+    words.chunk_by(|_, next| !next.starts_with("--"))
 }
 
 fn strings(list: &Value) -> impl Iterator<Item = &str> {

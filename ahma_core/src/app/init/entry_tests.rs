@@ -3,7 +3,12 @@ use super::*;
 const PROJECT: &str = "/srv/project";
 
 fn edit(client: Client, text: &str) -> Result<Option<String>, String> {
-    let entry = client.entry("ahma_mcp", Path::new(PROJECT));
+    edit_with(client, text, &[])
+}
+
+fn edit_with(client: Client, text: &str, flags: &[&str]) -> Result<Option<String>, String> {
+    let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+    let entry = client.entry("ahma_mcp", Path::new(PROJECT), flags);
     super::edit(text, client, Path::new(PROJECT), &entry)
 }
 
@@ -78,7 +83,7 @@ fn what_is_added_by_hand_is_in_the_language_of_the_file() {
         (Client::Codex, "[mcp_servers.Ahama]\ncommand = \"ahma_mcp\""),
         (Client::Claude, "\"mcpServers\": {"),
     ] {
-        let entry = client.entry("ahma_mcp", Path::new(PROJECT));
+        let entry = client.entry("ahma_mcp", Path::new(PROJECT), Vec::new());
         let text = by_hand(client, Path::new(PROJECT), &entry);
         assert!(text.contains(words), "{text}");
     }
@@ -102,7 +107,7 @@ fn a_byte_order_mark_stays_and_is_in_nobodys_way() {
 fn where_the_program_is_gone_only_its_path_is_replaced() {
     const GONE: &str = "/no/such/place/ahma_mcp";
     for client in Client::ALL {
-        let mut stale = client.entry(GONE, Path::new(PROJECT));
+        let mut stale = client.entry(GONE, Path::new(PROJECT), Vec::new());
         stale["note"] = "mine".into();
         let text = super::edit("", client, Path::new(PROJECT), &stale);
         let text = text.expect("empty is fine").expect("it is new");
@@ -128,5 +133,20 @@ fn a_cursor_entry_without_a_scope_gets_one_and_keeps_the_rest() {
     ] {
         let text = format!(r#"{{"mcpServers": {{"Ahama": {{"command": "ahma_mcp", {enough}}}}}}}"#);
         assert_eq!(edit(Client::Cursor, &text), Ok(None), "{enough}");
+    }
+}
+
+#[test]
+fn flags_that_were_given_are_added_to_what_an_entry_says() {
+    let flags = ["--network", "off", "--sync"];
+    for client in Client::ALL {
+        let plain = edit(client, "").expect("empty is fine").expect("it is new");
+        let text = edit_with(client, &plain, &flags).expect("well-formed");
+        let text = text.expect("changed");
+        let entry = find(client, &text).expect("well-formed").expect("there");
+        let args: Vec<&str> = strings(&entry["args"]).collect();
+        assert!(args.ends_with(&flags), "{client:?}: {args:?}");
+        assert_eq!(edit_with(client, &text, &flags), Ok(None), "{client:?}");
+        assert_eq!(edit(client, &text), Ok(None), "{client:?}");
     }
 }

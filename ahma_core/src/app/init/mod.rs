@@ -17,6 +17,7 @@ use std::{
 use super::{
     clients::Client,
     exit::{Exit, Failure},
+    given::GivenFlags,
     project,
     settings::{Settings, Surroundings},
     tasks::InitArgs,
@@ -28,6 +29,7 @@ use tool_files::Existing;
 pub(super) fn run(
     wishes: &InitArgs,
     settings: &Settings,
+    flags: &GivenFlags,
     around: &Surroundings,
 ) -> Result<ExitCode, Failure> {
     let project = &settings.sandbox.scope;
@@ -45,7 +47,9 @@ pub(super) fn run(
         None => asked_client(project),
     };
     if let Some(client) = client {
-        changes.extend(entry::change(client, project, around, &command_name())?);
+        let flags = client.flags(flags, project, &around.working_directory);
+        let entry = client.entry(&command_name(), project, flags);
+        changes.extend(entry::change(client, project, around, &entry)?);
     }
 
     let entry_file = client.and_then(|client| client.file(project, around.home.as_deref()));

@@ -1,0 +1,81 @@
+//! The flags of the server that stand on the command line, for whoever starts it again: an entry of a client.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgMatches, Command, ValueHint, parser::ValueSource};
+
+/// In the order of `--help`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct GivenFlags(Vec<GivenFlag>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct GivenFlag {
+    /// With its dashes.
+    name: String,
+    /// None for a switch.
+    value: Option<GivenValue>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum GivenValue {
+    Text(String),
+    Path(PathBuf),
+}
+
+/// What an entry says in its own way, and what only this one command is about.
+const NOT_REPEATED: [&str; 4] = ["mode", "format", "sandbox_scope", "sandbox_report"];
+
+impl GivenFlags {
+    pub(crate) fn read(command: &Command, matches: &ArgMatches) -> Self {
+        let is_given = |arg: &&Arg| {
+            let id = arg.get_id().as_str();
+            !arg.is_hide_set()
+                && arg.get_help_heading() != Some("HTTP")
+                && !NOT_REPEATED.contains(&id)
+                && matches.value_source(id) == Some(ValueSource::CommandLine)
+        };
+        let given = command.get_arguments().filter(is_given);
+        Self(given.flat_map(|arg| occurrences(arg, matches)).collect())
+    }
+
+    /// As words of a command line. A path may have to be written in another way for the program that starts the server.
+    pub(crate) fn words(&self, path: impl Fn(&Path) -> String) -> Vec<String> {
+        let mut words = Vec::new();
+        for flag in &self.0 {
+            let value = flag.value.as_ref().map(|value| match value {
+                GivenValue::Text(text) => text.clone(),
+                GivenValue::Path(given) => path(given),
+            });
+            match value {
+                Some(value) if value.starts_with('-') => words.push(format!("{}={value}", flag.name)),
+                value => {
+                    words.push(flag.name.clone());
+                    words.extend(value);
+                }
+            }
+        }
+        words
+    }
+}
+
+fn occurrences(arg: &Arg, matches: &ArgMatches) -> Vec<GivenFlag> {
+    let Some(long) = arg.get_long() else {
+        return Vec::new();
+    };
+    let flag = |value| GivenFlag {
+        name: format!("--{long}"),
+        value,
+    };
+    if !arg.get_action().takes_values() {
+        return vec![flag(None)];
+    }
+    let values = matches.get_raw(arg.get_id().as_str()).into_iter().flatten();
+    values
+        .map(|value| {
+            flag(Some(match arg.get_value_hint() {
+                ValueHint::AnyPath => GivenValue::Path(value.into()),
+                _ => GivenValue::Text(value.to_string_lossy().into_owned()),
+            }))
+        })
+        .collect()
+}
