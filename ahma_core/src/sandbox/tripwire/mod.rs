@@ -68,7 +68,8 @@ struct Known {
 }
 
 impl Tripwire {
-    /// `watched` are absolute paths in `scope`; others are left out. Fails if `scope` is not the real directory it was.
+    /// `watched` are absolute paths in `scope`; others are left out. Fails if `scope` is not the real directory it was, or
+    /// cannot be opened.
     pub fn new(scope: &Path, watched: Vec<(PathBuf, Depth)>, quarantine: PathBuf) -> io::Result<Self> {
         let mut relative: Vec<(PathBuf, Depth)> = Vec::new();
         for (path, depth) in &watched {
@@ -83,8 +84,10 @@ impl Tripwire {
         relative.sort_by_key(|(path, depth)| (path.clone(), std::cmp::Reverse(*depth as u8)));
         relative.dedup_by(|later, kept| later.0 == kept.0);
         let root = match place::open_root(scope) {
-            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Err(error),
-            root => root.ok().map(Arc::new),
+            Ok(root) => Some(Arc::new(root)),
+            Err(error) if is_missing(&error) => None,
+            // It is there, and what lies in it could not be watched.
+            Err(error) => return Err(error),
         };
         let is_needed = !relative.is_empty();
         let records = quarantine.with_file_name("pictures");
@@ -296,6 +299,12 @@ impl Tripwire {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// Whether an error on opening a scope means that there is none.
+fn is_missing(error: &io::Error) -> bool {
+    let absences = [Errno::NOENT, Errno::NOTDIR];
+    Errno::from_io_error(error).is_some_and(|errno| absences.contains(&errno))
 }
 
 /// One command that tripwires wait for.

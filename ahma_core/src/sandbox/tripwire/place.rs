@@ -190,11 +190,13 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
 
 /// Opens a directory by its real path, on which no link may be by now.
 pub(super) fn open_root(path: &Path) -> io::Result<OwnedFd> {
+    // Without `NOFOLLOW`, by which a link at the end would look like a file instead of an error.
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS;
     Ok(rustix::fs::openat2(
         rustix::fs::CWD,
         path,
-        DIRECTORY,
+        flags,
         Mode::empty(),
         resolve,
     )?)

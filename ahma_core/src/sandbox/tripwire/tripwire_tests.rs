@@ -61,6 +61,21 @@ impl Scene {
     }
 }
 
+#[test]
+fn a_scope_that_cannot_be_opened_is_an_error_and_a_missing_one_is_none() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("file"), "").unwrap();
+    symlink(".", directory.path().join("link")).unwrap();
+    // Of a name that is too long the kernel does not say whether it is there, for root neither.
+    let too_long = "n".repeat(300);
+    for (name, is_usable) in [("missing", true), ("file", true), ("link", false), (&too_long, false)] {
+        let scope = directory.path().join(name);
+        let watched = vec![(scope.join(".envrc"), Depth::Tree)];
+        let tripwire = Tripwire::new(&scope, watched, directory.path().join("quarantine"));
+        assert_eq!(tripwire.is_ok(), is_usable, "{name}: {tripwire:?}");
+    }
+}
+
 #[tokio::test]
 async fn what_appears_is_kept_in_quarantine() {
     let scene = Scene::new(|_| {});
