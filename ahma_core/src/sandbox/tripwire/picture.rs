@@ -225,8 +225,21 @@ impl Node {
     /// Whether a picture says the same by either.
     pub(super) fn is_the_same_as(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::File { stamp, settled, .. }, Self::File { stamp: other, .. }) => {
-                stamp == other && *settled
+            (
+                Self::File {
+                    content,
+                    stamp,
+                    settled,
+                },
+                Self::File {
+                    content: other_content,
+                    stamp: other_stamp,
+                    ..
+                },
+            ) => {
+                // Some file systems never settle; there the content has just been read anyway.
+                let is_known = *settled || (content.is_some() && content == other_content);
+                stamp == other_stamp && is_known
             }
             (
                 Self::Directory { names, depth, .. },

@@ -1,4 +1,9 @@
-use std::{fs, os::unix::fs::symlink, path::Path, sync::Arc};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, symlink},
+    path::Path,
+    sync::Arc,
+};
 
 use super::{Depth, Incident, IncidentKind, Tripwire};
 
@@ -479,6 +484,30 @@ async fn a_server_that_comes_meanwhile_takes_nothing_planted_for_good() {
         .map(|entry| entry.unwrap().metadata().unwrap().len())
         .collect();
     assert_eq!(left, [0], "an empty lock");
+}
+
+/// These files are too young for their times to mean anything, as all are on some file systems.
+#[tokio::test]
+async fn a_picture_that_says_the_same_is_not_written_again() {
+    let scene = Scene::new(|scope| {
+        fs::create_dir_all(scope.join(".vscode")).unwrap();
+        fs::write(scope.join(".vscode/settings.json"), "{}").unwrap();
+        fs::write(scope.join(".envrc"), "good").unwrap();
+    });
+    let written = || {
+        let pictures = fs::read_dir(scene.directory.path().join("pictures")).unwrap();
+        let mut found = pictures.map(|entry| entry.unwrap().path());
+        let file = found.find(|path| path.extension() == Some("json".as_ref()));
+        fs::metadata(file.unwrap()).unwrap().ino()
+    };
+    assert_eq!(scene.during(|_| {}).await, []);
+    let first = written();
+    assert_eq!(scene.during(|_| {}).await, []);
+    assert_eq!(written(), first);
+    // Of the same length, and perhaps of the same tick.
+    fs::write(scene.scope().join(".envrc"), "fine").unwrap();
+    assert_eq!(scene.during(|_| {}).await, []);
+    assert_ne!(written(), first);
 }
 
 /// A server that stands still while it takes its picture must not make this one stand still.
