@@ -35,7 +35,7 @@ use super::directory::KeptUsable;
 pub use incident::{Incident, IncidentKind};
 pub use picture::Depth;
 use picture::{Node, Picture};
-use place::Place;
+use place::{Inode, Place};
 use record::{Company, Record};
 use round::Round;
 
@@ -205,7 +205,7 @@ impl Tripwire {
             if picture.contains_key(path) || !path.parent().is_some_and(is_possible) {
                 continue;
             }
-            let is_another = |inode: u64| {
+            let is_another = |inode: Inode| {
                 let now = Place::below(root, path).and_then(|place| place.stamp());
                 matches!(now, Ok(Some(now)) if now.inode != inode)
             };

@@ -12,7 +12,7 @@ use std::{
 
 use rustix::fs::FileType;
 
-use super::place::{Place, Stamp, is_absence};
+use super::place::{Inode, Place, Stamp, is_absence};
 
 /// Of one protected tree so much is kept to be put back; what lies highest first. Of the rest a change is noticed, but
 /// cannot be undone.
@@ -56,7 +56,7 @@ pub(super) enum Node {
     },
     Directory {
         mode: u32,
-        inode: u64,
+        inode: Inode,
         depth: Depth,
         /// What lies in it, if that is watched and could be listed.
         names: Option<Arc<BTreeSet<OsString>>>,
@@ -68,7 +68,7 @@ pub(super) enum Node {
     },
     /// A pipe, socket or device.
     Other {
-        inode: u64,
+        inode: Inode,
     },
     /// Something that could not be looked at, or maybe nothing.
     Unknown,

@@ -20,6 +20,7 @@ use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat},
     io::Errno,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::sandbox::directory::{self, DIRECTORY, by_descriptor};
 
@@ -39,9 +40,26 @@ pub(super) struct Stamp {
     pub(super) kind: FileType,
     pub(super) mode: u32,
     pub(super) size: u64,
-    pub(super) inode: u64,
+    pub(super) inode: Inode,
     /// Seconds and nanoseconds. No command can set it.
     pub(super) changed: (i64, i64),
+}
+
+/// Which one of all files and directories. Numbers alone are not enough: every btrfs subvolume begins with the same, and
+/// commands can make and move subvolumes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Inode {
+    device: u64,
+    number: u64,
+}
+
+impl Inode {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            number: stat.st_ino,
+        }
+    }
 }
 
 impl Place {
@@ -212,7 +230,7 @@ fn stamp(stat: &Stat) -> Stamp {
         kind: FileType::from_raw_mode(stat.st_mode),
         mode: stat.st_mode & 0o7777,
         size: u64::try_from(stat.st_size).unwrap_or(0),
-        inode: stat.st_ino,
+        inode: Inode::of(stat),
         changed: (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(0)),
     }
 }

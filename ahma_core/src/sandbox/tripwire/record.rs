@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Depth,
     picture::{Node, Picture},
-    place::{Place, Stamp},
+    place::{Inode, Place, Stamp},
 };
 
 /// The record of one directory.
@@ -161,13 +161,13 @@ enum KeptNode {
         content: Option<String>,
         mode: u32,
         size: u64,
-        inode: u64,
+        inode: Inode,
         changed: (i64, i64),
         settled: bool,
     },
     Directory {
         mode: u32,
-        inode: u64,
+        inode: Inode,
         depth: u8,
         names: Option<Vec<String>>,
     },
@@ -175,7 +175,7 @@ enum KeptNode {
         target: String,
     },
     Other {
-        inode: u64,
+        inode: Inode,
     },
     Unknown,
 }
@@ -295,9 +295,9 @@ impl KeptNode {
     }
 }
 
-fn held(root: &Arc<OwnedFd>, path: &Path, inode: u64) -> Option<Arc<OwnedFd>> {
+fn held(root: &Arc<OwnedFd>, path: &Path, inode: Inode) -> Option<Arc<OwnedFd>> {
     let held = Place::below(root, path).and_then(|place| place.hold()).ok()?;
-    (rustix::fs::fstat(&held).ok()?.st_ino == inode).then(|| Arc::new(held))
+    (Inode::of(&rustix::fs::fstat(&held).ok()?) == inode).then(|| Arc::new(held))
 }
 
 fn encode(text: impl AsRef<std::ffi::OsStr>) -> String {

@@ -11,7 +11,7 @@ use std::{
 use super::{
     Depth, Incident, IncidentKind, Tripwire,
     picture::{self, MOST_KEPT, Node, Picture},
-    place::{self, Place},
+    place::{self, Inode, Place},
 };
 
 /// One comparison of everything.
@@ -181,7 +181,7 @@ impl<'a> Round<'a> {
                 .ok()
                 .and_then(|found| rustix::fs::fstat(found).ok())
                 .zip(rustix::fs::fstat(held).ok())
-                .is_some_and(|(found, held)| (found.st_dev, found.st_ino) == (held.st_dev, held.st_ino))
+                .is_some_and(|(found, held)| Inode::of(&found) == Inode::of(&held))
         };
         Place::below(self.root, below)
             .ok()

@@ -532,6 +532,23 @@ async fn a_server_that_stands_still_holds_up_its_peers_calls_only() {
     assert_eq!(call.await.unwrap().check().await.len(), 0);
 }
 
+/// The tops of most file systems have the same number.
+#[test]
+fn directories_of_two_file_systems_are_told_apart() {
+    let root = Arc::new(super::place::open(Path::new("/")).unwrap());
+    let node = |name: &str| {
+        let place = super::place::Place::below(&root, Path::new(name)).unwrap();
+        super::picture::look(&place, Depth::Itself, None, 0).unwrap().unwrap()
+    };
+    let number = |name: &str| fs::metadata(Path::new("/").join(name)).unwrap().ino();
+    if number("proc") != number("sys") {
+        eprintln!("skipped: /proc and /sys have different numbers");
+        return;
+    }
+    assert!(node("proc").is_still(&node("proc")));
+    assert!(!node("proc").is_still(&node("sys")));
+}
+
 #[test]
 fn what_is_too_large_to_be_put_back_is_told() {
     let small = Scene::new(|scope| fs::write(scope.join(".envrc"), "x").unwrap());
