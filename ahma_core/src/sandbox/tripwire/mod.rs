@@ -14,16 +14,14 @@ mod place;
 mod record;
 mod repository;
 mod round;
+mod ways;
 
 use std::{
     ffi::{OsStr, OsString},
     fs, io,
-    os::{
-        fd::OwnedFd,
-        unix::{
-            ffi::OsStrExt,
-            fs::{DirBuilderExt, PermissionsExt},
-        },
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, PermissionsExt},
     },
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
@@ -34,8 +32,8 @@ use rustix::io::Errno;
 use super::directory::KeptUsable;
 pub use incident::{Incident, IncidentKind};
 pub use picture::Depth;
-use picture::{Node, Picture};
-use place::{Inode, Place};
+use picture::{Node, Picture, Root};
+use place::Place;
 use record::{Company, Record};
 use round::Round;
 
@@ -50,7 +48,7 @@ const QUICK: usize = 64;
 pub struct Tripwire {
     scope: PathBuf,
     /// `None` where there is no scope; then nothing is watched.
-    root: Option<Arc<OwnedFd>>,
+    root: Option<Root>,
     /// Paths below the scope, parents first.
     watched: Vec<(PathBuf, Depth)>,
     quick: bool,
@@ -84,7 +82,7 @@ impl Tripwire {
         relative.sort_by_key(|(path, depth)| (path.clone(), std::cmp::Reverse(*depth as u8)));
         relative.dedup_by(|later, kept| later.0 == kept.0);
         let root = match place::open_root(scope) {
-            Ok(root) => Some(Arc::new(root)),
+            Ok(root) => Some(Root::new(root)),
             Err(error) if is_missing(&error) => None,
             // It is there, and what lies in it could not be watched.
             Err(error) => return Err(error),
@@ -96,7 +94,7 @@ impl Tripwire {
             record: root
                 .as_ref()
                 .filter(|_| is_needed)
-                .and_then(|root| Record::open(&records, root).ok()),
+                .and_then(|root| Record::open(&records, &root.directory).ok()),
             root,
             watched: relative,
             quick: false,
@@ -184,7 +182,7 @@ impl Tripwire {
             return self.picture(earlier);
         };
         if company == Some(Company::Others) {
-            let theirs = record.read(root, &self.watched);
+            let theirs = record.read(&root.directory, &self.watched);
             return theirs.unwrap_or_else(|| self.picture(earlier));
         }
         let picture = self.picture(earlier);
@@ -196,34 +194,11 @@ impl Tripwire {
     }
 
     fn picture(&self, earlier: &Picture) -> Picture {
-        let mut picture = Picture::new();
-        let Some(root) = &self.root else { return picture };
-        let _usable = KeptUsable::new(root);
-        for (path, depth) in &self.watched {
-            // Parents come first: below one that is missing there is nothing.
-            let is_possible = |above: &Path| above == Path::new("") || picture.contains_key(above);
-            if picture.contains_key(path) || !path.parent().is_some_and(is_possible) {
-                continue;
-            }
-            let is_another = |inode: Inode| {
-                let now = Place::below(root, path).and_then(|place| place.stamp());
-                matches!(now, Ok(Some(now)) if now.inode != inode)
-            };
-            // A directory that a mount covered, and that is another one by now, is covered no more.
-            let depth = match earlier.get(path) {
-                Some(Node::Directory { inode, .. })
-                    if *depth == Depth::Itself && !path.ends_with(".git") && is_another(*inode) =>
-                {
-                    Depth::Tree
-                }
-                Some(Node::Directory {
-                    depth: Depth::Tree, ..
-                }) => Depth::Tree,
-                _ => *depth,
-            };
-            picture::take(root, path, depth, earlier, &mut picture);
-        }
-        picture
+        let Some(root) = &self.root else {
+            return Picture::new();
+        };
+        let _usable = KeptUsable::new(&root.directory);
+        picture::take(root, &self.watched, earlier)
     }
 
     fn check(&self) -> Vec<Incident> {
@@ -233,13 +208,11 @@ impl Tripwire {
             return Vec::new();
         };
         // The command may have closed the scope itself behind what it planted.
-        let _usable = KeptUsable::new(root);
-        let mut round = Round::new(self, root);
+        let _usable = KeptUsable::new(&root.directory);
+        let mut round = Round::new(self, &root.directory, &known.picture);
         // Another command may be about to make it; then its own check sees it whole.
         let may_be_unfinished = known.running > 0;
-        let new_repository = !known.picture.contains_key(Path::new(".git"))
-            && Place::below(root, Path::new(".git"))
-                .is_ok_and(|git| repository::is_harmless(&git, may_be_unfinished));
+        let new_repository = round.has_new_repository(may_be_unfinished);
         for (path, depth) in &self.watched {
             let seen = path.ancestors().skip(1).any(|above| {
                 matches!(
@@ -251,7 +224,7 @@ impl Tripwire {
                 )
             });
             if !(seen || new_repository && path.starts_with(".git")) {
-                round.look(path, *depth, &known.picture);
+                round.look(path, *depth);
             }
         }
         let (incidents, put_back) = round.end();
@@ -284,7 +257,7 @@ impl Tripwire {
         }
         let mut here = OsString::from("ahma-quarantine-");
         here.push(&name);
-        place.rename_to(self.root.as_ref()?, &here).ok()?;
+        place.rename_to(&self.root.as_ref()?.directory, &here).ok()?;
         Some(self.scope.join(here))
     }
 

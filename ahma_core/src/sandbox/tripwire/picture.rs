@@ -12,7 +12,10 @@ use std::{
 
 use rustix::fs::FileType;
 
-use super::place::{Inode, Place, Stamp, is_absence};
+use super::{
+    place::{self, Inode, Place, Stamp},
+    ways::Ways,
+};
 
 /// Of one protected tree so much is kept to be put back; what lies highest first. Of the rest a change is noticed, but
 /// cannot be undone.
@@ -55,8 +58,9 @@ pub(super) enum Node {
         settled: bool,
     },
     Directory {
-        mode: u32,
-        inode: Inode,
+        stamp: Stamp,
+        /// An equal stamp means that the same names are in it.
+        settled: bool,
         depth: Depth,
         /// What lies in it, if that is watched and could be listed.
         names: Option<Arc<BTreeSet<OsString>>>,
@@ -74,55 +78,128 @@ pub(super) enum Node {
     Unknown,
 }
 
-/// Adds what is at `path` below `root` to the picture. Contents are taken from `earlier` where nothing can have changed.
-pub(super) fn take(root: &Arc<OwnedFd>, path: &Path, depth: Depth, earlier: &Picture, picture: &mut Picture) {
+/// Looks at every watched path, parents first. `earlier` saves looking at what cannot have changed.
+pub(super) fn take(root: &Root, watched: &[(PathBuf, Depth)], earlier: &Picture) -> Picture {
+    let stamp = place::stamp_of(&root.directory).ok();
+    let mut ways = Ways::new(&root.directory, stamp.as_ref(), earlier);
     let mut taking = Taking {
+        root,
         earlier,
-        picture,
+        picture: Picture::new(),
         waiting: VecDeque::new(),
-        left: MOST_KEPT,
+        left: 0,
     };
-    match Place::below(root, path) {
-        Ok(place) => taking.add(&place, path.to_owned(), depth),
-        Err(error) if is_absence(&error) => {}
-        Err(_) => {
-            taking.picture.insert(path.to_owned(), Node::Unknown);
+    if let Some(stamp) = stamp {
+        let mut node = Node::directory(stamp, Depth::Way);
+        node.settle(root.telling);
+        taking.picture.insert(PathBuf::new(), node);
+    }
+    for (path, depth) in watched {
+        match ways.place(path) {
+            Ok(Some(place)) => taking.take(&place, path, *depth),
+            Ok(None) => continue,
+            Err(_) => taking.insert(path.clone(), Node::Unknown),
+        }
+        match taking.picture.get(path) {
+            Some(Node::Directory { stamp, depth, .. }) if *depth != Depth::Tree => {
+                ways.note_directory(path, stamp);
+            }
+            // What is below it may be there all the same.
+            Some(Node::Unknown) => {}
+            // What is in a tree has been seen with it.
+            Some(Node::Directory { .. } | Node::File { .. } | Node::Link { .. } | Node::Other { .. })
+            | None => {
+                ways.note_nothing(path);
+            }
         }
     }
-    while let Some(path) = taking.waiting.pop_front() {
-        let Ok((opened, listed)) = Place::below(root, &path).and_then(|place| place.entries()) else {
-            continue;
-        };
-        for name in &listed {
-            taking.add(
-                &Place::within(&opened, name.clone()),
-                path.join(name),
-                Depth::Tree,
-            );
-        }
-        if let Some(Node::Directory { names, .. }) = taking.picture.get_mut(&path) {
-            *names = Some(Arc::new(listed.into_iter().collect()));
+    taking.picture
+}
+
+/// The directory that all watched paths are below.
+#[derive(Debug)]
+pub(super) struct Root {
+    pub(super) directory: Arc<OwnedFd>,
+    /// Its file system, if a directory's time tells there when a name comes or goes.
+    pub(super) telling: Option<u64>,
+}
+
+impl Root {
+    pub(super) fn new(directory: OwnedFd) -> Self {
+        Self {
+            telling: place::telling_device(&directory),
+            directory: Arc::new(directory),
         }
     }
 }
 
-/// A picture of one tree being taken, what lies highest first.
+/// A picture being taken, of each tree what lies highest first.
 struct Taking<'a> {
+    root: &'a Root,
     earlier: &'a Picture,
-    picture: &'a mut Picture,
+    picture: Picture,
     /// Directories to look into; by path, because a wide tree would need more descriptors than there are.
     waiting: VecDeque<PathBuf>,
-    /// How many bytes are still kept.
+    /// How many bytes of this tree are still kept.
     left: u64,
 }
 
 impl Taking<'_> {
+    fn take(&mut self, place: &Place, path: &Path, depth: Depth) {
+        self.left = MOST_KEPT;
+        self.add(place, path.to_owned(), depth);
+        if self.waiting.pop_front().is_some() {
+            self.add_entries(place, path);
+        }
+        while let Some(path) = self.waiting.pop_front() {
+            if let Ok(place) = Place::below(&self.root.directory, &path) {
+                self.add_entries(&place, &path);
+            }
+        }
+    }
+
+    fn add_entries(&mut self, place: &Place, path: &Path) {
+        let Some((opened, listed)) = self.entries(place, path) else {
+            return;
+        };
+        for name in listed.iter() {
+            let place = Place::within(&opened, name.clone());
+            self.add(&place, path.join(name), Depth::Tree);
+        }
+        if let Some(Node::Directory { names, .. }) = self.picture.get_mut(path) {
+            *names = Some(listed);
+        }
+    }
+
+    /// The directory at `place`, which is in the picture, and the names in it.
+    fn entries(&self, place: &Place, path: &Path) -> Option<(Arc<OwnedFd>, Arc<BTreeSet<OsString>>)> {
+        if let (Some(earlier), Some(Node::Directory { stamp, .. })) =
+            (self.earlier.get(path), self.picture.get(path))
+            && let Some(names) = earlier.names_as_of(stamp)
+        {
+            return Some((Arc::new(place.way().ok()?), Arc::clone(names)));
+        }
+        let (opened, listed) = place.entries().ok()?;
+        Some((opened, Arc::new(listed.into_iter().collect())))
+    }
+
     fn add(&mut self, place: &Place, path: PathBuf, depth: Depth) {
-        let node = match look(place, depth, self.earlier.get(&path), self.left) {
-            Ok(Some(node)) => node,
+        let before = self.earlier.get(&path);
+        let node = match place.stamp() {
+            Ok(Some(stamp)) => {
+                let depth = closer(depth, &path, before, &stamp);
+                let mut node = Node::at(place, stamp, depth, before, self.left);
+                node.settle(self.root.telling);
+                node.hold(place, &path, before);
+                node
+            }
             Ok(None) => return,
             Err(_) => Node::Unknown,
         };
+        self.insert(path, node);
+    }
+
+    fn insert(&mut self, path: PathBuf, node: Node) {
         match &node {
             Node::File { content, .. } => {
                 let length = content.as_ref().map_or(0, |content| content.len() as u64);
@@ -137,6 +214,21 @@ impl Taking<'_> {
     }
 }
 
+/// A directory that a mount covered, and that is another one by now, is covered no more.
+fn closer(depth: Depth, path: &Path, before: Option<&Node>, now: &Stamp) -> Depth {
+    match before {
+        Some(Node::Directory {
+            depth: Depth::Tree, ..
+        }) => Depth::Tree,
+        Some(Node::Directory { stamp, .. })
+            if depth == Depth::Itself && !path.ends_with(".git") && stamp.inode != now.inode =>
+        {
+            Depth::Tree
+        }
+        _ => depth,
+    }
+}
+
 /// What is at `place` now, without what lies in it. `before` saves reading what cannot have changed.
 pub(super) fn look(
     place: &Place,
@@ -144,40 +236,8 @@ pub(super) fn look(
     before: Option<&Node>,
     most: u64,
 ) -> io::Result<Option<Node>> {
-    let Some(stamp) = place.stamp()? else {
-        return Ok(None);
-    };
-    Ok(Some(match stamp.kind {
-        FileType::RegularFile => {
-            if let Some(Node::File {
-                stamp: known,
-                settled: true,
-                ..
-            }) = before
-                && *known == stamp
-            {
-                return Ok(before.cloned());
-            }
-            Node::File {
-                content: place.content(most).map(Into::into),
-                stamp,
-                settled: is_settled(&stamp) && place.keeps_times(),
-            }
-        }
-        FileType::Directory => Node::Directory {
-            mode: stamp.mode,
-            inode: stamp.inode,
-            depth,
-            names: None,
-            held: (depth == Depth::Itself)
-                .then(|| place.hold().ok().map(Arc::new))
-                .flatten(),
-        },
-        FileType::Symlink => Node::Link {
-            target: place.link_target(),
-        },
-        _ => Node::Other { inode: stamp.inode },
-    }))
+    let stamp = place.stamp()?;
+    Ok(stamp.map(|stamp| Node::at(place, stamp, depth, before, most)))
 }
 
 fn is_settled(stamp: &Stamp) -> bool {
@@ -188,6 +248,89 @@ fn is_settled(stamp: &Stamp) -> bool {
 }
 
 impl Node {
+    fn at(place: &Place, stamp: Stamp, depth: Depth, before: Option<&Self>, most: u64) -> Self {
+        match stamp.kind {
+            FileType::RegularFile => match before {
+                Some(
+                    before @ Self::File {
+                        stamp: known,
+                        settled: true,
+                        ..
+                    },
+                ) if *known == stamp => before.clone(),
+                _ => Self::File {
+                    content: place.content(most).map(Into::into),
+                    stamp,
+                    settled: is_settled(&stamp) && place.keeps_times(),
+                },
+            },
+            FileType::Directory => Self::directory(stamp, depth),
+            FileType::Symlink => Self::Link {
+                target: place.link_target(),
+            },
+            _ => Self::Other { inode: stamp.inode },
+        }
+    }
+
+    fn directory(stamp: Stamp, depth: Depth) -> Self {
+        Self::Directory {
+            stamp,
+            settled: false,
+            depth,
+            names: None,
+            held: None,
+        }
+    }
+
+    /// Finds out whether the stamp of a directory is worth remembering.
+    fn settle(&mut self, telling: Option<u64>) {
+        if let Self::Directory { stamp, settled, .. } = self {
+            *settled = telling == Some(stamp.inode.device) && is_settled(stamp);
+        }
+    }
+
+    /// Holds the directory at `place` if that is worth a descriptor: those on the way to others may be many, but for
+    /// those at the top.
+    pub(super) fn hold(&mut self, place: &Place, path: &Path, before: Option<&Self>) {
+        if let Self::Directory {
+            stamp, depth, held, ..
+        } = self
+        {
+            let is_worth = match depth {
+                Depth::Way => path.parent() == Some(Path::new("")),
+                Depth::Itself => true,
+                Depth::Tree => false,
+            };
+            let known = before.and_then(|before| before.held_as(stamp.inode));
+            *held = match known {
+                _ if !is_worth => None,
+                Some(known) => Some(known),
+                None => place.hold_as(stamp.inode),
+            };
+        }
+    }
+
+    /// The descriptor of a directory, if it is this one.
+    pub(super) fn held_as(&self, inode: Inode) -> Option<Arc<OwnedFd>> {
+        match self {
+            Self::Directory { stamp, held, .. } if stamp.inode == inode => held.clone(),
+            _ => None,
+        }
+    }
+
+    /// Whether this is a directory that has the same names in it as long as its stamp is this one.
+    pub(super) fn has_names_as_of(&self, now: &Stamp) -> bool {
+        matches!(self, Self::Directory { stamp, settled: true, .. } if stamp == now)
+    }
+
+    /// The names in a directory, if they can be told from its stamp.
+    pub(super) fn names_as_of(&self, now: &Stamp) -> Option<&Arc<BTreeSet<OsString>>> {
+        match self {
+            Self::Directory { names, .. } if self.has_names_as_of(now) => names.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether nothing changed that matters.
     pub(super) fn is_still(&self, now: &Self) -> bool {
         match (self, now) {
@@ -202,19 +345,10 @@ impl Node {
                 (Some(before), Some(after)) => before == after && stamp.mode == stamp_now.mode,
                 _ => stamp == stamp_now,
             },
-            (
-                Self::Directory {
-                    mode, inode, depth, ..
-                },
-                Self::Directory {
-                    mode: mode_now,
-                    inode: inode_now,
-                    ..
-                },
-            ) => match depth {
+            (Self::Directory { stamp, depth, .. }, Self::Directory { stamp: stamp_now, .. }) => match depth {
                 Depth::Way => true,
-                Depth::Itself => inode == inode_now,
-                Depth::Tree => mode == mode_now,
+                Depth::Itself => stamp.inode == stamp_now.inode,
+                Depth::Tree => stamp.mode == stamp_now.mode,
             },
             (Self::Link { target }, Self::Link { target: target_now }) => target == target_now,
             (Self::Other { inode }, Self::Other { inode: inode_now }) => inode == inode_now,
@@ -252,10 +386,6 @@ impl Node {
             (Self::Unknown, Self::Unknown) => true,
             _ => self.is_still(other),
         }
-    }
-
-    pub(super) fn is_directory(&self) -> bool {
-        matches!(self, Self::Directory { .. })
     }
 
     /// Whether a change could be noticed but not undone.

@@ -27,6 +27,13 @@ use crate::sandbox::directory::{self, DIRECTORY, by_descriptor};
 /// The numbers of tmpfs, ramfs, overlayfs and FUSE.
 const FORGETFUL: [u32; 4] = [0x0102_1994, 0x8584_58f6, 0x794c_7630, 0x6573_5546];
 
+/// Those whose directories get another time with every name that comes or goes, at once and for all who look: ext4, XFS,
+/// btrfs, F2FS and tmpfs. Others may do so; a network's may hear of it late.
+const TELLING: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
+
+/// For a directory that is only passed through. It needs no right to list it, and wakes nobody who watches it.
+const WAY: OFlags = DIRECTORY.union(OFlags::PATH);
+
 /// One name in one directory.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -49,12 +56,12 @@ pub(super) struct Stamp {
 /// commands can make and move subvolumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Inode {
-    device: u64,
+    pub(super) device: u64,
     number: u64,
 }
 
 impl Inode {
-    pub(super) fn of(stat: &Stat) -> Self {
+    fn of(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev,
             number: stat.st_ino,
@@ -65,21 +72,20 @@ impl Inode {
 impl Place {
     /// The place of `relative` below `root`. Fails where a part of the way is missing or is a link.
     pub(super) fn below(root: &Arc<OwnedFd>, relative: &Path) -> io::Result<Self> {
-        let mut parent = Arc::clone(root);
-        let mut components = relative.components().peekable();
-        while let Some(component) = components.next() {
-            let Component::Normal(name) = component else {
-                break;
-            };
-            if components.peek().is_none() {
-                return Ok(Self {
-                    parent,
-                    name: name.to_owned(),
-                });
-            }
-            parent = Arc::new(directory::open(&parent, name)?);
-        }
-        Err(io::ErrorKind::InvalidInput.into())
+        let is_plain = relative
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        let (Some(above), Some(name), true) = (relative.parent(), relative.file_name(), is_plain) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let parent = match above.parent() {
+            None => Arc::clone(root),
+            Some(_) => Arc::new(way(root, above)?),
+        };
+        Ok(Self {
+            parent,
+            name: name.to_owned(),
+        })
     }
 
     /// The place of a name in a directory that is open.
@@ -113,7 +119,8 @@ impl Place {
         // A pipe that was put here must not make us wait.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.parent, &self.name, flags, Mode::empty()).ok()?;
-        if stamp(&rustix::fs::fstat(&fd).ok()?).kind != FileType::RegularFile {
+        let found = stamp(&rustix::fs::fstat(&fd).ok()?);
+        if found.kind != FileType::RegularFile || found.size > most {
             return None;
         }
         let mut content = Vec::new();
@@ -131,6 +138,11 @@ impl Place {
     /// The directory at this place.
     pub(super) fn directory(&self) -> io::Result<OwnedFd> {
         directory::open(&self.parent, &self.name)
+    }
+
+    /// The directory at this place, to pass through it.
+    pub(super) fn way(&self) -> io::Result<OwnedFd> {
+        step(&self.parent, &self.name)
     }
 
     /// The directory at this place and the names in it.
@@ -190,6 +202,12 @@ impl Place {
         directory::hold(&self.parent, &self.name)
     }
 
+    /// The same, if it is the inode that was seen.
+    pub(super) fn hold_as(&self, inode: Inode) -> Option<Arc<OwnedFd>> {
+        let held = self.hold().ok()?;
+        (stamp_of(&held).ok()?.inode == inode).then(|| Arc::new(held))
+    }
+
     fn insist<T>(&self, act: impl Fn() -> Result<T, Errno>) -> io::Result<T> {
         directory::insist(&self.parent, act)
     }
@@ -218,6 +236,41 @@ pub(super) fn open_root(path: &Path) -> io::Result<OwnedFd> {
         Mode::empty(),
         resolve,
     )?)
+}
+
+/// Opens a directory some way below another, to pass through it.
+fn way(root: &Arc<OwnedFd>, relative: &Path) -> io::Result<OwnedFd> {
+    // In one step; without `NOFOLLOW`, or a link at the end would not be an error.
+    let flags = WAY.difference(OFlags::NOFOLLOW);
+    match rustix::fs::openat2(root, relative, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::ACCESS) => {
+            // Name by name, so that each is made usable.
+            let mut reached = root.try_clone()?;
+            for name in relative {
+                reached = step(&reached, name)?;
+            }
+            Ok(reached)
+        }
+        result => Ok(result?),
+    }
+}
+
+fn step(parent: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
+    let parent = parent.as_fd();
+    directory::insist(parent, || rustix::fs::openat(parent, name, WAY, Mode::empty()))
+}
+
+/// What an open directory is.
+pub(super) fn stamp_of(directory: &OwnedFd) -> io::Result<Stamp> {
+    Ok(stamp(&rustix::fs::fstat(directory)?))
+}
+
+/// The file system of an open directory, if its directories tell by their time when a name comes or goes.
+pub(super) fn telling_device(directory: &OwnedFd) -> Option<u64> {
+    let found = rustix::fs::fstatfs(directory).ok()?;
+    let is_telling = TELLING.map(|kind| kind as _).contains(&found.f_type);
+    let device = stamp_of(directory).ok()?.inode.device;
+    is_telling.then_some(device)
 }
 
 /// Where a held inode is now.

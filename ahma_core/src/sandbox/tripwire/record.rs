@@ -226,14 +226,14 @@ impl KeptNode {
                 settled: *settled,
             },
             Node::Directory {
-                mode,
-                inode,
+                stamp,
+                settled: _,
                 depth,
                 names,
                 held: _,
             } => Self::Directory {
-                mode: *mode,
-                inode: *inode,
+                mode: stamp.mode,
+                inode: stamp.inode,
                 depth: *depth as u8,
                 names: names.as_ref().map(|names| names.iter().map(encode).collect()),
             },
@@ -275,8 +275,15 @@ impl KeptNode {
                 depth,
                 names,
             } => Node::Directory {
-                mode: *mode,
-                inode: *inode,
+                stamp: Stamp {
+                    kind: FileType::Directory,
+                    mode: *mode,
+                    size: 0,
+                    inode: *inode,
+                    changed: (0, 0),
+                },
+                // Whoever reads this looks for itself.
+                settled: false,
                 depth: Depth::by_number(*depth)?,
                 names: match names {
                     Some(names) => Some(Arc::new(
@@ -296,8 +303,7 @@ impl KeptNode {
 }
 
 fn held(root: &Arc<OwnedFd>, path: &Path, inode: Inode) -> Option<Arc<OwnedFd>> {
-    let held = Place::below(root, path).and_then(|place| place.hold()).ok()?;
-    (Inode::of(&rustix::fs::fstat(&held).ok()?) == inode).then(|| Arc::new(held))
+    Place::below(root, path).ok()?.hold_as(inode)
 }
 
 fn encode(text: impl AsRef<std::ffi::OsStr>) -> String {

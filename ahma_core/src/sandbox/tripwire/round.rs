@@ -11,23 +11,39 @@ use std::{
 use super::{
     Depth, Incident, IncidentKind, Tripwire,
     picture::{self, MOST_KEPT, Node, Picture},
-    place::{self, Inode, Place},
+    place::{self, Place, Stamp},
+    repository,
+    ways::Ways,
 };
 
 /// One comparison of everything.
 pub(super) struct Round<'a> {
     tripwire: &'a Tripwire,
     root: &'a Arc<OwnedFd>,
+    known: &'a Picture,
+    ways: Ways<'a>,
     incidents: Vec<Incident>,
     /// Directories that had to be made anew, which have another number now.
     put_back: Picture,
 }
 
+/// How a watched path was found.
+enum Outcome {
+    /// As it was, and nothing that a watched name could be in.
+    Nothing,
+    /// As it was, or a new one that may be there.
+    Directory(Stamp),
+    Incident,
+}
+
 impl<'a> Round<'a> {
-    pub(super) fn new(tripwire: &'a Tripwire, root: &'a Arc<OwnedFd>) -> Self {
+    pub(super) fn new(tripwire: &'a Tripwire, root: &'a Arc<OwnedFd>, known: &'a Picture) -> Self {
+        let now = place::stamp_of(root).ok();
         Self {
             tripwire,
             root,
+            known,
+            ways: Ways::new(root, now.as_ref(), known),
             incidents: Vec::new(),
             put_back: Picture::new(),
         }
@@ -38,57 +54,77 @@ impl<'a> Round<'a> {
         (self.incidents, self.put_back)
     }
 
-    /// Compares what is at a watched path with what was.
-    pub(super) fn look(&mut self, path: &Path, depth: Depth, known: &Picture) {
-        match Place::below(self.root, path) {
-            Ok(place) => self.compare(&place, path, depth, known),
-            // The way to it is watched as well.
-            Err(error) if place::is_absence(&error) => {}
-            Err(_) => self.report_unknown(path, known),
+    /// Whether a command made a repository, and one that may stay.
+    pub(super) fn has_new_repository(&mut self, may_be_unfinished: bool) -> bool {
+        let path = Path::new(".git");
+        !self.known.contains_key(path)
+            && matches!(self.ways.place(path), Ok(Some(git)) if repository::is_harmless(&git, may_be_unfinished))
+    }
+
+    /// Compares what is at a watched path with what was. Those above it come first.
+    pub(super) fn look(&mut self, path: &Path, depth: Depth) {
+        match self.ways.place(path) {
+            Ok(Some(place)) => match self.compare(&place, path, depth) {
+                Outcome::Nothing => self.ways.note_nothing(path),
+                Outcome::Directory(stamp) => self.ways.note_directory(path, &stamp),
+                Outcome::Incident => {}
+            },
+            Ok(None) => {}
+            Err(_) => self.report_unknown(path),
         }
     }
 
-    fn compare(&mut self, place: &Place, path: &Path, depth: Depth, known: &Picture) {
-        let before = known.get(path);
+    fn compare(&mut self, place: &Place, path: &Path, depth: Depth) -> Outcome {
+        let before = self.known.get(path);
         let Ok(now) = picture::look(place, depth, before, MOST_KEPT) else {
-            return self.report_unknown(path, known);
+            self.report_unknown(path);
+            return Outcome::Incident;
         };
         match (before, now) {
-            (None, None) => {}
-            (None, Some(now)) if depth == Depth::Way && now.is_directory() => {}
+            (None, None) => return Outcome::Nothing,
+            (None, Some(Node::Directory { stamp, .. })) if depth == Depth::Way => {
+                return Outcome::Directory(stamp);
+            }
             (None, Some(_)) => {
                 let kept = self.tripwire.quarantine(place, path);
                 self.report(path, IncidentKind::Appeared, kept.is_some(), kept);
             }
             (Some(before), None) => {
-                let undone = self.restore(place, path, before, known);
+                let undone = self.restore(place, path, before);
                 self.report(path, IncidentKind::Removed, undone, None);
             }
             (Some(Node::Unknown), Some(_)) => self.report(path, IncidentKind::Unknown, false, None),
-            (Some(before), Some(now)) if before.is_still(&now) => self.descend(place, path, before, known),
+            (Some(before), Some(now)) if before.is_still(&now) => {
+                let Node::Directory { stamp, .. } = now else {
+                    return Outcome::Nothing;
+                };
+                self.descend(place, path, before, &stamp);
+                return Outcome::Directory(stamp);
+            }
             (
                 Some(
                     before @ Node::Directory {
-                        mode,
+                        stamp,
                         depth: Depth::Tree,
                         ..
                     },
                 ),
-                Some(Node::Directory { .. }),
+                Some(Node::Directory { stamp: now, .. }),
             ) => {
-                let undone = place.set_directory_mode(*mode).is_ok();
+                let undone = place.set_directory_mode(stamp.mode).is_ok();
                 self.report(path, IncidentKind::Changed, undone, None);
-                self.descend(place, path, before, known);
+                self.descend(place, path, before, &now);
             }
             (Some(before), Some(_)) => {
                 let kept = self.tripwire.quarantine(place, path);
-                let undone = kept.is_some() && self.restore(place, path, before, known);
+                let undone = kept.is_some() && self.restore(place, path, before);
                 self.report(path, IncidentKind::Changed, undone, kept);
             }
         }
+        Outcome::Incident
     }
 
-    fn descend(&mut self, place: &Place, path: &Path, before: &Node, known: &Picture) {
+    fn descend(&mut self, place: &Place, path: &Path, before: &Node, now: &Stamp) {
         let Node::Directory {
             depth: Depth::Tree,
             names: Some(names_before),
@@ -98,19 +134,24 @@ impl<'a> Round<'a> {
             // If it could not be listed before, commands cannot fill it either.
             return;
         };
-        let Ok((directory, names)) = place.entries() else {
+        let listed = match before.names_as_of(now) {
+            Some(names) if names.is_empty() => return,
+            Some(_) => place.way().map(|directory| (Arc::new(directory), Vec::new())),
+            None => place.entries(),
+        };
+        let Ok((directory, names)) = listed else {
             return self.report(path, IncidentKind::Unknown, false, None);
         };
         let mut names: BTreeSet<OsString> = names.into_iter().collect();
         names.extend(names_before.iter().cloned());
         for name in names {
             let path = path.join(&name);
-            self.compare(&Place::within(&directory, name), &path, Depth::Tree, known);
+            self.compare(&Place::within(&directory, name), &path, Depth::Tree);
         }
     }
 
     /// Makes again what was at a place that is empty now. Returns whether all of it is there.
-    fn restore(&mut self, place: &Place, path: &Path, before: &Node, known: &Picture) -> bool {
+    fn restore(&mut self, place: &Place, path: &Path, before: &Node) -> bool {
         match before {
             Node::File {
                 content: Some(content),
@@ -119,16 +160,17 @@ impl<'a> Round<'a> {
             } => place.create_file(content, stamp.mode).is_ok(),
             Node::File { content: None, .. } | Node::Other { .. } | Node::Unknown => false,
             Node::Link { target } => place.create_link(target).is_ok(),
-            Node::Directory { held, .. } => {
-                held.as_ref().is_some_and(|held| self.bring_back(held, place))
-                    || self.restore_directory(place, path, before, known)
+            Node::Directory { depth, held, .. } => {
+                let held = held.as_ref().filter(|_| *depth == Depth::Itself);
+                held.is_some_and(|held| self.bring_back(held, place))
+                    || self.restore_directory(place, path, before)
             }
         }
     }
 
-    fn restore_directory(&mut self, place: &Place, path: &Path, before: &Node, known: &Picture) -> bool {
+    fn restore_directory(&mut self, place: &Place, path: &Path, before: &Node) -> bool {
         let Node::Directory {
-            mode, depth, names, ..
+            stamp, depth, names, ..
         } = before
         else {
             return false;
@@ -139,18 +181,19 @@ impl<'a> Round<'a> {
         };
         let mut whole = place.create_directory().is_ok() && (names.is_some() || *depth == Depth::Way);
         for child in &below {
-            if let Some(node) = known.get(child) {
+            if let Some(node) = self.known.get(child) {
                 let place = Place::below(self.root, child);
-                whole &= place.is_ok_and(|place| self.restore(&place, child, node, known));
+                whole &= place.is_ok_and(|place| self.restore(&place, child, node));
             }
         }
-        whole &= place.set_directory_mode(*mode).is_ok();
+        whole &= place.set_directory_mode(stamp.mode).is_ok();
         // No mount covers what was made just now. Of one that was, what lay in it is not known.
         let depth = match depth {
             Depth::Itself if !path.ends_with(".git") => Depth::Tree,
             depth => *depth,
         };
         if let Ok(Some(mut made)) = picture::look(place, depth, None, 0) {
+            made.hold(place, path, None);
             if let Node::Directory {
                 depth: Depth::Tree,
                 names,
@@ -175,14 +218,10 @@ impl<'a> Round<'a> {
         let Ok(below) = path.strip_prefix(&self.tripwire.scope) else {
             return false;
         };
-        let is_it = |found: &Place| {
-            found
-                .hold()
-                .ok()
-                .and_then(|found| rustix::fs::fstat(found).ok())
-                .zip(rustix::fs::fstat(held).ok())
-                .is_some_and(|(found, held)| Inode::of(&found) == Inode::of(&held))
+        let Ok(stamp) = place::stamp_of(held) else {
+            return false;
         };
+        let is_it = |found: &Place| found.hold_as(stamp.inode).is_some();
         Place::below(self.root, below)
             .ok()
             .filter(is_it)
@@ -190,8 +229,8 @@ impl<'a> Round<'a> {
     }
 
     /// What could not be looked at before either was out of everyone's reach.
-    fn report_unknown(&mut self, path: &Path, known: &Picture) {
-        if !matches!(known.get(path), Some(Node::Unknown)) {
+    fn report_unknown(&mut self, path: &Path) {
+        if !matches!(self.known.get(path), Some(Node::Unknown)) {
             self.report(path, IncidentKind::Unknown, false, None);
         }
     }

@@ -3,9 +3,10 @@ use std::{
     os::unix::fs::{MetadataExt as _, symlink},
     path::Path,
     sync::Arc,
+    time::{Duration, Instant},
 };
 
-use super::{Depth, Incident, IncidentKind, Tripwire};
+use super::{Depth, Incident, IncidentKind, Tripwire, picture::Node};
 
 struct Scene {
     directory: tempfile::TempDir,
@@ -73,7 +74,12 @@ fn a_scope_that_cannot_be_opened_is_an_error_and_a_missing_one_is_none() {
     symlink(".", directory.path().join("link")).unwrap();
     // Of a name that is too long the kernel does not say whether it is there, for root neither.
     let too_long = "n".repeat(300);
-    for (name, is_usable) in [("missing", true), ("file", true), ("link", false), (&too_long, false)] {
+    for (name, is_usable) in [
+        ("missing", true),
+        ("file", true),
+        ("link", false),
+        (&too_long, false),
+    ] {
         let scope = directory.path().join(name);
         let watched = vec![(scope.join(".envrc"), Depth::Tree)];
         let tripwire = Tripwire::new(&scope, watched, directory.path().join("quarantine"));
@@ -532,13 +538,162 @@ async fn a_server_that_stands_still_holds_up_its_peers_calls_only() {
     assert_eq!(call.await.unwrap().check().await.len(), 0);
 }
 
+/// Makes calls until the times of what is in the scope are old enough to mean something. On some file systems they never
+/// do; then returns false.
+async fn come_to_rest(scenes: &[Scene]) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    for scene in scenes {
+        let root = scene.tripwire.root.as_ref().unwrap();
+        let place = super::place::Place::below(&root.directory, Path::new("x")).unwrap();
+        if root.telling.is_none() || !place.keeps_times() {
+            return false;
+        }
+        let is_restless = |node: &Node| {
+            matches!(
+                node,
+                Node::Directory { settled: false, .. } | Node::File { settled: false, .. }
+            )
+        };
+        while scene.tripwire.lock().picture.values().any(is_restless) {
+            assert!(Instant::now() < deadline, "{:?}", scene.tripwire);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert_eq!(scene.during(|_| {}).await, []);
+        }
+    }
+    true
+}
+
+/// What is left out of a look at a directory that did not change must not be what a command does.
+#[tokio::test]
+async fn a_scope_at_rest_hides_nothing() {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    type Plant = (&'static [&'static str], fn(&Path));
+    let plants: [Plant; 12] = [
+        (&[".envrc"], |scope| {
+            fs::write(scope.join(".envrc"), "evil").unwrap()
+        }),
+        (&[".envrc"], |scope| {
+            fs::rename(scope.join("plain"), scope.join(".envrc")).unwrap()
+        }),
+        (&[".envrc"], |scope| {
+            fs::hard_link(scope.join("plain"), scope.join(".envrc")).unwrap()
+        }),
+        (&[".envrc"], |scope| {
+            symlink("plain", scope.join(".envrc")).unwrap()
+        }),
+        (&[".vscode/b"], |scope| {
+            fs::write(scope.join(".vscode/b"), "evil").unwrap()
+        }),
+        (&[".vscode/a"], |scope| {
+            fs::write(scope.join(".vscode/a"), "evil").unwrap()
+        }),
+        (&[".vscode/deep/a"], |scope| {
+            fs::remove_file(scope.join(".vscode/deep/a")).unwrap()
+        }),
+        (&[".vscode/deep/b"], |scope| {
+            fs::write(scope.join(".vscode/deep/b"), "evil").unwrap()
+        }),
+        (&[".ahma/tools"], |scope| {
+            fs::create_dir(scope.join(".ahma/tools")).unwrap()
+        }),
+        (&[".git/config"], |scope| {
+            fs::write(scope.join(".git/config"), "evil").unwrap()
+        }),
+        // Another directory that may be there, with something in it that may not.
+        (&[".ahma/tools"], |scope| {
+            fs::create_dir_all(scope.join("other/tools")).unwrap();
+            renameat_with(
+                CWD,
+                scope.join("other"),
+                CWD,
+                scope.join(".ahma"),
+                RenameFlags::EXCHANGE,
+            )
+            .unwrap();
+        }),
+        (&[".git"], |scope| {
+            fs::create_dir_all(scope.join("other/hooks")).unwrap();
+            fs::write(scope.join("other/hooks/pre-commit"), "evil").unwrap();
+            renameat_with(
+                CWD,
+                scope.join("other"),
+                CWD,
+                scope.join(".git"),
+                RenameFlags::EXCHANGE,
+            )
+            .unwrap();
+        }),
+    ];
+    let scenes = plants.each_ref().map(|_| {
+        Scene::new(|scope| {
+            for directory in [".git/hooks", ".vscode/deep", ".ahma"] {
+                fs::create_dir_all(scope.join(directory)).unwrap();
+            }
+            for file in ["plain", ".vscode/a", ".vscode/deep/a"] {
+                fs::write(scope.join(file), "good").unwrap();
+            }
+        })
+    });
+    come_to_rest(&scenes).await;
+    for (number, (scene, (expected, plant))) in scenes.iter().zip(plants).enumerate() {
+        let found = scene.during(plant).await;
+        let found: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(found, expected, "{number}");
+        let scope = scene.scope();
+        let text = |name: &str| fs::read_to_string(scope.join(name)).unwrap();
+        assert_eq!(
+            (text(".vscode/a"), text(".vscode/deep/a")),
+            ("good".into(), "good".into())
+        );
+        for name in [
+            ".envrc",
+            ".vscode/b",
+            ".vscode/deep/b",
+            ".ahma/tools",
+            ".git/config",
+            ".git/hooks/pre-commit",
+        ] {
+            assert!(!scope.join(name).exists(), "{number}: {name}");
+        }
+        assert_eq!(scene.during(|_| {}).await, [], "{number}");
+    }
+}
+
+/// The server watches the tools directory itself.
+#[tokio::test]
+async fn who_watches_a_directory_at_rest_hears_nothing_of_a_call() {
+    use rustix::fs::inotify;
+    let scene = Scene::new(|scope| {
+        for directory in [".git/hooks", ".vscode", ".ahma/tools"] {
+            fs::create_dir_all(scope.join(directory)).unwrap();
+        }
+        fs::write(scope.join(".ahma/tools/a.json"), "{}").unwrap();
+    });
+    let scenes = [scene];
+    if !come_to_rest(&scenes).await {
+        eprintln!("skipped: times mean nothing on this file system");
+        return;
+    }
+    let [scene] = scenes;
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).unwrap();
+    for directory in ["", ".git", ".git/hooks", ".vscode", ".ahma", ".ahma/tools"] {
+        let all = inotify::WatchFlags::ALL_EVENTS;
+        inotify::add_watch(&watch, scene.scope().join(directory), all).unwrap();
+    }
+    assert_eq!(scene.during(|_| {}).await, []);
+    let heard = rustix::io::read(&watch, &mut [0; 4096]);
+    assert_eq!(heard, Err(rustix::io::Errno::AGAIN));
+}
+
 /// The tops of most file systems have the same number.
 #[test]
 fn directories_of_two_file_systems_are_told_apart() {
     let root = Arc::new(super::place::open(Path::new("/")).unwrap());
     let node = |name: &str| {
         let place = super::place::Place::below(&root, Path::new(name)).unwrap();
-        super::picture::look(&place, Depth::Itself, None, 0).unwrap().unwrap()
+        super::picture::look(&place, Depth::Itself, None, 0)
+            .unwrap()
+            .unwrap()
     };
     let number = |name: &str| fs::metadata(Path::new("/").join(name)).unwrap().ino();
     if number("proc") != number("sys") {
