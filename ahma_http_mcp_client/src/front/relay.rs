@@ -1,4 +1,8 @@
 //! What the two sides of a front share: each other.
+#![expect(
+    deprecated,
+    reason = "logging levels are deprecated, and clients still use them"
+)]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
