@@ -20,8 +20,8 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
-use super::relay::{Relay, is_modern, lock};
-use super::upstream::{ask, watch_resource};
+use super::relay::{Relay, is_modern, lock, resources};
+use super::upstream::{ask, end_updates, watch_resource};
 
 /// A server that asks and asks is not answered for ever.
 const MOST_ROUNDS: usize = 10;
@@ -42,6 +42,14 @@ impl Downstream {
     ) -> Result<ServerResult, ErrorData> {
         let _ = self.relay.client.set(context.peer.clone());
         self.relay.forward(request, context).await
+    }
+
+    async fn watch_until_cancelled(&self, context: &SubscriptionContext) -> Result<(), ErrorData> {
+        for uri in resources(context.sink()) {
+            watch_resource(&self.relay, uri).await?;
+        }
+        context.cancelled().await;
+        Ok(())
     }
 
     /// Answers a modern server's questions by asking a legacy client; a modern client gets to see them itself.
@@ -240,17 +248,10 @@ impl ServerHandler for Downstream {
     async fn unsubscribe(
         &self,
         params: UnsubscribeRequestParams,
-        context: RequestContext<RoleServer>,
+        _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         lock(&self.relay.watched).remove(&params.uri);
-        // A modern server sees the end of its stream; one that is gone has forgotten it anyway.
-        if self.relay.current().is_none_or(|remote| remote.is_modern()) {
-            return Ok(());
-        }
-        let request = rmcp::model::UnsubscribeRequest::new(params);
-        self.forward(ClientRequest::UnsubscribeRequest(request), &context)
-            .await
-            .map(drop)
+        end_updates(&self.relay, &params.uri).await
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -258,17 +259,15 @@ impl ServerHandler for Downstream {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        for uri in context
-            .accepted()
-            .resource_subscriptions
-            .clone()
-            .unwrap_or_default()
-        {
-            watch_resource(&self.relay, &uri).await?;
-        }
+        // First, so that no update is lost once the server has been asked for it.
         self.relay.subscribe(context.sink().clone());
-        context.cancelled().await;
-        Ok(())
+        let listened = self.watch_until_cancelled(&context).await;
+        for uri in self.relay.unsubscribe(context.sink()) {
+            if let Err(error) = end_updates(&self.relay, &uri).await {
+                tracing::debug!(uri, error = %error.message, "the server may go on reporting changes");
+            }
+        }
+        listened
     }
 
     async fn get_task(

@@ -179,6 +179,20 @@ impl Relay {
         lock(&self.sinks).push(sink);
     }
 
+    /// Forgets a subscription that is over, and returns the resources that nobody watches any more.
+    pub(super) fn unsubscribe(&self, ended: &SubscriptionSink) -> Vec<String> {
+        // Both locks at once: a subscription that begins now is seen here, or finds nothing and watches anew.
+        let mut sinks = lock(&self.sinks);
+        let mut watched = lock(&self.watched);
+        sinks.retain(|sink| sink.id() != ended.id());
+        let is_wanted = |uri: &String| sinks.iter().any(|sink| resources(sink).contains(uri));
+        let unwanted = resources(ended).iter().filter(|uri| !is_wanted(uri));
+        unwanted
+            .filter(|uri| watched.remove(*uri).is_some())
+            .cloned()
+            .collect()
+    }
+
     /// The client, if it is one that takes messages unasked.
     pub(super) fn legacy_client(&self) -> Option<&Peer<RoleServer>> {
         self.client.get().filter(|client| {
@@ -231,6 +245,12 @@ impl Remote {
                 .as_ref(),
         )
     }
+}
+
+/// The resources whose updates a subscription is for.
+pub(super) fn resources(sink: &SubscriptionSink) -> &[String] {
+    let resources = sink.accepted().resource_subscriptions.as_ref();
+    resources.map_or(&[], Vec::as_slice)
 }
 
 pub(super) fn is_modern(version: Option<&ProtocolVersion>) -> bool {

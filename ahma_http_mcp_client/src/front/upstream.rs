@@ -13,7 +13,7 @@ use rmcp::model::{
     LoggingMessageNotificationParam, PingRequest, PromptListChangedNotification,
     ResourceListChangedNotification, ResourceUpdatedNotification, ResourceUpdatedNotificationParam,
     ServerNotification, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
-    ToolListChangedNotification,
+    ToolListChangedNotification, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, ServiceError};
 use rmcp::{ClientHandler, RoleClient};
@@ -245,6 +245,16 @@ async fn ask_for_updates(
     };
     tokio::spawn(async move { stopped.run_until_cancelled(carry).await });
     Ok(Some(stop.drop_guard()))
+}
+
+/// Asks for no more updates of a resource that nobody watches. A modern server sees the end of its stream, and one that
+/// is gone has forgotten it.
+pub(super) async fn end_updates(relay: &Relay, uri: &str) -> Result<(), ErrorData> {
+    let Some(remote) = relay.current().filter(|remote| !remote.is_modern()) else {
+        return Ok(());
+    };
+    let ended = remote.peer.unsubscribe(UnsubscribeRequestParams::new(uri)).await;
+    ended.map_err(|error| as_protocol_error(&error))
 }
 
 /// Fulfils what a modern server needs for its answer by asking a legacy client.

@@ -14,7 +14,8 @@ use ahma_http_mcp_client::{ClientSettings, ConnectError, FrontError, FrontNews, 
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
     ElicitationAction, Implementation, LoggingLevel, ProtocolVersion, ResourceUpdatedNotificationParam,
-    SetLevelRequestParams, SubscribeRequestParams, UnsubscribeRequestParams,
+    ServerNotification, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{
     ClientLifecycleMode, NotificationContext, RequestContext, RunningService, serve_client_with_lifecycle,
@@ -319,6 +320,44 @@ async fn a_resource_that_is_watched_anew_is_watched_once() {
     .await;
     service.cancel().await.unwrap();
     front.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_subscription_that_ends_is_ended_at_the_server() {
+    for server_era in [Era::Legacy, Era::Modern] {
+        let shared = Arc::new(Shared::default());
+        let host = Host::start(|_| router(server_era, &shared));
+        let (service, front, _dir) = start(&host.url("/mcp"), Era::Modern, &Client::default()).await;
+        let open = || shared.open_subscriptions.load(Ordering::SeqCst);
+        let listen = |uris: &[&str]| {
+            let uris: Vec<String> = uris.iter().map(|uri| (*uri).to_owned()).collect();
+            service.listen(SubscriptionFilter::builder().resource_subscriptions(uris).build())
+        };
+        let both = listen(&["x:1", "x:2"]).await.unwrap();
+        eventually("two resources to be watched", || (open() == 2).then_some(())).await;
+        let mut one = listen(&["x:1"]).await.unwrap();
+        eventually("one of them to be watched again", || {
+            (shared.subscriptions.load(Ordering::SeqCst) == 3).then_some(())
+        })
+        .await;
+        drop(both);
+        // A legacy server was asked twice for the resource that is still watched.
+        let left = if server_era == Era::Legacy { 2 } else { 1 };
+        eventually("the other to be let go", || (open() == left).then_some(())).await;
+        shared.touch("x:1").await;
+        let update = tokio::time::timeout(test_support::PATIENCE, one.next()).await;
+        assert!(
+            matches!(
+                update,
+                Ok(Ok(Some(ServerNotification::ResourceUpdatedNotification(_))))
+            ),
+            "{server_era:?}: {update:?}"
+        );
+        drop(one);
+        eventually("the last to be let go", || (open() == left - 1).then_some(())).await;
+        service.cancel().await.unwrap();
+        front.await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test]
