@@ -41,14 +41,18 @@ impl Downstream {
         context: &RequestContext<RoleServer>,
     ) -> Result<ServerResult, ErrorData> {
         let _ = self.relay.client.set(context.peer.clone());
-        self.relay.forward(request, context).await
+        self.relay.while_heard(self.relay.forward(request, context)).await
     }
 
-    async fn watch_until_cancelled(&self, context: &SubscriptionContext) -> Result<(), ErrorData> {
+    async fn watch_until_ended(&self, context: &SubscriptionContext) -> Result<(), ErrorData> {
         for uri in resources(context.sink()) {
-            watch_resource(&self.relay, uri).await?;
+            let watching = watch_resource(&self.relay, uri);
+            self.relay.while_heard(watching).await?;
         }
-        context.cancelled().await;
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = self.relay.client_left.cancelled() => {}
+        }
         Ok(())
     }
 
@@ -225,7 +229,8 @@ impl ServerHandler for Downstream {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         *lock(&self.relay.log_level) = Some(params.level);
-        if self.relay.remote().await?.is_modern() {
+        let remote = self.relay.while_heard(self.relay.remote()).await?;
+        if remote.is_modern() {
             return Ok(());
         }
         self.forward(
@@ -242,7 +247,8 @@ impl ServerHandler for Downstream {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let _ = self.relay.client.set(context.peer.clone());
-        watch_resource(&self.relay, &params.uri).await
+        let watching = watch_resource(&self.relay, &params.uri);
+        self.relay.while_heard(watching).await
     }
 
     async fn unsubscribe(
@@ -261,7 +267,7 @@ impl ServerHandler for Downstream {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         // First, so that no update is lost once the server has been asked for it.
         self.relay.subscribe(context.sink().clone());
-        let listened = self.watch_until_cancelled(&context).await;
+        let listened = self.watch_until_ended(&context).await;
         for uri in self.relay.unsubscribe(context.sink()) {
             if let Err(error) = end_updates(&self.relay, &uri).await {
                 tracing::debug!(uri, error = %error.message, "the server may go on reporting changes");

@@ -43,11 +43,28 @@ where
     }))
 }
 
-/// Answers the first message of a client that cannot be served, so that it can show why.
-pub(super) async fn refuse(mut output: impl AsyncWrite + Unpin, id: Value, reason: &str) {
-    let error = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": UNREACHABLE, "message": reason } });
-    // A client that does not read is told by the exit code.
-    let _ = output.write_all(format!("{error}\n").as_bytes()).await;
+/// The requests to which an answer is owed: the first one, and those among what was read ahead.
+pub(super) fn owed(first: Option<Value>, read_ahead: &[u8]) -> Vec<Value> {
+    let mut ids = Vec::from_iter(first);
+    for line in read_ahead.split(|byte| *byte == b'\n') {
+        let message: Value = serde_json::from_slice(line).unwrap_or_default();
+        if let (Some(id), Some(_)) = (message.get("id"), message.get("method"))
+            && !ids.contains(id)
+        {
+            ids.push(id.clone());
+        }
+    }
+    ids
+}
+
+/// Answers the requests of a client that cannot be served, so that it can show why.
+pub(super) async fn refuse(mut output: impl AsyncWrite + Unpin, ids: Vec<Value>, reason: &str) {
+    for id in ids {
+        let error =
+            json!({ "jsonrpc": "2.0", "id": id, "error": { "code": UNREACHABLE, "message": reason } });
+        // A client that does not read is told by the exit code.
+        let _ = output.write_all(format!("{error}\n").as_bytes()).await;
+    }
     let _ = output.flush().await;
 }
 
@@ -70,6 +87,18 @@ fn client_of(message: &Value) -> ClientConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_request_is_owed_an_answer_once() {
+        let read = br#"{"id":1,"method":"initialize"}
+{"method":"notifications/initialized"}
+{"id":"a","method":"tools/list"}
+{"id":9,"result":{}}
+{"id":2,"meth"#;
+        assert_eq!(owed(Some(json!(1)), read), [json!(1), json!("a")]);
+        assert_eq!(owed(Some(json!(1)), b""), [json!(1)]);
+        assert_eq!(owed(None, b""), Vec::<Value>::new());
+    }
 
     #[tokio::test]
     async fn the_client_is_known_and_its_message_is_still_there() {

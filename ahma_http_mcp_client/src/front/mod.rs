@@ -12,13 +12,16 @@ mod greeting;
 mod relay;
 mod upstream;
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rmcp::service::{ServerInitializeError, serve_server};
 use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::config::{HttpEndpoint, ServerConfig};
@@ -94,21 +97,25 @@ where
             // Nobody waits for a slow server, or for a login, on behalf of a client that has left.
             () = end_of(&mut input, &mut read_ahead) => match tokio::time::timeout(LAST_WORDS, reaching).await {
                 Ok(reached) => reached,
-                Err(_) => return Ok(()),
+                Err(_) => {
+                    let reason = "the remote server was not reached before the client left";
+                    greeting::refuse(output, greeting::owed(id, &read_ahead), reason).await;
+                    return Ok(());
+                }
             },
         }
     };
-    let mut connection = match (reached, id) {
-        (Ok(connection), _) => connection,
-        (Err(error), None) => return Err(error),
-        (Err(error), Some(id)) => {
-            greeting::refuse(output, id, &error_chain(&error)).await;
+    let mut connection = match reached {
+        Ok(connection) => connection,
+        Err(error) => {
+            greeting::refuse(output, greeting::owed(id, &read_ahead), &error_chain(&error)).await;
             return Err(error);
         }
     };
     relay.attach(&connection);
 
     let input = std::io::Cursor::new(read_ahead).chain(input);
+    let input = input.chain(TellsEnd(relay.client_left.clone()));
     let transport = AsyncRwTransport::new(input, output);
     let client = serve_server(Downstream::new(Arc::clone(&relay)), transport)
         .await
@@ -147,6 +154,20 @@ async fn end_of(input: &mut (impl AsyncRead + Unpin), read_ahead: &mut Vec<u8>) 
         }
     }
     std::future::pending().await
+}
+
+/// The end of an input, and a signal that it was reached: rmcp does not tell those who answer requests.
+struct TellsEnd(CancellationToken);
+
+impl AsyncRead for TellsEnd {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        self.0.cancel();
+        Poll::Ready(Ok(()))
+    }
 }
 
 /// Where the remote server is, and everything it takes to get there.

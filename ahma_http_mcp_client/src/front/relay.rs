@@ -15,7 +15,7 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext, ServiceError, SubscriptionSendError, SubscriptionSink};
 use rmcp::{RoleClient, RoleServer};
 use tokio::sync::{mpsc, watch};
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use crate::remote::Nudge;
@@ -27,6 +27,9 @@ use crate::session::{CREDENTIALS_REFUSED, Connection, Failure, describe_call};
 const RETURN_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a refused request waits for the link that would help it.
 const OFFER_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the requests of a client that has left are worked on. rmcp writes what is answered within five seconds, so
+/// this leaves time to answer those that nothing came of.
+const LAST_ANSWERS: Duration = Duration::from_secs(4);
 /// Progress that waits to be written to the client; more than this is a burst nobody reads.
 const PROGRESS_BUFFER: usize = 1024;
 /// Metadata that belongs to one hop only.
@@ -48,6 +51,8 @@ pub(super) struct Relay {
     info: Mutex<Option<Arc<ServerPeerInfo>>>,
     /// The client, once it has said something.
     pub(super) client: OnceLock<Peer<RoleServer>>,
+    /// Cancelled when the client will say nothing more. It may still read.
+    pub(super) client_left: CancellationToken,
     /// Subscriptions of a modern client.
     sinks: Mutex<Vec<SubscriptionSink>>,
     /// Resources the client watches, each with what carries a modern server's updates; asked for again after a
@@ -86,6 +91,7 @@ impl Relay {
             login_advice,
             info: Mutex::default(),
             client: OnceLock::new(),
+            client_left: CancellationToken::new(),
             sinks: Mutex::default(),
             watched: Mutex::default(),
             log_level: Mutex::default(),
@@ -159,6 +165,27 @@ impl Relay {
         match tokio::time::timeout(OFFER_PATIENCE, offered).await {
             Ok(Ok(offered)) => trouble(&offered),
             _ => ErrorData::internal_error(format!("the remote server wants a login: {advice}"), None),
+        }
+    }
+
+    /// Works on a request, but not for a client that has left: it is told that there is no answer while it may read on.
+    pub(super) async fn while_heard<T>(
+        &self,
+        work: impl Future<Output = Result<T, ErrorData>>,
+    ) -> Result<T, ErrorData> {
+        let too_late = async {
+            self.client_left.cancelled().await;
+            tokio::time::sleep(LAST_ANSWERS).await;
+        };
+        tokio::select! {
+            done = work => done,
+            () = too_late => Err(match &*self.standing.borrow() {
+                Standing::Connected(_) => ErrorData::internal_error(
+                    "remote server: it did not answer before the client left, and the request may or may not have run",
+                    None,
+                ),
+                standing => trouble(standing),
+            }),
         }
     }
 
