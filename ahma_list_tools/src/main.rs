@@ -7,6 +7,7 @@ mod print;
 #[cfg(test)]
 mod print_tests;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use ahma_http_mcp_client::{ClientSettings, ConnectError, LoginMode, inspect};
@@ -87,9 +88,12 @@ async fn run(args: Args) -> ExitCode {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the program's way to speak to people")]
 fn fail(code: u8, message: &str, hint: &str) -> ExitCode {
-    eprintln!("error: {}", print::visible(message));
-    eprintln!("hint: {hint}");
+    // Nobody is left to tell when stderr is closed.
+    let _ = writeln!(
+        std::io::stderr(),
+        "error: {}\nhint: {hint}",
+        print::visible(message)
+    );
     ExitCode::from(code)
 }

@@ -200,6 +200,15 @@ fn a_server_that_wants_a_login_is_a_missing_prerequisite() {
 }
 
 #[test]
+fn nobody_has_to_read_what_went_wrong() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ahma_list_tools"));
+    command.args(["--", "/no/such/program"]).stderr(writer);
+    assert_eq!(command.status().unwrap().code(), Some(1));
+}
+
+#[test]
 fn help_and_version() {
     let help = program(&["--help"]);
     assert!(help.status.success());
