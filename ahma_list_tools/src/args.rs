@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ahma_flags::variables;
 use ahma_http_mcp_client::config::{
     self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables,
 };
@@ -93,12 +94,13 @@ fn error(message: impl Into<String>, hint: impl Into<String>) -> UserError {
 impl Args {
     /// A server that the command line names wins over one of a variable.
     pub(crate) fn read() -> Self {
-        let only_named = Self::command()
+        let command = || variables::with_regular_names(Self::command());
+        let only_named = command()
             .mut_arg("http", |arg| arg.env(None))
             .mut_arg("mcp_config", |arg| arg.env(None))
             .try_get_matches();
         // Without one, or with another mistake, everything counts.
-        let matches = only_named.unwrap_or_else(|_| Self::command().get_matches());
+        let matches = only_named.unwrap_or_else(|_| command().get_matches());
         let args = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         let names_server = matches.value_source("server") == Some(ValueSource::CommandLine);
         // clap lets a requirement go where another flag excludes what is required.

@@ -187,6 +187,12 @@ fn a_server_that_wants_a_login_is_a_missing_prerequisite() {
             stderr(&output)
         );
     }
+    for variable in ["AHMA_HTTP_CLIENT_TOKEN_PATH", "AHMA_TOKEN_FILE"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ahma_list_tools"));
+        command.env(variable, "/a/file").args(["--http", &url]);
+        let said = stderr(&command.output().unwrap());
+        assert!(said.contains("--token-file /a/file"), "{variable}: {said}");
+    }
     // Of a child, so that nobody else sees it.
     let mut command = Command::new(env!("CARGO_BIN_EXE_ahma_list_tools"));
     command.env("MY_TOKEN", "wrong");
