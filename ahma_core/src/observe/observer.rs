@@ -126,6 +126,18 @@ impl Observer {
         self.notes.take()
     }
 
+    /// How much is held that is yet to be read as a whole. Reading it takes as much longer as it is longer, so this tells
+    /// whoever has no time for that.
+    pub fn held_bytes(&self) -> usize {
+        let on_stdout = match &self.stdout {
+            StdoutReader::Lines(lines) => lines.reader.held_bytes(),
+            StdoutReader::Document(reader) => reader.held_bytes(),
+            // Read piece by piece, as they come.
+            StdoutReader::Elements(_) => 0,
+        };
+        on_stdout.max(self.stderr.reader.held_bytes())
+    }
+
     fn note_gaps(&mut self) {
         let limits = self.rules.limits;
         let long_line = Gap::LongLine {

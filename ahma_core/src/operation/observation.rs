@@ -1,10 +1,18 @@
 //! One command's output, read by its tool's rules.
+//!
+//! What is long is read beside the runtime, whose one thread serves every client: a report of many megabytes takes seconds.
 
-use std::{future::pending, sync::Arc};
+use std::{future::pending, panic::resume_unwind, sync::Arc};
 
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, sleep_until},
+};
 
 use crate::observe::{Observer, Source, StreamEvent, StreamRules};
+
+/// What is longer than this is read elsewhere. Shorter texts take about as long as the way there and back.
+const LONG_BYTES: usize = 256 << 10;
 
 /// An observer and its clock. Without rules it does nothing, and costs nothing.
 #[derive(Debug)]
@@ -27,31 +35,78 @@ impl Observation {
         Self { observing }
     }
 
-    pub(super) fn feed(&mut self, source: Source, bytes: &[u8]) -> Vec<StreamEvent> {
-        match &mut self.observing {
-            Some(Observing { observer, started }) => observer.feed(source, bytes, started.elapsed()),
-            None => Vec::new(),
+    /// Takes in output. Must not be dropped half-way, and neither may [`tick`](Self::tick): the observer may be elsewhere.
+    pub(super) async fn feed(&mut self, source: Source, bytes: &[u8]) -> Vec<StreamEvent> {
+        let Some(Observing { observer, started }) = &mut self.observing else {
+            return Vec::new();
+        };
+        let now = started.elapsed();
+        if observer.held_bytes() + bytes.len() <= LONG_BYTES {
+            return observer.feed(source, bytes, now);
         }
+        let bytes = bytes.to_vec();
+        self.elsewhere(move |observer| observer.feed(source, &bytes, now))
+            .await
     }
 
-    /// Waits until the output has been quiet for long enough, and gives what its unfinished line tells. Never returns
-    /// if there is none.
-    pub(super) async fn quiet(&mut self) -> Vec<StreamEvent> {
-        let Some(Observing { observer, started }) = &mut self.observing else {
+    /// Waits until the output has been quiet for long enough for [`tick`](Self::tick). Never returns if it has no
+    /// unfinished line.
+    pub(super) async fn quiet(&self) {
+        let Some(Observing { observer, started }) = &self.observing else {
             return pending().await;
         };
         let Some(at) = observer.next_tick() else {
             return pending().await;
         };
         sleep_until(*started + at).await;
-        observer.tick(started.elapsed())
+    }
+
+    /// What the unfinished line tells.
+    pub(super) async fn tick(&mut self) -> Vec<StreamEvent> {
+        let Some(Observing { observer, started }) = &mut self.observing else {
+            return Vec::new();
+        };
+        let now = started.elapsed();
+        if observer.held_bytes() <= LONG_BYTES {
+            return observer.tick(now);
+        }
+        self.elsewhere(move |observer| observer.tick(now)).await
     }
 
     /// There is no more output.
-    pub(super) fn finish(self) -> Vec<StreamEvent> {
-        match self.observing {
-            Some(Observing { mut observer, .. }) => observer.finish(),
+    pub(super) async fn finish(mut self) -> Vec<StreamEvent> {
+        match &mut self.observing {
+            Some(Observing { observer, .. }) if observer.held_bytes() <= LONG_BYTES => observer.finish(),
+            Some(_) => self.elsewhere(Observer::finish).await,
             None => Vec::new(),
         }
     }
+
+    async fn elsewhere(
+        &mut self,
+        work: impl FnOnce(&mut Observer) -> Vec<StreamEvent> + Send + 'static,
+    ) -> Vec<StreamEvent> {
+        let Some(mut observing) = self.observing.take() else {
+            return Vec::new();
+        };
+        let working = spawn_blocking(move || {
+            let events = work(&mut observing.observer);
+            (observing, events)
+        });
+        match working.await {
+            Ok((observing, events)) => {
+                self.observing = Some(observing);
+                events
+            }
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The runtime ends, and everything with it.
+                Err(_cancelled) => Vec::new(),
+            },
+        }
+    }
 }
+
+#[cfg(test)]
+#[path = "observation_tests.rs"]
+mod tests;

@@ -162,13 +162,13 @@ impl Worker<'_> {
                 event = process.next_event() => RunEvent::Process(event),
                 why = self.stop(), if run.heeds_stop() => RunEvent::StopAsked(why),
                 () = linger.as_mut(), if run.is_lingering() => RunEvent::LingerOver,
-                events = observation.quiet() => {
-                    self.note(events);
+                () = observation.quiet() => {
+                    self.note(observation.tick().await);
                     continue;
                 }
                 read = pipes.read(), if pipes.are_open() => {
                     if let Some((source, bytes)) = read {
-                        self.take_in(source, bytes, &mut observation);
+                        self.take_in(source, bytes, &mut observation).await;
                     }
                     continue;
                 }
@@ -186,9 +186,9 @@ impl Worker<'_> {
         };
         // Nobody is left who could write, so what the pipe holds now is all there will ever be.
         while let Some((source, bytes)) = pipes.read_now() {
-            self.take_in(source, bytes, &mut observation);
+            self.take_in(source, bytes, &mut observation).await;
         }
-        self.note(observation.finish());
+        self.note(observation.finish().await);
         self.notices.extend(Incident::sentences(&tripwire.check().await));
         Verdict::of(end, &command.success_codes)
     }
@@ -264,9 +264,9 @@ impl Worker<'_> {
         }
     }
 
-    fn take_in(&mut self, source: Source, bytes: &[u8], observation: &mut Observation) {
+    async fn take_in(&mut self, source: Source, bytes: &[u8], observation: &mut Observation) {
         self.log.append(bytes);
-        self.note(observation.feed(source, bytes));
+        self.note(observation.feed(source, bytes).await);
         self.cell.changed();
     }
 

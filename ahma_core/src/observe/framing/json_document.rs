@@ -55,6 +55,11 @@ impl DocumentReader {
         self.has_skipped
     }
 
+    /// How much of a document is held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// The document that the output ended in the middle of, up to the last bracket that closes something in it. What was
     /// still open is closed, and its objects marked with [`CUT_OFF`].
     pub(crate) fn cut_off(&self) -> Option<String> {

@@ -100,6 +100,11 @@ impl LineReader {
         None
     }
 
+    /// How much of a line is held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.line.len()
+    }
+
     /// Whether there is a line without its end that is not blank. Asked after every chunk, of which a tool that prints one
     /// long line gives many; so it looks no further than to the first character that is not blank.
     pub(crate) fn has_unfinished(&self) -> bool {
