@@ -11,7 +11,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use super::{doubts::Doubts, exit::Exit, given::GivenFlags, tasks::Task};
+use super::{doubts::Doubts, exit::Exit, given::GivenFlags, order, tasks::Task};
 use crate::mtdf::nearest;
 
 /// Turn command-line programs into MCP tools that run behind a kernel-enforced sandbox.
@@ -165,7 +165,7 @@ impl Args {
     pub(crate) fn read() -> Result<Self, Exit> {
         let mut command = variables::with_regular_names(Self::described());
         let read = command
-            .try_get_matches_from_mut(std::env::args_os())
+            .try_get_matches_from_mut(order::flags_first(&command.clone(), std::env::args_os()))
             .map_err(with_nearest_task)
             .and_then(|matches| {
                 let args = Self::from_arg_matches(&matches)?;
@@ -191,6 +191,13 @@ impl Args {
                 Exit::Success
             }
         })
+    }
+
+    /// Whether the server has a flag of that name, which is written without dashes.
+    pub(crate) fn has_flag(name: &str) -> bool {
+        Self::command()
+            .get_arguments()
+            .any(|arg| arg.get_long() == Some(name) && !arg.is_hide_set())
     }
 
     /// The command as help and manual show it. Variables are said once for all flags, below the examples.

@@ -15,6 +15,7 @@ mod init;
 mod list_tools;
 mod logging;
 mod man;
+mod order;
 mod perform;
 mod places;
 mod project;

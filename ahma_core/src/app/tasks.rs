@@ -1,6 +1,7 @@
 //! The subcommands: what the program does besides serving. Holds clap types, as `args` does, and nothing else.
 //!
-//! Flags of the server stand before the subcommand (`ahma_mcp --network off run …`); those below stand after it.
+//! Flags of the server stand before the subcommand or right after it (`ahma_mcp --network off run …`); those below stand
+//! after it.
 
 #[cfg(feature = "bridge")]
 use std::{path::PathBuf, time::Duration};
@@ -151,7 +152,7 @@ A file that exists is never changed without showing the difference and asking, a
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   ahma_mcp doctor                               this directory
-  ahma_mcp --sandbox-scope ~/project doctor     another; flags of the server stand before `doctor`
+  ahma_mcp doctor --sandbox-scope ~/project     another; every flag of the server may be added
   ahma_mcp doctor --json                        for a program
 
 Nothing is changed. Exit codes: 0 it works, 1 something is wrong, 3 something that the program needs is missing.";
@@ -199,7 +200,7 @@ Examples:
   ahma_mcp run git_log --max-count 3           a value
   ahma_mcp run sandboxed_shell 'ls | wc -l'    a positional argument
   ahma_mcp run cargo_build --help              the arguments of a tool
-  ahma_mcp --network off run cargo_test        flags of the sandbox stand before `run`
+  ahma_mcp --network off run cargo_test        flags of the server stand before the tool
 
 Output goes to stdout as it is printed; progress, findings and complaints go to stderr. Ctrl-C stops the command and everything it started.
 

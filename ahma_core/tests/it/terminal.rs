@@ -85,7 +85,14 @@ fn the_exit_code_is_that_of_the_command_or_says_why_there_is_none() {
             "",
             "did you mean `greet_all`?",
         ),
-        (&["--network", "off", "say"], 2, "", "stand before `run`"),
+        (&["--network", "off", "say", "%s", "a"], 0, "a", ""),
+        (
+            &["say", "%s", "--network", "off"],
+            2,
+            "",
+            "--network is a flag of the server, and stands before the tool",
+        ),
+        (&["--netwrok", "say"], 2, "", "no tool is called `--netwrok`"),
         (&["status"], 2, "", "for the clients of a running server"),
         (&["broken_x"], 2, "", "its file has a mistake: broken.json:1:"),
         (

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    args::Args,
     confine::{Wall, confine},
     exit::{Exit, Failure},
     logging,
@@ -127,12 +128,19 @@ async fn checked_plan(
                 .with_hint("ahma_mcp doctor says which tools are not available, and why"));
         }
     }
+    let is_own = |name: &str| words::properties(tool).any(|(own, _)| own == name);
+    let of_the_server = (problems.iter().map(|problem| problem.argument.as_str()))
+        .find(|name| !is_own(name) && Args::has_flag(name));
+    let hint = match of_the_server {
+        Some(flag) => format!(
+            "--{flag} is a flag of the server, and stands before the tool: ahma_mcp run --{flag} ... {}",
+            tool.name
+        ),
+        None => format!("ahma_mcp run {} --help describes the arguments", tool.name),
+    };
     let invalid = CallError::Invalid {
         tool: tool.name.clone(),
         problems,
     };
-    Err(Failure::new(Exit::Usage, invalid.to_string()).with_hint(format!(
-        "ahma_mcp run {} --help describes the arguments",
-        tool.name
-    )))
+    Err(Failure::new(Exit::Usage, invalid.to_string()).with_hint(hint))
 }

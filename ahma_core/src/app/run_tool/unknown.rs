@@ -15,7 +15,7 @@ pub(super) fn tool(toolbox: &Toolbox, name: &str, words: &[String]) -> Failure {
     if name.starts_with('-') {
         return usage(
             format!("no tool is called `{name}`"),
-            format!("flags of the server stand before `run`: ahma_mcp {name} ... run TOOL"),
+            "ahma_mcp --help shows the flags of the server, ahma_mcp run TOOL --help those of a tool".to_owned(),
         );
     }
     if mcp::builtin_tools().iter().any(|builtin| builtin.name == name) {
