@@ -166,7 +166,7 @@ impl Args {
         let mut command = variables::with_regular_names(Self::described());
         let read = command
             .try_get_matches_from_mut(order::flags_first(&command.clone(), std::env::args_os()))
-            .map_err(with_nearest_task)
+            .map_err(with_better_advice)
             .and_then(|matches| {
                 let args = Self::from_arg_matches(&matches)?;
                 let doubts = Doubts::read(&command, &matches);
@@ -212,29 +212,58 @@ fn without_variables(command: clap::Command) -> clap::Command {
         .mut_subcommands(without_variables)
 }
 
-/// A word where a task could stand is most likely one that is misspelt, which clap does not see.
-fn with_nearest_task(mut error: clap::Error) -> clap::Error {
+/// A word that nobody expects is most likely a task that is misspelt, or the value of a flag or the flag itself without
+/// what belongs to it, which clap does not see. Its own advice, a `--` before the word, is right for no task.
+fn with_better_advice(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
         return error;
     };
-    let command = Args::command();
-    let tasks = command.get_subcommands().map(clap::Command::get_name);
-    let tasks: Vec<&str> = tasks.collect();
-    let nearest = nearest(word, tasks.iter().copied());
-    let nearest: Vec<String> = nearest.into_iter().map(str::to_owned).collect();
-    if error.kind() != ErrorKind::UnknownArgument || word.starts_with('-') {
+    if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
-    if nearest.is_empty() {
-        let tip = format!(
+    let word = word.clone();
+    error.remove(ContextKind::Suggested);
+    let command = Args::command();
+    let tasks: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let bare = word.trim_start_matches('-');
+    let tip = if let Some(flag) = flag_with_value(&command, bare) {
+        format!("write it as --{flag} {bare}")
+    } else if word.starts_with('-') {
+        if !tasks.contains(&bare) {
+            return error;
+        }
+        error.remove(ContextKind::SuggestedArg);
+        format!("a task has no dashes: ahma_mcp {bare}")
+    } else if Args::has_flag(bare) {
+        format!("write it as --{bare}")
+    } else {
+        let nearest = nearest(&word, tasks.iter().copied());
+        if !nearest.is_empty() {
+            let nearest = nearest.into_iter().map(str::to_owned).collect();
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(nearest));
+            return error;
+        }
+        format!(
             "the tasks are {}; without one it serves MCP on stdin and stdout",
             tasks.join(", ")
-        );
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    } else {
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(nearest));
-    }
+        )
+    };
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     error
+}
+
+/// The flag, of the server or of a task, that takes this word for a value.
+fn flag_with_value(command: &clap::Command, word: &str) -> Option<String> {
+    let takes = |arg: &&clap::Arg| {
+        let values = arg.get_possible_values();
+        arg.get_action().takes_values() && values.iter().any(|value| value.matches(word, false))
+    };
+    let own = command.get_arguments().find(takes).and_then(clap::Arg::get_long);
+    own.map(str::to_owned).or_else(|| {
+        command
+            .get_subcommands()
+            .find_map(|task| flag_with_value(task, word))
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -84,6 +84,11 @@ fn exit_codes_tell_whose_turn_it_is() {
         (&["--version"], 0, ""),
         (&["--no-such-flag"], 2, "--no-such-flag"),
         (&["docter"], 2, "a similar subcommand exists: 'doctor'"),
+        (&["--list-tools"], 2, "tip: write it as --mode list-tools"),
+        (&["list-tools"], 2, "tip: write it as --mode list-tools"),
+        (&["sandbox-report"], 2, "tip: write it as --sandbox-report"),
+        (&["init", "vscode"], 2, "tip: write it as --client vscode"),
+        (&["--doctor"], 2, "tip: a task has no dashes: ahma_mcp doctor"),
         (&["--network", "ports"], 2, "hint: add --allow-connect"),
         (
             &["--sandbox-scope", "missing"],
@@ -138,6 +143,8 @@ fn exit_codes_tell_whose_turn_it_is() {
     ] {
         let output = run(&workspace, arguments);
         assert_ended(&output, arguments, code, words);
+        let said = stderr(&output);
+        assert!(!said.contains("as a value, use"), "{arguments:?}: {said}");
     }
 }
 
