@@ -34,6 +34,7 @@ mod streams;
 mod tasks;
 
 pub use exit::{Exit, Failure};
+pub use project::EnclosingProject;
 #[cfg(feature = "client")]
 pub use remote::{ConfigFile, RemoteSettings};
 pub use run::main;

@@ -2,11 +2,14 @@
 //!
 //! Which signs mean what is data, `.ahma/projects.json`; this code knows no tool by name.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde::Deserialize;
 
-use super::exit::Failure;
+use super::{exit::Failure, settings::TOOLS_DIR};
 
 /// A language or tool that projects use.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
@@ -26,6 +29,11 @@ impl Language {
     pub(crate) fn tool_files(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let shipped = |name: &String| SHIPPED.iter().find(|(known, _)| known == name).copied();
         self.tools.iter().filter_map(shipped)
+    }
+
+    /// Whether it says what the project itself is made of. Hidden files tell where it is kept.
+    pub(crate) fn is_written_in(&self) -> bool {
+        self.signs.iter().any(|sign| !sign.starts_with('.'))
     }
 }
 
@@ -58,6 +66,44 @@ pub(crate) fn languages(project: &Path) -> Result<Vec<Language>, Failure> {
     Ok(languages)
 }
 
+/// What a project can be written in, each with the file that tells.
+pub(crate) fn known_languages() -> Result<Vec<String>, Failure> {
+    let described = |language: &Language| Some(format!("{} ({})", language.name, language.signs.first()?));
+    let known = known()?;
+    Ok(known
+        .iter()
+        .filter(|language| language.is_written_in())
+        .filter_map(described)
+        .collect())
+}
+
+/// The project that a directory seems to be a part of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnclosingProject {
+    pub path: PathBuf,
+    /// It has tool files; otherwise it is known by its repository only.
+    pub is_set_up: bool,
+}
+
+/// None if the directory is a project by itself. A home is no project, whatever lies in it, and neither is anything
+/// above one.
+pub(crate) fn enclosing(directory: &Path, home: Option<&Path>) -> Option<EnclosingProject> {
+    let is_set_up = |path: &Path| path.join(TOOLS_DIR).is_dir();
+    let is_project = |path: &Path| is_set_up(path) || path.join(".git").exists();
+    let is_home = |path: &Path| home == Some(path);
+    if is_project(directory) || is_home(directory) {
+        return None;
+    }
+    let above = directory.ancestors().skip(1).take_while(|path| !is_home(path));
+    above
+        .filter(|path| path.parent().is_some())
+        .find(|path| is_project(path))
+        .map(|path| EnclosingProject {
+            path: path.to_owned(),
+            is_set_up: is_set_up(path),
+        })
+}
+
 fn known() -> Result<Vec<Language>, Failure> {
     serde_json::from_str(LANGUAGES)
         .map_err(|error| Failure::internal("the list of languages cannot be read", &error))
@@ -82,6 +128,28 @@ mod tests {
         fs::create_dir(project.path().join("node_modules")).expect("writable");
         fs::write(project.path().join("node_modules/Makefile"), "").expect("writable");
         assert_eq!(names(), ["Rust", "Node.js", "text search"]);
+    }
+
+    #[test]
+    fn a_directory_is_part_of_the_nearest_project_above_it_but_no_home_is_one() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let at = |path: &str| root.path().join(path);
+        for path in ["home/p/src/deep", "home/p/own/.git", "home/.git", "home/q/lib"] {
+            fs::create_dir_all(at(path)).expect("writable");
+        }
+        let home = at("home");
+        let found = |path: &str| {
+            let found = enclosing(&at(path), Some(&home))?;
+            Some((found.path, found.is_set_up))
+        };
+        assert_eq!(found("home/p/src/deep"), None);
+        fs::create_dir(at("home/p/.git")).expect("writable");
+        assert_eq!(found("home/p/src/deep"), Some((at("home/p"), false)));
+        fs::create_dir_all(at("home/p").join(TOOLS_DIR)).expect("writable");
+        assert_eq!(found("home/p/src/deep"), Some((at("home/p"), true)));
+        for whole in ["home/p", "home/p/own", "home/q/lib", "home"] {
+            assert_eq!(found(whole), None, "{whole}");
+        }
     }
 
     #[test]

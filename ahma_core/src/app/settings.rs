@@ -12,6 +12,7 @@ use std::{
 use super::{
     args::{Args, FormatArg, ModeArg, NetworkArg, TierArg},
     exit::{Exit, Failure},
+    project::{self, EnclosingProject},
     scope,
 };
 use crate::{
@@ -30,6 +31,8 @@ pub struct Settings {
     pub tools_dir: PathBuf,
     /// The user named that directory, so it has to be there.
     pub tools_dir_is_named: bool,
+    /// The project that the current directory is a part of, if nothing says that it is meant by itself.
+    pub enclosing: Option<EnclosingProject>,
     /// Where the spool files of long output go, out of reach of commands; none if the user has no home.
     pub state_dir: Option<PathBuf>,
     pub sandbox: WallSettings,
@@ -176,6 +179,7 @@ impl Settings {
         };
         let tools_dir = args.tools_dir.clone();
         let tools_dir_is_named = tools_dir.is_some();
+        let scope_is_named = args.sandbox_scope.is_some();
         #[cfg(feature = "bridge")]
         let http = args.http.clone();
         #[cfg(feature = "client")]
@@ -199,6 +203,11 @@ impl Settings {
             Some(directory) => around.working_directory.join(directory),
             None => default_tools_dir(&around.working_directory, &sandbox.scope),
         };
+        let home = around.home.as_ref().and_then(|home| home.canonicalize().ok());
+        let enclosing = match scope_is_named || tools_dir_is_named {
+            true => None,
+            false => project::enclosing(&sandbox.scope, home.as_deref()),
+        };
         Ok(Self {
             mode,
             #[cfg(feature = "bridge")]
@@ -207,6 +216,7 @@ impl Settings {
             remote,
             tools_dir,
             tools_dir_is_named,
+            enclosing,
             state_dir: state_dir(around),
             sandbox,
             execution,

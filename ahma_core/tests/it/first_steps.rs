@@ -136,6 +136,36 @@ fn flags_before_init_are_those_that_the_client_starts_the_server_with() {
 }
 
 #[test]
+fn in_a_part_of_a_project_every_task_names_the_whole() {
+    let workspace = Workspace::new();
+    let part = workspace.scope().join("src");
+    fs::create_dir_all(workspace.scope().join(".git")).expect("writable");
+    fs::create_dir_all(&part).expect("writable");
+    let run_in_part = |arguments: &[&str]| {
+        let mut command = options(&workspace).args(arguments).command();
+        command.current_dir(&part).output().expect("it starts")
+    };
+    let start = format!("start in {}", workspace.scope().display());
+    let refused = || {
+        let output = run_in_part(&["init", "--client", "claude", "--yes"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains(&start), "{}", stderr(&output));
+        assert_eq!(names(&part), Vec::<String>::new());
+    };
+    refused();
+    assert_eq!(run(&workspace, &["init"]).status.code(), Some(0));
+    refused();
+    let doctor = stdout(&run_in_part(&["doctor"]));
+    assert_eq!(doctor.matches(&start).count(), 2, "{doctor}");
+    let unknown = stderr(&run_in_part(&["run", "git_status"]));
+    assert!(unknown.contains(&start), "{unknown}");
+
+    let by_itself = run_in_part(&["init", "--sandbox-scope", "."]);
+    assert_eq!(by_itself.status.code(), Some(0), "{}", stderr(&by_itself));
+    assert_eq!(names(&part), [".ahma"]);
+}
+
+#[test]
 fn init_shows_the_difference_and_waits_for_a_yes() {
     let workspace = Workspace::new();
     fs::create_dir(workspace.scope().join(".vscode")).expect("writable");

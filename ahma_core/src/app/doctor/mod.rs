@@ -67,6 +67,6 @@ fn examine(settings: &Settings, around: &Surroundings, checks: &mut Checks) -> R
             "not looked for, because no command can be run",
         )),
     }
-    checks.add_all(project::clients(&settings.sandbox.scope, around.home.as_deref()));
+    checks.add_all(project::clients(settings, around.home.as_deref()));
     Ok(())
 }

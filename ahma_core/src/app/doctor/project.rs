@@ -11,7 +11,7 @@ use crate::{
         confine::Wall,
         exit::Failure,
         init::{find_entry, find_on_path},
-        project::{Language, languages},
+        project::{EnclosingProject, Language, languages},
         run::{PROBE_PATIENCE, ToolboxUse, open_toolbox},
         settings::Settings,
     },
@@ -47,7 +47,10 @@ pub(super) async fn tool_files(settings: &Settings, wall: &Wall) -> Vec<Check> {
     if let Some(problem) = &toolbox.directory_problem {
         return vec![
             Check::warning("tools", format!("no tool files in {directory}: {problem}"))
-                .with_fix("ahma_mcp init writes some for this project"),
+                .with_fix(match &settings.enclosing {
+                    Some(whole) => start_in(whole),
+                    None => "ahma_mcp init writes some for this project".to_owned(),
+                }),
         ];
     }
     let mut checks = vec![Check::ok(
@@ -70,6 +73,13 @@ pub(super) async fn tool_files(settings: &Settings, wall: &Wall) -> Vec<Check> {
     }
     checks.extend(unavailable(&toolbox));
     checks
+}
+
+fn start_in(whole: &EnclosingProject) -> String {
+    format!(
+        "start in {}, which this directory is a part of",
+        whole.path.display()
+    )
 }
 
 /// One line for each missing program, not for each of its tools.
@@ -102,8 +112,9 @@ fn unavailable(toolbox: &Toolbox) -> Vec<Check> {
         .collect()
 }
 
-pub(super) fn clients(project: &Path, home: Option<&Path>) -> Vec<Check> {
+pub(super) fn clients(settings: &Settings, home: Option<&Path>) -> Vec<Check> {
     const AREA: &str = "clients";
+    let project = &settings.sandbox.scope;
     let mut checks = Vec::new();
     let mut configured = false;
     for client in Client::ALL {
@@ -145,7 +156,10 @@ pub(super) fn clients(project: &Path, home: Option<&Path>) -> Vec<Check> {
     if !configured {
         checks.push(
             Check::warning(AREA, "none is set up for this project")
-                .with_fix("ahma_mcp init --client vscode|cursor|claude|codex|windsurf"),
+                .with_fix(match &settings.enclosing {
+                    Some(whole) => start_in(whole),
+                    None => "ahma_mcp init --client vscode|cursor|claude|codex|windsurf".to_owned(),
+                }),
         );
     }
     checks

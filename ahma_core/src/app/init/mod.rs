@@ -18,7 +18,7 @@ use super::{
     clients::Client,
     exit::{Exit, Failure},
     given::GivenFlags,
-    project,
+    project::{self, EnclosingProject, Language},
     settings::{Settings, Surroundings},
     tasks::InitArgs,
 };
@@ -35,6 +35,9 @@ pub(super) fn run(
     let project = &settings.sandbox.scope;
     let languages = project::languages(project)?;
     let names: Vec<_> = languages.iter().map(|language| language.name.as_str()).collect();
+    if let Some(whole) = &settings.enclosing {
+        refuse_part(whole, project, &languages)?;
+    }
     say(&format!("{}: {}", project.display(), names.join(", ")));
 
     let existing = match wishes.update_tools {
@@ -88,6 +91,28 @@ pub(super) fn run(
         return Ok(Exit::Success.into());
     }
     Err(Failure::user(left).with_hint("--yes makes the changes that are shown above"))
+}
+
+/// A part of a project hardly ever wants a set-up of its own. One that is written in something of its own may, if the
+/// whole has none.
+fn refuse_part(whole: &EnclosingProject, part: &Path, languages: &[Language]) -> Result<(), Failure> {
+    let (path, part) = (whole.path.display(), part.display());
+    let why = match whole.is_set_up {
+        true => format!("{part} is a part of {path}, which is set up already"),
+        false => format!("{part} is a part of the repository {path}"),
+    };
+    if !whole.is_set_up && languages.iter().any(Language::is_written_in) {
+        say(&format!("note: {why}; to set all of it up, start in {path}"));
+        return Ok(());
+    }
+    if is_interactive()
+        && ask(&format!("{why}.\nSet this directory up by itself? [y/N] ")).is_some_and(|answer| is_yes(&answer))
+    {
+        return Ok(());
+    }
+    Err(Failure::user(why).with_hint(format!(
+        "start in {path}; --sandbox-scope . sets this directory up by itself"
+    )))
 }
 
 /// `ahma_mcp` if that is what PATH leads to, else the path of this program.
@@ -164,7 +189,11 @@ fn chosen_client(answer: &str, likely: usize) -> Result<Option<Client>, ()> {
 
 fn asked_yes() -> bool {
     is_interactive()
-        && ask("Make this change? [y/N] ").is_some_and(|answer| matches!(answer.as_str(), "y" | "Y" | "yes"))
+        && ask("Make this change? [y/N] ").is_some_and(|answer| is_yes(&answer))
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer, "y" | "Y" | "yes")
 }
 
 fn is_interactive() -> bool {

@@ -59,7 +59,7 @@ async fn perform(words: &[String], settings: &Settings, wall: &Wall) -> Result<E
         return Err(Failure::new(Exit::Usage, "no tool is named"));
     };
     let Some(tool) = toolbox.catalog.get(name) else {
-        return Err(unknown::tool(&toolbox, name, words));
+        return Err(unknown::tool(&toolbox, settings.enclosing.as_ref(), name, words));
     };
     if words
         .iter()

@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, path::Path};
 
 use crate::{
-    app::exit::{Exit, Failure},
+    app::{
+        exit::{Exit, Failure},
+        project::EnclosingProject,
+    },
     call::CallError,
     mcp,
     mtdf::{Problem, Severity},
@@ -11,7 +14,12 @@ use crate::{
 };
 
 /// `words` are those after the name.
-pub(super) fn tool(toolbox: &Toolbox, name: &str, words: &[String]) -> Failure {
+pub(super) fn tool(
+    toolbox: &Toolbox,
+    enclosing: Option<&EnclosingProject>,
+    name: &str,
+    words: &[String],
+) -> Failure {
     if name.starts_with('-') {
         return usage(
             format!("no tool is called `{name}`"),
@@ -42,16 +50,20 @@ pub(super) fn tool(toolbox: &Toolbox, name: &str, words: &[String]) -> Failure {
             .collect(),
     };
     let broken: BTreeSet<&str> = errors(toolbox).map(|problem| problem.file.as_str()).collect();
-    let hint = match &toolbox.directory_problem {
-        Some(problem) => format!(
+    let hint = match (&toolbox.directory_problem, enclosing) {
+        (Some(_), Some(whole)) => format!(
+            "there are no tool files here; start in {}, which this directory is a part of",
+            whole.path.display()
+        ),
+        (Some(problem), None) => format!(
             "there are no tool files in {}: {problem}; ahma_mcp init writes some, --tools-dir names another directory",
             toolbox.directory.display()
         ),
-        None if !broken.is_empty() => format!(
+        (None, _) if !broken.is_empty() => format!(
             "not loaded because of mistakes: {}; ahma_validate shows each in its place",
             Vec::from_iter(broken).join(", ")
         ),
-        None => {
+        (None, _) => {
             "ahma_mcp --mode list-tools --format text shows the tools, ahma_mcp doctor what is wrong with tool files"
                 .to_owned()
         }
