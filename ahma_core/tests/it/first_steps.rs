@@ -219,6 +219,20 @@ fn a_later_init_leaves_tool_files_as_they_are_unless_told_to_update_them() {
 }
 
 #[test]
+fn init_says_what_it_knows_where_it_knows_nothing() {
+    let workspace = Workspace::new();
+    fs::write(workspace.scope().join("go.mod"), "").expect("writable");
+    let said = stdout(&run(&workspace, &["init", "--dry-run"]));
+    assert!(
+        said.contains("tool files come for Rust (Cargo.toml), Node.js"),
+        "{said}"
+    );
+    fs::write(workspace.scope().join("Makefile"), "").expect("writable");
+    let said = stdout(&run(&workspace, &["init", "--dry-run"]));
+    assert!(!said.contains("tool files come for"), "{said}");
+}
+
+#[test]
 fn init_adds_no_second_description_of_a_tool() {
     let workspace = Workspace::new();
     fs::write(workspace.scope().join("Makefile"), "").expect("writable");

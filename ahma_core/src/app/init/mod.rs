@@ -40,6 +40,14 @@ pub(super) fn run(
     }
     say(&format!("{}: {}", project.display(), names.join(", ")));
 
+    if !languages.iter().any(Language::is_written_in) {
+        say(&format!(
+            "note: what it is written in is not known here; tool files come for {}\n\
+             note: sandboxed_shell runs any command, and a JSON file in {} makes a tool of a program",
+            project::known_languages()?.join(", "),
+            settings.tools_dir.display()
+        ));
+    }
     let existing = match wishes.update_tools {
         true => Existing::Update,
         false => Existing::Keep,
