@@ -78,6 +78,12 @@ fn the_exit_code_is_that_of_the_command_or_says_why_there_is_none() {
             "",
             "exit code 1: no module\nhint: fetch the module",
         ),
+        (
+            &["sandboxed_shell", "ls", "-la"],
+            2,
+            "",
+            "put the script in quotes, ahma_mcp run sandboxed_shell 'ls -la'",
+        ),
         (&["sya"], 2, "", "did you mean `say`?"),
         (
             &["greet", "all", "--format", "x"],

@@ -36,9 +36,27 @@ pub(super) fn text(tool: &Tool) -> String {
     }
     text.push_str("\n\nArguments, each also as --NAME=VALUE:\n");
     for (name, schema) in properties(tool).filter(|(name, _)| *name != EXECUTION_MODE) {
-        text.push_str(&entry(name, schema, required.contains(&name)));
+        let alias = tool
+            .leaf
+            .parameters()
+            .find(|parameter| parameter.name == name)
+            .and_then(|parameter| parameter.alias.as_deref());
+        text.push_str(&entry(
+            &written(name, alias),
+            schema,
+            required.contains(&name),
+        ));
     }
     text
+}
+
+/// With its second name: one letter has one dash.
+fn written(name: &str, alias: Option<&str>) -> String {
+    match alias {
+        None => format!("--{name}"),
+        Some(alias) if alias.chars().count() == 1 => format!("-{alias}, --{name}"),
+        Some(alias) => format!("--{alias}, --{name}"),
+    }
 }
 
 fn entry(name: &str, schema: &Value, required: bool) -> String {
@@ -63,9 +81,9 @@ fn entry(name: &str, schema: &Value, required: bool) -> String {
     let described = schema["description"].as_str().map(str::to_owned);
     let details: Vec<String> = described.into_iter().chain(remarks).collect();
     if details.is_empty() {
-        return format!("  --{name}{kind}\n");
+        return format!("  {name}{kind}\n");
     }
-    format!("  --{name}{kind}\n          {}\n", details.join(" "))
+    format!("  {name}{kind}\n          {}\n", details.join(" "))
 }
 
 /// Texts without the quotes of JSON.

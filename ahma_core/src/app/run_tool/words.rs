@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use crate::{
     call::ArgumentProblem,
     catalog::Tool,
-    mtdf::{Action, Form},
+    mtdf::{Action, Dash, Form},
 };
 
 /// The arguments, and what was wrong with the words.
@@ -23,12 +23,7 @@ pub(super) fn read(tool: &Tool, words: &[String]) -> (Map<String, Value>, Vec<Ar
     while let Some(word) = words.next() {
         if word == "--" {
             reading.positional.extend(words.by_ref().map(str::to_owned));
-        } else if let Some(named) = word.strip_prefix("--") {
-            let (name, value) = match named.split_once('=') {
-                Some((name, value)) => (name, Some(value)),
-                None => (named, None),
-            };
-            let name = reading.name(name);
+        } else if let Some((name, value)) = reading.named_by(word) {
             let value = match value {
                 None if reading.kind(&name) == Kind::Switch => None,
                 None => words.next_if(|next| !next.starts_with("--")),
@@ -36,7 +31,11 @@ pub(super) fn read(tool: &Tool, words: &[String]) -> (Map<String, Value>, Vec<Ar
             };
             reading.named(name, value);
         } else if word.len() > 1 && word.starts_with('-') && !reading.takes_dashes(word) {
-            let message = "is not understood; write --NAME VALUE, and -- before words that begin with a dash";
+            let message = if reading.has_place_after_dashes() {
+                "is not understood; write --NAME VALUE, and -- before words that begin with a dash"
+            } else {
+                "is not understood; options of this tool are written --NAME VALUE"
+            };
             reading.problems.push(ArgumentProblem::new(word, message));
         } else {
             reading.positional.push(word.to_owned());
@@ -74,6 +73,44 @@ enum Element {
 }
 
 impl Reading<'_> {
+    /// The parameter that a word with dashes names, and its value if that stands in the same word.
+    fn named_by<'w>(&self, word: &'w str) -> Option<(String, Option<&'w str>)> {
+        if let Some(named) = word.strip_prefix("--") {
+            let (name, value) = match named.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (named, None),
+            };
+            let name = self.name(name);
+            // A script that was not quoted has options of its own programs in it.
+            let is_of_a_script = self.is_script() && self.kind(&name) == Kind::Unknown;
+            return (!is_of_a_script).then_some((name, value));
+        }
+        let letter = word.strip_prefix('-').filter(|rest| rest.chars().count() == 1)?;
+        let mut parameters = self.tool.leaf.parameters();
+        let parameter = parameters.find(|parameter| parameter.alias.as_deref() == Some(letter))?;
+        Some((parameter.name.clone(), None))
+    }
+
+    fn is_script(&self) -> bool {
+        matches!(self.tool.leaf.action, Action::Script)
+    }
+
+    /// Whether a word that begins with a dash may be a value of this tool.
+    fn has_place_after_dashes(&self) -> bool {
+        let guarded = match &self.tool.leaf.action {
+            Action::Command(template) => template.end_of_options,
+            Action::Sequence(_) | Action::Script => false,
+        };
+        self.tool
+            .leaf
+            .parameters()
+            .any(|parameter| match parameter.form {
+                Form::Positional(Dash::Guarded) => guarded,
+                Form::Positional(Dash::Verbatim | Dash::AfterSeparator) => true,
+                Form::Flag(..) | Form::FlagOnce(_) | Form::File(_) => false,
+            })
+    }
+
     /// The parameter that is meant: `--max-count` may be called `max_count`, and an alias is as good as a name.
     fn name(&self, written: &str) -> String {
         let same = |name: &str| name.replace('-', "_") == written.replace('-', "_");
@@ -165,8 +202,11 @@ impl Reading<'_> {
         }
     }
 
-    /// A number below zero is a value, if a positional argument waits for one.
+    /// A number below zero is a value, if a positional argument waits for one, and so is any word of a script.
     fn takes_dashes(&self, word: &str) -> bool {
+        if self.is_script() {
+            return true;
+        }
         word.parse::<f64>().is_ok()
             && self
                 .positional_names()
@@ -178,7 +218,20 @@ impl Reading<'_> {
     /// that are left.
     fn place_positional(&mut self) {
         let names = self.positional_names();
-        let mut words = std::mem::take(&mut self.positional).into_iter().peekable();
+        let words = std::mem::take(&mut self.positional);
+        if self.is_script() && words.len() > 1 {
+            let script = words.join(" ");
+            let quoted = shlex::try_quote(&script).map_or(script.clone(), Into::into);
+            self.problems.push(ArgumentProblem::new(
+                "command",
+                format!(
+                    "is one word here: put the script in quotes, ahma_mcp run {} {quoted}",
+                    self.tool.name
+                ),
+            ));
+            return;
+        }
+        let mut words = words.into_iter().peekable();
         for name in names {
             if words.peek().is_none() || self.arguments.contains_key(&name) {
                 continue;

@@ -24,9 +24,13 @@ fn read_words(words: &[&str]) -> (Value, Vec<String>) {
     });
     let checked = check_file("demo.json", &file.to_string());
     let tool = checked.tool.unwrap_or_else(|| panic!("{:?}", checked.problems));
-    let catalog = Catalog::build(&[tool], CatalogSettings::default());
+    read_for("demo", &[tool], words)
+}
+
+fn read_for(name: &str, tools: &[crate::mtdf::ToolDef], words: &[&str]) -> (Value, Vec<String>) {
+    let catalog = Catalog::build(tools, CatalogSettings::default());
     let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-    let (arguments, problems) = read(catalog.get("demo").expect("it was built"), &words);
+    let (arguments, problems) = read(catalog.get(name).expect("it was built"), &words);
     (
         arguments.into(),
         problems.iter().map(ToString::to_string).collect(),
@@ -40,6 +44,7 @@ fn words_become_typed_arguments() {
         (&["--release=false"], json!({"release": false})),
         (&["--max-count", "3"], json!({"max_count": 3})),
         (&["--n=3"], json!({"max_count": 3})),
+        (&["-n", "3", "one"], json!({"max_count": 3, "source": "one"})),
         (&["--max_count", "-3"], json!({"max_count": -3})),
         (&["--max-count", "many"], json!({"max_count": "many"})),
         (&["--ratio", "0.5"], json!({"ratio": 0.5})),
@@ -86,5 +91,48 @@ fn every_problem_is_named() {
         for (problem, expected) in problems.iter().zip(expected) {
             assert!(problem.starts_with(expected), "{words:?}: {problem}");
         }
+    }
+}
+
+#[test]
+fn a_script_is_one_word_and_the_advice_shows_how() {
+    for (words, expected) in [
+        (&["ls -la"][..], None),
+        (&["-la"], None),
+        (&["ls", "-la"], Some("ahma_mcp run sandboxed_shell 'ls -la'")),
+        (
+            &["ls", "--all", "x y"],
+            Some("ahma_mcp run sandboxed_shell 'ls --all x y'"),
+        ),
+        (
+            &["--", "ls", "-la"],
+            Some("ahma_mcp run sandboxed_shell 'ls -la'"),
+        ),
+        (&["--timeout-seconds", "3", "ls"], None),
+    ] {
+        let (_, problems) = read_for(crate::mtdf::SHELL_TOOL, &[], words);
+        match expected {
+            None => assert!(problems.is_empty(), "{words:?}: {problems:?}"),
+            Some(expected) => {
+                assert_eq!(problems.len(), 1, "{words:?}: {problems:?}");
+                assert!(problems[0].ends_with(expected), "{problems:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn two_dashes_are_advised_only_where_they_help() {
+    for (passthrough, helps) in [(json!(null), false), (json!("verbatim"), true)] {
+        let mut word = json!({"name": "word", "type": "string", "description": "One."});
+        if passthrough.is_string() {
+            word["passthrough"] = passthrough;
+        }
+        let file = json!({"description": "D.", "command": "demo", "positional_args": [word]});
+        let checked = check_file("demo.json", &file.to_string());
+        let tool = checked.tool.unwrap_or_else(|| panic!("{:?}", checked.problems));
+        let (_, problems) = read_for("demo", &[tool], &["-x"]);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(problems[0].contains("and -- before"), helps, "{problems:?}");
     }
 }
