@@ -178,6 +178,35 @@ fn findings_and_progress_are_told_on_stderr() {
     assert_eq!(output.stdout, b"30%\nbad: the lock\n");
 }
 
+#[test]
+fn a_bar_that_a_tool_file_asks_for_leaves_only_its_last_state() {
+    let workspace = Workspace::new();
+    let mut tool = echo("build");
+    tool["stream"] = json!({ "rules": [
+        { "emit": "progress", "match": "(?P<percent>\\d+)%", "percent": "{percent}" },
+    ]});
+    workspace.write_tool("build.json", &tool);
+    let frames = "start\\n10%%   \\r70%%   \\rdone\\n";
+    let output = run(&workspace, &["run", "build", frames]);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "start\ndone\n",
+        "{}",
+        stderr(&output)
+    );
+    let (mut screen, side) = open_terminal();
+    let mut child = command(&workspace, &["run", "build", frames])
+        .env("TERM", "xterm")
+        .stdout(side.try_clone().expect("another"))
+        .stderr(side)
+        .spawn()
+        .expect("it starts");
+    let shown = read_to_end(&mut screen);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{shown}");
+    assert!(shown.contains("start\r\ndone\r\n"), "{shown:?}");
+    assert!(!shown.contains("10%   "), "{shown:?}");
+}
+
 /// Whether a process with that word on its command line is alive.
 pub(crate) fn is_alive(word: &str) -> bool {
     fs::read_dir("/proc").expect("readable").flatten().any(|entry| {

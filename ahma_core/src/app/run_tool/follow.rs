@@ -2,12 +2,13 @@
 
 use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
+use bytes::{Buf as _, Bytes};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt as _},
     signal::unix::SignalKind,
 };
 
-use super::screen::Screen;
+use super::{screen::Screen, states::LastStates};
 use crate::{
     observe::FindingBudget,
     operation::{EndState, Operation, Outcome},
@@ -44,9 +45,11 @@ pub(super) enum StoppedBy {
     ClosedOutput,
 }
 
+/// `states` is for a command that may draw bars.
 pub(super) async fn to_the_end(
     operation: &Operation,
     screen: &mut Screen,
+    states: Option<LastStates>,
     stdout: impl AsyncWrite + Unpin,
     signal: impl Future<Output = SignalKind>,
 ) -> Followed {
@@ -54,8 +57,10 @@ pub(super) async fn to_the_end(
     let mut carrier = Carrier {
         operation,
         screen,
+        states,
         stdout,
-        written: 0,
+        taken: 0,
+        unwritten: Bytes::new(),
         findings: 0,
     };
     let stopped_by = tokio::select! {
@@ -73,7 +78,7 @@ pub(super) async fn to_the_end(
             let outcome = operation.cancel(Some(reason.to_owned())).await;
             if matches!(why, StoppedBy::Signal(_)) {
                 // What was being written when the signal came may be written in part; the rest would repeat it.
-                let _ = tokio::time::timeout(FAREWELL, carrier.rest()).await;
+                let _ = tokio::time::timeout(FAREWELL, carrier.last()).await;
             }
             outcome
         }
@@ -84,9 +89,12 @@ pub(super) async fn to_the_end(
 struct Carrier<'a, W> {
     operation: &'a Operation,
     screen: &'a mut Screen,
+    states: Option<LastStates>,
     stdout: W,
-    /// Bytes of the output that are out.
-    written: u64,
+    /// Bytes of the output that were looked at.
+    taken: u64,
+    /// What of them is to be written.
+    unwritten: Bytes,
     findings: usize,
 }
 
@@ -98,7 +106,10 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
             changes.mark_unchanged();
             // Asked before the output is read, so that nothing can come after the last look.
             let ended = self.operation.ended().is_some();
-            self.rest().await?;
+            match ended {
+                false => self.rest().await?,
+                true => self.last().await?,
+            }
             // A bar is of no use any more; lines say how far it came, however fast that was.
             if !ended || !self.screen.is_terminal() {
                 self.screen.progress(&self.operation.snapshot());
@@ -113,30 +124,33 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
         }
     }
 
+    /// Writes all of it; nothing more comes.
+    async fn last(&mut self) -> io::Result<()> {
+        self.rest().await?;
+        if let Some(states) = &mut self.states {
+            self.unwritten = states.rest().into();
+        }
+        self.write().await
+    }
+
     /// Writes what is there and not yet out.
     async fn rest(&mut self) -> io::Result<()> {
         loop {
+            self.write().await?;
             let bytes = self
                 .operation
                 .output()
-                .bytes(self.written, CHUNK_BYTES)
+                .bytes(self.taken, CHUNK_BYTES)
                 .await
                 .map_err(io::Error::other)?;
             if bytes.is_empty() {
                 break;
             }
-            self.screen.before_output(&bytes);
-            let mut left = &bytes[..];
-            while !left.is_empty() {
-                let count = self.stdout.write(left).await?;
-                if count == 0 {
-                    return Err(io::ErrorKind::WriteZero.into());
-                }
-                // Counted at once: a signal may take this future away at the next step.
-                self.written += count as u64;
-                left = &left[count..];
-            }
-            self.stdout.flush().await?;
+            self.taken += bytes.len() as u64;
+            self.unwritten = match &mut self.states {
+                Some(states) => states.pass(&bytes).into(),
+                None => bytes.into(),
+            };
         }
         let news = self.operation.findings_since(self.findings, FindingBudget::ALL);
         self.findings = news.next;
@@ -144,5 +158,20 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
             self.screen.finding(finding);
         }
         Ok(())
+    }
+    async fn write(&mut self) -> io::Result<()> {
+        if self.unwritten.is_empty() {
+            return Ok(());
+        }
+        self.screen.before_output(&self.unwritten);
+        while !self.unwritten.is_empty() {
+            let count = self.stdout.write(&self.unwritten).await?;
+            if count == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            // Counted at once: a signal may take this future away at the next step.
+            self.unwritten.advance(count);
+        }
+        self.stdout.flush().await
     }
 }

@@ -1,11 +1,13 @@
 //! `ahma_mcp run TOOL …`: one tool from the terminal, with the engine and the wall that clients get.
 //!
-//! stdout carries what the command prints, byte for byte, and nothing else. The exit code is the command's.
+//! stdout carries what the command prints, byte for byte, and nothing else; of a line that a tool with stream rules draws
+//! again and again only the last state. The exit code is the command's.
 
 mod ending;
 mod follow;
 mod help;
 mod screen;
+mod states;
 mod unknown;
 mod words;
 
@@ -26,12 +28,13 @@ use super::{
     tasks::RunArgs,
 };
 use crate::{
-    call::{ArgumentProblem, CallError, CommandPlan, ToolCall, plan},
+    call::{ArgumentProblem, CallError, CommandPlan, ToolCall, Work, plan},
     catalog::Tool,
     operation::{Engine, EngineSettings, directory_problem},
     toolbox::{Toolbox, look_for},
 };
 use screen::Screen;
+use states::LastStates;
 
 pub(super) fn run(wishes: RunArgs, settings: Settings) -> Result<ExitCode, Failure> {
     settings.require_tools_dir()?;
@@ -81,15 +84,24 @@ async fn perform(words: &[String], settings: &Settings, wall: &Wall) -> Result<E
             ..engine_settings(settings, wall)
         },
     );
+    let states = draws_bars(&plan).then(LastStates::default);
     let operation = engine.start(plan);
     let mut screen = Screen::open(name, settings.log.colour);
-    let followed = follow::to_the_end(&operation, &mut screen, Output::open(), signal).await;
+    let followed = follow::to_the_end(&operation, &mut screen, states, Output::open(), signal).await;
     engine.shutdown().await;
     let missing = match followed.has_failed() {
         true => look_for(tool, &wall.launcher, &settings.sandbox.scope).await,
         false => None,
     };
     Ok(ending::tell(tool, &followed, missing.as_ref(), &mut screen))
+}
+
+/// Whether its tool file may make a program draw, for its rules to read. What all others print is passed on as it is.
+fn draws_bars(plan: &CommandPlan) -> bool {
+    match &plan.work {
+        Work::Command(command) => command.stream.is_some(),
+        Work::Sequence(sequence) => sequence.steps.iter().any(|step| step.command.stream.is_some()),
+    }
 }
 
 /// The plan, or every problem of the words and of the values they stand for.

@@ -98,7 +98,7 @@ impl Screen {
                         Ok(_) | Err(_) => USUAL_WIDTH,
                     };
                     // One cell is left free: a full line would scroll.
-                    write(&format!("\r\x1b[K{}", cut(&bar_line(&self.tool, now), width - 1)));
+                    write(&format!("\r\x1b[K{}", cut(&bar_line(&self.tool, now), width.saturating_sub(1))));
                     bar.drawn = true;
                     bar.last = Some(Instant::now());
                 }
@@ -187,14 +187,63 @@ fn state_line(now: &Snapshot) -> String {
     parts.join(", ")
 }
 
-fn cut(line: &str, width: usize) -> &str {
-    line.char_indices()
-        .nth(width)
-        .map_or(line, |(end, _)| &line[..end])
+/// As much of the line as fits. What it says comes from the command's output, so nothing in it may move the cursor.
+fn cut(line: &str, width: usize) -> String {
+    let mut left = width;
+    line.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take_while(|&c| {
+            let cells = cells(c);
+            let fits = cells <= left;
+            left = left.saturating_sub(cells);
+            fits
+        })
+        .collect()
+}
+
+/// How many cells a terminal gives a character. Where fonts disagree, the larger number: a short bar does no harm.
+fn cells(c: char) -> usize {
+    match u32::from(c) {
+        // Marks that stand on the character before them, and joiners.
+        0x300..=0x36F | 0x200B..=0x200F | 0xFE00..=0xFE0F => 0,
+        // Hangul, CJK, full-width forms, pictures and emoji.
+        0x1100..=0x115F
+        | 0x2300..=0x23FF
+        | 0x2600..=0x27BF
+        | 0x2E80..=0xA4CF
+        | 0xAC00..=0xD7A3
+        | 0xF900..=0xFAFF
+        | 0xFE30..=0xFE6F
+        | 0xFF00..=0xFF60
+        | 0xFFE0..=0xFFE6
+        | 0x1F000..=0x1FAFF
+        | 0x20000..=0x3FFFD => 2,
+        _ => 1,
+    }
 }
 
 /// stderr may be closed; nothing depends on it.
 fn write(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_to_the_cells_of_the_terminal() {
+        for (line, width, expected) in [
+            ("compiling", 20, "compiling"),
+            ("compiling", 4, "comp"),
+            ("编译进行中", 4, "编译"),
+            ("编译进行中", 5, "编译"),
+            ("e\u{301}e\u{301}x", 2, "e\u{301}e\u{301}"),
+            ("a\u{1b}[2Jb\nc", 20, "a [2Jb c"),
+            ("x", 0, ""),
+        ] {
+            assert_eq!(cut(line, width), expected, "{line:?} in {width}");
+        }
+    }
 }
