@@ -170,12 +170,21 @@ fn findings_and_progress_are_told_on_stderr() {
     workspace.write_tool("scan.json", &tool);
     let output = run(&workspace, &["run", "scan", "30%%\\nbad: the lock\\n"]);
     let complaints = stderr(&output);
-    assert!(complaints.contains("progress: 30%"), "{complaints}");
+    assert!(complaints.contains("progress: 100%"), "{complaints}");
     assert!(
         complaints.contains("finding: high: the lock at a.rs:1"),
         "{complaints}"
     );
     assert_eq!(output.stdout, b"30%\nbad: the lock\n");
+
+    // Only a success is a whole.
+    tool["command"] = "sh -c".into();
+    workspace.write_tool("scan.json", &tool);
+    let complaints = stderr(&run(&workspace, &["run", "scan", "echo 30%; false"]));
+    assert!(
+        complaints.contains("progress: 30%") && !complaints.contains("100%"),
+        "{complaints}"
+    );
 }
 
 #[test]

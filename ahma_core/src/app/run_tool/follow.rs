@@ -11,7 +11,7 @@ use tokio::{
 use super::{screen::Screen, states::LastStates};
 use crate::{
     observe::FindingBudget,
-    operation::{EndState, Operation, Outcome},
+    operation::{EndState, Operation, Outcome, Snapshot, State},
 };
 
 /// As much as a pipe holds.
@@ -86,6 +86,14 @@ pub(super) async fn to_the_end(
     Followed { outcome, stopped_by }
 }
 
+/// Who counts seldom says that he is done. After a success nothing is left, whatever was counted last.
+fn with_all_done(mut now: Snapshot) -> Snapshot {
+    if now.state == State::Completed && now.progress.percent.is_some() {
+        now.progress.percent = Some(100.0);
+    }
+    now
+}
+
 struct Carrier<'a, W> {
     operation: &'a Operation,
     screen: &'a mut Screen,
@@ -112,7 +120,7 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
             }
             // A bar is of no use any more; lines say how far it came, however fast that was.
             if !ended || !self.screen.is_terminal() {
-                self.screen.progress(&self.operation.snapshot());
+                self.screen.progress(&with_all_done(self.operation.snapshot()));
             }
             if ended {
                 return Ok(());
