@@ -202,6 +202,6 @@ Examples:
   ahma_mcp run cargo_build --help              the arguments of a tool
   ahma_mcp --network off run cargo_test        flags of the server stand before the tool
 
-Output goes to stdout as it is printed; progress, findings and complaints go to stderr. Ctrl-C stops the command and everything it started.
+Output goes to stdout as it is printed; progress, findings and complaints go to stderr. The command reads nothing from stdin, which is empty for it as for a client: give it a file, or the text as an argument. Ctrl-C stops the command and everything it started.
 
 Exit codes: that of the command; 128 + the signal that ended it; 124 after a timeout; 130 after Ctrl-C; 2 wrong arguments or no such tool, 3 no sandbox, 4 it could not be run.";

@@ -373,6 +373,7 @@ fn the_program_describes_itself() {
         (&["help"], "ahma_mcp doctor"),
         (&["init", "--help"], "ahma_mcp init --client vscode"),
         (&["run", "--help"], "124 after a timeout"),
+        (&["run", "--help"], "reads nothing from stdin"),
         (&["--help"], "ahma_mcp doctor"),
     ] {
         let output = run(&workspace, arguments);
