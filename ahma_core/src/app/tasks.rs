@@ -155,7 +155,7 @@ Examples:
   ahma_mcp doctor --sandbox-scope ~/project     another; every flag of the server may be added
   ahma_mcp doctor --json                        for a program
 
-Nothing is changed. Exit codes: 0 it works, 1 something is wrong, 3 something that the program needs is missing.";
+Nothing is changed. Exit codes: 0 no problems, 1 something is wrong, 3 something that the program needs is missing.";
 
 #[cfg(feature = "bridge")]
 const TOKEN_EXAMPLES: &str = "\

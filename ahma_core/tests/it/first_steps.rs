@@ -255,6 +255,7 @@ fn init_adds_no_second_description_of_a_tool() {
 #[test]
 fn doctor_finds_what_is_wrong_and_what_to_do() {
     let workspace = Workspace::new();
+    workspace.write_tool("say.json", &crate::session::echo("say"));
     run(&workspace, &["init", "--client", "claude"]);
     let examine = || {
         let output = run(&workspace, &["doctor", "--json"]);
@@ -304,6 +305,17 @@ fn doctor_finds_what_is_wrong_and_what_to_do() {
     ] {
         assert!(text.contains(words), "{words} is missing:\n{text}");
     }
+}
+
+#[test]
+fn doctor_is_not_content_when_no_tool_is_available() {
+    let workspace = Workspace::new();
+    let mut missing = crate::session::echo("missing");
+    missing["availability_check"] = "no-such-program-here".into();
+    workspace.write_tool("missing.json", &missing);
+    let said = stdout(&run(&workspace, &["doctor"]));
+    assert!(said.contains("warning  tools      none of 1 tools in"), "{said}");
+    assert!(!said.contains("it works"), "{said}");
 }
 
 #[test]

@@ -138,7 +138,8 @@ impl fmt::Display for Checks {
         let count = |status: Status| self.checks.iter().filter(|check| check.status >= status).count();
         match (count(Status::Problem), count(Status::Warning)) {
             (0, 0) => write!(formatter, "\nall is well"),
-            (0, warnings) => write!(formatter, "\nit works; warnings: {warnings}"),
+            // Whether it does what the user wants is for him to say.
+            (0, warnings) => write!(formatter, "\nno problems; warnings: {warnings}"),
             (problems, all) => {
                 write!(formatter, "\nproblems: {problems}; warnings: {}", all - problems)
             }

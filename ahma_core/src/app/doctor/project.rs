@@ -53,14 +53,18 @@ pub(super) async fn tool_files(settings: &Settings, wall: &Wall) -> Vec<Check> {
                 }),
         ];
     }
-    let mut checks = vec![Check::ok(
-        "tools",
-        format!(
-            "{} of {} tools in {directory} are available",
-            of_files(&toolbox.offered),
-            of_files(&toolbox.catalog)
+    let (offered, all) = (of_files(&toolbox.offered), of_files(&toolbox.catalog));
+    let mut checks = vec![match (offered, all) {
+        // What is wrong with each file follows.
+        (0, 0) => Check::warning("tools", format!("there are no tools in {directory}"))
+            .with_fix("ahma_mcp init writes some for this project"),
+        (0, all) => Check::warning("tools", format!("none of {all} tools in {directory} is available"))
+            .with_fix("see below; until then a client has sandboxed_shell alone"),
+        _ => Check::ok(
+            "tools",
+            format!("{offered} of {all} tools in {directory} are available"),
         ),
-    )];
+    }];
     for problem in &toolbox.problems {
         let text = problem.to_string();
         let check = match problem.severity {
