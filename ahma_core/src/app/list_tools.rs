@@ -29,7 +29,7 @@ pub(crate) async fn run(toolbox: &ToolboxHandle, format: Format) {
     if !broken.is_empty() {
         let _ = writeln!(
             std::io::stderr().lock(),
-            "warning: {} left out because of mistakes\nhint: ahma_validate shows each mistake in its place",
+            "warning: {} left out because of mistakes\nhint: ahma_mcp doctor shows each mistake and its place",
             mcp::counted(broken.len() as u64, "tool file")
         );
     }

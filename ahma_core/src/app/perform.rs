@@ -95,7 +95,7 @@ mod credentials {
                 TokenError::Lifetime => return Failure::new(Exit::Usage, chain(&error)),
                 TokenError::File { .. } => "give a file that you can write to with --file",
                 TokenError::Form { .. } => {
-                    "correct it, or give another file with --file; docs/http.md shows its form"
+                    "correct it, or give another file with --file: ahma_mcp token new makes one in its right form"
                 }
                 TokenError::Entry { .. } => "ahma_mcp token new --help describes each value",
             };

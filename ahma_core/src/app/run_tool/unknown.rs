@@ -36,7 +36,7 @@ pub(super) fn tool(
         return usage(
             format!("`{name}` is not loaded, because its file has a mistake: {problem}"),
             format!(
-                "edit {}; ahma_validate shows every mistake in its place",
+                "edit {}; ahma_mcp doctor shows every mistake and its place",
                 toolbox.directory.join(&problem.file).display()
             ),
         );
@@ -60,7 +60,7 @@ pub(super) fn tool(
             toolbox.directory.display()
         ),
         (None, _) if !broken.is_empty() => format!(
-            "not loaded because of mistakes: {}; ahma_validate shows each in its place",
+            "not loaded because of mistakes: {}; ahma_mcp doctor shows each and its place",
             Vec::from_iter(broken).join(", ")
         ),
         (None, _) => {
