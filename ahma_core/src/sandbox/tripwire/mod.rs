@@ -24,7 +24,7 @@ use std::{
         fs::{DirBuilderExt, PermissionsExt},
     },
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use rustix::io::Errno;
@@ -41,7 +41,10 @@ use round::Round;
 const LONGEST_NAME: usize = 200;
 
 /// So many nodes are looked at faster than another thread is asked to do it.
-const QUICK: usize = 64;
+const QUICK_NODES: usize = 64;
+
+/// And so many bytes are read.
+const QUICK_BYTES: usize = 128 * 1024;
 
 /// Watches protected paths across the operations of one server.
 #[derive(Debug)]
@@ -51,7 +54,6 @@ pub struct Tripwire {
     root: Option<Root>,
     /// Paths below the scope, parents first.
     watched: Vec<(PathBuf, Depth)>,
-    quick: bool,
     quarantine: PathBuf,
     /// `None` where nothing can be written down; then other servers in the same scope are not heeded.
     record: Option<Record>,
@@ -63,6 +65,14 @@ pub struct Tripwire {
 struct Known {
     running: usize,
     picture: Picture,
+}
+
+impl Known {
+    /// Whether looking again may hold up the thread that serves clients. Files come and go, so this is asked each time.
+    fn is_quick(&self) -> bool {
+        self.picture.len() <= QUICK_NODES
+            && self.picture.values().map(Node::bytes_to_read).sum::<usize>() <= QUICK_BYTES
+    }
 }
 
 impl Tripwire {
@@ -89,7 +99,7 @@ impl Tripwire {
         };
         let is_needed = !relative.is_empty();
         let records = quarantine.with_file_name("pictures");
-        let mut tripwire = Self {
+        let tripwire = Self {
             scope: scope.to_owned(),
             record: root
                 .as_ref()
@@ -97,12 +107,10 @@ impl Tripwire {
                 .and_then(|root| Record::open(&records, &root.directory).ok()),
             root,
             watched: relative,
-            quick: false,
             quarantine,
             known: Mutex::default(),
         };
         let now = tripwire.picture(&Picture::new());
-        tripwire.quick = now.len() <= QUICK;
         tripwire.lock().picture = now;
         Ok(tripwire)
     }
@@ -129,7 +137,7 @@ impl Tripwire {
         let mut all = Armed::default();
         for tripwire in tripwires {
             let armed = Arc::clone(tripwire);
-            if tripwire.quick && tripwire.note_at_once() {
+            if tripwire.note_at_once() {
                 all.tripwires.push(armed);
                 continue;
             }
@@ -157,12 +165,15 @@ impl Tripwire {
         known.running += 1;
     }
 
-    /// The same, unless it would have to wait: another server may stand still for as long as it likes.
+    /// The same, unless it takes long, or would have to wait: another server may stand still for as long as it likes.
     fn note_at_once(&self) -> bool {
         let Ok(mut known) = self.known.try_lock() else {
             return false;
         };
         if known.running == 0 {
+            if !known.is_quick() {
+                return false;
+            }
             let company = match &self.record {
                 Some(record) => match record.begin_at_once() {
                     Some(company) => Some(company),
@@ -202,7 +213,16 @@ impl Tripwire {
     }
 
     fn check(&self) -> Vec<Incident> {
-        let mut known = self.lock();
+        self.check_against(self.lock())
+    }
+
+    /// The same, unless it takes long, or would have to wait.
+    fn check_at_once(&self) -> Option<Vec<Incident>> {
+        let known = self.known.try_lock().ok()?;
+        known.is_quick().then(|| self.check_against(known))
+    }
+
+    fn check_against(&self, mut known: MutexGuard<'_, Known>) -> Vec<Incident> {
         known.running = known.running.saturating_sub(1);
         let Some(root) = &self.root else {
             return Vec::new();
@@ -267,7 +287,7 @@ impl Tripwire {
         paths.filter(move |watched| watched.parent() == Some(path))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.known
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -293,9 +313,9 @@ impl Armed {
     pub async fn check(mut self) -> Vec<Incident> {
         let mut incidents = Vec::new();
         while let Some(tripwire) = self.tripwires.pop() {
-            let found = match tripwire.quick {
-                true => tripwire.check(),
-                false => tokio::task::spawn_blocking(move || tripwire.check())
+            let found = match tripwire.check_at_once() {
+                Some(found) => found,
+                None => tokio::task::spawn_blocking(move || tripwire.check())
                     .await
                     .unwrap_or_default(),
             };

@@ -388,6 +388,18 @@ impl Node {
         }
     }
 
+    /// How much is read again of what did not change.
+    pub(super) fn bytes_to_read(&self) -> usize {
+        match self {
+            Self::File {
+                content: Some(content),
+                settled: false,
+                ..
+            } => content.len(),
+            _ => 0,
+        }
+    }
+
     /// Whether a change could be noticed but not undone.
     pub(super) fn is_irreplaceable(&self) -> bool {
         matches!(self, Self::File { content: None, .. })

@@ -704,6 +704,33 @@ fn directories_of_two_file_systems_are_told_apart() {
     assert!(!node("proc").is_still(&node("sys")));
 }
 
+#[tokio::test]
+async fn what_takes_long_by_now_is_not_done_on_the_thread_that_serves_clients() {
+    let scene = Scene::new(|scope| fs::create_dir(scope.join(".vscode")).unwrap());
+    let fill: fn(&Path) = |directory| {
+        for number in 0..super::QUICK_NODES {
+            fs::write(directory.join(number.to_string()), "").unwrap();
+        }
+    };
+    // Too young to have settled.
+    let enlarge: fn(&Path) = |directory| {
+        fs::write(directory.join("large"), vec![b'x'; super::QUICK_BYTES + 1]).unwrap();
+    };
+    for change in [fill, enlarge] {
+        assert!(scene.tripwire.note_at_once());
+        assert_eq!(scene.tripwire.check_at_once(), Some(Vec::new()));
+        // The user, and not a command.
+        let directory = scene.scope().join(".vscode");
+        change(&directory);
+        assert_eq!(scene.during(|_| {}).await, []);
+        assert!(!scene.tripwire.note_at_once());
+        assert_eq!(scene.tripwire.check_at_once(), None);
+        fs::remove_dir_all(&directory).unwrap();
+        fs::create_dir(&directory).unwrap();
+        assert_eq!(scene.during(|_| {}).await, []);
+    }
+}
+
 #[test]
 fn what_is_too_large_to_be_put_back_is_told() {
     let small = Scene::new(|scope| fs::write(scope.join(".envrc"), "x").unwrap());
