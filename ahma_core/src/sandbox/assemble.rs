@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeSet,
+    fs::DirEntry,
     io,
     path::{Component, Path, PathBuf},
 };
@@ -355,11 +356,14 @@ fn protected(settings: &SandboxSettings, scope: &Path, worktree: Option<&Path>, 
     protected.push(scope.join(&settings.tools_dir));
     protected.extend(settings.also_protected.iter().map(|file| scope.join(file)));
     protected.extend(git::acted_on(scope, host.home.as_deref()));
-    // Where one of them is a link, what it leads to is acted on as well, and so is every link between.
+    // Where one of them is a link or holds one, what that leads to is acted on as well, and so is every link between.
+    let git = scope.join(".git");
+    let holders = protected.iter().filter(|path| **path != git);
+    let links: Vec<PathBuf> = holders.flat_map(|path| links_in(path, scope)).collect();
     let further: Vec<PathBuf> = protected
         .iter()
-        .filter_map(|path| Way::to(path))
-        .flat_map(|way| way.links.into_iter().chain([way.end]))
+        .chain(&links)
+        .flat_map(|path| leads_over(path))
         .collect();
     protected.extend(further);
     let is_plain = |path: &PathBuf| !path.components().any(|part| part == Component::ParentDir);
@@ -368,6 +372,47 @@ fn protected(settings: &SandboxSettings, scope: &Path, worktree: Option<&Path>, 
     let mut seen = BTreeSet::new();
     protected.retain(|path| seen.insert(path.clone()));
     protected
+}
+
+/// The links in a directory and in those directly in it; deeper ones may be in whole working trees. A directory that holds
+/// the scope holds more than settings.
+fn links_in(directory: &Path, scope: &Path) -> Vec<PathBuf> {
+    let Ok(real) = directory.canonicalize() else {
+        return Vec::new();
+    };
+    if scope.starts_with(real) {
+        return Vec::new();
+    }
+    let entries = |directory: &Path| std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_link = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
+    let (links, others): (Vec<DirEntry>, Vec<DirEntry>) = entries(directory).partition(is_link);
+    let is_directory = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    let deeper = others.iter().filter(|entry| is_directory(entry));
+    let deeper = deeper.flat_map(|entry| entries(&entry.path()).filter(is_link));
+    links
+        .iter()
+        .map(DirEntry::path)
+        .chain(deeper.map(|entry| entry.path()))
+        .collect()
+}
+
+/// Every link that a path leads over, and where it ends, also if a link leads to what somebody has yet to make.
+fn leads_over(path: &Path) -> Vec<PathBuf> {
+    if let Some(way) = Way::to(path) {
+        return way.links.into_iter().chain([way.end]).collect();
+    }
+    let Ok(target) = std::fs::read_link(path) else {
+        return Vec::new();
+    };
+    let target = path.with_file_name("").join(target);
+    let mut above = target.ancestors().skip(1);
+    above
+        .find_map(|above| {
+            let way = Way::to(above)?;
+            let end = way.end.join(target.strip_prefix(above).ok()?);
+            Some(way.links.into_iter().chain([end]).collect())
+        })
+        .unwrap_or_default()
 }
 
 /// Files that open the project in an editor, with its tasks in them.

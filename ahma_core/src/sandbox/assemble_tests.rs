@@ -126,3 +126,63 @@ fn the_scope_is_the_real_directory() {
     let missing = assemble(&settings(&directory.path().join("missing")), &Host::default()).unwrap_err();
     assert!(missing.to_string().contains("missing"));
 }
+
+#[test]
+fn what_links_in_protected_directories_lead_to_is_protected() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().canonicalize().unwrap();
+    let scope = root.join("scope");
+    for path in [
+        ".git/hooks",
+        ".ahma/tools",
+        ".claude/skills",
+        ".claude/trees/a",
+        "conf",
+        "skills/one",
+        "modules",
+    ] {
+        fs::create_dir_all(scope.join(path)).unwrap();
+    }
+    for path in ["conf/hook.sh", "conf/tool.json", "conf/other", "conf/outer.json"] {
+        fs::write(scope.join(path), "").unwrap();
+    }
+    let outside = root.join("tools");
+    fs::create_dir(&outside).unwrap();
+    for (target, link) in [
+        ("../../conf/current", ".git/hooks/pre-commit"),
+        ("hook.sh", "conf/current"),
+        ("../../conf/tool.json", ".ahma/tools/tool.json"),
+        ("../../skills/one", ".claude/skills/one"),
+        ("../../new/hook.sh", ".git/hooks/post-checkout"),
+        ("../../../outside", ".git/hooks/post-merge"),
+        ("../../../modules", ".claude/trees/a/modules"),
+        ("../scope/conf/outer.json", "../tools/outer.json"),
+        ("..", ".claude/all"),
+    ] {
+        symlink(target, scope.join(link)).unwrap();
+    }
+    let settings = SandboxSettings {
+        tools_dir: outside,
+        ..settings(&scope)
+    };
+    let policy = assemble(&settings, &Host::default()).unwrap();
+    for (path, expected) in [
+        ("conf/hook.sh", true),
+        ("conf/current", true),
+        ("conf/tool.json", true),
+        ("skills/one", true),
+        // A command could make it.
+        ("new/hook.sh", true),
+        ("conf/outer.json", true),
+        ("conf/other", false),
+        ("conf", false),
+        ("skills", false),
+        // A working tree in there is no setting.
+        ("modules", false),
+        ("", false),
+    ] {
+        let is_protected = policy.protected.contains(&scope.join(path));
+        assert_eq!(is_protected, expected, "{path}: {:?}", policy.protected);
+    }
+    assert!(policy.protected.iter().all(|path| path.starts_with(&scope)));
+}

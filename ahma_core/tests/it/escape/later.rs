@@ -34,6 +34,15 @@ pub(super) const LATER: &[Attempt] = &[
     attempt("hooks where the user keeps them", "cd $SCOPE; printf '#!/bin/sh\\ntouch %s/ran' $OUT > .githooks/post-checkout; chmod +x .githooks/post-checkout")
         .before("git config core.hooksPath .githooks; mkdir .githooks")
         .after(GIT),
+    attempt("a hook by what it is a link to", "printf '#!/bin/sh\\ntouch %s/ran' $OUT > $SCOPE/scripts/hook.sh")
+        .before("mkdir scripts; echo '#!/bin/sh' > scripts/hook.sh; chmod +x scripts/hook.sh; ln -s ../../scripts/hook.sh .git/hooks/post-checkout")
+        .after(GIT),
+    attempt("a hook by a link to nothing yet", "cd $SCOPE; mkdir scripts; printf '#!/bin/sh\\ntouch %s/ran' $OUT > scripts/hook.sh; chmod +x scripts/hook.sh")
+        .before("ln -s ../../scripts/hook.sh .git/hooks/post-checkout")
+        .after(GIT),
+    attempt("a hook of an agent by what it is a link to", "cd $SCOPE; mkdir other; echo evil > other/hook.sh; mv scripts old; mv other scripts")
+        .before("mkdir -p scripts .claude/hooks; echo good > scripts/hook.sh; ln -s ../../scripts/hook.sh .claude/hooks/hook.sh")
+        .plants(".claude/hooks/hook.sh"),
     attempt("configuration that the user includes", concat!(evil_config!(), " > $SCOPE/.gitinclude"))
         .before("git config include.path ../.gitinclude")
         .after(GIT),
