@@ -50,9 +50,27 @@ impl Shipped {
         self.scope.path()
     }
 
-    /// Runs one call in the scope and gives its output; panics unless it ends well.
+    /// The output of a call; panics unless it ends well.
     #[track_caller]
     fn call(&self, tool: &str, arguments: Value) -> String {
+        match self.run(tool, arguments) {
+            Ok(text) => text,
+            Err(complaint) => panic!("{complaint}"),
+        }
+    }
+
+    /// What a call complains of; panics if it ends well.
+    #[track_caller]
+    fn fails(&self, tool: &str, arguments: Value) -> String {
+        match self.run(tool, arguments) {
+            Ok(text) => panic!("{tool} ended well:\n{text}"),
+            Err(complaint) => complaint,
+        }
+    }
+
+    /// Runs one call in the scope.
+    #[track_caller]
+    fn run(&self, tool: &str, arguments: Value) -> Result<String, String> {
         let settings = PlanSettings {
             scope: self.path().to_owned(),
             scope_aliases: Vec::new(),
@@ -94,11 +112,11 @@ impl Shipped {
             String::from_utf8_lossy(&output.stderr)
         );
         let code = output.status.code().unwrap();
-        assert!(
-            command.success_codes.contains(&code),
-            "{argv:?} ended with {code}:\n{text}"
-        );
-        text
+        if command.success_codes.contains(&code) {
+            Ok(text)
+        } else {
+            Err(format!("{argv:?} ended with {code}:\n{text}"))
+        }
     }
 }
 
@@ -187,6 +205,75 @@ fn git_takes_what_the_tool_file_makes_of_calls() {
 }
 
 #[test]
+fn git_merges_give_up_and_go_on_without_an_editor() {
+    if !needs("git", &["--version"], "apt install git") {
+        return;
+    }
+    let shipped = Shipped::load();
+    let file = shipped.path().join("a.txt");
+    let commit = |text: &str| {
+        fs::write(&file, text).unwrap();
+        shipped.call("git_add", json!({ "all": true }));
+        shipped.call("git_commit", json!({ "message": text }));
+    };
+    shipped.call("git_init", json!({ "initial-branch": "main" }));
+    commit("one");
+    shipped.call("git_switch", json!({ "create": "topic" }));
+    commit("two");
+    shipped.call("git_switch", json!({ "branch": "main" }));
+    commit("three");
+    let merge = json!({ "commits": ["topic"] });
+    assert!(shipped.fails("git_merge", merge.clone()).contains("CONFLICT"));
+    shipped.call("git_merge", json!({ "abort": true }));
+    assert!(shipped.fails("git_merge", merge).contains("CONFLICT"));
+    fs::write(&file, "solved").unwrap();
+    shipped.call("git_add", json!({ "all": true }));
+    shipped.call("git_merge", json!({ "continue": true }));
+    shipped.call("git_revert", json!({ "commits": ["HEAD"], "mainline": 1 }));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "three");
+    shipped.call("git_commit", json!({ "amend": true }));
+    shipped.fails("git_commit", json!({ "allow-empty": true }));
+}
+
+#[test]
+fn git_pushes_a_branch_without_an_upstream() {
+    if !needs("git", &["--version"], "apt install git") {
+        return;
+    }
+    let shipped = Shipped::load();
+    shipped.call(
+        "git_init",
+        json!({ "directory": "hub.git", "bare": true, "initial-branch": "main" }),
+    );
+    shipped.call(
+        "git_clone",
+        json!({ "repository": "hub.git", "directory": "work" }),
+    );
+    let work = |more: Value| {
+        let mut arguments = more;
+        arguments["working_directory"] = "work".into();
+        arguments
+    };
+    let config = || fs::read_to_string(shipped.path().join("work/.git/config")).unwrap();
+    let before = config();
+    shipped.call("git_switch", work(json!({ "create": "topic" })));
+    shipped.call(
+        "git_commit",
+        work(json!({ "allow-empty": true, "message": "one" })),
+    );
+    assert!(
+        shipped
+            .call("git_push", work(json!({})))
+            .contains("topic -> topic")
+    );
+    shipped.call("git_switch", work(json!({ "create": "other" })));
+    shipped.call("git_branch", work(json!({ "delete": true, "name": "topic" })));
+    shipped.call("git_switch", work(json!({ "branch": "topic" })));
+    shipped.call("git_pull", work(json!({ "remote": "origin", "branch": "topic" })));
+    assert_eq!(config(), before, "nothing asked for a change of .git/config");
+}
+
+#[test]
 fn make_takes_what_the_tool_file_makes_of_calls() {
     if !needs("make", &["--version"], "apt install make") {
         return;
@@ -227,9 +314,14 @@ fn curl_takes_what_the_tool_file_makes_of_calls() {
     let url = format!("file://{}", shipped.path().join("page").display());
     shipped.call(
         "curl",
-        json!({ "urls": [url], "output": "copy", "user-agent": "-x-", "max-time": 5.5 }),
+        json!({ "urls": [&url], "output": "copy", "user-agent": "-x-", "max-time": 5.5 }),
     );
     assert_eq!(fs::read_to_string(shipped.path().join("copy")).unwrap(), "hello");
+    shipped.call("curl_download", json!({ "urls": [url], "output-dir": "a/b" }));
+    assert_eq!(
+        fs::read_to_string(shipped.path().join("a/b/page")).unwrap(),
+        "hello"
+    );
 }
 
 #[test]
