@@ -188,7 +188,7 @@ impl Pending {
         request: RpcRequest<'_>,
         token: Option<&RawValue>,
         params: CallParams,
-    ) -> Result<(), (Over, CallFailure)> {
+    ) -> Result<(), (Box<Over>, CallFailure)> {
         let call = Call {
             params,
             id: request.id.get().into(),
@@ -202,7 +202,7 @@ impl Pending {
                 calls.insert(number, call);
                 Ok(())
             }
-            None => Err((self.over(call), self.over)),
+            None => Err((Box::new(self.over(call)), self.over)),
         }
     }
 
