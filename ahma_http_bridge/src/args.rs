@@ -112,15 +112,9 @@ pub struct BridgeArgs {
     #[arg(long, env = "AHMA_MAX_BODY", value_name = "BYTES", default_value = "4M", value_parser = value::positive_byte_count)]
     pub max_body: usize,
 
-    /// How long a request may go without an answer or progress.
-    #[arg(
-        long,
-        env = "AHMA_REQUEST_TIMEOUT",
-        value_name = "TIME",
-        default_value = "60s",
-        value_parser = value::positive_duration
-    )]
-    pub request_timeout: Duration,
+    /// How long a request may go without an answer or progress [default: 60s].
+    #[arg(long, env = "AHMA_REQUEST_TIMEOUT", value_name = "TIME", value_parser = value::positive_duration)]
+    pub request_timeout: Option<Duration>,
 
     /// How long a session may be without requests and open streams before it ends.
     #[arg(
@@ -239,7 +233,9 @@ impl BridgeArgs {
         settings.limits.connections = self.max_connections;
         settings.limits.calls_per_session = self.max_calls;
         settings.limits.body_bytes = self.max_body;
-        settings.times.request = self.request_timeout;
+        if let Some(timeout) = self.request_timeout {
+            settings.times.request = timeout;
+        }
         settings.times.session_idle = self.session_idle;
         settings.auth = self.auth_settings()?;
         settings.tls = match (&self.tls_cert, &self.tls_key) {

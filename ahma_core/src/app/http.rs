@@ -39,7 +39,7 @@ pub(super) fn serve(settings: Settings, wall: Wall) -> Result<(), Failure> {
 
 #[cfg(feature = "bridge")]
 mod bridge {
-    use std::{ffi::OsString, io::Write as _, net::SocketAddr, path::PathBuf, sync::Arc};
+    use std::{ffi::OsString, io::Write as _, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
     use ahma_http_bridge::{ChildCommand, ChildFactory, ServeError, Spawn, TlsError};
     use tokio::net::TcpListener;
@@ -80,6 +80,11 @@ mod bridge {
             .map_err(|error| {
                 Failure::new(Exit::Usage, error.to_string()).with_hint("--help shows the flags under HTTP")
             })?;
+        bridge.times.request = patience(
+            settings.http.request_timeout,
+            settings.execution.sync_wait,
+            bridge.times.request,
+        )?;
         bridge.debug_echo = settings.log.debug;
         let scheme = bridge.scheme();
         let ready = |bound| {
@@ -89,6 +94,35 @@ mod bridge {
         ahma_http_bridge::serve(listener, bridge, Arc::new(factory), shutdown, ready)
             .await
             .map_err(refused)
+    }
+
+    /// The longest that the tool `await` waits.
+    const LONGEST_AWAIT: Duration = Duration::from_secs(50);
+
+    /// What an answer may take on its way when the wait for it is over.
+    const MARGIN: Duration = Duration::from_secs(10);
+
+    /// How long a request may be silent. A call that waits is silent by design, and one that the bridge gives up takes
+    /// its command with it.
+    fn patience(
+        asked: Option<Duration>,
+        sync_wait: Duration,
+        default: Duration,
+    ) -> Result<Duration, Failure> {
+        let longest = sync_wait.max(LONGEST_AWAIT);
+        let enough = longest.saturating_add(MARGIN);
+        match asked {
+            None => Ok(default.max(enough)),
+            Some(asked) if asked > longest => Ok(asked),
+            Some(asked) => Err(Failure::new(
+                Exit::Usage,
+                format!(
+                    "--request-timeout {asked:?} ends calls that still wait: synchronous ones wait up to {sync_wait:?} \
+                     (--sync-wait), await up to {LONGEST_AWAIT:?}"
+                ),
+            )
+            .with_hint(format!("use --request-timeout {}s, or leave it out", enough.as_secs()))),
+        }
     }
 
     /// Most of what keeps the bridge from serving is for the user to mend.
@@ -182,6 +216,32 @@ mod bridge {
                 env: vec![("AHMA_BRIDGE_ADDRESS".into(), self.bound.to_string().into())],
                 keeps_clients_apart: true,
             }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn calls_that_wait_are_not_given_up_meanwhile() {
+            let seconds = Duration::from_secs;
+            let check = |asked: Option<u64>, sync_wait: u64, expected: Option<u64>| {
+                let found = patience(asked.map(seconds), seconds(sync_wait), seconds(60)).ok();
+                assert_eq!(
+                    found,
+                    expected.map(seconds),
+                    "{asked:?} with --sync-wait {sync_wait}s"
+                );
+            };
+            check(None, 45, Some(60));
+            check(None, 0, Some(60));
+            check(None, 120, Some(130));
+            check(Some(600), 120, Some(600));
+            check(Some(120), 120, None);
+            // The tool `await` waits on its own account.
+            check(Some(30), 10, None);
+            check(Some(55), 45, Some(55));
         }
     }
 }
