@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::wording::forgotten_findings;
 use crate::{
     jail::ExitStatus,
     observe::{Finding, SeverityCounts, displayed},
@@ -178,7 +179,13 @@ impl OperationReport {
     /// Everything about an operation: its outcome, or how it stands with what it printed so far.
     pub(super) fn full(operation: &Operation) -> Self {
         match operation.ended() {
-            Some(outcome) => Self::ended(&outcome),
+            Some(outcome) => {
+                let forgotten = operation.forgotten_findings() as u64;
+                let mut report = Self::ended(&outcome);
+                report.findings_left_out = report.findings_left_out.saturating_sub(forgotten);
+                report.notices.extend(forgotten_findings(operation));
+                report
+            }
             None => {
                 let excerpt = operation.output().excerpt();
                 let worst = operation.worst_findings();

@@ -4,10 +4,13 @@
 
 use std::fmt::Write as _;
 
-use super::report::{LeftOutReport, OperationReport, Status, StepStatus};
+use super::{
+    counted,
+    report::{LeftOutReport, OperationReport, Status, StepStatus},
+};
 use crate::{
     observe::{Finding, FindingBudget, Severity, displayed},
-    operation::OutputLog,
+    operation::{Operation, OutputLog},
 };
 
 impl OperationReport {
@@ -160,6 +163,18 @@ pub(super) fn finding_line(finding: &Finding) -> String {
         finding.id,
         finding.title
     )
+}
+
+/// That findings can no longer be read, if so.
+pub(super) fn forgotten_findings(operation: &Operation) -> Option<String> {
+    let count = operation.forgotten_findings() as u64;
+    (count > 0).then(|| {
+        format!(
+            "{} of this operation can no longer be read: operations that have ended held too many; \
+             run it again for them.",
+            counted(count, "finding")
+        )
+    })
 }
 
 /// Below this a piece of output says nothing.

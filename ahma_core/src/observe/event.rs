@@ -74,6 +74,20 @@ pub enum Severity {
 }
 
 impl Finding {
+    /// How much memory it takes.
+    pub(super) fn held_bytes(&self) -> usize {
+        let optional = [
+            &self.kind,
+            &self.cve,
+            &self.cwe,
+            &self.description,
+            &self.remediation,
+            &self.location,
+        ];
+        let texts = optional.into_iter().flatten().map(String::len).sum::<usize>();
+        size_of::<Self>() + self.id.len() + self.title.len() + texts
+    }
+
     /// How many bytes it takes in an answer.
     pub(super) fn json_bytes(&self) -> usize {
         serde_json::to_vec(self).map_or(0, |bytes| bytes.len())

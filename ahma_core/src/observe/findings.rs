@@ -145,6 +145,30 @@ impl FindingLog {
         }
     }
 
+    /// How much memory is taken by those that are kept beyond the worst that fit.
+    pub fn bytes_beyond(&self, budget: FindingBudget) -> usize {
+        let beyond = self.kept().skip(self.count_fitting(budget));
+        beyond.map(Finding::held_bytes).sum()
+    }
+
+    /// Keeps the worst that fit, and says how many others are only counted from now on.
+    pub fn shorten(&mut self, budget: FindingBudget) -> usize {
+        let fitting = self.count_fitting(budget);
+        let (mut room, mut dropped) = (fitting, 0);
+        for (list, kept) in self.kept.iter_mut().zip(&mut self.room.kept).rev() {
+            dropped += list.len().saturating_sub(room);
+            list.truncate(room);
+            list.shrink_to_fit();
+            room -= list.len();
+            *kept = list.len();
+        }
+        dropped
+    }
+
+    fn count_fitting(&self, budget: FindingBudget) -> usize {
+        budget.fitting(self.kept(), |finding| finding).count()
+    }
+
     /// What came with the number `from` or a later one.
     pub fn since(&self, from: usize, budget: FindingBudget) -> FindingNews {
         let newer = |list: &'_ Vec<(usize, Finding)>| list.partition_point(|(number, _)| *number < from);

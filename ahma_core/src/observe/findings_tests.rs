@@ -107,3 +107,26 @@ fn news_come_in_the_order_they_were_found_and_go_on_when_some_are_driven_out() {
     assert_eq!((ids(&news.findings), news.next), (vec!["d"], log.next_number()));
     assert!(log.since(news.next, FindingBudget::ALL).findings.is_empty());
 }
+
+#[test]
+fn a_shortened_log_keeps_the_worst_and_still_counts_all() {
+    use Severity::{Critical, Info, Low};
+    let found = [(Info, "a"), (Low, "b"), (Critical, "c"), (Low, "d"), (Info, "e")];
+    let mut log = log_of(10, &found);
+    let one = log.bytes_beyond(first(4));
+    assert!(one > 0);
+    assert_eq!(log.bytes_beyond(first(2)), 3 * one);
+    assert_eq!(log.bytes_beyond(first(5)), 0);
+
+    assert_eq!(log.shorten(first(5)), 0);
+    assert_eq!(log.shorten(first(2)), 3);
+    assert_eq!(ids(log.kept()), ["c", "b"]);
+    assert_eq!(log.counts().total(), 5);
+    let only_counted = SeverityCounts {
+        low: 1,
+        info: 2,
+        ..SeverityCounts::default()
+    };
+    assert_eq!(log.only_counted(), only_counted);
+    assert_eq!(ids(&log.since(0, FindingBudget::ALL).findings), ["b", "c"]);
+}

@@ -11,7 +11,7 @@ use crate::{call::CommandPlan, shell::Launcher};
 
 use super::{
     EngineSettings, Operation, OperationId, Owner, Snapshot,
-    history::History,
+    history::{Held, History, HistoryLimits},
     id::IdSource,
     queue::{Admission, Queue, Ticket},
     run::StopReason,
@@ -71,7 +71,13 @@ impl Engine {
             by_ticket: HashMap::new(),
             tickets: HashMap::new(),
             queue: Queue::new(settings.max_operations, settings.max_queued),
-            history: History::new(settings.history, settings.history_bytes),
+            history: History::new(HistoryLimits {
+                entries: settings.history,
+                bytes: Held {
+                    spooled: settings.history_bytes,
+                    findings: settings.history_finding_bytes,
+                },
+            }),
             intake: Intake::Open,
         };
         let shared = Shared {
@@ -215,8 +221,16 @@ impl Shared {
 
     /// Puts an ended operation into the history, and forgets others for it.
     fn remember(&self, operation: &Operation) {
-        let forgotten = self.registry().remember(operation);
+        let held = Held {
+            spooled: operation.output().spooled_bytes(),
+            findings: operation.cell().spare_finding_bytes(),
+        };
+        let (forgotten, shortened) = self.registry().remember(operation, held);
         self.announce(operation);
+        for operation in shortened {
+            operation.cell().forget_spare_findings();
+            self.announce(&operation);
+        }
         // Spool files are deleted here, not under the lock.
         for operation in forgotten {
             self.announce(&operation);
@@ -250,7 +264,8 @@ impl Registry {
         operation
     }
 
-    fn remember(&mut self, operation: &Operation) -> Vec<Operation> {
+    /// Gives those that are forgotten, and those that have to lose findings.
+    fn remember(&mut self, operation: &Operation, held: Held) -> (Vec<Operation>, Vec<Operation>) {
         let Self {
             history,
             by_ticket,
@@ -262,14 +277,19 @@ impl Registry {
                 .get(&ticket)
                 .is_none_or(|operation| operation.cell().is_seen())
         };
-        let forgotten = history.push(operation.cell().ticket, operation.output().spooled_bytes(), seen);
-        let forgotten: Vec<_> = forgotten
+        let losses = history.push(operation.cell().ticket, held, seen);
+        let forgotten: Vec<_> = losses
+            .forgotten
             .iter()
             .filter_map(|ticket| by_ticket.remove(ticket))
             .collect();
         for operation in &forgotten {
             tickets.remove(operation.id());
         }
-        forgotten
+        let shortened = losses.shortened.iter();
+        let shortened = shortened
+            .filter_map(|ticket| by_ticket.get(ticket).cloned())
+            .collect();
+        (forgotten, shortened)
     }
 }

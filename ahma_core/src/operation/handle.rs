@@ -176,6 +176,11 @@ impl Operation {
         lock(&self.cell.sight).findings().since(from, budget)
     }
 
+    /// How many findings were kept and are only counted now, because those of ended operations took too much memory.
+    pub fn forgotten_findings(&self) -> usize {
+        lock(&self.cell.sight).forgotten_findings()
+    }
+
     /// The number that the next finding will have.
     pub fn next_finding(&self) -> usize {
         lock(&self.cell.sight).findings().next_number()
@@ -267,6 +272,16 @@ impl Cell {
 
     pub(super) fn worst_findings(&self) -> FindingPage {
         self.sight().findings().page(0, self.finding_budget())
+    }
+
+    /// How much memory is taken by findings that no result carries.
+    pub(super) fn spare_finding_bytes(&self) -> u64 {
+        self.sight().findings().bytes_beyond(self.finding_budget()) as u64
+    }
+
+    /// Forgets the findings that no result carries.
+    pub(super) fn forget_spare_findings(&self) {
+        self.sight().forget_findings(self.finding_budget());
     }
 
     /// At most half of what a result may hold: output is there, too.

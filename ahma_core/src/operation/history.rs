@@ -1,7 +1,8 @@
 //! Which ended operations are forgotten.
 //!
 //! The oldest go first, but one whose result nobody has seen yet is worth more than one already delivered: a client that
-//! starts a thousand operations and then asks for all of them must find all of them.
+//! starts a thousand operations and then asks for all of them must find all of them. Where only memory is short, an
+//! operation stays and loses the findings that its result does not carry.
 
 use std::collections::VecDeque;
 
@@ -13,67 +14,108 @@ const UNSEEN_FACTOR: usize = 4;
 /// Ended operations, oldest first.
 #[derive(Debug)]
 pub(super) struct History {
-    max_entries: usize,
-    max_bytes: u64,
-    bytes: u64,
+    limits: HistoryLimits,
+    held: Held,
     entries: VecDeque<Entry>,
+}
+
+/// How much is remembered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HistoryLimits {
+    pub(super) entries: usize,
+    pub(super) bytes: Held,
+}
+
+/// What ended operations take.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Held {
+    /// On disk.
+    pub(super) spooled: u64,
+    /// In memory, for findings that no result carries.
+    pub(super) findings: u64,
+}
+
+/// What a newcomer costs others.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Losses {
+    /// To be forgotten.
+    pub(super) forgotten: Vec<Ticket>,
+    /// To lose findings.
+    pub(super) shortened: Vec<Ticket>,
 }
 
 #[derive(Debug)]
 struct Entry {
     ticket: Ticket,
-    bytes: u64,
+    held: Held,
 }
 
 impl History {
-    pub(super) fn new(max_entries: usize, max_bytes: u64) -> Self {
+    pub(super) fn new(limits: HistoryLimits) -> Self {
         Self {
-            max_entries,
-            max_bytes,
-            bytes: 0,
+            limits,
+            held: Held::default(),
             entries: VecDeque::new(),
         }
     }
 
-    /// Remembers an ended operation that holds `bytes` on disk; says whom to forget for it.
-    pub(super) fn push(&mut self, ticket: Ticket, bytes: u64, seen: impl Fn(Ticket) -> bool) -> Vec<Ticket> {
-        self.entries.push_back(Entry { ticket, bytes });
-        self.bytes += bytes;
+    /// Remembers an ended operation, and says what others lose for it.
+    pub(super) fn push(&mut self, ticket: Ticket, held: Held, seen: impl Fn(Ticket) -> bool) -> Losses {
+        self.entries.push_back(Entry { ticket, held });
+        self.held.spooled += held.spooled;
+        self.held.findings += held.findings;
 
-        let mut forgotten = Vec::new();
-        while self.entries.len() > self.max_entries {
+        let mut losses = Losses::default();
+        while self.entries.len() > self.limits.entries {
             let Some(place) = self.entries.iter().position(|entry| seen(entry.ticket)) else {
                 break;
             };
-            self.forget(place, &mut forgotten);
+            self.forget(place, &mut losses);
         }
-        while self.entries.len() > self.max_entries.saturating_mul(UNSEEN_FACTOR) {
-            self.forget(0, &mut forgotten);
+        while self.entries.len() > self.limits.entries.saturating_mul(UNSEEN_FACTOR) {
+            self.forget(0, &mut losses);
         }
-        // Disk is the hard limit: unseen or not, but never the newcomer, whose size the quota bounds.
-        while self.bytes > self.max_bytes && self.entries.len() > 1 {
-            let last = self.entries.len() - 1;
-            let candidates = || {
-                self.entries
-                    .iter()
-                    .take(last)
-                    .enumerate()
-                    .filter(|(_, entry)| entry.bytes > 0)
+        // Disk and memory are the hard limits: unseen or not, but never the newcomer, which is bounded by its own.
+        while self.held.spooled > self.limits.bytes.spooled {
+            let Some(place) = self.oldest_with(|held| held.spooled, &seen) else {
+                break;
             };
-            let place = candidates()
-                .find(|(_, entry)| seen(entry.ticket))
-                .or_else(|| candidates().next())
-                .map(|(place, _)| place);
-            let Some(place) = place else { break };
-            self.forget(place, &mut forgotten);
+            self.forget(place, &mut losses);
         }
-        forgotten
+        while self.held.findings > self.limits.bytes.findings {
+            let Some(place) = self.oldest_with(|held| held.findings, &seen) else {
+                break;
+            };
+            self.shorten(place, &mut losses);
+        }
+        losses
     }
 
-    fn forget(&mut self, place: usize, forgotten: &mut Vec<Ticket>) {
+    /// The oldest but the newcomer that holds anything of a kind; one that was seen, if there is one.
+    fn oldest_with(&self, amount: fn(&Held) -> u64, seen: impl Fn(Ticket) -> bool) -> Option<usize> {
+        let others = self.entries.len().saturating_sub(1);
+        let candidates = || {
+            let entries = self.entries.iter().take(others).enumerate();
+            entries.filter(|(_, entry)| amount(&entry.held) > 0)
+        };
+        candidates()
+            .find(|(_, entry)| seen(entry.ticket))
+            .or_else(|| candidates().next())
+            .map(|(place, _)| place)
+    }
+
+    fn forget(&mut self, place: usize, losses: &mut Losses) {
         if let Some(entry) = self.entries.remove(place) {
-            self.bytes -= entry.bytes;
-            forgotten.push(entry.ticket);
+            self.held.spooled -= entry.held.spooled;
+            self.held.findings -= entry.held.findings;
+            losses.forgotten.push(entry.ticket);
+        }
+    }
+
+    fn shorten(&mut self, place: usize, losses: &mut Losses) {
+        if let Some(entry) = self.entries.get_mut(place) {
+            self.held.findings -= std::mem::take(&mut entry.held.findings);
+            losses.shortened.push(entry.ticket);
         }
     }
 }

@@ -7,11 +7,24 @@ fn forgotten(
     seen: &[Ticket],
     pushes: &[(Ticket, u64)],
 ) -> Vec<Vec<Ticket>> {
-    let mut history = History::new(max_entries, max_bytes);
+    let mut history = history(max_entries, max_bytes);
     pushes
         .iter()
-        .map(|&(ticket, bytes)| history.push(ticket, bytes, |ticket| seen.contains(&ticket)))
+        .map(|&(ticket, spooled)| {
+            let held = Held { spooled, findings: 0 };
+            history
+                .push(ticket, held, |ticket| seen.contains(&ticket))
+                .forgotten
+        })
         .collect()
+}
+
+fn history(entries: usize, bytes: u64) -> History {
+    let bytes = Held {
+        spooled: bytes,
+        findings: bytes,
+    };
+    History::new(HistoryLimits { entries, bytes })
 }
 
 #[test]
@@ -43,4 +56,30 @@ fn disk_is_bounded_even_for_the_unseen() {
         [vec![], vec![], vec![], vec![2], vec![0, 3], vec![4]],
         "an entry without a file frees nothing, and the newcomer stays"
     );
+}
+
+#[test]
+fn where_memory_is_short_findings_go_and_operations_stay() {
+    let mut history = history(100, 100);
+    for (ticket, findings, shortened) in [
+        (0, 40, vec![]),
+        (1, 0, vec![]),
+        (2, 40, vec![]),
+        // What was seen goes first, and the newcomer stays as it is.
+        (3, 40, vec![2]),
+        (4, 200, vec![0, 3]),
+        // Nobody loses twice.
+        (5, 1, vec![4]),
+    ] {
+        let held = Held { spooled: 0, findings };
+        let losses = Losses {
+            forgotten: Vec::new(),
+            shortened,
+        };
+        assert_eq!(
+            history.push(ticket, held, |ticket| ticket == 2),
+            losses,
+            "{ticket}"
+        );
+    }
 }

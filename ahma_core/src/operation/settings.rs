@@ -15,6 +15,8 @@ pub struct EngineSettings {
     pub history: usize,
     /// How many bytes of spool files ended operations may hold together.
     pub history_bytes: u64,
+    /// How many bytes of findings ended operations may hold in memory together, beyond those that results carry.
+    pub history_finding_bytes: u64,
     /// How much output of one operation is kept. The rest is read and counted, then dropped.
     pub quota_bytes: u64,
     /// How much output text a result carries.
@@ -37,6 +39,8 @@ impl EngineSettings {
             max_queued: 10_000,
             history: 500,
             history_bytes: 2 << 30,
+            // Some ten thousands with their descriptions.
+            history_finding_bytes: 64 << 20,
             quota_bytes: 256 << 20,
             result_bytes: 16 << 10,
             linger: Duration::from_secs(5),

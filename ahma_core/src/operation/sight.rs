@@ -2,7 +2,7 @@
 
 use crate::{
     call::{Command, CommandPlan, Work},
-    observe::{FindingLog, Progress, SeverityCounts, StreamEvent},
+    observe::{FindingBudget, FindingLog, Progress, SeverityCounts, StreamEvent},
 };
 
 use super::StepPosition;
@@ -13,6 +13,8 @@ pub(super) struct Sight {
     pub(super) progress: Progress,
     pub(super) step: Option<StepPosition>,
     findings: FindingLog,
+    /// How many of them were kept, and are only counted now.
+    forgotten_findings: usize,
     /// Why findings may be missing.
     notices: Vec<String>,
 }
@@ -64,11 +66,21 @@ impl Sight {
         &self.findings
     }
 
+    /// Forgets all but the worst findings.
+    pub(super) fn forget_findings(&mut self, budget: FindingBudget) {
+        self.forgotten_findings += self.findings.shorten(budget);
+    }
+
+    pub(super) fn forgotten_findings(&self) -> usize {
+        self.forgotten_findings
+    }
+
     fn new(max_findings: usize) -> Self {
         Self {
             progress: Progress::default(),
             step: None,
             findings: FindingLog::new(max_findings),
+            forgotten_findings: 0,
             notices: Vec::new(),
         }
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::observe::{Finding, FindingBudget};
+use crate::observe::Finding;
 
 fn progress(percent: f64) -> StreamEvent {
     StreamEvent::Progress(Progress {

@@ -9,7 +9,12 @@ use ahma_core::{
     operation::{Background, EndState, OutputQuery, PageStart, State},
 };
 
-use crate::engine::{TestEngine, eventually, script};
+use serde_json::json;
+
+use crate::{
+    engine::{TestEngine, eventually, script},
+    streams::compile,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_runs_to_its_outcome() {
@@ -267,6 +272,38 @@ async fn changes_name_every_operation_that_moves() {
     for _ in 0..2 {
         assert_eq!(&changes.recv().await.unwrap(), operation.id());
     }
+    test.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn findings_of_ended_operations_are_bounded_and_what_goes_is_counted() {
+    let test = TestEngine::with(|settings| settings.history_finding_bytes = 1024);
+    let rule = json!({ "emit": "finding", "match": "^(?P<id>.+)$", "finding": { "id": "{id}" } });
+    let rules = compile(&serde_json::from_value(json!({ "rules": [rule] })).unwrap());
+    let find = || {
+        let command = Command {
+            stream: Some(rules.clone()),
+            ..script("seq 200")
+        };
+        test.engine.start(test.plan(Work::Command(command)))
+    };
+    let (first, second) = (find(), find());
+    let (outcome, _) = (first.outcome().await, second.outcome().await);
+    // Whichever came first loses what its result does not carry.
+    let loser = eventually("findings to be forgotten", || {
+        [&first, &second]
+            .into_iter()
+            .find(|operation| operation.forgotten_findings() > 0)
+    })
+    .await;
+    let page = loser.findings(0, FindingBudget::ALL);
+    assert_eq!(page.findings, outcome.findings);
+    assert_eq!(page.counts.info, 200);
+    let kept = page.kept as u64;
+    assert_eq!(page.only_counted.info, 200 - kept);
+    assert_eq!(loser.forgotten_findings() as u64, 200 - kept);
+    let winner = if loser.id() == first.id() { &second } else { &first };
+    assert_eq!(winner.findings(0, FindingBudget::ALL).kept, 200);
     test.shutdown().await;
 }
 

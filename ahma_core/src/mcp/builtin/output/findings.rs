@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::super::arguments::Arguments;
 use crate::{
-    mcp::{counted, wording::finding_line},
+    mcp::{
+        counted,
+        wording::{finding_line, forgotten_findings},
+    },
     observe::{self, Finding, FindingBudget, SeverityCounts},
     operation::Operation,
 };
@@ -45,10 +48,13 @@ pub(super) struct Findings {
     kept_findings: usize,
     /// How many there were.
     total_findings: u64,
-    /// Those that cannot be read, because there were more than the tool's limit.
+    /// Those that cannot be read, because there were more than the tool's limit, or because they were forgotten.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
     findings_only_counted: Option<SeverityCounts>,
+    /// Says that some were forgotten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
 }
 
 impl FindingArguments {
@@ -111,6 +117,7 @@ impl FindingArguments {
             kept_findings: page.kept,
             total_findings: page.counts.total(),
             findings_only_counted: Some(page.only_counted).filter(|counts| counts.total() > 0),
+            notice: forgotten_findings(operation),
         };
         // A document is shown as it is, so that it can be written to a file.
         let text = match format {
@@ -136,10 +143,12 @@ impl Findings {
         let only_counted = self.findings_only_counted.map_or_else(String::new, |counts| {
             format!("; only counted: {}", counts.in_words())
         });
+        let notice = self.notice.iter().map(|notice| format!("\nnotice: {notice}"));
         format!(
-            "{lines}[{} of {}{only_counted}{more}]",
+            "{lines}[{} of {}{only_counted}{more}]{}",
             self.findings.len(),
-            counted(self.total_findings, "finding")
+            counted(self.total_findings, "finding"),
+            notice.collect::<String>()
         )
     }
 }
