@@ -3,6 +3,9 @@
 //! Clients of the older era are told through their connection once they have said `initialized`, and about resources
 //! they subscribed to; those of the newer era open subscriptions, each with its own filter. Both kinds are kept here,
 //! and those that are gone are forgotten when a message to them fails.
+//!
+//! Where several clients share the server, a subscription hears of its own client's operations only. Clients of the older
+//! era share one connection, so what is told there is told to all of them that subscribed to the same resource.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,6 +17,8 @@ use rmcp::{
     model::ResourceUpdatedNotificationParam,
     service::{SubscriptionSendError, SubscriptionSink},
 };
+
+use crate::operation::Owner;
 
 /// Everyone to be told about changes.
 #[derive(Debug, Default)]
@@ -27,7 +32,7 @@ struct Members {
     peer: Option<Peer<RoleServer>>,
     /// Resources the peer subscribed to.
     uris: HashSet<String>,
-    sinks: HashMap<u64, SubscriptionSink>,
+    sinks: HashMap<u64, (Owner, SubscriptionSink)>,
     next_sink: u64,
     /// Resources that a task watches, to tell of each change.
     watched: HashSet<String>,
@@ -38,6 +43,17 @@ struct Members {
 pub(super) enum Change<'a> {
     ToolList,
     Resource(&'a str),
+    /// A resource, because of an operation of this client.
+    Operation(&'a Owner, &'a str),
+}
+
+impl Change<'_> {
+    fn concerns(self, client: &Owner) -> bool {
+        match self {
+            Self::ToolList | Self::Resource(_) => true,
+            Self::Operation(owner, _) => owner == client,
+        }
+    }
 }
 
 impl Audience {
@@ -60,11 +76,11 @@ impl Audience {
     }
 
     /// Adds a subscription; give the number back to [`Audience::remove_sink`] when it ends.
-    pub(super) fn add_sink(&self, sink: SubscriptionSink) -> u64 {
+    pub(super) fn add_sink(&self, owner: Owner, sink: SubscriptionSink) -> u64 {
         let mut members = self.lock();
         let number = members.next_sink;
         members.next_sink += 1;
-        members.sinks.insert(number, sink);
+        members.sinks.insert(number, (owner, sink));
         number
     }
 
@@ -80,7 +96,7 @@ impl Audience {
     /// Every resource that somebody subscribed to.
     pub(super) fn subscriptions(&self) -> HashSet<String> {
         let members = self.lock();
-        let of_sinks = members.sinks.values().flat_map(subscribed_by).cloned();
+        let of_sinks = members.subscribed().cloned();
         members.uris.iter().cloned().chain(of_sinks).collect()
     }
 
@@ -109,19 +125,20 @@ impl Audience {
             let members = self.lock();
             let peer = members.peer.clone().filter(|_| match change {
                 Change::ToolList => true,
-                Change::Resource(uri) => members.uris.contains(uri),
+                Change::Resource(uri) | Change::Operation(_, uri) => members.uris.contains(uri),
             });
             let sinks: Vec<_> = members
                 .sinks
                 .iter()
-                .map(|(number, sink)| (*number, sink.clone()))
+                .filter(|(_, (owner, _))| change.concerns(owner))
+                .map(|(number, (_, sink))| (*number, sink.clone()))
                 .collect();
             (peer, sinks)
         };
         if let Some(peer) = peer {
             let told = match change {
                 Change::ToolList => peer.notify_tool_list_changed().await,
-                Change::Resource(uri) => {
+                Change::Resource(uri) | Change::Operation(_, uri) => {
                     peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri))
                         .await
                 }
@@ -133,7 +150,7 @@ impl Audience {
         for (number, sink) in sinks {
             let told = match change {
                 Change::ToolList => sink.notify_tool_list_changed().await,
-                Change::Resource(uri) => sink.notify_resource_updated(uri).await,
+                Change::Resource(uri) | Change::Operation(_, uri) => sink.notify_resource_updated(uri).await,
             };
             match told {
                 Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)) => {}
@@ -152,11 +169,12 @@ impl Audience {
 
 impl Members {
     fn want(&self, uri: &str) -> bool {
-        let mut of_sinks = self.sinks.values().flat_map(subscribed_by);
-        self.uris.contains(uri) || of_sinks.any(|known| known == uri)
+        self.uris.contains(uri) || self.subscribed().any(|known| known == uri)
     }
-}
 
-fn subscribed_by(sink: &SubscriptionSink) -> impl Iterator<Item = &String> {
-    sink.accepted().resource_subscriptions.iter().flatten()
+    /// What subscriptions of the newer era ask for.
+    fn subscribed(&self) -> impl Iterator<Item = &String> {
+        let accepted = self.sinks.values().map(|(_, sink)| sink.accepted());
+        accepted.flat_map(|filter| filter.resource_subscriptions.iter().flatten())
+    }
 }

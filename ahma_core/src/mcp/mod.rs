@@ -210,7 +210,7 @@ async fn tell_of_operations(server: Arc<Inner>) {
     let mut changes = server.engine.changes();
     loop {
         match changes.recv().await {
-            Ok(id) => resources::tell_of(&server, &id).await,
+            Ok(change) => resources::tell_of(&server, &change).await,
             // Some were missed while a client did not read, and the end of an operation is told only once.
             Err(RecvError::Lagged(_)) => resources::tell_of_all(&server).await,
             Err(RecvError::Closed) => return,

@@ -18,7 +18,7 @@ use super::{
     error,
     report::OperationReport,
 };
-use crate::operation::{Operation, OperationId, OutputQuery, Owner, PageStart};
+use crate::operation::{Operation, OperationChange, OutputQuery, Owner, PageStart};
 
 const OPERATIONS: &str = "ahma://operations";
 const STATUS: &str = "ahma://status";
@@ -154,19 +154,20 @@ pub(super) fn watch(server: &Arc<Inner>, owner: &Owner, uri: String) {
             if !watching.audience.goes_on_watching(&uri) {
                 break;
             }
-            watching.audience.tell(Change::Resource(&uri)).await;
+            let change = Change::Operation(operation.owner(), &uri);
+            watching.audience.tell(change).await;
             pace_ends = Instant::now() + PACE;
         }
     });
 }
 
 /// Tells those who subscribed that an operation is new, begins, ends or is forgotten.
-pub(super) async fn tell_of(server: &Arc<Inner>, id: &OperationId) {
+pub(super) async fn tell_of(server: &Arc<Inner>, OperationChange { id, owner }: &OperationChange) {
     let of_operation = format!("{OPERATIONS}/{id}");
     let of_output = format!("{OPERATIONS}/{id}/output");
     for uri in [OPERATIONS, STATUS, &of_operation, &of_output] {
         if server.audience.wants(uri) {
-            server.audience.tell(Change::Resource(uri)).await;
+            server.audience.tell(Change::Operation(owner, uri)).await;
         }
     }
 }

@@ -224,9 +224,10 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, ctx: SubscriptionContext) -> Result<(), ErrorData> {
-        let number = self.inner.audience.add_sink(ctx.sink().clone());
+        let owner = owner::of(&ctx.request_context().meta);
+        let number = self.inner.audience.add_sink(owner.clone(), ctx.sink().clone());
         for uri in ctx.sink().accepted().resource_subscriptions.iter().flatten() {
-            resources::watch(&self.inner, &owner::of(&ctx.request_context().meta), uri.clone());
+            resources::watch(&self.inner, &owner, uri.clone());
         }
         ctx.cancelled().await;
         self.inner.audience.remove_sink(number);

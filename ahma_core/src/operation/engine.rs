@@ -38,7 +38,15 @@ pub(super) struct Shared {
     pub(super) settings: EngineSettings,
     pub(super) spool: Arc<Spool>,
     registry: Mutex<Registry>,
-    changes: broadcast::Sender<OperationId>,
+    changes: broadcast::Sender<OperationChange>,
+}
+
+/// Names an operation that is new, begins to run, ends, or is forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationChange {
+    pub id: OperationId,
+    /// For whom it runs; for all others nothing has changed.
+    pub owner: Owner,
 }
 
 #[derive(Debug)]
@@ -160,9 +168,9 @@ impl Engine {
         self.operations().iter().map(Operation::snapshot).collect()
     }
 
-    /// Names every operation that is new, begins to run, ends, or is forgotten. A listener that is too slow is told how
+    /// Tells of every operation that is new, begins to run, ends, or is forgotten. A listener that is too slow is told how
     /// many it missed.
-    pub fn changes(&self) -> broadcast::Receiver<OperationId> {
+    pub fn changes(&self) -> broadcast::Receiver<OperationChange> {
         self.shared.changes.subscribe()
     }
 
@@ -239,7 +247,10 @@ impl Shared {
 
     fn announce(&self, operation: &Operation) {
         // No listener is not an error.
-        let _ = self.changes.send(operation.id().clone());
+        let _ = self.changes.send(OperationChange {
+            id: operation.id().clone(),
+            owner: operation.owner().clone(),
+        });
     }
 
     fn registry(&self) -> MutexGuard<'_, Registry> {

@@ -38,7 +38,7 @@ mod pipes;
 mod sight;
 mod spool;
 
-pub use engine::Engine;
+pub use engine::{Engine, OperationChange};
 pub use excerpt::{Excerpt, LeftOut};
 pub use fresh::Fresh;
 pub use handle::Operation;

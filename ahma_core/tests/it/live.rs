@@ -364,6 +364,38 @@ fn subscribers_hear_of_a_running_operation() {
 }
 
 #[test]
+fn a_subscription_hears_of_its_own_clients_operations_only() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let named = |client: &str, mut params: Value| {
+        params["_meta"] = json!({"ahma/client": client});
+        params
+    };
+    // The operation of each client is watched by the second.
+    let uris = ["1", "2"].map(|client| {
+        let command = format!("until [ -e go{client} ]; do sleep 0.02; done");
+        let arguments = json!({"command": command, "execution_mode": "asynchronous"});
+        let call = json!({"name": "sandboxed_shell", "arguments": arguments});
+        let started = server.call("tools/call", named(client, call));
+        let id = &started["result"]["structuredContent"]["operation_id"];
+        let uri = format!("ahma://operations/{}", id.as_str().unwrap());
+        let wanted = json!({"notifications": {"resourceSubscriptions": [uri]}});
+        server.request("subscriptions/listen", named("2", wanted));
+        server.notification("notifications/subscriptions/acknowledged");
+        uri
+    });
+    fs::write(workspace.scope().join("go1"), "").unwrap();
+    server.call(
+        "tools/call",
+        named("1", json!({"name": "await", "arguments": {}})),
+    );
+    fs::write(workspace.scope().join("go2"), "").unwrap();
+    // Changes are told in their order: what is told of the first comes before this.
+    let told = server.notification(UPDATED);
+    assert_eq!(told["params"]["uri"], uris[1].as_str(), "{told}");
+}
+
+#[test]
 fn the_worst_finding_is_told_however_many_came_before_it() {
     let workspace = Workspace::new();
     workspace.write_tool("scan.json", &scanner());

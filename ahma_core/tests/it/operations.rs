@@ -270,7 +270,7 @@ async fn changes_name_every_operation_that_moves() {
     operation.outcome().await;
     // Once as it begins to run, once as it ends.
     for _ in 0..2 {
-        assert_eq!(&changes.recv().await.unwrap(), operation.id());
+        assert_eq!(&changes.recv().await.unwrap().id, operation.id());
     }
     test.shutdown().await;
 }
