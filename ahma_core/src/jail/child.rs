@@ -14,6 +14,7 @@ use ::landlock::RulesetCreated;
 use rustix::{
     fs::{Mode, OFlags},
     io::FdFlags,
+    process::DumpableBehavior,
 };
 
 use super::{
@@ -90,6 +91,7 @@ fn confine(
 ) -> io::Result<OwnedFd> {
     rustix::process::setsid()?;
     unblock_signals();
+    be_killed_first_when_memory_is_short()?;
     let Streams {
         script,
         stdout,
@@ -129,6 +131,18 @@ fn confine(
     let script = place_script(script)?;
     close_everything_else()?;
     Ok(script)
+}
+
+/// Lets the kernel end commands before it ends their owner, which would leave what they started, or the server, which has to
+/// put protected files back after them. All that they start inherits this, and cannot write there.
+fn be_killed_first_when_memory_is_short() -> io::Result<()> {
+    // Only what can be looked into may say so of itself. Nobody gets to it meanwhile: it is alone in its domain.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    // Refused where somebody set a higher number already, which is as good.
+    std::fs::write("/proc/self/oom_score_adj", "500").ok();
+    Ok(rustix::process::set_dumpable_behavior(
+        DumpableBehavior::NotDumpable,
+    )?)
 }
 
 /// The jail blocks signals; a command expects to get them.

@@ -52,7 +52,6 @@ fn run() -> io::Result<()> {
     let child_ended = children::block_signals()?;
     // After they are blocked: a broken pipe is an error here, not the end.
     children::reset_signals();
-    be_killed_first_when_memory_is_short();
     let Some((configure, _)) = wire::receive::<Configure>(&server)? else {
         return Ok(());
     };
@@ -114,13 +113,6 @@ fn rehearse(cell: &mut Cell) -> Result<(), String> {
         Some((done, _)) => done,
         None => Err("the first process of a pid namespace died".to_owned()),
     }
-}
-
-/// Lets the kernel end commands before it ends the server, which has to put protected files back after them. They inherit
-/// this, and cannot write there.
-fn be_killed_first_when_memory_is_short() {
-    // Refused where somebody set a higher number already, which is as good.
-    std::fs::write("/proc/self/oom_score_adj", "500").ok();
 }
 
 /// Starts owners until the server is gone; returns those that still live.

@@ -211,6 +211,23 @@ async fn programs_run_without_a_shell_as_they_would_from_one() {
     }
 }
 
+/// When memory is short the kernel must not begin with those who clear up after a command.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_is_ended_before_its_owner_when_memory_is_short() {
+    for tier in [Tier::Full, Tier::Core] {
+        let bench = Bench::start(tier);
+        let words = [
+            "sh",
+            "-c",
+            "cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj",
+        ];
+        let (output, _) = collect(bench.launch_words(&words, Stdio::Merged).await).await;
+        let scores: Vec<i32> = output.lines().filter_map(|line| line.parse().ok()).collect();
+        assert_eq!(scores.len(), 2, "{tier:?}: {output}");
+        assert!(scores[0] >= 500 && scores[1] < scores[0], "{tier:?}: {output}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_run_behind_the_wall() {
     let outside = tempfile::tempdir().unwrap();
