@@ -280,9 +280,12 @@ impl<'a> Grants<'a> {
     fn add(&mut self, path: PathBuf, access: Access, reason: &str) {
         // PATH may name a directory twice, and a toolchain once more.
         let is_known = |known: &Grant| known.path == path && known.access == access;
-        if self.may_open(&path).is_some() && !self.list.iter().any(is_known) {
+        if let Some(real) = self.may_open(&path)
+            && !self.list.iter().any(is_known)
+        {
             self.list.push(Grant {
                 path,
+                real,
                 access,
                 reason: reason.to_owned(),
             });

@@ -10,6 +10,7 @@ fn policy(scope: &Path, network: Network) -> Policy {
         host_temp: false,
         grants: vec![Grant {
             path: "/usr".into(),
+            real: "/usr".into(),
             access: Access::ReadExecute,
             reason: "system".into(),
         }],

@@ -10,6 +10,7 @@ fn policy(scope: &str) -> Policy {
         host_temp: false,
         grants: vec![Grant {
             path: "/Users/me/cache".into(),
+            real: "/Users/me/cache".into(),
             access: Access::Write,
             reason: "--allow-write".into(),
         }],

@@ -31,7 +31,11 @@ pub struct Policy {
 /// One path and what may be done with it and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
+    /// As it was named, for people; links may be on the way.
     pub path: PathBuf,
+    /// Where that led when the policy was made, without links. This is what is opened, also when the wall is put up again:
+    /// a link that has changed since does not decide.
+    pub real: PathBuf,
     pub access: Access,
     /// For the report and for hints: why it is open.
     pub reason: String,

@@ -6,8 +6,9 @@ use std::{
     process::Output,
 };
 
+use serde_json::json;
 use tempfile::TempDir;
-use test_support::{ServerOptions, Workspace};
+use test_support::{Era, ServerOptions, Workspace};
 
 use crate::session::options;
 
@@ -200,5 +201,39 @@ fn nothing_in_the_scope_decides_what_is_opened() {
             );
             assert!(said.contains(&expected) && said.contains("hint: "), "{said}");
         }
+    }
+}
+
+/// Putting up a new wall, because the scope is another directory, is not the moment to learn where a path leads.
+#[test]
+fn no_link_widens_what_is_open_while_the_server_runs() {
+    for tier in TIERS {
+        let workspace = Workspace::new();
+        let home = workspace.home();
+        for name in ["keys", "w/proj", "w/sub/bin"] {
+            fs::create_dir_all(home.join(name)).expect("writable");
+        }
+        fs::write(home.join("keys/secret"), "the secret").expect("writable");
+        let work = home.join("w").canonicalize().expect("it exists");
+        let path = format!("{}:/usr/bin:/bin", work.join("sub/bin").display());
+        let mut server = options(&workspace)
+            .env("PATH", path)
+            .args(["--sandbox-tier", tier, "--sandbox-scope"])
+            .args([work.join("proj")])
+            .args(["--allow-write"])
+            .args([&work])
+            .open(Era::Modern);
+        let mut shell = |command: String| {
+            let arguments = json!({"command": command, "execution_mode": "synchronous"});
+            server.tool("sandboxed_shell", arguments)["structuredContent"].take()
+        };
+        let keys = home.join("keys").canonicalize().expect("it exists");
+        let keys = keys.display();
+        let moved = shell(format!(
+            "cd .. && mv proj old && mkdir proj && mv sub sub2 && mkdir sub && ln -s {keys} sub/bin"
+        ));
+        assert_eq!(moved["status"], "completed", "{tier}: {moved}");
+        let read = shell(format!("cat {keys}/secret")).to_string();
+        assert!(!read.contains("the secret"), "{tier}: {read}");
     }
 }

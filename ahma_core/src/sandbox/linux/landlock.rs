@@ -10,7 +10,10 @@ use ::landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags},
+    io::Errno,
+};
 
 use crate::sandbox::{Access, Network, Policy, Tier};
 
@@ -76,8 +79,8 @@ impl Rules {
         }
         for grant in &policy.grants {
             match grant.access {
-                Access::Write => rules.add_writable(&grant.path)?,
-                Access::Read | Access::ReadExecute => rules.add(&grant.path, grant.access)?,
+                Access::Write => rules.add_writable(&grant.real)?,
+                Access::Read | Access::ReadExecute => rules.add_real(&grant.real, grant.access)?,
             }
         }
         for (path, rights) in devices(tier) {
@@ -94,19 +97,20 @@ impl Rules {
         self.add_rights(path, rights(access))
     }
 
-    /// Adds a real path that may be written. It was free of links when the policy was made; a link by now is somebody's
-    /// attempt to have another directory opened.
+    /// Adds a real path that may be written.
     fn add_writable(&mut self, path: &Path) -> io::Result<()> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        match open_real(path) {
             Ok(fd) => self.add_opened(fd, rights(Access::Write)),
-            Err(error) => Err(io::Error::new(
-                io::Error::from(error).kind(),
-                format!(
-                    "{} was replaced while the sandbox was put up: {error}",
-                    path.display()
-                ),
-            )),
+            Err(error) => Err(replaced(path, error)),
+        }
+    }
+
+    /// Adds a real path, unless nothing is there any more.
+    fn add_real(&mut self, path: &Path, access: Access) -> io::Result<()> {
+        match open_real(path) {
+            Ok(fd) => self.add_opened(fd, rights(access)),
+            Err(error) if is_absence(error) => Ok(()),
+            Err(error) => Err(replaced(path, error)),
         }
     }
 
@@ -114,7 +118,7 @@ impl Rules {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(fd) => self.add_opened(fd, rights),
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::ACCESS | rustix::io::Errno::NOTDIR) => Ok(()),
+            Err(error) if is_absence(error) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -160,6 +164,25 @@ impl Rules {
         }
         Ok(ruleset)
     }
+}
+
+/// Opens a path that was free of links when the policy was made; a link by now is somebody's attempt to have another
+/// directory opened.
+fn open_real(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+fn replaced(path: &Path, error: Errno) -> io::Error {
+    let text = format!(
+        "{} was replaced while the sandbox was put up: {error}",
+        path.display()
+    );
+    io::Error::new(io::Error::from(error).kind(), text)
+}
+
+fn is_absence(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::ACCESS | Errno::NOTDIR)
 }
 
 fn rights(access: Access) -> BitFlags<AccessFs> {

@@ -111,21 +111,17 @@ impl View {
             self.bind(&policy.temp(), Path::new("/tmp"))?;
             self.bound.push((PathBuf::from("/tmp"), true));
         }
-        let own_temp = policy.host_temp.then(|| (policy.temp(), true));
-        let mut paths: BTreeSet<(PathBuf, bool)> = policy
-            .grants
-            .iter()
-            .map(|grant| match grant.access {
-                Access::Write => (grant.path.clone(), true),
-                Access::Read | Access::ReadExecute => (grant.path.clone(), false),
-            })
-            .chain(own_temp)
-            .collect();
-        paths.insert((policy.scope.clone(), true));
-        // Parents before what lies below them, by where the links lead.
-        let mut shown = BTreeSet::new();
-        for (path, writable) in paths {
-            shown.extend(self.links(&path)?.map(|real| (real, writable)));
+        // Parents before what lies below them.
+        let mut shown = BTreeSet::from([(policy.scope.clone(), true)]);
+        if policy.host_temp {
+            shown.extend(self.links(&policy.temp())?.map(|real| (real, true)));
+        }
+        self.links(&policy.scope)?;
+        for grant in &policy.grants {
+            let is_there = self.links(&grant.path)?.is_some() && grant.real.symlink_metadata().is_ok();
+            if is_there {
+                shown.insert((grant.real.clone(), grant.access == Access::Write));
+            }
         }
         for (real, writable) in shown {
             self.show(real, writable)?;
