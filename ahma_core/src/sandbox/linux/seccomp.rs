@@ -126,6 +126,11 @@ fn never_needed(network: &Network, tier: Tier, unix_sockets: UnixSockets) -> io:
     }
     device_nodes(&mut denied)?;
     set_user_id(&mut denied)?;
+    // A lease makes everybody else who opens the file wait, whoever it belongs to.
+    let leases = [F_SETLEASE, F_NOTIFY]
+        .into_iter()
+        .map(|command| rule([equals(1, command)?]));
+    denied.insert(libc::SYS_fcntl, leases.collect::<io::Result<_>>()?);
     // Typing into a terminal that someone else reads.
     let mut requests = vec![libc::TIOCSTI, TIOCLINUX];
     if tier == Tier::Core {
@@ -272,6 +277,9 @@ pub(crate) enum UnixSockets {
 
 const TIOCLINUX: u64 = 0x541C;
 
+const F_SETLEASE: u64 = 1024;
+const F_NOTIFY: u64 = 1026;
+
 const IOPRIO_WHO_USER: u64 = 3;
 
 /// Newer than the libc crate; the same number everywhere.
@@ -414,7 +422,8 @@ fn device_nodes(denied: &mut Denied) -> io::Result<()> {
     Ok(())
 }
 
-/// A set-user-id program in the scope would give its owner's rights, root's maybe, to anyone outside.
+/// A set-user-id program in the scope would give its owner's rights, root's maybe, to anyone outside. So would one with
+/// root's group; other users' directories may pass on their group.
 fn set_user_id(denied: &mut Denied) -> io::Result<()> {
     let calls: &[(i64, u8)] = &[
         #[cfg(target_arch = "x86_64")]
@@ -423,10 +432,16 @@ fn set_user_id(denied: &mut Denied) -> io::Result<()> {
         (libc::SYS_fchmodat, 2),
         (SYS_FCHMODAT2, 2),
     ];
-    let bit = libc::S_ISUID as u64;
+    let is_root = rustix::process::geteuid().is_root();
+    let bits = [libc::S_ISUID, libc::S_ISGID]
+        .into_iter()
+        .take(if is_root { 2 } else { 1 });
     for (call, mode_index) in calls {
-        let rules = vec![rule([condition(*mode_index, Op::MaskedEq(bit), bit)?])?];
-        denied.insert(*call, rules);
+        let rules = bits.clone().map(|bit| {
+            let bit = bit as u64;
+            rule([condition(*mode_index, Op::MaskedEq(bit), bit)?])
+        });
+        denied.insert(*call, rules.collect::<io::Result<_>>()?);
     }
     Ok(())
 }

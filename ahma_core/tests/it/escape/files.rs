@@ -145,6 +145,9 @@ END",
     attempt("a file that only root reads, through a set-user-id program", "$SUID $ROOT_SECRET")
         .needs(Needs::OrdinaryUser)
     .unwalled(Unwalled::Contained),
+    attempt("make a program with root's group", "cp /bin/true t; chmod g+s t; test -g t && echo made-set-group-id")
+        .says("made-set-group-id\n")
+        .needs(Needs::Root),
     attempt("make a set-user-id program", "cp /bin/true t; chmod u+s t; test -u t && echo made-set-user-id")
         .says("made-set-user-id\n"),
     attempt("fill the disk", "truncate -s 20G big && echo made-it-large")

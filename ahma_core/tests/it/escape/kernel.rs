@@ -20,6 +20,9 @@ for c in b\"x\\n\": fcntl.ioctl(t, 0x5412, bytes([c]))'")
     attempt("watch everything", "python3 -c 'import ctypes; print(ctypes.CDLL(None).fanotify_init(0, 0) >= 0 and \"watching\")'")
         .says("watching\n")
         .needs(Needs::Root),
+    attempt("a lease on a file that everybody reads", "python3 -c 'import fcntl,os; fcntl.fcntl(os.open(\"/etc/passwd\", os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK); print(\"leased\")'")
+        .says("leased\n")
+        .needs(Needs::Root),
     attempt("a lease on a file outside", "python3 -c 'import fcntl,os; fcntl.fcntl(os.open(os.environ[\"OUT\"]+\"/victim\", os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK); print(\"leased\")'")
         .says("leased\n"),
     attempt("lock a file outside", "flock -n $OUT/victim echo locked").says("locked\n"),
