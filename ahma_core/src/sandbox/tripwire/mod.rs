@@ -193,8 +193,11 @@ impl Tripwire {
             return self.picture(earlier);
         };
         if company == Some(Company::Others) {
-            let theirs = record.read(&root.directory, &self.watched);
-            return theirs.unwrap_or_else(|| self.picture(earlier));
+            let ours = self.picture(earlier);
+            return match record.read(&root.directory) {
+                Some(theirs) => theirs.with(ours, &self.watched),
+                None => ours,
+            };
         }
         let picture = self.picture(earlier);
         if let Err(error) = record.write(&self.watched, &picture) {

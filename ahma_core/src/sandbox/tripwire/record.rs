@@ -5,6 +5,7 @@
 //! whoever comes meanwhile uses the same one. Being at work is holding a lock, which ends with the process.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write as _},
@@ -116,10 +117,49 @@ impl Record {
         Ok(())
     }
 
-    /// What others left, if they watch the same.
-    pub(super) fn read(&self, root: &Arc<OwnedFd>, watched: &[(PathBuf, Depth)]) -> Option<Picture> {
+    /// What others left.
+    pub(super) fn read(&self, root: &Arc<OwnedFd>) -> Option<Theirs> {
         let kept: Kept = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
-        (kept.watched == Kept::watched(watched)).then(|| kept.picture(root))?
+        let watched = kept
+            .watched
+            .iter()
+            .map(|(path, depth)| Some((PathBuf::from(decode(path)?), *depth)))
+            .collect::<Option<_>>()?;
+        Some(Theirs {
+            watched,
+            picture: kept.picture(root)?,
+        })
+    }
+}
+
+/// What another server watches, and what it saw there before anybody began.
+#[derive(Debug)]
+pub(super) struct Theirs {
+    watched: BTreeSet<(PathBuf, u8)>,
+    picture: Picture,
+}
+
+impl Theirs {
+    /// Their picture of what both watch, and ours of the rest. What one server began to watch only after another had
+    /// started must not make it believe in what a command has changed elsewhere since.
+    pub(super) fn with(self, ours: Picture, watched: &[(PathBuf, Depth)]) -> Picture {
+        let Self {
+            watched: theirs,
+            picture,
+        } = self;
+        let both: BTreeSet<&Path> = watched
+            .iter()
+            .filter(|(path, depth)| theirs.contains(&(path.clone(), *depth as u8)))
+            .map(|(path, _)| path.as_path())
+            .collect();
+        let own: BTreeSet<&Path> = watched.iter().map(|(path, _)| path.as_path()).collect();
+        let is_both = |path: &Path| {
+            let nearest = path.ancestors().find(|above| own.contains(above));
+            nearest.is_some_and(|nearest| both.contains(nearest))
+        };
+        let ours = ours.into_iter().filter(|(path, _)| !is_both(path));
+        ours.chain(picture.into_iter().filter(|(path, _)| is_both(path)))
+            .collect()
     }
 }
 
