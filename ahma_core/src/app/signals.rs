@@ -1,4 +1,4 @@
-//! SIGTERM, SIGINT and SIGHUP end the program the way the end of input does.
+//! SIGTERM, SIGINT, SIGQUIT and SIGHUP end the program the way the end of input does.
 
 use std::future::{Future, pending};
 
@@ -25,11 +25,13 @@ pub(crate) fn watch(shutdown: CancellationToken) -> std::io::Result<()> {
 pub(crate) fn first() -> std::io::Result<impl Future<Output = SignalKind>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut quit = signal(SignalKind::quit())?;
     let hangup = unless_ignored(SignalKind::hangup())?;
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => SignalKind::terminate(),
             _ = interrupt.recv() => SignalKind::interrupt(),
+            _ = quit.recv() => SignalKind::quit(),
             () = received(hangup) => SignalKind::hangup(),
         }
     })
