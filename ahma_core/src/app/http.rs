@@ -128,7 +128,9 @@ mod bridge {
     /// Most of what keeps the bridge from serving is for the user to mend.
     fn refused(error: ServeError) -> Failure {
         let hint = match &error {
-            ServeError::Exposed(_) => "add --auth token --tokens-file FILE (ahma_mcp token new makes the file), or listen on 127.0.0.1",
+            ServeError::Exposed(_) => {
+                "add --auth token --tokens-file FILE (ahma_mcp token new makes the file), or listen on 127.0.0.1"
+            }
             ServeError::Tokens(_) => "ahma_mcp token new makes a tokens file in its right form",
             ServeError::Tls(TlsError::File { .. }) => "give a PEM file that you can read",
             ServeError::Tls(TlsError::Pair(_)) => "give a certificate and the key it was made for",

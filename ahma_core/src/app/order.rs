@@ -60,15 +60,27 @@ mod tests {
     #[test]
     fn a_flag_of_the_server_may_stand_after_the_task() {
         for (words, expected) in [
-            ("doctor --sandbox-scope x --json", "--sandbox-scope x doctor --json"),
+            (
+                "doctor --sandbox-scope x --json",
+                "--sandbox-scope x doctor --json",
+            ),
             ("doctor --json --sync", "--sync doctor --json"),
-            ("init --network=off --client vscode", "--network=off init --client vscode"),
-            ("run --network off say --network on", "--network off run say --network on"),
+            (
+                "init --network=off --client vscode",
+                "--network=off init --client vscode",
+            ),
+            (
+                "run --network off say --network on",
+                "--network off run say --network on",
+            ),
             ("run --help", "run --help"),
             ("login --mcp-config x jira", "login --mcp-config x jira"),
             ("token new --debug --name run", "--debug token new --name run"),
             ("audit verify -- --debug", "audit verify -- --debug"),
-            ("--server-url http://x -- run --debug", "--server-url http://x -- run --debug"),
+            (
+                "--server-url http://x -- run --debug",
+                "--server-url http://x -- run --debug",
+            ),
             ("--mode run --debug", "--mode run --debug"),
             ("help run", "help run"),
             ("docter --debug", "docter --debug"),

@@ -3,13 +3,14 @@
 //! Which signs mean what is data, `.ahma/projects.json`; this code knows no tool by name.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
 
 use super::{exit::Failure, settings::TOOLS_DIR};
+use crate::sandbox::plain::read_plain;
 
 /// A language or tool that projects use.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
@@ -107,6 +108,13 @@ pub(crate) fn enclosing(directory: &Path, home: Option<&Path>) -> Option<Enclosi
 fn known() -> Result<Vec<Language>, Failure> {
     serde_json::from_str(LANGUAGES)
         .map_err(|error| Failure::internal("the list of languages cannot be read", &error))
+}
+
+/// The text of a file in the project. One that a command left there may be anything.
+pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    /// More than settings and tool files have.
+    const MOST_BYTES: u64 = 16 << 20;
+    String::from_utf8(read_plain(path, MOST_BYTES)?).map_err(io::Error::other)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::Access;
+use super::{Access, plain::read_plain};
 use crate::call::normalise;
 
 /// Files that include each other are read so far.
@@ -15,6 +15,9 @@ const MOST_FILES: usize = 16;
 
 /// Git reads longer ones, but nobody writes them by hand.
 const MOST_CONFIG_BYTES: u64 = 1 << 20;
+
+/// More than a path can have.
+const MOST_POINTER_BYTES: u64 = 1 << 14;
 
 /// In the administrative directory of a linked worktree: what says where its repository is, and how it is configured.
 const WORKTREE_POINTERS: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
@@ -54,13 +57,12 @@ fn configured(scope: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut read = 0;
     while let Some(file) = files.pop_front() {
-        let is_short = |found: &fs::Metadata| found.is_file() && found.len() <= MOST_CONFIG_BYTES;
-        if read == MOST_FILES || !file.metadata().is_ok_and(|found| is_short(&found)) {
-            continue;
-        }
+        let text = match read_plain(&file, MOST_CONFIG_BYTES) {
+            Ok(bytes) if read < MOST_FILES => String::from_utf8_lossy(&bytes).into_owned(),
+            Ok(_) | Err(_) => continue,
+        };
         read += 1;
-        let text = fs::read(&file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        for setting in settings(&text.unwrap_or_default()) {
+        for setting in settings(&text) {
             match setting.names() {
                 Names::Configuration(path) => {
                     let included = normalise(&file.with_file_name("").join(path));
@@ -185,14 +187,14 @@ impl Worktree {
     /// What `.git` in the scope leads to, if that leads back.
     pub(super) fn of(scope: &Path) -> Option<Self> {
         let link = scope.join(".git");
-        let text = fs::read_to_string(&link).ok()?;
+        let text = String::from_utf8(read_plain(&link, MOST_POINTER_BYTES).ok()?).ok()?;
         // Both paths may be relative, each to where it is written.
         let own = scope
             .join(text.strip_prefix("gitdir:")?.trim())
             .canonicalize()
             .ok()?;
         // Without the link back, a planted `.git` file could open any directory.
-        let back = fs::read_to_string(own.join("gitdir")).ok()?;
+        let back = String::from_utf8(read_plain(&own.join("gitdir"), MOST_POINTER_BYTES).ok()?).ok()?;
         let back = own.join(back.trim()).canonicalize().ok()?;
         let common = own.parent()?.parent()?.to_owned();
         (back == link && own.parent()?.ends_with("worktrees")).then_some(Self { own, common })

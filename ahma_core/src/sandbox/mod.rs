@@ -16,6 +16,7 @@ mod report;
 mod sensitive;
 
 pub(crate) mod directory;
+pub(crate) mod plain;
 pub(crate) mod removal;
 mod tripwire;
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Toolbox, Unavailable,
-    load::{self, Directory},
+    load::{Directory, Source},
     probe::{self, Answer},
     shelf::{Shelf, Stock},
     watch::DirectoryWatch,
@@ -102,6 +102,7 @@ pub fn open(settings: ToolboxSettings, launcher: Launcher, shutdown: Cancellatio
     }));
     let (again, asked_again) = mpsc::channel(1);
     let keeper = Keeper {
+        source: Source::new(&settings.directory),
         settings,
         launcher,
         shelf: Shelf::default(),
@@ -131,6 +132,7 @@ const PROBES_AT_ONCE: usize = 8;
 
 struct Keeper {
     settings: ToolboxSettings,
+    source: Source,
     launcher: Launcher,
     shelf: Shelf,
     stock: Stock,
@@ -208,8 +210,7 @@ impl Keeper {
     }
 
     async fn load(&mut self) {
-        let directory = self.settings.directory.clone();
-        let found = load::read(&directory).await;
+        let found = self.source.read().await;
         self.directory_problem = match &found {
             Directory::Files(_) => None,
             Directory::Missing => Some("it does not exist".to_owned()),
@@ -231,7 +232,7 @@ impl Keeper {
         }
         self.catalog = Catalog::build(&self.stock.tools, self.settings.catalog);
         self.loads += 1;
-        self.log(&directory);
+        self.log(&self.settings.directory);
         // What was missing may have been installed since.
         self.answers.retain(|_, answer| answer.is_ok());
         self.ask_probes();

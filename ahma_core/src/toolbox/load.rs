@@ -1,11 +1,25 @@
 //! Reads the tools directory. What the files mean is not its business.
+//!
+//! A command can put links where tool files are looked for, for as long as it runs. They are not followed: what is
+//! complained about in a file tells what stands in it. Only what was there at the start may be a link.
 
 use std::{
-    fs, io,
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    io,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
 };
 
-use crate::mtdf;
+use rustix::{
+    fs::{CWD, Dir, Mode, OFlags, ResolveFlags},
+    io::Errno,
+};
+
+use crate::{
+    mtdf,
+    sandbox::{plain::read_opened, real_path},
+};
 
 /// A tool file as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,55 +42,106 @@ pub(super) enum Directory {
 /// Far more than a tool file needs, and little enough to hold many of them.
 const LARGEST_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Reads every tool file directly in `directory`; sub-folders are left alone.
-pub(super) async fn read(directory: &Path) -> Directory {
-    let directory = directory.to_owned();
-    // One trip to the blocking pool for all of them: a trip for each file costs more than reading it.
-    match tokio::task::spawn_blocking(move || read_all(&directory)).await {
-        Ok(Ok(files)) => Directory::Files(files),
-        Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Directory::Missing,
-        Ok(Err(error)) => Directory::Unreadable(error.to_string()),
-        Err(error) => Directory::Unreadable(error.to_string()),
+/// The tools directory, and the links that led to it and from it when the server started.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    /// Without links, as far as it existed.
+    directory: PathBuf,
+    /// Files that are links, with where these lead.
+    links: BTreeMap<OsString, PathBuf>,
+}
+
+impl Source {
+    /// Looks at the directory before any command has run.
+    pub(super) fn new(directory: &Path) -> Self {
+        let directory = real_path(directory);
+        let links = std::fs::read_dir(&directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| Some((entry.file_name(), std::fs::read_link(entry.path()).ok()?)))
+            .collect();
+        Self { directory, links }
+    }
+
+    /// Reads every tool file directly in the directory; sub-folders are left alone.
+    pub(super) async fn read(&self) -> Directory {
+        let source = self.clone();
+        // One trip to the blocking pool for all of them: a trip for each file costs more than reading it.
+        match tokio::task::spawn_blocking(move || source.read_all()).await {
+            Ok(Ok(files)) => Directory::Files(files),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Directory::Missing,
+            Ok(Err(error)) => Directory::Unreadable(error.to_string()),
+            Err(error) => Directory::Unreadable(error.to_string()),
+        }
+    }
+
+    fn read_all(&self) -> io::Result<Vec<SourceFile>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat2(
+            CWD,
+            &self.directory,
+            flags,
+            Mode::empty(),
+            ResolveFlags::NO_SYMLINKS,
+        );
+        let directory = opened.map_err(|error| match error {
+            Errno::LOOP => io::Error::other(
+                "a link has come on the way to it since the server was started; start it again to follow that",
+            ),
+            error => error.into(),
+        })?;
+        let mut names: Vec<OsString> = Dir::read_from(&directory)?
+            .map(|entry| Ok(OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned()))
+            .filter(|name| name.as_ref().map_or(true, |name| is_tool_file(Path::new(name))))
+            .collect::<io::Result<_>>()?;
+        names.sort();
+        Ok(names
+            .iter()
+            .filter_map(|name| self.read_one(&directory, name))
+            .collect())
+    }
+
+    /// None if it is no plain file (reading a pipe would never end), or if it was removed after it was listed.
+    fn read_one(&self, directory: &OwnedFd, name: &OsStr) -> Option<SourceFile> {
+        let text = self
+            .open(directory, name)
+            .and_then(|file| read_opened(file, LARGEST_FILE_BYTES))
+            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+        let text = match text {
+            Ok(text) => Ok(text),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::InvalidInput
+                ) =>
+            {
+                return None;
+            }
+            Err(error) => Err(format!("the file cannot be read: {error}")),
+        };
+        Some(SourceFile {
+            name: name.to_string_lossy().into_owned(),
+            text,
+        })
+    }
+
+    fn open(&self, directory: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        match rustix::fs::openat(directory, name, flags | OFlags::NOFOLLOW, Mode::empty()) {
+            // By where it led then: it may be another link by now.
+            Err(Errno::LOOP) => match self.links.get(name) {
+                Some(target) => Ok(rustix::fs::openat(directory, target, flags, Mode::empty())?),
+                None => Err(io::Error::other(
+                    "it is a link that has come since the server was started; start it again to follow that",
+                )),
+            },
+            opened => Ok(opened?),
+        }
     }
 }
 
 pub(super) fn is_tool_file(path: &Path) -> bool {
     path.file_name()
         .is_some_and(|name| mtdf::is_tool_file(&name.to_string_lossy()))
-}
-
-fn read_all(directory: &Path) -> io::Result<Vec<SourceFile>> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(directory)?
-        .map(|entry| Ok(entry?.path()))
-        .filter(|path| path.as_ref().map_or(true, |path| is_tool_file(path)))
-        .collect::<io::Result<_>>()?;
-    paths.sort();
-    Ok(paths.iter().filter_map(|path| read_one(path)).collect())
-}
-
-/// None if it is no plain file (reading a pipe would never end), or if it was removed after it was listed.
-fn read_one(path: &Path) -> Option<SourceFile> {
-    let name = path.file_name()?.to_string_lossy().into_owned();
-    let text = fs::metadata(path).and_then(|metadata| {
-        if !metadata.is_file() {
-            return Ok(None);
-        }
-        if metadata.len() > LARGEST_FILE_BYTES {
-            return Err(io::Error::other(format!(
-                "it is larger than {LARGEST_FILE_BYTES} bytes"
-            )));
-        }
-        fs::read_to_string(path).map(Some)
-    });
-    match text {
-        Ok(text) => Some(SourceFile {
-            name,
-            text: Ok(text?),
-        }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => Some(SourceFile {
-            name,
-            text: Err(format!("the file cannot be read: {error}")),
-        }),
-    }
 }

@@ -100,7 +100,11 @@ fn a_scope_that_is_named_is_what_every_task_is_about() {
 fn flags_before_init_are_those_that_the_client_starts_the_server_with() {
     for (client, file, tools) in [
         ("vscode", "project/.vscode/mcp.json", "./my-tools"),
-        ("cursor", "project/.cursor/mcp.json", "${workspaceFolder}/my-tools"),
+        (
+            "cursor",
+            "project/.cursor/mcp.json",
+            "${workspaceFolder}/my-tools",
+        ),
         ("claude", "project/.mcp.json", "./my-tools"),
         ("codex", "project/.codex/config.toml", "./my-tools"),
         (
@@ -206,7 +210,10 @@ fn a_later_init_leaves_tool_files_as_they_are_unless_told_to_update_them() {
     let output = run(&workspace, &["init", "--client", "claude", "--yes"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let said = stdout(&output);
-    assert!(said.contains("left as they are: rg.json; --update-tools"), "{said}");
+    assert!(
+        said.contains("left as they are: rg.json; --update-tools"),
+        "{said}"
+    );
     assert!(!said.contains("Mine."), "{said}");
     assert_eq!(fs::read_to_string(&file).expect("readable"), mine);
 

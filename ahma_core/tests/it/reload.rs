@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, Permissions},
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{PermissionsExt as _, symlink},
 };
 
 use rustix::process::Signal;
@@ -261,6 +261,28 @@ fn a_tool_finds_the_programs_of_its_project() {
         let answer = server.tool(tool, json!({"format": "hello"}));
         assert_eq!(answer["content"][0]["text"], said, "{tool}");
     }
+}
+
+/// What is complained about in a file tells what stands in it, and a command could have put the link there.
+#[test]
+fn a_link_that_comes_later_is_not_followed() {
+    let workspace = Workspace::new();
+    let elsewhere = workspace.home().join("elsewhere.json");
+    fs::write(&elsewhere, echo("linked").to_string()).expect("writable");
+    fs::create_dir_all(workspace.tools()).expect("writable");
+    symlink(&elsewhere, workspace.tools().join("linked.json")).expect("writable");
+    let secret = workspace.home().join("secret.json");
+    fs::write(&secret, r#"{"secret_field": 1}"#).expect("writable");
+    let mut server = options(&workspace).open(Era::Legacy);
+    wait_for_tools(&mut server, &["linked"]);
+    symlink(&secret, workspace.tools().join("later.json")).expect("writable");
+    let problems = wait_for("the link to be noticed", || {
+        let problems = server.tool("status", json!({}))["structuredContent"]["tools"]["problems"].to_string();
+        problems.contains("later.json").then_some(problems)
+    });
+    assert!(!problems.contains("secret_field"), "{problems}");
+    assert!(problems.contains("start it again"), "{problems}");
+    wait_for_tools(&mut server, &["linked"]);
 }
 
 /// A check runs code of the project: it is over when nothing of it is left, and then its traces are looked at.

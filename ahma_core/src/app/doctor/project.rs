@@ -11,7 +11,7 @@ use crate::{
         confine::Wall,
         exit::Failure,
         init::{find_entry, find_on_path},
-        project::{EnclosingProject, Language, languages},
+        project::{EnclosingProject, Language, languages, read_text},
         run::{PROBE_PATIENCE, ToolboxUse, open_toolbox},
         settings::Settings,
     },
@@ -46,11 +46,12 @@ pub(super) async fn tool_files(settings: &Settings, wall: &Wall) -> Vec<Check> {
     let directory = toolbox.directory.display();
     if let Some(problem) = &toolbox.directory_problem {
         return vec![
-            Check::warning("tools", format!("no tool files in {directory}: {problem}"))
-                .with_fix(match &settings.enclosing {
+            Check::warning("tools", format!("no tool files in {directory}: {problem}")).with_fix(
+                match &settings.enclosing {
                     Some(whole) => start_in(whole),
                     None => "ahma_mcp init writes some for this project".to_owned(),
-                }),
+                },
+            ),
         ];
     }
     let (offered, all) = (of_files(&toolbox.offered), of_files(&toolbox.catalog));
@@ -58,8 +59,11 @@ pub(super) async fn tool_files(settings: &Settings, wall: &Wall) -> Vec<Check> {
         // What is wrong with each file follows.
         (0, 0) => Check::warning("tools", format!("there are no tools in {directory}"))
             .with_fix("ahma_mcp init writes some for this project"),
-        (0, all) => Check::warning("tools", format!("none of {all} tools in {directory} is available"))
-            .with_fix("see below; until then a client has sandboxed_shell alone"),
+        (0, all) => Check::warning(
+            "tools",
+            format!("none of {all} tools in {directory} is available"),
+        )
+        .with_fix("see below; until then a client has sandboxed_shell alone"),
         _ => Check::ok(
             "tools",
             format!("{offered} of {all} tools in {directory} are available"),
@@ -125,7 +129,7 @@ pub(super) fn clients(settings: &Settings, home: Option<&Path>) -> Vec<Check> {
         let Some(file) = client.file(project, home) else {
             continue;
         };
-        let Ok(text) = std::fs::read_to_string(&file) else {
+        let Ok(text) = read_text(&file) else {
             continue;
         };
         let shown = format!("{}: {}", client.name(), file.display());
@@ -158,13 +162,12 @@ pub(super) fn clients(settings: &Settings, home: Option<&Path>) -> Vec<Check> {
         });
     }
     if !configured {
-        checks.push(
-            Check::warning(AREA, "none is set up for this project")
-                .with_fix(match &settings.enclosing {
-                    Some(whole) => start_in(whole),
-                    None => "ahma_mcp init --client vscode|cursor|claude|codex|windsurf".to_owned(),
-                }),
-        );
+        checks.push(Check::warning(AREA, "none is set up for this project").with_fix(
+            match &settings.enclosing {
+                Some(whole) => start_in(whole),
+                None => "ahma_mcp init --client vscode|cursor|claude|codex|windsurf".to_owned(),
+            },
+        ));
     }
     checks
 }

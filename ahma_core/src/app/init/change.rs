@@ -9,7 +9,7 @@ use std::{
 use similar::TextDiff;
 
 use super::say;
-use crate::app::exit::Failure;
+use crate::app::{exit::Failure, project::read_text};
 
 /// A file and what it will say.
 #[derive(Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Change {
 
 /// The text of a file; none if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
-    match fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(

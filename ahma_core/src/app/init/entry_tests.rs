@@ -119,10 +119,10 @@ fn where_the_program_is_gone_only_its_path_is_replaced() {
 #[test]
 fn a_cursor_entry_without_a_scope_gets_one_and_keeps_the_rest() {
     let text = r#"{"mcpServers": {"Ahama": {"command": "ahma_mcp", "args": ["--network", "off"]}}}"#;
-    let edited = edit(Client::Cursor, text)
+    let edited = edit(Client::Cursor, text).expect("well-formed").expect("changed");
+    let entry = find(Client::Cursor, &edited)
         .expect("well-formed")
-        .expect("changed");
-    let entry = find(Client::Cursor, &edited).expect("well-formed").expect("there");
+        .expect("there");
     assert_eq!(
         entry["args"],
         serde_json::json!(["--network", "off", "--sandbox-scope", "${workspaceFolder}"])

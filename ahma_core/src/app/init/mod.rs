@@ -114,7 +114,8 @@ fn refuse_part(whole: &EnclosingProject, part: &Path, languages: &[Language]) ->
         return Ok(());
     }
     if is_interactive()
-        && ask(&format!("{why}.\nSet this directory up by itself? [y/N] ")).is_some_and(|answer| is_yes(&answer))
+        && ask(&format!("{why}.\nSet this directory up by itself? [y/N] "))
+            .is_some_and(|answer| is_yes(&answer))
     {
         return Ok(());
     }
@@ -196,8 +197,7 @@ fn chosen_client(answer: &str, likely: usize) -> Result<Option<Client>, ()> {
 }
 
 fn asked_yes() -> bool {
-    is_interactive()
-        && ask("Make this change? [y/N] ").is_some_and(|answer| is_yes(&answer))
+    is_interactive() && ask("Make this change? [y/N] ").is_some_and(|answer| is_yes(&answer))
 }
 
 fn is_yes(answer: &str) -> bool {

@@ -11,7 +11,10 @@ use super::{
     say,
 };
 use crate::{
-    app::{exit::Failure, project::Language},
+    app::{
+        exit::Failure,
+        project::{Language, read_text},
+    },
     mtdf::{check_file, is_tool_file},
 };
 
@@ -70,7 +73,7 @@ fn names_in(directory: &Path) -> HashMap<String, String> {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let file = entry.file_name().to_string_lossy().into_owned();
         if is_tool_file(&file)
-            && let Ok(text) = fs::read_to_string(entry.path())
+            && let Ok(text) = read_text(&entry.path())
         {
             names.extend(
                 names_of(&file, &text)

@@ -41,11 +41,7 @@ pub(super) fn text(tool: &Tool) -> String {
             .parameters()
             .find(|parameter| parameter.name == name)
             .and_then(|parameter| parameter.alias.as_deref());
-        text.push_str(&entry(
-            &written(name, alias),
-            schema,
-            required.contains(&name),
-        ));
+        text.push_str(&entry(&written(name, alias), schema, required.contains(&name)));
     }
     text
 }

@@ -98,7 +98,10 @@ impl Screen {
                         Ok(_) | Err(_) => USUAL_WIDTH,
                     };
                     // One cell is left free: a full line would scroll.
-                    write(&format!("\r\x1b[K{}", cut(&bar_line(&self.tool, now), width.saturating_sub(1))));
+                    write(&format!(
+                        "\r\x1b[K{}",
+                        cut(&bar_line(&self.tool, now), width.saturating_sub(1))
+                    ));
                     bar.drawn = true;
                     bar.last = Some(Instant::now());
                 }

@@ -23,7 +23,8 @@ pub(super) fn tool(
     if name.starts_with('-') {
         return usage(
             format!("no tool is called `{name}`"),
-            "ahma_mcp --help shows the flags of the server, ahma_mcp run TOOL --help those of a tool".to_owned(),
+            "ahma_mcp --help shows the flags of the server, ahma_mcp run TOOL --help those of a tool"
+                .to_owned(),
         );
     }
     if mcp::builtin_tools().iter().any(|builtin| builtin.name == name) {

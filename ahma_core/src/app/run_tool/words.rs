@@ -101,14 +101,11 @@ impl Reading<'_> {
             Action::Command(template) => template.end_of_options,
             Action::Sequence(_) | Action::Script => false,
         };
-        self.tool
-            .leaf
-            .parameters()
-            .any(|parameter| match parameter.form {
-                Form::Positional(Dash::Guarded) => guarded,
-                Form::Positional(Dash::Verbatim | Dash::AfterSeparator) => true,
-                Form::Flag(..) | Form::FlagOnce(_) | Form::File(_) => false,
-            })
+        self.tool.leaf.parameters().any(|parameter| match parameter.form {
+            Form::Positional(Dash::Guarded) => guarded,
+            Form::Positional(Dash::Verbatim | Dash::AfterSeparator) => true,
+            Form::Flag(..) | Form::FlagOnce(_) | Form::File(_) => false,
+        })
     }
 
     /// The parameter that is meant: `--max-count` may be called `max_count`, and an alias is as good as a name.
