@@ -217,7 +217,7 @@ fn mistakes_are_named() {
         (
             &["token", "new", "--name", "x", "--file", "list.json"],
             1,
-            "docs/http.md shows its form",
+            "makes one in its right form",
         ),
         (&["audit", "verify", "/no/such"], 1, "/no/such cannot be read"),
         (&["audit", "verify", "empty"], 1, "it is empty"),
