@@ -61,8 +61,7 @@ pub(crate) struct RemoteArgs {
 /// Where servers and logins are written down; for serving and for `login` alike.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SourceArgs {
-    /// The servers whose tools are offered as SERVER_TOOL [default: the addresses in .vscode/mcp.json or mcp.json of
-    /// the scope; see docs/remote-servers.md].
+    /// The servers whose tools are offered as SERVER_TOOL [default: the addresses in mcp.json of the scope].
     #[arg(long, env = "AHMA_MCP_CONFIG", value_name = "FILE", help_heading = REMOTE)]
     pub(crate) mcp_config: Option<PathBuf>,
 

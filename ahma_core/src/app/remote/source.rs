@@ -30,8 +30,9 @@ pub struct ConfigFile {
     pub trust: ConfigTrust,
 }
 
-/// Where editors keep it, in the order they are looked for.
-const USUAL_PLACES: [&str; 2] = [".vscode/mcp.json", "mcp.json"];
+/// In the scope. The files of clients, such as `.vscode/mcp.json`, are none of ours: their servers are the client's already,
+/// and it would have each of them twice.
+const USUAL_PLACE: &str = "mcp.json";
 
 impl RemoteSettings {
     pub(crate) fn resolve(
@@ -112,9 +113,7 @@ impl ConfigFile {
         scope: &Path,
     ) -> Result<Option<Self>, Failure> {
         let Some(named) = named.filter(|path| !path.as_os_str().is_empty()) else {
-            return Ok(USUAL_PLACES
-                .iter()
-                .find_map(|place| Self::found(&scope.join(place), scope)));
+            return Ok(Self::found(&scope.join(USUAL_PLACE), scope));
         };
         let path = working_directory.join(named);
         if path.is_file() {

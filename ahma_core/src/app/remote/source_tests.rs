@@ -38,10 +38,14 @@ fn a_named_file_is_trusted_and_a_found_one_is_not() {
     assert!(resolve(&scope, &["--mcp-config", "missing.json"]).is_err());
 
     let found = |path: &str| Some((path.to_owned(), ConfigTrust::Found, LoginMode::Never));
+    // The client that reads this file has its servers already.
+    fs::write(scope.join(".vscode/mcp.json"), "{}").expect("writable");
+    assert_eq!(chosen(&scope, &[]), None);
+    let of_the_client = ["--mcp-config", ".vscode/mcp.json", "--no-browser"];
+    let named_of_the_client = (".vscode/mcp.json".to_owned(), ConfigTrust::Named, LoginMode::Link);
+    assert_eq!(chosen(&scope, &of_the_client), Some(named_of_the_client));
     fs::write(scope.join("mcp.json"), "{}").expect("writable");
     assert_eq!(chosen(&scope, &[]), found("mcp.json"));
-    fs::write(scope.join(".vscode/mcp.json"), "{}").expect("writable");
-    assert_eq!(chosen(&scope, &[]), found(".vscode/mcp.json"));
     assert_eq!(chosen(&scope, &["--no-mcp-config"]), None);
 
     let named = |login| Some(("mcp.json".to_owned(), ConfigTrust::Named, login));

@@ -24,7 +24,7 @@ fn a_found_file_gives_addresses_and_starts_nothing() {
     let witness = workspace.home().join("started");
     found(
         &workspace,
-        ".vscode/mcp.json",
+        "mcp.json",
         &json!({
             "Ahama": {"command": "ahma_mcp"},
             "far": {"url": bridge.url()},
@@ -45,6 +45,27 @@ fn a_found_file_gives_addresses_and_starts_nothing() {
         "",
         "an editor's file is no reason to complain"
     );
+}
+
+#[test]
+fn the_servers_of_a_clients_own_file_are_not_offered_a_second_time() {
+    let bridge = Bridge::start();
+    let workspace = Workspace::new();
+    found(
+        &workspace,
+        ".vscode/mcp.json",
+        &json!({"Ahama": {"command": "ahma_mcp"}, "far": {"url": bridge.url()}}),
+    );
+    let mut server = options(&workspace).open(Era::Legacy);
+    let status = server.tool("status", json!({}));
+    assert!(
+        status["structuredContent"].get("remote_servers").is_none(),
+        "{status}"
+    );
+    let mut server = options(&workspace)
+        .args(["--mcp-config", ".vscode/mcp.json"])
+        .open(Era::Legacy);
+    wait_for_tool(&mut server, "far_status");
 }
 
 #[test]
