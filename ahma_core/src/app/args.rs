@@ -135,7 +135,7 @@ pub(crate) struct Args {
     #[arg(long, env = "AHMA_MAX_RESULT_BYTES", value_name = "BYTES", default_value = "16K", value_parser = value::byte_count, help_heading = COMMANDS)]
     pub(crate) max_result_bytes: usize,
 
-    /// Log to stderr, in colour, instead of to a daily file in the cache directory.
+    /// Log to stderr, in colour on a terminal, instead of to a daily file in the cache directory.
     #[arg(long, env = "AHMA_LOG_TO_STDERR", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = LOGGING)]
     pub(crate) log_to_stderr: bool,
 

@@ -4,6 +4,7 @@
 //! Paths in it are absolute and the scope is canonical.
 
 use std::{
+    io::IsTerminal as _,
     num::NonZeroUsize,
     path::{Path, PathBuf},
     time::Duration,
@@ -108,7 +109,7 @@ impl LogSettings {
         Self {
             to_stderr: args.log_to_stderr,
             debug: args.debug,
-            colour: !around.no_color,
+            colour: around.colour,
             directory: log_directory(around),
         }
     }
@@ -126,7 +127,8 @@ pub(crate) struct Surroundings {
     )]
     pub(crate) config_home: Option<PathBuf>,
     pub(crate) state_home: Option<PathBuf>,
-    pub(crate) no_color: bool,
+    /// Somebody sees what goes to stderr, and has not refused colours.
+    pub(crate) colour: bool,
     pub(crate) cores: usize,
 }
 
@@ -148,7 +150,7 @@ impl Surroundings {
             cache_home: path("XDG_CACHE_HOME").filter(|directory| directory.is_absolute()),
             config_home: path("XDG_CONFIG_HOME").filter(|directory| directory.is_absolute()),
             state_home: path("XDG_STATE_HOME").filter(|directory| directory.is_absolute()),
-            no_color: ahma_flags::variables::no_color(),
+            colour: std::io::stderr().is_terminal() && !ahma_flags::variables::no_color(),
             cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         })
     }

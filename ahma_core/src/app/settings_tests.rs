@@ -9,7 +9,7 @@ fn resolve_in(directory: &Path, flags: &[&str]) -> Result<Settings, Failure> {
         cache_home: None,
         config_home: None,
         state_home: None,
-        no_color: false,
+        colour: true,
         cores: 3,
     };
     let args =

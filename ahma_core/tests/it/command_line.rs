@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use test_support::{Era, Workspace, wait_for};
 
 use crate::session::{echo, options};
+use crate::terminal::{open_terminal, read_to_end};
 
 fn run(workspace: &Workspace, arguments: &[&str]) -> Output {
     options(workspace)
@@ -257,20 +258,31 @@ fn the_log_goes_to_a_file_of_the_day_and_not_to_the_project() {
 }
 
 #[test]
-fn the_log_on_stderr_has_colour_unless_it_is_unwanted() {
+fn the_log_on_stderr_has_colour_where_somebody_sees_it_and_wants_it() {
     let workspace = Workspace::new();
     for (no_color, coloured) in [("", true), ("1", false)] {
-        let mut server = options(&workspace)
+        let (mut screen, side) = open_terminal();
+        let mut child = options(&workspace)
             .args(["--log-to-stderr"])
             .env("NO_COLOR", no_color)
-            .open(Era::Legacy);
-        server.close_input();
-        server.wait();
-        let told = wait_for("the log", || {
-            Some(server.complaints()).filter(|told| told.contains("started"))
-        });
+            .command()
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .stderr(side)
+            .spawn()
+            .expect("it starts");
+        let told = read_to_end(&mut screen);
+        assert!(child.wait().expect("it ends").success(), "{told}");
+        assert!(told.contains("started"), "{told}");
         assert_eq!(told.contains('\u{1b}'), coloured, "{told}");
     }
+    let mut server = options(&workspace).args(["--log-to-stderr"]).open(Era::Legacy);
+    server.close_input();
+    server.wait();
+    let told = wait_for("the log", || {
+        Some(server.complaints()).filter(|told| told.contains("started"))
+    });
+    assert!(!told.contains('\u{1b}'), "{told}");
 }
 
 #[test]

@@ -353,7 +353,7 @@ fn who_starts_the_server_by_hand_is_told_what_it_waits_for() {
 }
 
 /// A terminal: what a person sees of it, and the side that a program is given.
-fn open_terminal() -> (fs::File, OwnedFd) {
+pub(crate) fn open_terminal() -> (fs::File, OwnedFd) {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&terminal).expect("granted");
     unlockpt(&terminal).expect("unlocked");
@@ -367,7 +367,7 @@ fn open_terminal() -> (fs::File, OwnedFd) {
     (fs::File::from(terminal), side)
 }
 
-fn read_to_end(screen: &mut fs::File) -> String {
+pub(crate) fn read_to_end(screen: &mut fs::File) -> String {
     read_until(screen, |_| false)
 }
 
