@@ -303,7 +303,9 @@ impl Keeper {
 
     fn note(&mut self, probe: Arc<Probe>, answer: Answer) {
         if let Err(reason) = &answer {
-            tracing::warn!("a tool is not available: {reason}");
+            let tools = self.catalog.tools().filter(|tool| tool.probes.contains(&probe));
+            let tools: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+            tracing::warn!("not available: {}: {reason}", tools.join(", "));
         }
         self.asked.remove(&probe);
         self.answers.insert(probe, answer);

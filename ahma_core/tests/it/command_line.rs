@@ -286,6 +286,16 @@ fn the_log_on_stderr_has_colour_where_somebody_sees_it_and_wants_it() {
 }
 
 #[test]
+fn the_log_names_the_tools_that_are_not_available() {
+    let workspace = Workspace::new();
+    let mut missing = echo("missing");
+    missing["availability_check"] = json!("no-such-program-here");
+    workspace.write_tool("missing.json", &missing);
+    let output = run(&workspace, &["--log-to-stderr", "--mode", "list-tools"]);
+    assert_ended(&output, &["--mode", "list-tools"], 0, "not available: missing: ");
+}
+
+#[test]
 fn a_log_that_cannot_be_written_stops_nothing() {
     let workspace = Workspace::new();
     std::fs::write(workspace.home().join(".cache"), "in the way").expect("writable");
