@@ -200,6 +200,16 @@ impl Args {
             .any(|arg| arg.get_long() == Some(name) && !arg.is_hide_set())
     }
 
+    /// The command as it is completed: without the flags that the program has for itself. Only the server has such.
+    pub(crate) fn completed() -> clap::Command {
+        let command = Self::command();
+        clap::Command::new("ahma_mcp")
+            .version(VERSION)
+            .about(command.get_about().cloned().unwrap_or_default())
+            .args(command.get_arguments().filter(|arg| !arg.is_hide_set()))
+            .subcommands(command.get_subcommands().cloned())
+    }
+
     /// The command as help and manual show it. Variables are said once for all flags, below the examples.
     pub(crate) fn described() -> clap::Command {
         without_variables(Self::command())

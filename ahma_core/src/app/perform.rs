@@ -2,8 +2,6 @@
 
 use std::{io::Write as _, process::ExitCode};
 
-use clap::CommandFactory as _;
-
 use super::{
     args::Args,
     doctor,
@@ -33,7 +31,7 @@ pub(super) fn perform(task: Task, args: Args) -> Result<ExitCode, Failure> {
         Task::Logout(wishes) => super::remote::logout(&wishes, args),
         Task::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "ahma_mcp", &mut script);
+            clap_complete::generate(shell, &mut Args::completed(), "ahma_mcp", &mut script);
             Ok(print(&script))
         }
         Task::Man => {

@@ -408,6 +408,13 @@ fn the_program_describes_itself() {
             stdout(&output)
         );
     }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&run(&workspace, &["completions", shell]));
+        assert!(
+            script.contains("sandbox-scope") && !script.contains("scope-is-final"),
+            "{script}"
+        );
+    }
     let version = stdout(&run(&workspace, &["--version"]));
     assert!(
         version.starts_with(concat!("ahma_mcp ", env!("CARGO_PKG_VERSION"))),
