@@ -1,7 +1,9 @@
 //! Serves any stdio MCP server over HTTP: `ahma_http_bridge [flags] -- COMMAND ARGS`.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io::{IsTerminal as _, Write as _};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -87,13 +89,24 @@ async fn main() -> ExitCode {
     match run(cli).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            let hint = match error.is::<CannotListen>() {
+                true => "choose another address with --http-host and --http-port; port 0 takes any free one",
+                false => "--help shows every flag",
+            };
             // A closed standard error leaves nobody to tell.
-            let _ = writeln!(
-                std::io::stderr(),
-                "error: {error:#}\nhint: --help shows every flag"
-            );
+            let _ = writeln!(std::io::stderr(), "error: {error:#}\nhint: {hint}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Most often another program has the port.
+#[derive(Debug)]
+struct CannotListen(SocketAddr);
+
+impl fmt::Display for CannotListen {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "cannot listen on {}", self.0)
     }
 }
 
@@ -123,7 +136,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     let address = cli.bridge.address();
     let listener = TcpListener::bind(address)
         .await
-        .with_context(|| format!("cannot listen on {address}"))?;
+        .with_context(|| CannotListen(address))?;
     let scheme = settings.scheme();
     let ready = |bound| tracing::info!("listening on {scheme}://{bound}/mcp");
     let shutdown = stop_on_signal()?;

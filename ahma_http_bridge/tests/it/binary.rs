@@ -19,6 +19,16 @@ fn run(flags: &[&str]) -> (i32, String) {
 }
 
 #[test]
+fn a_port_that_is_taken_is_told_with_the_flag_for_another() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let (code, said) = run(&["--http-port", &port, "--", "cat"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("cannot listen on 127.0.0.1:"), "{said}");
+    assert!(said.contains("hint: choose another address with"), "{said}");
+}
+
+#[test]
 fn mistakes_are_told_with_what_to_do() {
     let table: [(&[&str], i32, &str); 10] = [
         (&[], 2, "COMMAND"),
