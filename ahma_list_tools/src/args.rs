@@ -177,6 +177,12 @@ impl Args {
             .mcp_config
             .as_deref()
             .unwrap_or(std::path::Path::new("mcp.json"));
+        if !file.exists() {
+            return Err(error(
+                format!("{} does not exist", file.display()),
+                "give an mcp.json with --mcp-config, an address with --http, or a program after `--`",
+            ));
+        }
         let mut loaded = config::load(file, ConfigTrust::Named, &Variables::of_this_process(None)).await;
         let names: Vec<String> = loaded.servers.iter().map(|server| server.name.clone()).collect();
         let wanted = match (&self.server, names.as_slice()) {

@@ -87,7 +87,17 @@ fn servers_of_a_file_are_chosen_by_name() {
             1,
             "hint: its servers are: good",
         ),
-        (vec!["--mcp-config", "/no/such/file"], 1, "cannot be read"),
+        (
+            vec!["--mcp-config", "/no/such/file"],
+            1,
+            "/no/such/file does not exist",
+        ),
+        (
+            vec!["--mcp-config", "/no/such/file", "--server", "x"],
+            1,
+            "/no/such/file does not exist",
+        ),
+        (vec!["--mcp-config", "/"], 1, "cannot be read"),
     ] {
         let output = program(&args);
         assert_eq!(output.status.code(), Some(code), "{args:?}");
