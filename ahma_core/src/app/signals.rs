@@ -1,6 +1,9 @@
 //! SIGTERM, SIGINT, SIGQUIT and SIGHUP end the program the way the end of input does.
 
-use std::future::{Future, pending};
+use std::{
+    future::{Future, pending},
+    io::{IsTerminal as _, Write as _},
+};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -15,6 +18,10 @@ pub(crate) fn watch(shutdown: CancellationToken) -> std::io::Result<()> {
             kind = first => kind,
             () = shutdown.cancelled() => return,
         };
+        // The terminal has written ^C, and a prompt would stand right behind it.
+        if kind == SignalKind::interrupt() && std::io::stderr().is_terminal() {
+            let _ = writeln!(std::io::stderr());
+        }
         tracing::info!(signal = kind.as_raw_value(), "asked to end");
         shutdown.cancel();
     });

@@ -352,6 +352,23 @@ fn who_starts_the_server_by_hand_is_told_what_it_waits_for() {
     );
 }
 
+#[test]
+fn a_server_that_is_interrupted_leaves_the_prompt_a_line_of_its_own() {
+    let workspace = Workspace::new();
+    let (mut screen, side) = open_terminal();
+    let mut child = command(&workspace, &[])
+        .stdin(side.try_clone().expect("another"))
+        .stdout(Stdio::null())
+        .stderr(side)
+        .spawn()
+        .expect("it starts");
+    let mut shown = read_until(&mut screen, |shown| shown.contains("else there is\r\n"));
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it lives");
+    shown += &read_to_end(&mut screen);
+    assert!(child.wait().expect("it ends").success(), "{shown}");
+    assert!(shown.ends_with("else there is\r\n\r\n"), "{shown:?}");
+}
+
 /// A terminal: what a person sees of it, and the side that a program is given.
 pub(crate) fn open_terminal() -> (fs::File, OwnedFd) {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
