@@ -4,6 +4,8 @@
 #   ./ahma-inspector.sh                                     the web page
 #   ./ahma-inspector.sh --cli --method tools/list           one request, its answer on stdout
 #   ./ahma-inspector.sh --tui -- --network off              flags of the server stand after --
+#   ./ahma-inspector.sh --cli --method tools/call --tool-name cargo_check -- --sync
+#                                                           wait for the result of an asynchronous tool
 #
 # AHMA_MCP names the server (default: the newest build of this clone, else ahma_mcp on PATH), INSPECTOR the Inspector
 # (default: mcp-inspector on PATH, else npx fetches version 2). The Inspector needs Node.js 22.19 or newer.

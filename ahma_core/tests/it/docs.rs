@@ -528,6 +528,8 @@ impl Project {
         // Something that no command may show.
         fs::create_dir(workspace.home().join(".ssh")).expect("writable");
         fs::write(workspace.home().join(".ssh/id_ed25519"), "secret").expect("writable");
+        // Something that no command may change, though its user may.
+        fs::write(workspace.home().join(".bashrc"), "").expect("writable");
         Self {
             workspace,
             path: format!("{}:{path}", programs.display()),
