@@ -11,6 +11,7 @@ use std::{
 };
 
 use ahma_core::mtdf::{self, Severity, Source};
+use ahma_flags::variables;
 use clap::Parser;
 
 use crate::{
@@ -97,8 +98,7 @@ fn check(groups: &[Group]) -> Report<'_> {
 }
 
 fn paint() -> Paint {
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if no_color || !io::stdout().is_terminal() {
+    if variables::no_color() || !io::stdout().is_terminal() {
         Paint::Plain
     } else {
         Paint::Colour
