@@ -4,12 +4,11 @@
 
 mod args;
 mod print;
-#[cfg(test)]
-mod print_tests;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use ahma_flags::words::visible;
 use ahma_http_mcp_client::{ClientSettings, ConnectError, LoginMode, inspect};
 
 use args::{Args, UserError};
@@ -90,10 +89,6 @@ async fn run(args: Args) -> ExitCode {
 
 fn fail(code: u8, message: &str, hint: &str) -> ExitCode {
     // Nobody is left to tell when stderr is closed.
-    let _ = writeln!(
-        std::io::stderr(),
-        "error: {}\nhint: {hint}",
-        print::visible(message)
-    );
+    let _ = writeln!(std::io::stderr(), "error: {}\nhint: {hint}", visible(message));
     ExitCode::from(code)
 }

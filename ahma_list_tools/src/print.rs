@@ -4,6 +4,7 @@
 
 use std::io::{self, Write};
 
+use ahma_flags::words::{counted, visible};
 use ahma_http_mcp_client::Inspection;
 use serde_json::{Map, Value, json};
 
@@ -51,10 +52,7 @@ fn text(out: &mut impl Write, inspection: &Inspection) -> io::Result<()> {
         || "unnamed server".to_owned(),
         |info| format!("{} {}", info.name, info.version),
     );
-    let count = match inspection.tools.len() {
-        1 => "1 tool".to_owned(),
-        count => format!("{count} tools"),
-    };
+    let count = counted(inspection.tools.len(), "tool");
     let (transport, protocol) = (inspection.report.step, &inspection.report.protocol);
     writeln!(
         out,
@@ -116,11 +114,4 @@ fn kind_of(kind: &Value) -> String {
             .join("|"),
         _ => "any".to_owned(),
     }
-}
-
-/// The text without what a terminal would obey.
-pub(crate) fn visible(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use ahma_core::mtdf::{Problem, Severity, Source};
+use ahma_flags::words::counted;
 use serde_json::json;
 
 /// How much of a line is shown around a problem; a file on one line would fill the screen otherwise.
@@ -132,14 +133,6 @@ fn excerpt(line: &str, column: usize, length: usize) -> (String, String) {
         format!("{before}{shown}{after}").trim_end().to_owned(),
         format!("{}{}", " ".repeat(indent), "^".repeat(carets)),
     )
-}
-
-pub(crate) fn counted(count: usize, what: &str) -> String {
-    if count == 1 {
-        format!("1 {what}")
-    } else {
-        format!("{count} {what}s")
-    }
 }
 
 impl Paint {

@@ -6,9 +6,10 @@ use ahma_core::{
     mtdf::{Action, Checked, Leaf},
     observe::{Finding, Progress, ReplayedLine, StreamEvent, StreamRules, replay},
 };
+use ahma_flags::words::counted;
 use anyhow::{Context, Result, bail};
 
-use crate::{args::Format, report::counted};
+use crate::args::Format;
 
 /// A tool of the file, and its rules.
 type RuledLeaf<'a> = (&'a str, &'a Arc<StreamRules>);
@@ -83,7 +84,7 @@ fn text(lines: &[ReplayedLine]) -> String {
         "{}, {}, {}\n",
         counted(lines.len(), "line"),
         counted(progress, "progress event"),
-        counted(findings as usize, "finding")
+        counted(findings, "finding")
     )
 }
 

@@ -5,6 +5,7 @@ use std::{
     io::Write as _,
 };
 
+use ahma_flags::words::counted;
 use serde_json::{Map, Value, json};
 
 use super::{run::PROBE_PATIENCE, settings::Format};
@@ -30,7 +31,7 @@ pub(crate) async fn run(toolbox: &ToolboxHandle, format: Format) {
         let _ = writeln!(
             std::io::stderr().lock(),
             "warning: {} left out because of mistakes\nhint: ahma_mcp doctor shows each mistake and its place",
-            mcp::counted(broken.len() as u64, "tool file")
+            counted(broken.len(), "tool file")
         );
     }
 }

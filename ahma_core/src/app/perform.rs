@@ -52,6 +52,7 @@ fn print(text: &[u8]) -> ExitCode {
 mod credentials {
     use std::{fs, io::Write as _, os::unix::fs::DirBuilderExt as _, path::PathBuf, process::ExitCode};
 
+    use ahma_flags::words::counted;
     use ahma_http_bridge::{AuditError, TokenError, TokenParams, issue_token, verify_audit};
 
     use super::{Failure, Surroundings, print};
@@ -59,7 +60,6 @@ mod credentials {
         exit::{Exit, chain},
         tasks::{AuditTask, TokenTask},
     };
-    use crate::mcp::counted;
 
     /// The token is the only thing on stdout, so that it can be piped to where it belongs.
     pub(super) fn token(task: TokenTask) -> Result<ExitCode, Failure> {
@@ -149,7 +149,7 @@ mod credentials {
             Ok(lines) => Ok(print(
                 format!(
                     "{shown}: {}, each follows from the one before\n",
-                    counted(lines as u64, "line")
+                    counted(lines, "line")
                 )
                 .as_bytes(),
             )),

@@ -11,7 +11,6 @@ mod builtin;
 mod call;
 mod changes;
 mod convert;
-mod counted;
 mod error;
 mod feed;
 mod owner;
@@ -46,7 +45,6 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::builtin::{BuiltinTool, descriptions as builtin_tools};
-pub(crate) use self::counted::counted;
 pub use self::remote::Remotes;
 
 use self::{

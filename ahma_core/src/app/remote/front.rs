@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use ahma_flags::words::visible;
 use ahma_http_mcp_client::{
     ClientSettings, ConnectError, FrontError, FrontNews, LoginCommand, LoginMode,
     config::{self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables},
@@ -14,7 +15,7 @@ use url::Url;
 
 use super::{
     args::{RemoteArgs, SourceArgs},
-    say::{tell, visible},
+    say::tell,
     source::{client_settings, login_with_tokens},
 };
 use crate::app::{

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
+use ahma_flags::words::visible;
 use ahma_http_mcp_client::{
     Browser, LoginError, LoginMode, LoginOptions, TokenFile, TokenFileError, config::HttpEndpoint,
 };
@@ -9,7 +10,7 @@ use url::Url;
 
 use super::{
     args::{AccountArgs, LoginArgs, SourceArgs},
-    say::{tell, visible},
+    say::tell,
     source::{ConfigFile, client_settings},
 };
 use crate::app::{

@@ -8,8 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ahma_flags::words::counted;
+
 use crate::{
-    mcp::counted,
     observe::{Finding, Severity},
     operation::Snapshot,
 };

@@ -1,15 +1,13 @@
 //! Findings of an operation: which are asked for, and how they are written.
 
+use ahma_flags::words::counted;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::super::arguments::Arguments;
 use crate::{
-    mcp::{
-        counted,
-        wording::{finding_line, forgotten_findings},
-    },
+    mcp::wording::{finding_line, forgotten_findings},
     observe::{self, Finding, FindingBudget, SeverityCounts},
     operation::Operation,
 };
