@@ -4,10 +4,9 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    counted,
-    report::{LeftOutReport, OperationReport, Status, StepStatus},
-};
+use ahma_flags::counted;
+
+use super::report::{LeftOutReport, OperationReport, Status, StepStatus};
 use crate::{
     observe::{Finding, FindingBudget, Severity, displayed},
     operation::{Operation, OutputLog},
