@@ -123,7 +123,8 @@ impl Place {
         if found.kind != FileType::RegularFile || found.size > most {
             return None;
         }
-        let mut content = Vec::new();
+        // With room for one more, by which the end is seen; a small buffer would be filled and enlarged many times.
+        let mut content = Vec::with_capacity(usize::try_from(found.size).ok()? + 1);
         File::from(fd).take(most + 1).read_to_end(&mut content).ok()?;
         (content.len() as u64 <= most).then_some(content)
     }
