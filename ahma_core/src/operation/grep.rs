@@ -6,7 +6,7 @@ use regex::bytes::Regex;
 
 use super::{
     OutputPage, PageStart, excerpt,
-    log::{LogReader, LogView},
+    view::{LogReader, LogView},
 };
 
 /// A line is shown up to this many bytes.

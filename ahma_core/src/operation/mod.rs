@@ -37,6 +37,7 @@ mod page;
 mod pipes;
 mod sight;
 mod spool;
+mod view;
 
 pub use engine::{Engine, OperationChange};
 pub use excerpt::{Excerpt, LeftOut};

@@ -7,7 +7,7 @@ use regex::bytes::Regex;
 
 use super::{
     Loss, OutputLog, excerpt, grep,
-    log::{LogReader, LogView, Store},
+    view::{LogReader, LogView, Store},
 };
 
 /// More context than this is a range, and no search.
