@@ -164,13 +164,10 @@ pub(super) fn fitting_prefix(bytes: &[u8], budget: usize) -> usize {
 
 /// Start of the longest suffix that, decoded lossily, takes at most `budget` bytes.
 fn fitting_suffix(bytes: &[u8], budget: usize) -> usize {
-    let mut start = bytes.len().saturating_sub(budget);
-    // Not in the middle of a character: at most three continuation bytes follow its first.
-    for _ in 0..3 {
-        if start > 0 && bytes.get(start).is_some_and(|byte| byte & 0xC0 == 0x80) {
-            start += 1;
-        }
-    }
+    let mut start = match bytes.len().saturating_sub(budget) {
+        0 => 0,
+        inside => character_start(bytes, inside),
+    };
     let mut surplus = shown_len(&bytes[start..]).saturating_sub(budget);
     for chunk in bytes[start..].utf8_chunks() {
         if surplus == 0 {
@@ -191,6 +188,13 @@ fn fitting_suffix(bytes: &[u8], budget: usize) -> usize {
         }
     }
     start
+}
+
+/// The nearest place from `at` on that is not in the middle of a character.
+pub(super) fn character_start(bytes: &[u8], at: usize) -> usize {
+    // At most three continuation bytes follow the first byte of a character.
+    let is_inside = |byte: &&u8| **byte & 0xC0 == 0x80;
+    at + bytes[at..].iter().take(3).take_while(is_inside).count()
 }
 
 /// How many bytes the lossy decoding takes.

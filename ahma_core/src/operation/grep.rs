@@ -1,12 +1,12 @@
 //! Searching an output log line by line, with the results and the layout of `grep -n -C`.
 
-use std::{collections::VecDeque, fmt::Write as _, io};
+use std::{collections::VecDeque, fmt::Write as _, io, ops::Range};
 
 use regex::bytes::Regex;
 
 use super::{
     OutputPage, PageStart, excerpt,
-    view::{LogReader, LogView},
+    view::{LogReader, LogView, Stretch},
 };
 
 /// A line is shown up to this many bytes.
@@ -30,56 +30,91 @@ pub(super) struct Search {
     pub(super) page_bytes: usize,
 }
 
-/// Reads the kept output to its end, so that the count is exact, and shows the first matches that fit on a page.
+/// Reads all there is to its end, so that the count is exact, and shows the first matches that fit on a page.
 pub(super) fn search(view: &LogView, search: &Search) -> io::Result<OutputPage> {
-    let scan_from = search.from_line.saturating_sub(search.context as u64).max(1);
-    let (offset, mut number) = view.seek_line(scan_from);
-    let mut lines = Lines::new(view, offset)?;
-    let mut page = Page::new(search);
-    let mut matches = 0;
-    let mut before: VecDeque<(u64, String)> = VecDeque::new();
-    let mut after = 0;
-    let mut unsearched_bytes = 0;
-    while let Some(line) = lines.next()? {
-        let in_reach = number >= scan_from;
-        let on_page = number >= search.from_line;
-        if on_page {
-            unsearched_bytes += line.rest_bytes;
-        }
-        if in_reach && search.pattern.is_match(line.bytes) {
-            after = search.context;
-            if on_page {
-                matches += 1;
-                for (number, text) in before.drain(..) {
-                    page.push(number, '-', &text);
-                }
-                page.push(number, ':', &shown(line));
-            }
-        } else if in_reach && after > 0 {
-            after -= 1;
-            if on_page {
-                page.push(number, '-', &shown(line));
-            }
-        } else if on_page && search.context > 0 && !page.is_full() {
-            if before.len() == search.context {
-                before.pop_front();
-            }
-            before.push_back((number, shown(line)));
-        }
-        number += 1;
+    let mut hunt = Hunt {
+        search,
+        scan_from: search.from_line.saturating_sub(search.context as u64).max(1),
+        page: Page::new(search),
+        matches: 0,
+        unsearched_bytes: 0,
+    };
+    let (start, first_line) = view.seek_line(hunt.scan_from);
+    hunt.through(
+        view,
+        Stretch {
+            start,
+            first_line,
+            ..view.beginning()
+        },
+    )?;
+    if let Some(after_gap) = view.after_gap() {
+        hunt.through(view, after_gap)?;
     }
-
+    let page = hunt.page;
     Ok(OutputPage {
         text: page.text,
         first_line: page.first_line,
         lines: page.lines,
         next: page.next.map(PageStart::Line),
-        matches: Some(matches),
-        unsearched_bytes,
+        matches: Some(hunt.matches),
+        unsearched_bytes: hunt.unsearched_bytes,
         total_lines: view.total_lines,
         total_bytes: view.total_bytes,
-        lost: view.loss.clone(),
+        gap: view.gap(),
     })
+}
+
+/// A search that is under way.
+struct Hunt<'a> {
+    search: &'a Search,
+    /// A match before this line has no context on the page.
+    scan_from: u64,
+    page: Page,
+    matches: u64,
+    unsearched_bytes: u64,
+}
+
+impl Hunt<'_> {
+    /// Goes through lines that follow each other.
+    fn through(&mut self, view: &LogView, stretch: Stretch) -> io::Result<()> {
+        let search = self.search;
+        let mut number = stretch.first_line;
+        let mut lines = Lines::new(view, stretch)?;
+        let mut before: VecDeque<(u64, String)> = VecDeque::new();
+        let mut after = 0;
+        while let Some(line) = lines.next()? {
+            let in_reach = number >= self.scan_from;
+            let on_page = number >= search.from_line;
+            if on_page {
+                self.unsearched_bytes += line.rest_bytes;
+            }
+            if in_reach && search.pattern.is_match(line.bytes) {
+                after = search.context;
+                if on_page {
+                    self.matches += 1;
+                    for (number, text) in before.drain(..) {
+                        self.page.push(number, '-', &text);
+                    }
+                    if !self.page.is_full() {
+                        self.page.push(number, ':', &shown(&line));
+                    }
+                }
+            } else if in_reach && after > 0 {
+                after -= 1;
+                if on_page {
+                    self.page.push(number, '-', &shown(&line));
+                }
+            } else if on_page && search.context > 0 && !self.page.is_full() {
+                if before.len() == search.context {
+                    before.pop_front();
+                }
+                before.push_back((number, shown(&line)));
+            }
+            number += 1;
+        }
+        Ok(())
+    }
 }
 
 /// The text of the answer. Once a line does not fit, no later one is taken.
@@ -150,7 +185,7 @@ struct Line<'a> {
 }
 
 /// A line as the answer shows it.
-fn shown(line: Line<'_>) -> String {
+fn shown(line: &Line<'_>) -> String {
     let cut = excerpt::fitting_prefix(line.bytes, SHOWN_LINE_BYTES);
     let mut text = String::from_utf8_lossy(&line.bytes[..cut]).into_owned();
     let left_out = (line.bytes.len() - cut) as u64 + line.rest_bytes;
@@ -160,7 +195,7 @@ fn shown(line: Line<'_>) -> String {
     text
 }
 
-/// Lines of the kept output, one after the other, without their newline.
+/// Lines of a stretch of output, one after the other, without their newline.
 struct Lines<'view> {
     reader: LogReader<'view>,
     /// What was read and not yet given out is `buffer[used..]`.
@@ -172,13 +207,13 @@ struct Lines<'view> {
 }
 
 impl<'view> Lines<'view> {
-    fn new(view: &'view LogView, offset: u64) -> io::Result<Self> {
+    fn new(view: &'view LogView, stretch: Stretch) -> io::Result<Self> {
         Ok(Self {
             reader: view.reader()?,
             buffer: Vec::new(),
             used: 0,
-            offset,
-            end: view.kept_bytes,
+            offset: stretch.start,
+            end: stretch.end,
         })
     }
 
@@ -190,25 +225,25 @@ impl<'view> Lines<'view> {
             if let Some(newline) = memchr::memchr(b'\n', &self.buffer[start + searched..]) {
                 let end = start + searched + newline;
                 self.used = end + 1;
-                return Ok(Some(self.line(start, end, 0)));
+                return Ok(Some(self.line(start..end, 0)));
             }
             searched = self.buffer.len() - start;
             let end = self.buffer.len();
             if self.offset == self.end || searched > SEARCHED_LINE_BYTES {
                 let skipped = self.skip_line()?;
                 self.used = end;
-                return Ok((searched > 0).then(|| self.line(start, end, skipped)));
+                return Ok((searched > 0).then(|| self.line(start..end, skipped)));
             }
             self.refill()?;
         }
     }
 
     /// The line that stands in the buffer; `skipped` bytes of it do not.
-    fn line(&self, start: usize, end: usize, skipped: u64) -> Line<'_> {
-        let searched_end = end.min(start + SEARCHED_LINE_BYTES);
+    fn line(&self, place: Range<usize>, skipped: u64) -> Line<'_> {
+        let searched_end = place.end.min(place.start + SEARCHED_LINE_BYTES);
         Line {
-            bytes: &self.buffer[start..searched_end],
-            rest_bytes: (end - searched_end) as u64 + skipped,
+            bytes: &self.buffer[place.start..searched_end],
+            rest_bytes: (place.end - searched_end) as u64 + skipped,
         }
     }
 

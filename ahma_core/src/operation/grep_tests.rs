@@ -113,3 +113,24 @@ fn the_end_of_a_very_long_line_is_not_held_and_that_is_said() {
         }
     }
 }
+
+#[test]
+fn a_search_looks_behind_what_was_not_kept() {
+    let mut sample = Sample::new(1024, 5000);
+    let output: String = (1..=5000).map(|number| format!("line {number}\n")).collect();
+    sample.writer.append(output.as_bytes());
+    let page = our_grep(&sample.log, "^line (7|5000)$", 1, 1);
+    assert_eq!(
+        page.text,
+        "6-line 6\n7:line 7\n8-line 8\n--\n4999-line 4999\n5000:line 5000\n"
+    );
+    assert_eq!(page.matches, Some(2));
+    let gap = page.gap.unwrap();
+    let all = our_grep(&sample.log, "line", 0, 1).matches.unwrap();
+    // The line that the quota cut through is there in part.
+    assert_eq!(all, gap.first_line + 5000 - gap.last_line);
+    assert_eq!(
+        our_grep(&sample.log, "5000", 0, gap.first_line + 9).text,
+        "5000:line 5000\n"
+    );
+}

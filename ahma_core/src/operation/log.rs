@@ -68,6 +68,7 @@ struct Kept {
     tail: Vec<u8>,
     spool_file: Option<Arc<SpoolFile>>,
     kept_bytes: u64,
+    kept_newlines: u64,
     total_bytes: u64,
     newlines: u64,
     ends_mid_line: bool,
@@ -159,6 +160,7 @@ impl OutputLog {
             total_bytes: kept.total_bytes,
             total_lines: kept.lines(),
             kept_bytes: kept.kept_bytes,
+            kept_newlines: kept.kept_newlines,
             loss: kept.loss(),
             tail: kept.newest().to_vec(),
             store: match &kept.spool_file {
@@ -266,7 +268,9 @@ impl Kept {
         }
         let room = result_bytes - self.head.len();
         self.head.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        let newlines_before = self.newlines;
         self.index(&bytes[..keep]);
+        self.kept_newlines += self.newlines - newlines_before;
         self.newlines += count_newlines(&bytes[keep..]);
         self.kept_bytes += keep as u64;
         self.total_bytes += bytes.len() as u64;

@@ -52,3 +52,4 @@ pub use page::{OutputPage, OutputQuery, PageError, PageStart};
 pub use settings::EngineSettings;
 pub use snapshot::{Snapshot, StepPosition};
 pub use state::{EndState, State};
+pub use view::Gap;

@@ -1,13 +1,14 @@
 //! Reading an output log: its end, a range of it, or the lines that match a pattern. An answer is never larger than a
-//! result, and says where to go on.
+//! result, and says where to go on. What is not kept leaves a gap that answers lead over and name.
 
 use std::{io, sync::Arc};
 
 use regex::bytes::Regex;
 
 use super::{
-    Loss, OutputLog, excerpt, grep,
-    view::{LogReader, LogView, Store},
+    Gap, OutputLog, excerpt, grep,
+    log::count_newlines,
+    view::{Begins, LogReader, LogView, Store, Stretch},
 };
 
 /// More context than this is a range, and no search.
@@ -56,7 +57,7 @@ pub struct OutputPage {
     pub total_lines: u64,
     pub total_bytes: u64,
     /// Output that no page can show.
-    pub lost: Option<Loss>,
+    pub gap: Option<Gap>,
 }
 
 /// Why an output log could not be read.
@@ -151,20 +152,17 @@ fn tail(view: &LogView, lines: u64, page_bytes: usize) -> OutputPage {
         unsearched_bytes: 0,
         total_lines: view.total_lines,
         total_bytes: view.total_bytes,
-        lost: view.loss.clone(),
+        gap: view.gap(),
     }
 }
 
 fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> io::Result<OutputPage> {
     let reader = view.reader()?;
-    let (start, first_line) = match from {
-        PageStart::Line(line) => (line_start(view, &reader, line.max(1))?, line.max(1)),
-        PageStart::Byte(offset) => {
-            let offset = offset.min(view.kept_bytes);
-            (offset, view.line_of(offset, &reader)?)
-        }
+    let (start, first_line, stretch) = match from {
+        PageStart::Line(line) => find_line(view, &reader, line.max(1))?,
+        PageStart::Byte(offset) => find_byte(view, &reader, offset)?,
     };
-    let available = view.kept_bytes - start;
+    let available = stretch.end - start;
     // A character may reach over the end of the page; it must be seen whole to be left to the next.
     let mut bytes = vec![0; (page_bytes as u64 + 3).min(available) as usize];
     reader.read_exact_at(&mut bytes, start)?;
@@ -190,11 +188,19 @@ fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> 
 
     let end = start + shown.len() as u64;
     let lines = count_lines(shown);
-    let next = (end < view.kept_bytes).then(|| match shown.last() {
-        Some(b'\n') => PageStart::Line(first_line + lines),
-        Some(_) => PageStart::Byte(end),
-        None => from,
-    });
+    let next = if end < stretch.end {
+        Some(match shown.last() {
+            Some(b'\n') => PageStart::Line(first_line + lines),
+            Some(_) => PageStart::Byte(end),
+            None => from,
+        })
+    } else {
+        let after_gap = view.after_gap().filter(|after| after.start > end);
+        after_gap.map(|after| match after.begins {
+            Begins::WithALine => PageStart::Line(after.first_line),
+            Begins::InsideALine => PageStart::Byte(after.start),
+        })
+    };
     Ok(OutputPage {
         text: String::from_utf8_lossy(shown).into_owned(),
         first_line: (lines > 0).then_some(first_line),
@@ -204,27 +210,59 @@ fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> 
         unsearched_bytes: 0,
         total_lines: view.total_lines,
         total_bytes: view.total_bytes,
-        lost: view.loss.clone(),
+        gap: view.gap(),
     })
 }
 
-/// The offset where `line` begins, or the end if there is no such line.
-fn line_start(view: &LogView, reader: &LogReader<'_>, line: u64) -> io::Result<u64> {
+/// Where `line` begins, its number, and the stretch it is in. In place of a line in the gap it is the first one behind
+/// it; if there is no such line, it is the end.
+fn find_line(view: &LogView, reader: &LogReader<'_>, line: u64) -> io::Result<(u64, u64, Stretch)> {
+    let beginning = view.beginning();
+    let start = line_start(reader, view.seek_line(line), line, beginning.end)?;
+    match view.after_gap() {
+        Some(after) if start == beginning.end => {
+            let line = line.max(after.first_line);
+            let start = line_start(reader, (after.start, after.first_line), line, after.end)?;
+            Ok((start, line, after))
+        }
+        Some(_) | None => Ok((start, line, beginning)),
+    }
+}
+
+/// The same for an offset.
+fn find_byte(view: &LogView, reader: &LogReader<'_>, offset: u64) -> io::Result<(u64, u64, Stretch)> {
+    let beginning = view.beginning();
+    match view.after_gap() {
+        Some(after) if offset >= beginning.end => {
+            let offset = offset.clamp(after.start, after.end);
+            let mut between = vec![0; (offset - after.start) as usize];
+            reader.read_exact_at(&mut between, after.start)?;
+            Ok((offset, after.first_line + count_newlines(&between), after))
+        }
+        Some(_) | None => {
+            let offset = offset.min(beginning.end);
+            Ok((offset, view.line_of(offset, reader)?, beginning))
+        }
+    }
+}
+
+/// The offset where `line` begins, scanning from a line at or before it, or `end` if it does not begin before that.
+fn line_start(reader: &LogReader<'_>, from: (u64, u64), line: u64, end: u64) -> io::Result<u64> {
     /// A scan reads this much at a time.
     const STEP_BYTES: u64 = 64 << 10;
 
-    let (mut offset, at_line) = view.seek_line(line);
+    let (mut offset, at_line) = from;
     let mut missing = line - at_line;
     let mut buffer = vec![0; STEP_BYTES as usize];
-    while missing > 0 && offset < view.kept_bytes {
-        let step = STEP_BYTES.min(view.kept_bytes - offset);
+    while missing > 0 && offset < end {
+        let step = STEP_BYTES.min(end - offset);
         let chunk = &mut buffer[..step as usize];
         reader.read_exact_at(chunk, offset)?;
         let mut newlines = memchr::memchr_iter(b'\n', chunk);
-        match newlines.nth(missing as usize - 1) {
+        match newlines.nth(usize::try_from(missing - 1).unwrap_or(usize::MAX)) {
             Some(newline) => return Ok(offset + newline as u64 + 1),
             None => {
-                missing -= memchr::memchr_iter(b'\n', chunk).count() as u64;
+                missing -= count_newlines(chunk);
                 offset += step;
             }
         }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::operation::log::tests::Sample;
+use crate::operation::{LossCause, log::tests::Sample};
 
 fn read(log: &OutputLog, query: OutputQuery) -> OutputPage {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -66,7 +66,88 @@ fn the_tail_shows_the_end_even_past_the_quota() {
         (page.text.as_str(), page.first_line),
         ("line 4999\nline 5000\n", Some(4999))
     );
-    assert!(page.lost.is_some());
+    assert!(page.gap.is_some());
+}
+
+/// What the quota cut out is named, and lines on both sides of it are found by their numbers.
+#[test]
+fn pages_lead_over_what_was_not_kept() {
+    let output = numbered(5000);
+    let mut sample = Sample::new(1024, 5000);
+    sample.writer.append(&output);
+    let range = |from| read(&sample.log, OutputQuery::Range { from, max_lines: 2 });
+    let gap = range(PageStart::Line(1)).gap.unwrap();
+    assert_eq!(gap.cause, LossCause::Quota);
+
+    let kept = output[..5000].iter().filter(|byte| **byte == b'\n').count() as u64;
+    assert_eq!(gap.first_line, kept + 1);
+    let first_after = gap.last_line + 1;
+    let after_text = format!("line {first_after}\nline {}\n", first_after + 1);
+    let after = range(PageStart::Line(first_after));
+    assert_eq!(
+        (after.text.as_str(), after.first_line),
+        (after_text.as_str(), Some(first_after))
+    );
+    let from_gap = range(PageStart::Line(gap.first_line + 1));
+    assert_eq!(
+        (from_gap.text, from_gap.first_line),
+        (after_text.clone(), Some(first_after))
+    );
+    let last = range(PageStart::Line(5000));
+    assert_eq!((last.text.as_str(), last.next), ("line 5000\n", None));
+    assert_eq!(range(PageStart::Line(5001)).text, "");
+
+    let before = range(PageStart::Line(gap.first_line));
+    assert!(
+        format!("line {}", gap.first_line).starts_with(&before.text),
+        "{before:?}"
+    );
+    assert_eq!(before.next, Some(PageStart::Line(first_after)));
+    let after_offset = 5000 + gap.bytes;
+    assert!(output[after_offset as usize..].starts_with(after_text.as_bytes()));
+    for offset in [5000, after_offset - 1, after_offset] {
+        assert_eq!(range(PageStart::Byte(offset)).text, after_text, "{offset}");
+    }
+    let inside = range(PageStart::Byte(after_offset + 2));
+    assert!(inside.text.starts_with("ne ") && inside.first_line == Some(first_after));
+}
+
+#[test]
+fn what_memory_holds_behind_the_quota_leaves_no_gap() {
+    let output = numbered(650);
+    let mut sample = Sample::new(1024, 5000);
+    sample.writer.append(&output);
+    let (mut from, mut joined) = (PageStart::Line(1), String::new());
+    loop {
+        let page = read(&sample.log, OutputQuery::Range { from, max_lines: 99 });
+        assert_eq!(page.gap, None);
+        joined.push_str(&page.text);
+        match page.next {
+            Some(next) => from = next,
+            None => break,
+        }
+    }
+    assert_eq!(joined.as_bytes(), output);
+    assert!(sample.log.loss().is_some(), "the test must pass the quota");
+}
+
+#[test]
+fn of_a_line_longer_than_the_quota_the_end_can_be_read() {
+    let mut sample = Sample::new(1024, 5000);
+    let output = [b"first\n".as_slice(), "é".repeat(9000).as_bytes(), b"END\n"].concat();
+    sample.writer.append(&output);
+    let range = |from| read(&sample.log, OutputQuery::Range { from, max_lines: 9 });
+    let gap = range(PageStart::Line(1)).gap.unwrap();
+    assert_eq!((gap.first_line, gap.last_line), (2, 2));
+    let before = range(PageStart::Byte(4990));
+    assert_eq!(before.next, Some(PageStart::Byte(5000 + gap.bytes)));
+    let after = range(before.next.unwrap());
+    assert_eq!((after.first_line, after.next), (Some(2), None));
+    assert!(
+        after.text.starts_with("éé") && after.text.ends_with("END\n"),
+        "{}",
+        after.text
+    );
 }
 
 #[test]

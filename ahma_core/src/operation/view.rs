@@ -1,9 +1,11 @@
 //! A fixed view of an output log, for whoever reads it while it grows.
+//!
+//! Of an output over the quota the beginning is stored and the end is in memory. A reader sees both, and the gap between.
 
 use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
 
 use super::{
-    Loss,
+    Loss, LossCause, excerpt,
     log::{BLOCK_BYTES, count_newlines},
     spool::SpoolFile,
 };
@@ -13,8 +15,9 @@ use super::{
 pub(super) struct LogView {
     pub(super) total_bytes: u64,
     pub(super) total_lines: u64,
-    /// How much can be read, from the beginning.
+    /// How much is stored, from the beginning, and how many newlines that holds.
     pub(super) kept_bytes: u64,
+    pub(super) kept_newlines: u64,
     pub(super) loss: Option<Loss>,
     /// The last bytes of all, kept or not.
     pub(super) tail: Vec<u8>,
@@ -30,7 +33,90 @@ pub(super) enum Store {
     File(Arc<SpoolFile>),
 }
 
+/// Output between the stored beginning and the end that cannot be read any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    pub bytes: u64,
+    /// The first and the last line of which something is missing.
+    pub first_line: u64,
+    pub last_line: u64,
+    pub cause: LossCause,
+}
+
+/// A part of the output that can be read without a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The number of the line at `start`.
+    pub(super) first_line: u64,
+    pub(super) begins: Begins,
+}
+
+/// Where a stretch begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begins {
+    WithALine,
+    InsideALine,
+}
+
 impl LogView {
+    /// From the first byte to the gap, or to the end if there is none.
+    pub(super) fn beginning(&self) -> Stretch {
+        let is_whole = self.tail_start() <= self.kept_bytes;
+        Stretch {
+            start: 0,
+            end: if is_whole {
+                self.total_bytes
+            } else {
+                self.kept_bytes
+            },
+            first_line: 1,
+            begins: Begins::WithALine,
+        }
+    }
+
+    /// From the gap to the last byte, if there is a gap.
+    pub(super) fn after_gap(&self) -> Option<Stretch> {
+        let tail_start = self.tail_start();
+        if tail_start <= self.kept_bytes {
+            return None;
+        }
+        let body = self.tail.strip_suffix(b"\n").unwrap_or(&self.tail);
+        let unfinished = u64::from(body.len() == self.tail.len());
+        let first_line = self.total_lines - unfinished - count_newlines(&self.tail) + 1;
+        // The end of a line whose beginning is gone is left out, unless it is all there is.
+        let (skipped, first_line, begins) = match memchr::memchr(b'\n', body) {
+            Some(newline) => (newline + 1, first_line + 1, Begins::WithALine),
+            None => (
+                excerpt::character_start(&self.tail, 0),
+                first_line,
+                Begins::InsideALine,
+            ),
+        };
+        Some(Stretch {
+            start: tail_start + skipped as u64,
+            end: self.total_bytes,
+            first_line,
+            begins,
+        })
+    }
+
+    pub(super) fn gap(&self) -> Option<Gap> {
+        let after = self.after_gap()?;
+        let cause = self.loss.as_ref()?.cause.clone();
+        Some(Gap {
+            bytes: after.start - self.kept_bytes,
+            first_line: self.kept_newlines + 1,
+            last_line: after.first_line - u64::from(after.begins == Begins::WithALine),
+            cause,
+        })
+    }
+
+    fn tail_start(&self) -> u64 {
+        self.total_bytes - self.tail.len() as u64
+    }
+
     /// Where to start scanning for `line` (from one): a byte offset at or before it, and the number of the line there.
     pub(super) fn seek_line(&self, line: u64) -> (u64, u64) {
         // The last block with fewer than `line - 1` newlines before it: the line cannot begin before that block.
@@ -52,32 +138,60 @@ impl LogView {
     }
 
     pub(super) fn reader(&self) -> io::Result<LogReader<'_>> {
-        Ok(match &self.store {
-            Store::Memory(bytes) => LogReader::Memory(bytes),
-            Store::File(spool_file) => LogReader::File(spool_file.open()?),
+        let stored = match &self.store {
+            Store::Memory(bytes) => Stored::Memory(bytes),
+            Store::File(spool_file) => Stored::File(spool_file.open()?),
+        };
+        Ok(LogReader {
+            stored,
+            stored_bytes: self.kept_bytes,
+            tail: &self.tail,
+            tail_start: self.tail_start(),
         })
     }
 }
 
-/// Reads kept bytes by offset.
+/// Reads by offset what is stored, and behind that the end that is in memory.
 #[derive(Debug)]
-pub(super) enum LogReader<'view> {
+pub(super) struct LogReader<'view> {
+    stored: Stored<'view>,
+    stored_bytes: u64,
+    tail: &'view [u8],
+    tail_start: u64,
+}
+
+#[derive(Debug)]
+enum Stored<'view> {
     Memory(&'view [u8]),
     File(File),
 }
 
 impl LogReader<'_> {
     pub(super) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        match self {
-            Self::Memory(bytes) => {
-                let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-                let source = bytes
-                    .get(from..from + buffer.len())
-                    .ok_or(io::ErrorKind::UnexpectedEof)?;
-                buffer.copy_from_slice(source);
-                Ok(())
+        let stored = usize::try_from(self.stored_bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let (stored, rest) = buffer.split_at_mut(stored.min(buffer.len()));
+        let rest_offset = offset + stored.len() as u64;
+        if !stored.is_empty() {
+            match &self.stored {
+                Stored::Memory(bytes) => copy_at(bytes, stored, offset)?,
+                Stored::File(file) => file.read_exact_at(stored, offset)?,
             }
-            Self::File(file) => file.read_exact_at(buffer, offset),
         }
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let in_tail = rest_offset
+            .checked_sub(self.tail_start)
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        copy_at(self.tail, rest, in_tail)
     }
+}
+
+fn copy_at(source: &[u8], buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    let from = usize::try_from(offset).unwrap_or(usize::MAX).min(source.len());
+    let found = source
+        .get(from..from + buffer.len())
+        .ok_or(io::ErrorKind::UnexpectedEof)?;
+    buffer.copy_from_slice(found);
+    Ok(())
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::arguments::Arguments;
-use crate::operation::{OutputPage, OutputQuery, PageStart};
+use crate::operation::{Gap, LossCause, OutputPage, OutputQuery, PageStart};
 
 /// More would not fit into an answer anyway.
 const MOST_LINES: u64 = 10_000;
@@ -45,9 +45,14 @@ pub(super) struct Lines {
     unsearched_bytes: Option<u64>,
     total_lines: u64,
     total_bytes: u64,
-    /// Bytes that were printed but could not be kept.
+    /// Bytes that were printed and cannot be read any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     lost_bytes: Option<u64>,
+    /// The first and the last line that they are missing from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_lines: Option<[u64; 2]>,
+    #[serde(skip)]
+    gap: Option<Gap>,
 }
 
 const CONTRADICTIONS: &[(&str, &str)] = &[
@@ -144,7 +149,9 @@ impl Lines {
             unsearched_bytes: Some(page.unsearched_bytes).filter(|bytes| *bytes > 0),
             total_lines: page.total_lines,
             total_bytes: page.total_bytes,
-            lost_bytes: page.lost.as_ref().map(|loss| loss.bytes),
+            lost_bytes: page.gap.as_ref().map(|gap| gap.bytes),
+            lost_lines: page.gap.as_ref().map(|gap| [gap.first_line, gap.last_line]),
+            gap: page.gap.clone(),
         }
     }
 
@@ -165,10 +172,31 @@ impl Lines {
                 "; {bytes} bytes at the end of very long lines were not searched"
             ));
         }
+        if let Some(gap) = &self.gap {
+            place.push_str(&missing(gap));
+        }
         match (self.next_line, self.next_byte) {
             (Some(line), _) => format!("{place}; go on with from_line {line}"),
             (None, Some(byte)) => format!("{place}; go on with from_byte {byte}"),
             (None, None) => place,
         }
+    }
+}
+
+fn missing(gap: &Gap) -> String {
+    let Gap {
+        bytes,
+        first_line,
+        last_line,
+        cause,
+    } = gap;
+    let place = if first_line == last_line {
+        format!("of line {first_line}")
+    } else {
+        format!("in lines {first_line} to {last_line}")
+    };
+    match cause {
+        LossCause::Quota => format!("; {bytes} bytes {place} were over the quota and are not kept"),
+        LossCause::Storage(why) => format!("; {bytes} bytes {place} could not be stored: {why}"),
     }
 }
