@@ -113,6 +113,8 @@ pub(super) struct LeftOutReport {
     pub(super) lines: u64,
     /// The first line left out; `output` takes it as `from_line`.
     pub(super) from_line: u64,
+    /// The first byte left out; `output` takes it as `from_byte`.
+    pub(super) from_byte: u64,
 }
 
 /// One step of a sequence.
@@ -310,12 +312,14 @@ impl From<LeftOut> for LeftOutReport {
             bytes,
             lines,
             from_line,
+            from_byte,
         }: LeftOut,
     ) -> Self {
         Self {
             bytes,
             lines,
             from_line,
+            from_byte,
         }
     }
 }

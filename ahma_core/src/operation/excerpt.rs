@@ -23,6 +23,8 @@ pub struct LeftOut {
     pub lines: u64,
     /// The first of them, counted from one; the `output` tool takes it as `from_line`.
     pub from_line: u64,
+    /// The first byte left out; it may be inside that line. The `output` tool takes it as `from_byte`.
+    pub from_byte: u64,
 }
 
 /// Both ends of an output, each at least as long as the excerpt may be, or the whole of it.
@@ -62,13 +64,19 @@ pub(super) fn cut(ends: Ends<'_>, max_bytes: usize, id: &OperationId) -> Excerpt
         bytes: ends.total_bytes - head.len() as u64 - tail.len() as u64,
         lines: last_line.max(from_line) - from_line + 1,
         from_line,
+        from_byte: head.len() as u64,
     };
 
     let mut text = String::from_utf8_lossy(head).into_owned();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    text.push_str(&marker(&left_out, ends.loss.as_ref(), id));
+    let goes_on = match head.last() {
+        None | Some(b'\n') => format!("\"from_line\": {from_line}"),
+        // From the line on would be what was just shown.
+        Some(_) => format!("\"from_byte\": {}", left_out.from_byte),
+    };
+    text.push_str(&marker(&left_out, ends.loss.as_ref(), id, &goes_on));
     text.push_str(&String::from_utf8_lossy(tail));
     Excerpt {
         text,
@@ -78,11 +86,12 @@ pub(super) fn cut(ends: Ends<'_>, max_bytes: usize, id: &OperationId) -> Excerpt
     }
 }
 
-fn marker(left_out: &LeftOut, loss: Option<&Loss>, id: &OperationId) -> String {
+fn marker(left_out: &LeftOut, loss: Option<&Loss>, id: &OperationId, goes_on: &str) -> String {
     let LeftOut {
         bytes,
         lines,
         from_line,
+        from_byte: _,
     } = left_out;
     let place = match lines {
         1 => format!("of line {from_line}"),
@@ -105,7 +114,7 @@ fn marker(left_out: &LeftOut, loss: Option<&Loss>, id: &OperationId) -> String {
     };
     format!(
         "[... {bytes} bytes left out {place}{lost}; \
-         to read them: output {{\"operation_id\": \"{id}\", \"from_line\": {from_line}}} ...]\n"
+         to read them: output {{\"operation_id\": \"{id}\", {goes_on}}} ...]\n"
     )
 }
 

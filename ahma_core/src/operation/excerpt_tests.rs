@@ -51,7 +51,10 @@ fn a_long_output_is_cut_at_line_borders_and_says_what_is_missing() {
         String::from_utf8(numbered_lines(last_shown as usize)).unwrap()
     );
     assert!(tail.starts_with(&format!("line {first_shown}\n")) && tail.ends_with("line 1000\n"));
-    assert_eq!(left_out.from_line, last_shown + 1);
+    assert_eq!(
+        (left_out.from_line, left_out.from_byte),
+        (last_shown + 1, head.len() as u64)
+    );
     assert_eq!(left_out.lines, first_shown - last_shown - 1);
     assert_eq!(left_out.bytes as usize, output.len() - head.len() - tail.len());
     assert_eq!(
@@ -86,6 +89,15 @@ fn an_overlong_line_is_cut_inside() {
         "the marker has a line of its own"
     );
     assert!(excerpt.text.contains(" bytes left out of line 2;"));
+    let shown = excerpt.text.split_once("\n[... ").unwrap().0;
+    assert_eq!(left_out.from_byte, shown.len() as u64);
+    assert!(
+        excerpt
+            .text
+            .contains(&format!("\"from_byte\": {}}} ...]", shown.len())),
+        "from the line on would be what was shown: {}",
+        excerpt.text
+    );
 }
 
 #[test]

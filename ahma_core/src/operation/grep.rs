@@ -12,6 +12,9 @@ use super::{
 /// A line is shown up to this many bytes.
 const SHOWN_LINE_BYTES: usize = 2 << 10;
 
+/// So much of a long line is shown before the match.
+const BEFORE_MATCH_BYTES: usize = 256;
+
 /// A line is searched up to this many bytes: no log has longer lines, and one of all the output must not be held.
 const SEARCHED_LINE_BYTES: usize = 1 << 20;
 
@@ -97,19 +100,19 @@ impl Hunt<'_> {
                         self.page.push(number, '-', &text);
                     }
                     if !self.page.is_full() {
-                        self.page.push(number, ':', &shown(&line));
+                        self.page.push(number, ':', &line.around(&search.pattern));
                     }
                 }
             } else if in_reach && after > 0 {
                 after -= 1;
                 if on_page {
-                    self.page.push(number, '-', &shown(&line));
+                    self.page.push(number, '-', &line.shown_from(0));
                 }
             } else if on_page && search.context > 0 && !self.page.is_full() {
                 if before.len() == search.context {
                     before.pop_front();
                 }
-                before.push_back((number, shown(&line)));
+                before.push_back((number, line.shown_from(0)));
             }
             number += 1;
         }
@@ -182,17 +185,50 @@ impl Page {
 struct Line<'a> {
     bytes: &'a [u8],
     rest_bytes: u64,
+    /// Where it begins in the output.
+    offset: u64,
 }
 
-/// A line as the answer shows it.
-fn shown(line: &Line<'_>) -> String {
-    let cut = excerpt::fitting_prefix(line.bytes, SHOWN_LINE_BYTES);
-    let mut text = String::from_utf8_lossy(&line.bytes[..cut]).into_owned();
-    let left_out = (line.bytes.len() - cut) as u64 + line.rest_bytes;
-    if left_out > 0 {
-        let _ = write!(text, " [... {left_out} bytes left out of this line ...]");
+impl Line<'_> {
+    /// A line as the answer shows it: if it is long, the part where the pattern matches first.
+    fn around(&self, pattern: &Regex) -> String {
+        if self.bytes.len() <= SHOWN_LINE_BYTES {
+            return self.shown_from(0);
+        }
+        let start = match pattern.find(self.bytes) {
+            Some(found) if found.end() > SHOWN_LINE_BYTES => found.start().saturating_sub(BEFORE_MATCH_BYTES),
+            Some(_) | None => 0,
+        };
+        self.shown_from(start)
     }
-    text
+
+    /// What is left out of it is counted, with the `from_byte` that reads it.
+    fn shown_from(&self, start: usize) -> String {
+        let start = match start {
+            0 => 0,
+            inside => excerpt::character_start(self.bytes, inside),
+        };
+        let end = start + excerpt::fitting_prefix(&self.bytes[start..], SHOWN_LINE_BYTES);
+        let mut text = String::new();
+        // Writing to a `String` cannot fail.
+        if start > 0 {
+            let _ = write!(
+                text,
+                "[... {start} bytes left out of this line: from_byte {} ...] ",
+                self.offset
+            );
+        }
+        text.push_str(&String::from_utf8_lossy(&self.bytes[start..end]));
+        let left_out = (self.bytes.len() - end) as u64 + self.rest_bytes;
+        if left_out > 0 {
+            let from_byte = self.offset + end as u64;
+            let _ = write!(
+                text,
+                " [... {left_out} bytes left out of this line: from_byte {from_byte} ...]"
+            );
+        }
+        text
+    }
 }
 
 /// Lines of a stretch of output, one after the other, without their newline.
@@ -222,28 +258,30 @@ impl<'view> Lines<'view> {
         let mut searched = 0;
         loop {
             let start = self.used;
+            let offset = self.offset - (self.buffer.len() - start) as u64;
             if let Some(newline) = memchr::memchr(b'\n', &self.buffer[start + searched..]) {
                 let end = start + searched + newline;
                 self.used = end + 1;
-                return Ok(Some(self.line(start..end, 0)));
+                return Ok(Some(self.line(start..end, offset, 0)));
             }
             searched = self.buffer.len() - start;
             let end = self.buffer.len();
             if self.offset == self.end || searched > SEARCHED_LINE_BYTES {
                 let skipped = self.skip_line()?;
                 self.used = end;
-                return Ok((searched > 0).then(|| self.line(start..end, skipped)));
+                return Ok((searched > 0).then(|| self.line(start..end, offset, skipped)));
             }
             self.refill()?;
         }
     }
 
     /// The line that stands in the buffer; `skipped` bytes of it do not.
-    fn line(&self, place: Range<usize>, skipped: u64) -> Line<'_> {
+    fn line(&self, place: Range<usize>, offset: u64, skipped: u64) -> Line<'_> {
         let searched_end = place.end.min(place.start + SEARCHED_LINE_BYTES);
         Line {
             bytes: &self.buffer[place.start..searched_end],
             rest_bytes: (place.end - searched_end) as u64 + skipped,
+            offset,
         }
     }
 

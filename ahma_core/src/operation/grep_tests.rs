@@ -134,3 +134,29 @@ fn a_search_looks_behind_what_was_not_kept() {
         "5000:line 5000\n"
     );
 }
+
+#[test]
+fn of_a_long_line_the_part_with_the_match_is_shown_and_where_the_rest_is() {
+    let line = format!("{}needle{}", "é".repeat(4000), "y".repeat(4000));
+    let output = format!("first\n{line}\nlast\n");
+    let sample = Sample::of(output.as_bytes(), 4096, 16 << 10);
+    let page = our_grep(&sample.log, "needle", 0, 1);
+    assert!(page.text.starts_with("2:[... "), "{}", page.text);
+    assert!(page.text.contains("éneedley"), "{}", page.text);
+    let offsets: Vec<usize> = page
+        .text
+        .split("from_byte ")
+        .skip(1)
+        .map(|rest| rest.split(' ').next().unwrap().parse().unwrap())
+        .collect();
+    let (before, rest) = page.text.split_once(" ...] ").unwrap();
+    let (shown, _) = rest.split_once(" [... ").unwrap();
+    let shown_at = output.find(shown).unwrap();
+    assert_eq!(offsets, [6, shown_at + shown.len()]);
+    assert!(before.contains(&format!(" {} bytes", shown_at - 6)), "{before}");
+    // Context has no match to show, and a match at the beginning is shown from there.
+    let page = our_grep(&sample.log, "last", 1, 1);
+    assert!(page.text.starts_with("2-ééé"), "{}", page.text);
+    let page = our_grep(&sample.log, "^é", 0, 1);
+    assert!(page.text.starts_with("2:ééé"), "{}", page.text);
+}
