@@ -460,8 +460,22 @@ fn findings_are_read_in_pages_and_exported() {
         .collect();
     assert_eq!(seen, expected);
 
+    // A document that is longer than an answer must be asked for as such; half of one would be of no use.
+    for format in ["sarif", "junit"] {
+        let mut arguments = json!({"operation_id": id, "what": "findings", "format": format});
+        let refused = server.tool("output", arguments.clone());
+        assert_eq!(refused["isError"], true, "{refused}");
+        let told = refused["content"][0]["text"].as_str().unwrap();
+        assert!(
+            told.contains("whole: true") && told.contains("--max-result-bytes"),
+            "{told}"
+        );
+        arguments["max_findings"] = json!(3);
+        let few = server.tool("output", arguments);
+        assert_ne!(few["isError"], true, "{few}");
+    }
     let mut export = |format: &str| {
-        let arguments = json!({"operation_id": id, "what": "findings", "format": format});
+        let arguments = json!({"operation_id": id, "what": "findings", "format": format, "whole": true});
         let result = server.tool("output", arguments);
         assert_eq!(result["structuredContent"]["text"], result["content"][0]["text"]);
         result["content"][0]["text"].as_str().unwrap().to_owned()

@@ -62,6 +62,10 @@ impl Arguments {
         })
     }
 
+    pub(super) fn flag(&mut self, name: &'static str) -> Option<bool> {
+        self.take(name, "true or false", |value| value.as_bool())
+    }
+
     pub(super) fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
         self.take(name, &format!("one of {}", names.join(", ")), |value| {

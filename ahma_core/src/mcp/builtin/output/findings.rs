@@ -15,7 +15,7 @@ use crate::{
 const MOST_FINDINGS: u64 = 1_000;
 const DEFAULT_FINDINGS: u64 = 100;
 
-/// Who asks for a document wants all of it, and as long as this it still gets through every client.
+/// Who asks for a whole document wants all of it, and as long as this it still gets through every client.
 const DOCUMENT_BYTES: usize = 1 << 20;
 
 /// The arguments that choose findings.
@@ -24,6 +24,14 @@ pub(super) struct FindingArguments {
     format: Option<Format>,
     from: Option<u64>,
     most: Option<u64>,
+    whole: Whole,
+}
+
+/// What is done with a document that is longer than an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Refused,
+    Wanted,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +77,10 @@ impl FindingArguments {
                 "type": "integer", "minimum": 1, "maximum": MOST_FINDINGS,
                 "description": "Show at most this many findings; 100 when left out, or all in a document.",
             },
+            "whole": {
+                "type": "boolean", "default": false,
+                "description": "Give a SARIF log or JUnit report that is longer than an answer all the same.",
+            },
         })
     }
 
@@ -82,6 +94,10 @@ impl FindingArguments {
             format: arguments.choice("format", &formats),
             from: arguments.integer("from_finding", 0..=u64::MAX),
             most: arguments.integer("max_findings", 1..=MOST_FINDINGS),
+            whole: match arguments.flag("whole") {
+                Some(true) => Whole::Wanted,
+                Some(false) | None => Whole::Refused,
+            },
         }
     }
 
@@ -96,8 +112,8 @@ impl FindingArguments {
         .filter_map(|(name, is_given)| is_given.then_some(name))
     }
 
-    /// The findings, and the text that shows them.
-    pub(super) fn read(&self, operation: &Operation) -> (Findings, String) {
+    /// The findings, and the text that shows them; or why there is none.
+    pub(super) fn read(&self, operation: &Operation) -> Result<(Findings, String), String> {
         let from = usize::try_from(self.from.unwrap_or(0)).unwrap_or(usize::MAX);
         let format = self.format.unwrap_or(Format::Json);
         let (default_findings, bytes) = match format {
@@ -126,7 +142,16 @@ impl FindingArguments {
                 findings.listed()
             }
         };
-        (findings, text)
+        let room = operation.output().page_bytes();
+        if format != Format::Json && self.whole == Whole::Refused && text.len() > room {
+            return Err(format!(
+                "the document is {} bytes long, more than the {room} of an answer (--max-result-bytes): \
+                 with whole: true it is given all the same, with max_findings it holds only the worst findings, \
+                 and without format they are read in pages",
+                text.len()
+            ));
+        }
+        Ok((findings, text))
     }
 }
 

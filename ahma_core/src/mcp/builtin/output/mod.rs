@@ -104,12 +104,14 @@ pub(super) async fn call(
         findings: None,
     };
     let shown = match what {
-        What::Findings => {
-            let (findings, text) = findings.read(&operation);
-            report.findings = Some(findings);
-            report.text.clone_from(&text);
-            text
-        }
+        What::Findings => match findings.read(&operation) {
+            Ok((findings, text)) => {
+                report.findings = Some(findings);
+                report.text.clone_from(&text);
+                text
+            }
+            Err(too_long) => return Ok(server.results.refusal(too_long)),
+        },
         What::Output => match operation.output().read(lines.query()).await {
             Ok(page) => {
                 let lines = Lines::of(&page);
