@@ -30,6 +30,7 @@ pub(super) struct Search {
     /// Nothing before this line is shown or counted, but a match just before it still has its context after it, so
     /// that the pages of a search join without a gap.
     pub(super) from_line: u64,
+    pub(super) max_lines: u64,
     pub(super) page_bytes: usize,
 }
 
@@ -124,6 +125,7 @@ impl Hunt<'_> {
 #[derive(Debug)]
 struct Page {
     max_bytes: usize,
+    max_lines: u64,
     separated: Separated,
     text: String,
     first_line: Option<u64>,
@@ -143,6 +145,7 @@ impl Page {
     fn new(search: &Search) -> Self {
         Self {
             max_bytes: search.page_bytes,
+            max_lines: search.max_lines,
             separated: if search.context > 0 {
                 Separated::Yes
             } else {
@@ -162,6 +165,10 @@ impl Page {
 
     fn push(&mut self, number: u64, mark: char, line: &str) {
         if self.is_full() {
+            return;
+        }
+        if self.lines >= self.max_lines {
+            self.next = Some(number);
             return;
         }
         let length_before = self.text.len();

@@ -20,11 +20,20 @@ fn real_grep(output: &[u8], pattern: &str, context: usize) -> String {
 }
 
 fn our_grep(log: &OutputLog, pattern: &str, context: usize, from_line: u64) -> OutputPage {
+    limited_grep(log, pattern, (context, from_line, u64::MAX))
+}
+
+fn limited_grep(
+    log: &OutputLog,
+    pattern: &str,
+    (context, from_line, max_lines): (usize, u64, u64),
+) -> OutputPage {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let query = OutputQuery::Grep {
         pattern: pattern.into(),
         context,
         from_line,
+        max_lines,
     };
     runtime.block_on(log.read(query)).unwrap()
 }
@@ -112,6 +121,16 @@ fn the_end_of_a_very_long_line_is_not_held_and_that_is_said() {
             assert_eq!(our_grep(&sample.log, "x", 0, 3).unsearched_bytes, 0);
         }
     }
+}
+
+#[test]
+fn a_search_shows_no_more_lines_than_asked_for() {
+    let sample = Sample::of(b"a\nb\na\nb\na\nb\n", 64, 1024);
+    let page = limited_grep(&sample.log, "a", (0, 1, 2));
+    assert_eq!((page.text.as_str(), page.matches), ("1:a\n3:a\n", Some(3)));
+    assert_eq!(page.next, Some(PageStart::Line(5)));
+    let page = limited_grep(&sample.log, "a", (0, 5, 2));
+    assert_eq!((page.text.as_str(), page.next), ("5:a\n", None));
 }
 
 #[test]

@@ -180,6 +180,7 @@ fn a_line_of_a_hundred_megabytes() {
         pattern: "^zz".into(),
         context: 0,
         from_line: 1,
+        max_lines: u64::MAX,
     });
     assert_eq!((found.matches, found.first_line), (Some(1), Some(2)));
     assert_eq!(found.unsearched_bytes, line_bytes - (1 << 20));

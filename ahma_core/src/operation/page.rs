@@ -26,6 +26,7 @@ pub enum OutputQuery {
         pattern: String,
         context: usize,
         from_line: u64,
+        max_lines: u64,
     },
 }
 
@@ -112,12 +113,14 @@ fn answer(view: &LogView, query: &OutputQuery, page_bytes: usize) -> Result<Outp
             pattern,
             context,
             from_line,
+            max_lines,
         } => {
             let pattern = Regex::new(pattern).map_err(|error| PageError::Pattern(Box::new(error)))?;
             let search = grep::Search {
                 pattern,
                 context: (*context).min(MAX_CONTEXT),
                 from_line: (*from_line).max(1),
+                max_lines: *max_lines,
                 page_bytes,
             };
             grep::search(view, &search).map_err(PageError::Storage)

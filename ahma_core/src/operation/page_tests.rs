@@ -181,6 +181,7 @@ fn a_bad_pattern_is_the_callers_mistake() {
         pattern: "(".into(),
         context: 0,
         from_line: 1,
+        max_lines: u64::MAX,
     };
     let error = runtime.block_on(sample.log.read(query)).unwrap_err();
     assert!(matches!(error, PageError::Pattern(_)), "{error:?}");

@@ -489,6 +489,15 @@ fn findings_are_read_in_pages_and_exported() {
         "{junit}"
     );
 
+    for defaults in [
+        json!({"what": "findings", "max_lines": 1000, "context": 0, "from_line": 1}),
+        json!({"what": "output", "format": "json", "from_finding": 0, "max_findings": 100, "whole": false}),
+    ] {
+        let mut arguments = defaults;
+        arguments["operation_id"] = id.clone();
+        let result = server.tool("output", arguments);
+        assert_ne!(result["isError"], true, "{result}");
+    }
     for (arguments, problem) in [
         (json!({"what": "findings", "tail": 3}), "tail"),
         (json!({"format": "sarif"}), "format"),

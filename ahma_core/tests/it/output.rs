@@ -61,6 +61,7 @@ async fn a_long_output_is_all_there_and_the_result_is_short() {
         pattern: "^99999[0-9]$".into(),
         context: 1,
         from_line: 1,
+        max_lines: u64::MAX,
     };
     let found = operation.output().read(grep).await.unwrap();
     assert_eq!(found.matches, Some(10));
@@ -88,6 +89,25 @@ async fn past_the_quota_output_is_counted_exactly() {
         outcome.output.text.ends_with("y\nthe end\n"),
         "the end is kept all the same"
     );
+
+    // And it is read and searched like the rest.
+    let grep = OutputQuery::Grep {
+        pattern: "end".into(),
+        context: 1,
+        from_line: 1,
+        max_lines: u64::MAX,
+    };
+    let last = (5 << 19) + 1;
+    let found = operation.output().read(grep).await.unwrap();
+    assert_eq!(found.text, format!("{}-y\n{last}:the end\n", last - 1));
+    let gap = found.gap.unwrap();
+    assert_eq!(gap.first_line, (1 << 19) + 1);
+    let range = OutputQuery::Range {
+        from: PageStart::Line(last),
+        max_lines: 9,
+    };
+    let page = operation.output().read(range).await.unwrap();
+    assert_eq!((page.text.as_str(), page.first_line), ("the end\n", Some(last)));
     test.shutdown().await;
 }
 
@@ -105,6 +125,7 @@ async fn a_line_of_a_hundred_megabytes() {
         pattern: "^xx".into(),
         context: 0,
         from_line: 1,
+        max_lines: u64::MAX,
     };
     let found = operation.output().read(grep).await.unwrap();
     assert_eq!((found.matches, found.unsearched_bytes), (Some(1), (99 << 20) + 3));

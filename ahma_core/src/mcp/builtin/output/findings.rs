@@ -101,12 +101,16 @@ impl FindingArguments {
         }
     }
 
-    /// The names of those that were given.
+    /// The names of those that were given and are not what they would be if left out: models like to send them all.
     pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
         [
-            ("format", self.format.is_some()),
-            ("from_finding", self.from.is_some()),
-            ("max_findings", self.most.is_some()),
+            ("format", self.format.is_some_and(|format| format != Format::Json)),
+            ("from_finding", self.from.is_some_and(|from| from != 0)),
+            (
+                "max_findings",
+                self.most.is_some_and(|most| most != DEFAULT_FINDINGS),
+            ),
+            ("whole", self.whole == Whole::Wanted),
         ]
         .into_iter()
         .filter_map(|(name, is_given)| is_given.then_some(name))

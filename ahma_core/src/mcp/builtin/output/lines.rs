@@ -11,8 +11,9 @@ use crate::operation::{Gap, LossCause, OutputPage, OutputQuery, PageStart};
 const MOST_LINES: u64 = 10_000;
 const DEFAULT_LINES: u64 = 1_000;
 const MOST_CONTEXT: u64 = 100;
+const FIRST_LINE: u64 = 1;
 
-/// The arguments that choose lines.
+/// The arguments that choose lines. One that says what is the case anyway counts as left out: models like to send them all.
 #[derive(Debug)]
 pub(super) struct LineArguments {
     tail: Option<u64>,
@@ -62,7 +63,6 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
     ("tail", "grep"),
     ("from_line", "from_byte"),
     ("grep", "from_byte"),
-    ("grep", "max_lines"),
 ];
 
 impl LineArguments {
@@ -83,11 +83,19 @@ impl LineArguments {
     pub(super) fn take(arguments: &mut Arguments) -> Self {
         let taken = Self {
             tail: arguments.integer("tail", 1..=MOST_LINES),
-            from_line: arguments.integer("from_line", 1..=u64::MAX),
-            from_byte: arguments.integer("from_byte", 0..=u64::MAX),
-            max_lines: arguments.integer("max_lines", 1..=MOST_LINES),
-            grep: arguments.text("grep"),
-            context: arguments.integer("context", 0..=MOST_CONTEXT),
+            from_line: arguments
+                .integer("from_line", FIRST_LINE..=u64::MAX)
+                .filter(|line| *line != FIRST_LINE),
+            from_byte: arguments
+                .integer("from_byte", 0..=u64::MAX)
+                .filter(|byte| *byte != 0),
+            max_lines: arguments
+                .integer("max_lines", 1..=MOST_LINES)
+                .filter(|lines| *lines != DEFAULT_LINES),
+            grep: arguments.text("grep").filter(|pattern| !pattern.is_empty()),
+            context: arguments
+                .integer("context", 0..=MOST_CONTEXT)
+                .filter(|lines| *lines != 0),
         };
         let given: Vec<_> = taken.given().collect();
         for (one, other) in CONTRADICTIONS {
@@ -120,13 +128,15 @@ impl LineArguments {
             (Some(pattern), _) => OutputQuery::Grep {
                 pattern,
                 context: usize::try_from(self.context.unwrap_or(0)).unwrap_or(usize::MAX),
-                from_line: self.from_line.unwrap_or(1),
+                from_line: self.from_line.unwrap_or(FIRST_LINE),
+                max_lines: self.max_lines.unwrap_or(DEFAULT_LINES),
             },
             (None, Some(lines)) => OutputQuery::Tail { lines },
             (None, None) => OutputQuery::Range {
-                from: self
-                    .from_byte
-                    .map_or(PageStart::Line(self.from_line.unwrap_or(1)), PageStart::Byte),
+                from: self.from_byte.map_or(
+                    PageStart::Line(self.from_line.unwrap_or(FIRST_LINE)),
+                    PageStart::Byte,
+                ),
                 max_lines: self.max_lines.unwrap_or(DEFAULT_LINES),
             },
         }
@@ -200,3 +210,7 @@ fn missing(gap: &Gap) -> String {
         LossCause::Storage(why) => format!("; {bytes} bytes {place} could not be stored: {why}"),
     }
 }
+
+#[cfg(test)]
+#[path = "lines_tests.rs"]
+mod tests;

@@ -26,7 +26,7 @@ use crate::{
 const NAME: &str = "output";
 
 const DESCRIPTION: &str = "Reads the output of an operation, running or ended: its end (tail), a range of lines \
-    (from_line, max_lines), or the lines that match a regular expression (grep, context), numbered as `grep -n` does it; \
+    (from_line, max_lines), or the lines that match a regular expression (grep, context, max_lines), numbered as `grep -n` does it; \
     or, with what: findings, what the tool found (from_finding, max_findings, format). \
     Long answers are cut and say where to go on.";
 
