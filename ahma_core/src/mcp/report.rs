@@ -121,6 +121,9 @@ pub(super) struct LeftOutReport {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(super) struct StepRow {
     pub(super) step: String,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<String>,
     pub(super) status: StepStatus,
     /// Why it was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -337,6 +340,7 @@ impl From<&StepReport> for StepRow {
         };
         Self {
             step: step.label.clone(),
+            description: step.description.clone(),
             status,
             reason,
             exit_code: exit(step.exit).0,

@@ -63,7 +63,11 @@ impl OperationReport {
         let output = self.output.as_deref().unwrap_or_default();
         let mut text = String::with_capacity(output.len() + 128);
         for step in &self.steps {
-            let _ = write!(text, "step {}: {}", step.step, step.status.words());
+            let _ = match &step.description {
+                Some(description) => write!(text, "step {} ({description}): ", step.step),
+                None => write!(text, "step {}: ", step.step),
+            };
+            text.push_str(step.status.words());
             let _ = match &step.reason {
                 Some(reason) => writeln!(text, ": {reason}"),
                 None => writeln!(text),

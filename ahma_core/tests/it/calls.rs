@@ -307,6 +307,29 @@ fn a_working_directory_that_is_not_there_is_a_mistake_of_the_call() {
 }
 
 #[test]
+fn steps_are_shown_with_what_they_are_for() {
+    let workspace = Workspace::new();
+    workspace.write_tool(
+        "both.json",
+        &json!({
+            "name": "both", "description": "Both.", "command": "sequence", "synchronous": true,
+            "sequence": [{"tool": "sandboxed_shell", "args": {"command": "true"}, "description": "look first"}],
+        }),
+    );
+    let mut server = options(&workspace).open(Era::Modern);
+    let result = server.tool("both", json!({}));
+    assert_eq!(
+        result["structuredContent"]["steps"][0]["description"], "look first",
+        "{result}"
+    );
+    assert!(
+        text(&result).contains("step sandboxed_shell (look first): completed"),
+        "{}",
+        text(&result)
+    );
+}
+
+#[test]
 fn await_any_returns_with_the_first() {
     let workspace = Workspace::new();
     let mut server = options(&workspace).open(Era::Legacy);
