@@ -76,7 +76,7 @@ impl OperationReport {
         text.push_str(output);
         let mut remarks = self.finding_lines();
         if self.background_stopped {
-            remarks.push("[processes left in the background were stopped]".to_owned());
+            remarks.push(BACKGROUND_STOPPED.to_owned());
         }
         remarks.extend(self.notices.iter().map(|notice| format!("notice: {notice}")));
         let hints = self.sandbox_hint.iter().chain(&self.hint);
@@ -150,6 +150,10 @@ impl OperationReport {
         }
     }
 }
+
+/// Whoever leaves a server behind with `&` should hear how to keep it.
+const BACKGROUND_STOPPED: &str = "[processes left in the background were stopped; \
+     to keep one running, start it without & as an asynchronous call of its own]";
 
 /// A text names this many findings; enough to see what to do first.
 const TOLD_FINDINGS: usize = 3;

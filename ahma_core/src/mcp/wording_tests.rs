@@ -92,7 +92,8 @@ fn an_answer_that_comes_later_says_as_much_as_the_call_itself() {
         lines: 0,
     }];
     let report = OperationReport::ended(&whole);
-    let body = "step one (build it): skipped: nothing to do\nout\n\n[processes left in the background were stopped]\n\
+    let body = "step one (build it): skipped: nothing to do\nout\n\n[processes left in the background were stopped; \
+                to keep one running, start it without & as an asynchronous call of its own]\n\
                 notice: a hook was put back\nhint: this may be the sandbox\nhint: run the tests";
     assert_eq!(report.text(), body);
     assert_eq!(report.told(), format!("{}\n{body}", report.headline()));
