@@ -190,6 +190,31 @@ fn every_mistake_of_a_call_is_listed() {
 }
 
 #[test]
+fn a_plan_says_in_short_what_it_runs() {
+    let plan = |tool: &str, arguments| planned(&[demo()], tool, arguments).unwrap().in_short();
+    assert_eq!(
+        plan("demo", json!({ "message": "it's", "verbose": true })),
+        r#"demo --fixed 'two words' -m "it's" --verbose"#
+    );
+    assert_eq!(
+        plan("sandboxed_shell", json!({ "command": "  echo a |\n\n  wc\n" })),
+        "echo a | wc"
+    );
+    let long = plan("sandboxed_shell", json!({ "command": "é".repeat(1000) }));
+    assert_eq!(long, "é".repeat(120) + "…");
+    let sequence = json!({
+        "name": "both", "description": "B.", "command": "sequence",
+        "sequence": [{ "tool": "demo" }, { "tool": "sandboxed_shell", "args": { "command": "true" } }],
+    });
+    assert_eq!(
+        planned(&[demo(), sequence], "both", json!({}))
+            .unwrap()
+            .in_short(),
+        "demo && sandboxed_shell"
+    );
+}
+
+#[test]
 fn what_is_required_must_be_there() {
     let tool = json!({
         "name": "t", "description": "T.", "command": "t",

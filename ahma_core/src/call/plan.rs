@@ -1,6 +1,6 @@
 //! What a call will run: data only, fully checked, nothing started yet.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::observe::StreamRules;
 
@@ -17,6 +17,37 @@ pub struct CommandPlan {
     pub timeout: Duration,
     /// Absolute; inside the scope as far as the text of the path tells. The kernel is the wall.
     pub directory: PathBuf,
+}
+
+impl CommandPlan {
+    /// What is run, on one line that is no longer than people read: a command line, a script, or the steps.
+    pub fn in_short(&self) -> String {
+        /// Enough to tell one call from another.
+        const LONGEST: usize = 120;
+        let line = match &self.work {
+            Work::Command(command) => command.program.line(),
+            Work::Sequence(sequence) => {
+                let labels: Vec<&str> = sequence.steps.iter().map(|step| step.label.as_str()).collect();
+                Cow::Owned(labels.join(" && "))
+            }
+        };
+        // Only as many words as can be shown: a script may be long.
+        let mut short = String::new();
+        for word in line.split_whitespace() {
+            if short.len() > 4 * LONGEST {
+                break;
+            }
+            if !short.is_empty() {
+                short.push(' ');
+            }
+            short.push_str(word);
+        }
+        if let Some((cut, _)) = short.char_indices().nth(LONGEST) {
+            short.truncate(cut);
+            short.push('…');
+        }
+        short
+    }
 }
 
 /// One command, or several in order.
@@ -59,6 +90,22 @@ pub enum Program {
     Argv(Vec<String>),
     /// Text for the shell; only `sandboxed_shell` makes this.
     Script(String),
+}
+
+impl Program {
+    /// As it would be typed into a shell.
+    fn line(&self) -> Cow<'_, str> {
+        match self {
+            Self::Argv(words) => {
+                let quoted = words.iter().map(|word| {
+                    // A word with a NUL cannot be typed, and never gets this far.
+                    shlex::try_quote(word).unwrap_or(Cow::Borrowed(word))
+                });
+                Cow::Owned(quoted.collect::<Vec<_>>().join(" "))
+            }
+            Self::Script(text) => Cow::Borrowed(text),
+        }
+    }
 }
 
 /// Steps that run strictly in order; the first failure ends the sequence.

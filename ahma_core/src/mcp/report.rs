@@ -20,6 +20,8 @@ pub(super) struct OperationReport {
     /// What `await`, `output` and `cancel` call this operation.
     pub(super) operation_id: String,
     pub(super) tool: String,
+    /// What it runs, cut to one short line: a command line, a script, or the steps of a sequence.
+    pub(super) command: String,
     pub(super) status: Status,
     pub(super) working_directory: String,
     /// Seconds spent running.
@@ -213,6 +215,7 @@ impl OperationReport {
         Self {
             operation_id: outcome.id.to_string(),
             tool: outcome.tool.clone(),
+            command: outcome.command.clone(),
             status: State::from(outcome.state).into(),
             working_directory: outcome.directory.display().to_string(),
             duration_seconds: Some(seconds(outcome.duration)),
@@ -251,6 +254,7 @@ impl OperationReport {
         Self {
             operation_id: snapshot.id.to_string(),
             tool: snapshot.tool.clone(),
+            command: snapshot.command.clone(),
             status: snapshot.state.into(),
             working_directory: snapshot.directory.display().to_string(),
             duration_seconds: None,

@@ -15,7 +15,16 @@ use crate::{
 impl OperationReport {
     /// One line: `op_x (git_push) failed after 2.3 s: exit code 1`.
     pub(super) fn headline(&self) -> String {
-        let mut line = format!("{} ({}) {}", self.operation_id, self.tool, self.status.words());
+        self.line_about(&self.tool)
+    }
+
+    /// The same with what is run: `op_x (git_push: git push origin) failed after 2.3 s: exit code 1`.
+    pub(super) fn headline_with_command(&self) -> String {
+        self.line_about(&format!("{}: {}", self.tool, self.command))
+    }
+
+    fn line_about(&self, work: &str) -> String {
+        let mut line = format!("{} ({work}) {}", self.operation_id, self.status.words());
         match (self.duration_seconds, self.status) {
             (None, _) | (_, Status::Started | Status::Queued) => {}
             (Some(duration), Status::Running) => _ = write!(line, " for {} s", rounded(duration)),
@@ -40,6 +49,23 @@ impl OperationReport {
         line
     }
 
+    /// How it stands among others: a line or two.
+    pub(super) fn row_text(&self) -> String {
+        let mut text = self.headline_with_command();
+        if let (Status::Running, Some(newest)) = (self.status, &self.newest_line) {
+            let _ = write!(text, "\n  newest line: {newest}");
+        }
+        text
+    }
+
+    /// What a call says that goes on in the background: `op_x started`, or why it has not.
+    pub(super) fn beginning(&self) -> String {
+        match self.status {
+            Status::Queued => self.headline(),
+            _ => format!("{} {}", self.operation_id, self.status.words()),
+        }
+    }
+
     /// The text of the answer to the call itself. A plain success is its output and nothing else.
     pub(super) fn text(&self) -> String {
         if self.status != Status::Completed {
@@ -55,7 +81,7 @@ impl OperationReport {
 
     /// The text of an answer that comes later or beside others, so that it says first which operation it is about.
     pub(super) fn told(&self) -> String {
-        format!("{}\n{}", self.headline(), self.body())
+        format!("{}\n{}", self.headline_with_command(), self.body())
     }
 
     /// Steps, output, and everything that has to be known about them.

@@ -11,6 +11,7 @@ fn outcome(state: EndState, reason: Option<&str>, output: &str) -> Outcome {
     Outcome {
         id: OperationId::named("op_x"),
         tool: "git_push".into(),
+        command: "git push".into(),
         directory: "/s".into(),
         state,
         exit: Some(ExitStatus::Code(0)),
@@ -96,7 +97,11 @@ fn an_answer_that_comes_later_says_as_much_as_the_call_itself() {
                 to keep one running, start it without & as an asynchronous call of its own]\n\
                 notice: a hook was put back\nhint: this may be the sandbox\nhint: run the tests";
     assert_eq!(report.text(), body);
-    assert_eq!(report.told(), format!("{}\n{body}", report.headline()));
+    assert_eq!(
+        report.told(),
+        format!("op_x (git_push: git push) completed after 1 s\n{body}")
+    );
+    assert_eq!(report.steps[0].description.as_deref(), Some("build it"));
     assert_eq!(
         OperationReport::ended(&outcome(EndState::Completed, None, "")).text(),
         "(no output)"
@@ -163,7 +168,10 @@ fn findings_are_counted_the_worst_named_and_the_others_easy_to_find() {
             findings_only_counted,
             ..outcome(EndState::Failed, None, "")
         });
-        assert_eq!(report.told(), format!("{}\n{text}", report.headline()));
+        assert_eq!(
+            report.told(),
+            format!("{}\n{text}", report.headline_with_command())
+        );
     }
 }
 
@@ -186,4 +194,23 @@ fn a_report_that_is_shortened_says_how_many_findings_it_lost() {
         report.size()
     );
     assert_eq!(report.findings.len() as u64 + report.findings_left_out, 30);
+}
+
+#[test]
+fn a_row_says_what_runs_and_what_it_printed_last() {
+    let mut report = OperationReport::ended(&outcome(EndState::Completed, None, ""));
+    report.newest_line = Some("Compiling".into());
+    assert_eq!(report.row_text(), "op_x (git_push: git push) completed after 1 s");
+    report.status = Status::Running;
+    assert_eq!(
+        report.row_text(),
+        "op_x (git_push: git push) running for 1 s\n  newest line: Compiling"
+    );
+    report.status = Status::Queued;
+    report.newest_line = None;
+    (report.queue_position, report.reason) = (Some(2), Some("all 4 slots are busy".into()));
+    assert_eq!(
+        report.row_text(),
+        "op_x (git_push: git push) queued: all 4 slots are busy, number 2 in the queue"
+    );
 }

@@ -37,6 +37,8 @@ pub(super) struct Cell {
     pub(super) ticket: Ticket,
     owner: Owner,
     pub(super) tool: String,
+    /// What it runs, on one short line.
+    pub(super) command: String,
     pub(super) directory: PathBuf,
     pub(super) log: OutputLog,
     created_at: SystemTime,
@@ -111,6 +113,7 @@ impl Operation {
         Snapshot {
             id: cell.id.clone(),
             tool: cell.tool.clone(),
+            command: cell.command.clone(),
             directory: cell.directory.clone(),
             state,
             queue_position,
@@ -209,6 +212,7 @@ impl Operation {
             ticket,
             owner,
             tool: plan.tool.clone(),
+            command: plan.in_short(),
             directory: plan.directory.clone(),
             created_at: SystemTime::now(),
             sight: Mutex::new(Sight::of(&plan)),

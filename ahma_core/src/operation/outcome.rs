@@ -14,6 +14,8 @@ use super::{EndState, Excerpt, Loss, OperationId};
 pub struct Outcome {
     pub id: OperationId,
     pub tool: String,
+    /// What it ran, on one short line.
+    pub command: String,
     pub directory: PathBuf,
     pub state: EndState,
     /// How the command ended; of a sequence, the last step that ran.

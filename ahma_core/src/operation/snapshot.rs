@@ -17,6 +17,8 @@ use super::{OperationId, State};
 pub struct Snapshot {
     pub id: OperationId,
     pub tool: String,
+    /// What it runs, on one short line.
+    pub command: String,
     pub directory: PathBuf,
     pub state: State,
     /// How many operations are ahead in the queue, plus one; only while queued.

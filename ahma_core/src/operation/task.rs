@@ -337,6 +337,7 @@ fn outcome(cell: &Cell, end: End, duration: Duration) -> Outcome {
     Outcome {
         id: cell.id.clone(),
         tool: cell.tool.clone(),
+        command: cell.command.clone(),
         directory: cell.directory.clone(),
         success_hint: success_hint.filter(|_| verdict.state == EndState::Completed),
         state: verdict.state,

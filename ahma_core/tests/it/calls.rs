@@ -307,6 +307,30 @@ fn a_working_directory_that_is_not_there_is_a_mistake_of_the_call() {
 }
 
 #[test]
+fn rows_say_what_runs_and_what_it_printed_last() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let command = "echo compiling; sleep 600";
+    let id = start(&mut server, command);
+    let status = wait_for("the line", || {
+        let status = server.tool("status", json!({"operation_ids": [id]}));
+        let row = &status["structuredContent"]["operations"][0];
+        (row["newest_line"] == "compiling").then_some(status)
+    });
+    let row = &status["structuredContent"]["operations"][0];
+    assert_eq!(row["command"], command);
+    for words in [
+        &format!("{id} (sandboxed_shell: {command}) running"),
+        "newest line: compiling",
+    ] {
+        assert!(text(&status).contains(words), "{}", text(&status));
+    }
+    let cancelled = server.tool("cancel", json!({"operation_id": id}));
+    assert_eq!(cancelled["structuredContent"]["command"], command);
+    assert!(text(&cancelled).contains(command), "{}", text(&cancelled));
+}
+
+#[test]
 fn steps_are_shown_with_what_they_are_for() {
     let workspace = Workspace::new();
     workspace.write_tool(

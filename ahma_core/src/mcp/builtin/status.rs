@@ -171,7 +171,7 @@ pub(crate) fn report(server: &Inner, owner: &Owner, chosen: Option<Vec<Operation
 
 impl StatusReport {
     fn text(&self) -> String {
-        let mut lines: Vec<String> = self.operations.iter().map(OperationReport::headline).collect();
+        let mut lines: Vec<String> = self.operations.iter().map(OperationReport::row_text).collect();
         if lines.is_empty() {
             lines.push("no operations".to_owned());
         }
