@@ -304,7 +304,7 @@ impl Bench {
         for _ in 0..count {
             let answer = session.next_answer();
             let started = &answer["result"]["structuredContent"];
-            assert_eq!(started["status"], "started");
+            assert!(started["status"] == "started" || started["status"] == "queued");
             ids.insert(started["operation_id"].as_str().expect("an id").to_owned());
         }
         assert_eq!(ids.len(), count, "every operation has an id of its own");

@@ -13,7 +13,7 @@ use super::{
     feed::{Feed, Start},
     is_modern, owner,
     progress::{self, Reporter},
-    report::OperationReport,
+    report::{OperationReport, Status},
     tasks,
 };
 use crate::{
@@ -121,8 +121,12 @@ async fn synchronous(
 /// The client would give up soon, so it gets what there is; the command goes on.
 fn still_running(server: &Arc<Inner>, operation: &Operation) -> CallToolResult {
     let mut report = OperationReport::full(operation);
+    let stands = match report.status {
+        Status::Queued => "it has not begun and keeps its place in the queue; await",
+        _ => "it goes on in the background; await",
+    };
     report.hint = Some(format!(
-        "it goes on in the background; await {{\"operation_ids\": [\"{}\"]}} collects its result",
+        "{stands} {{\"operation_ids\": [\"{}\"]}} collects its result",
         operation.id()
     ));
     server.results.operation(&report)
@@ -135,8 +139,8 @@ fn asynchronous(
 ) -> CallToolResult {
     let report = OperationReport::started(&operation);
     let text = format!(
-        "{} started; go on with other work, and collect the result with await {{\"operation_ids\": [\"{}\"]}}",
-        operation.id(),
+        "{}; go on with other work, and collect the result with await {{\"operation_ids\": [\"{}\"]}}",
+        report.beginning(),
         operation.id()
     );
     let feed = Feed::new(server, ctx, std::slice::from_ref(&operation), Start::Beginning);

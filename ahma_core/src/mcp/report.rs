@@ -41,7 +41,7 @@ pub(super) struct OperationReport {
     /// The signal that ended the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) signal: Option<i32>,
-    /// Why the operation did not complete.
+    /// Why the operation has not begun or did not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
     /// What was printed, as a terminal would show it, shortened in the middle if it is long; `left_out` says by how much.
@@ -153,12 +153,20 @@ pub(super) enum StepStatus {
 }
 
 impl OperationReport {
-    /// The answer to a call that goes on in the background.
+    /// The answer to a call that goes on in the background, or waits for its turn there.
     pub(super) fn started(operation: &Operation) -> Self {
         let snapshot = operation.snapshot();
-        Self {
-            status: Status::Started,
-            ..Self::bare(&snapshot)
+        let bare = Self::bare(&snapshot);
+        match snapshot.queue_position {
+            Some(_) => Self {
+                queue_position: snapshot.queue_position,
+                reason: snapshot.reason,
+                ..bare
+            },
+            None => Self {
+                status: Status::Started,
+                ..bare
+            },
         }
     }
 

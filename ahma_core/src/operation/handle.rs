@@ -101,13 +101,18 @@ impl Operation {
             (None, Some(started)) => started.instant.elapsed(),
             (None, None) => Duration::ZERO,
         };
-        let queue_position = match state {
-            State::Queued => cell
-                .engine
-                .upgrade()
-                .and_then(|engine| engine.queue_position(cell.ticket)),
-            _ => None,
-        };
+        let engine = cell.engine.upgrade().filter(|_| state == State::Queued);
+        let queue_position = engine
+            .as_ref()
+            .and_then(|engine| engine.queue_position(cell.ticket));
+        // It may be about to begin; then nothing holds it up.
+        let why_queued =
+            engine
+                .filter(|_| queue_position.is_some())
+                .map(|engine| match engine.settings.max_operations {
+                    0 | 1 => "the only slot is busy (--max-operations)".to_owned(),
+                    slots => format!("all {slots} slots are busy (--max-operations)"),
+                });
         let (output_lines, output_bytes) = cell.log.size();
         let sight = lock(&cell.sight);
         Snapshot {
@@ -127,7 +132,7 @@ impl Operation {
             output_bytes,
             finding_counts: sight.counts(),
             exit: outcome.and_then(|outcome| outcome.exit),
-            reason: outcome.and_then(|outcome| outcome.reason.clone()),
+            reason: outcome.and_then(|outcome| outcome.reason.clone()).or(why_queued),
         }
     }
 

@@ -38,7 +38,7 @@ pub struct Snapshot {
     pub output_bytes: u64,
     pub finding_counts: SeverityCounts,
     pub exit: Option<ExitStatus>,
-    /// Why it did not complete; only at the end.
+    /// Why it has not begun, while it is queued; why it did not complete, at the end.
     pub reason: Option<String>,
 }
 

@@ -16,7 +16,9 @@ fn shell(server: &mut Server, command: &str, mode: &str) -> Value {
 
 fn start(server: &mut Server, command: &str) -> String {
     let started = shell(server, command, "asynchronous");
-    assert_eq!(started["structuredContent"]["status"], "started");
+    // Where there are few cores, many at once wait for their turn.
+    let status = &started["structuredContent"]["status"];
+    assert!(status == "started" || status == "queued", "{started}");
     started["structuredContent"]["operation_id"]
         .as_str()
         .expect("an id")
@@ -328,6 +330,33 @@ fn rows_say_what_runs_and_what_it_printed_last() {
     let cancelled = server.tool("cancel", json!({"operation_id": id}));
     assert_eq!(cancelled["structuredContent"]["command"], command);
     assert!(text(&cancelled).contains(command), "{}", text(&cancelled));
+}
+
+#[test]
+fn a_call_that_waits_for_its_turn_says_so() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace)
+        .args(["--max-operations", "1", "--sync-wait", "1s"])
+        .open(Era::Modern);
+    let running = start(&mut server, "sleep 600");
+    for position in [1, 2] {
+        let result = shell(&mut server, "echo turn", "asynchronous");
+        let report = &result["structuredContent"];
+        assert_eq!(report["status"], "queued", "{result}");
+        assert_eq!(report["queue_position"], position);
+        for words in ["queued", "--max-operations", "await"] {
+            assert!(text(&result).contains(words), "{}", text(&result));
+        }
+    }
+    let result = shell(&mut server, "echo turn", "synchronous");
+    assert_eq!(result["structuredContent"]["status"], "queued", "{result}");
+    assert_eq!(result["structuredContent"]["queue_position"], 3);
+    for words in ["it has not begun", "--max-operations", "await"] {
+        assert!(text(&result).contains(words), "{}", text(&result));
+    }
+    server.tool("cancel", json!({"operation_id": running}));
+    let waited = server.tool("await", json!({}));
+    assert_eq!(waited["structuredContent"]["reason"], "all_ended", "{waited}");
 }
 
 #[test]
