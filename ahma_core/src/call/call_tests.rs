@@ -379,7 +379,7 @@ fn paths_are_judged_against_the_scope() {
 }
 
 #[test]
-fn the_working_directory_stays_in_the_scope() {
+fn the_working_directory_is_judged_as_paths_are() {
     let cases = [
         (json!({}), "/scope"),
         (json!({ "working_directory": "" }), "/scope"),
@@ -389,6 +389,8 @@ fn the_working_directory_stays_in_the_scope() {
             json!({ "working_directory": "/link-to-scope/a" }),
             "/link-to-scope/a",
         ),
+        // As for paths in arguments.
+        (json!({ "working_directory": "/private/tmp/x" }), "/private/tmp/x"),
     ];
     for (arguments, expected) in cases {
         assert_eq!(

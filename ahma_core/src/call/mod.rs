@@ -14,7 +14,7 @@ mod planner;
 mod call_tests;
 
 pub use error::CallError;
-pub(crate) use paths::normalise;
+pub(crate) use paths::{normalise, outside};
 pub use plan::{
     ArgumentFile, Command, CommandPlan, ExecutionMode, Program, Sequence, SequenceStep, SkipCondition, Work,
 };

@@ -16,7 +16,7 @@ pub(super) fn working_directory(settings: &PlanSettings, given: Option<&str>) ->
         return Ok(settings.scope.clone());
     };
     let directory = resolve(&settings.scope, given);
-    if settings.below_scope(&directory).is_some() {
+    if settings.allows(&directory) {
         Ok(directory)
     } else {
         Err(outside(given, &directory, settings))
@@ -26,12 +26,7 @@ pub(super) fn working_directory(settings: &PlanSettings, given: Option<&str>) ->
 /// Refuses a path that leads out of everything a command may reach.
 pub(super) fn check(settings: &PlanSettings, directory: &Path, given: &str) -> Result<(), String> {
     let path = resolve(directory, given);
-    let mut roots = std::iter::once(&settings.scope)
-        .chain(&settings.scope_aliases)
-        .chain(&settings.also_allowed);
-    let allowed = roots.any(|root| path.starts_with(root))
-        || OPEN_DEVICES.iter().any(|device| path == Path::new(device));
-    if allowed {
+    if settings.allows(&path) || OPEN_DEVICES.iter().any(|device| path == Path::new(device)) {
         Ok(())
     } else {
         Err(outside(given, &path, settings))
@@ -58,7 +53,8 @@ pub(crate) fn normalise(path: &Path) -> PathBuf {
     plain
 }
 
-fn outside(given: &str, resolved: &Path, settings: &PlanSettings) -> String {
+/// What to say about a path that leads out of everything a command may reach.
+pub(crate) fn outside(given: &str, resolved: &Path, settings: &PlanSettings) -> String {
     let scope = settings.scope.display();
     if Path::new(given) == resolved {
         format!("`{given}` is outside the sandbox scope `{scope}`")

@@ -47,6 +47,11 @@ impl PlanSettings {
             .chain(&self.scope_aliases)
             .find_map(|root| path.strip_prefix(root).ok())
     }
+
+    /// Whether commands may reach a path, judged by its text alone.
+    pub(crate) fn allows(&self, path: &Path) -> bool {
+        self.below_scope(path).is_some() || self.also_allowed.iter().any(|root| path.starts_with(root))
+    }
 }
 
 /// Decides what a call will run, or says everything that is wrong with it.

@@ -1,16 +1,23 @@
 //! What is there in the scope, looked at by the server itself.
 //!
-//! Only what is clear without leaving the scope is said: a link that leads out is followed by the command alone, behind
-//! the wall, so that nobody can learn here what exists elsewhere.
+//! Only what is clear without leaving the scope is said: a link that leads out is judged by its text, which any command
+//! can read, and followed by the command alone, behind the wall, so that nobody can learn here what exists elsewhere.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    path::{Component, Path, PathBuf},
+};
 
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags},
     io::Errno,
 };
 
-use crate::call::PlanSettings;
+use crate::call::{PlanSettings, normalise, outside};
+
+/// As many links as the kernel follows.
+const MOST_LINKS: usize = 40;
 
 /// What a look at a path came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +36,12 @@ pub async fn directory_problem(settings: &PlanSettings, directory: &Path) -> Opt
     let problem = match open_below(&settings.scope, below, OFlags::DIRECTORY).await? {
         Err(Errno::NOENT) => "does not exist",
         Err(Errno::NOTDIR) => "is not a directory",
+        Err(Errno::XDEV) => {
+            let (settings, below) = (settings.clone(), below.to_owned());
+            let look = move || way_out(&settings, &below).map(|place| (settings, place));
+            let (settings, place) = tokio::task::spawn_blocking(look).await.ok()??;
+            return Some(outside(&directory.display().to_string(), &place, &settings));
+        }
         Ok(()) | Err(_) => return None,
     };
     Some(format!("`{}` {problem}", directory.display()))
@@ -57,11 +70,57 @@ pub(super) async fn find(scope: &Path, path: &Path) -> Found {
 async fn open_below(scope: &Path, below: &Path, flags: OFlags) -> Option<Result<(), Errno>> {
     let (scope, below): (PathBuf, PathBuf) = (scope.into(), below.into());
     let look = move || {
-        let path_only = OFlags::PATH | OFlags::CLOEXEC;
-        let scope = rustix::fs::openat(CWD, &scope, path_only | OFlags::DIRECTORY, Mode::empty()).ok()?;
+        let scope = open_scope(&scope)?;
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let found = rustix::fs::openat2(scope, &below, path_only | flags, Mode::empty(), beneath);
+        let found = rustix::fs::openat2(scope, &below, PATH_ONLY | flags, Mode::empty(), beneath);
         Some(found.map(drop))
     };
     tokio::task::spawn_blocking(look).await.ok()?
+}
+
+/// Where the way to `below` leads that a link takes out of everything commands may reach. Nothing but directories and
+/// links of the scope is looked at.
+fn way_out(settings: &PlanSettings, below: &Path) -> Option<PathBuf> {
+    let mut place = settings.scope.join(below);
+    for _ in 0..MOST_LINKS {
+        let Some(below) = settings.below_scope(&place) else {
+            return (!settings.allows(&place)).then_some(place);
+        };
+        place = after_first_link(&settings.scope, below)?;
+    }
+    None
+}
+
+/// The path to `below` with its first link replaced by the text of that link; nothing if there is none, or it is unclear.
+fn after_first_link(scope: &Path, below: &Path) -> Option<PathBuf> {
+    let mut directory = open_scope(scope)?;
+    let mut parent = scope.to_owned();
+    let mut rest = below.components();
+    while let Some(component) = rest.next() {
+        match rustix::fs::readlinkat(&directory, component.as_os_str(), Vec::new()) {
+            Ok(target) => {
+                let target = Path::new(OsStr::from_bytes(target.as_bytes()));
+                // What `..` means behind a name depends on whether that name is a link.
+                let mut behind_names = target
+                    .components()
+                    .skip_while(|component| !matches!(component, Component::Normal(_)));
+                if behind_names.any(|component| component == Component::ParentDir) {
+                    return None;
+                }
+                return Some(normalise(&parent.join(target).join(rest.as_path())));
+            }
+            Err(Errno::INVAL) => {}
+            Err(_) => return None,
+        }
+        let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        directory = rustix::fs::openat(&directory, component.as_os_str(), flags, Mode::empty()).ok()?;
+        parent.push(component);
+    }
+    None
+}
+
+const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+fn open_scope(scope: &Path) -> Option<OwnedFd> {
+    rustix::fs::openat(CWD, scope, PATH_ONLY | OFlags::DIRECTORY, Mode::empty()).ok()
 }

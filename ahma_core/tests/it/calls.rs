@@ -271,7 +271,7 @@ fn a_working_directory_that_is_not_there_is_a_mistake_of_the_call() {
     std::fs::write(workspace.scope().join("file"), "").expect("writable");
     std::fs::create_dir(workspace.scope().join("inside")).expect("writable");
     std::os::unix::fs::symlink("inside", workspace.scope().join("link")).expect("writable");
-    // Where it leads is for the kernel to judge, and nothing that a client could learn from the answer.
+    // What is there is nothing that a client could learn from the answer.
     std::os::unix::fs::symlink("/no/such/place", workspace.scope().join("out")).expect("writable");
     let mut server = options(&workspace).open(Era::Modern);
     for (directory, problem) in [
@@ -279,7 +279,10 @@ fn a_working_directory_that_is_not_there_is_a_mistake_of_the_call() {
         ("link", None),
         ("missing", Some("does not exist")),
         ("file", Some("is not a directory")),
-        ("out", Some("")),
+        (
+            "out",
+            Some("leads to `/no/such/place`, outside the sandbox scope"),
+        ),
     ] {
         for (tool, mut arguments) in [
             ("sandboxed_shell", json!({"command": "pwd"})),
@@ -293,7 +296,7 @@ fn a_working_directory_that_is_not_there_is_a_mistake_of_the_call() {
                 problem.is_some(),
                 "{tool} {directory}: {result}"
             );
-            if let Some(problem) = problem.filter(|problem| !problem.is_empty()) {
+            if let Some(problem) = problem {
                 let words = format!(
                     "working_directory` `{}` {problem}",
                     workspace.scope().join(directory).display()
@@ -305,6 +308,45 @@ fn a_working_directory_that_is_not_there_is_a_mistake_of_the_call() {
                 );
             }
         }
+    }
+}
+
+/// The same rule as for paths in arguments: what `--allow-write` opens is allowed, and a link opens nothing.
+#[test]
+fn a_working_directory_may_be_what_the_user_opened_and_nothing_else() {
+    let workspace = Workspace::new();
+    let opened = workspace.home().join("opened");
+    let inside = opened.join("inside");
+    std::fs::create_dir_all(&inside).expect("writable");
+    let scope = workspace.scope();
+    std::os::unix::fs::symlink(&inside, scope.join("granted")).expect("writable");
+    std::os::unix::fs::symlink("/etc", scope.join("out")).expect("writable");
+    std::os::unix::fs::symlink("out", scope.join("by-the-way")).expect("writable");
+    let mut server = options(&workspace)
+        .args(["--allow-write", opened.to_str().expect("text")])
+        .open(Era::Modern);
+    let mut run = |directory: &str| {
+        let arguments = json!({"command": "touch here; pwd -P", "execution_mode": "synchronous", "working_directory": directory});
+        server.tool("sandboxed_shell", arguments)
+    };
+    for directory in [inside.to_str().expect("text"), "granted"] {
+        let result = run(directory);
+        assert_eq!(
+            text(&result).trim_end(),
+            inside.to_str().expect("text"),
+            "{result}"
+        );
+    }
+    assert!(inside.join("here").exists());
+    for (directory, leads_to) in [("out", "/etc"), ("by-the-way", "/etc"), ("out/ssl", "/etc/ssl")] {
+        let result = run(directory);
+        assert_eq!(result["isError"], true, "{result}");
+        assert!(
+            result.get("structuredContent").is_none(),
+            "it was started: {result}"
+        );
+        let words = format!("leads to `{leads_to}`, outside the sandbox scope");
+        assert!(text(&result).contains(&words), "{directory}: {}", text(&result));
     }
 }
 
