@@ -13,7 +13,7 @@ use super::{
     planner::PlanSettings,
 };
 use crate::mtdf::{
-    ArgumentProblem, CommandTemplate, Dash, Form, Leaf, Parameter, Slot, ValueStyle, ValueType, accept,
+    ArgumentProblem, CommandTemplate, Dash, Form, Given, Leaf, Parameter, Slot, ValueStyle, ValueType, accept,
 };
 
 /// Linux refuses to start a program with a longer argument (32 pages, with the final NUL).
@@ -30,7 +30,7 @@ pub(super) fn command(
     settings: &PlanSettings,
     directory: &Path,
 ) -> Result<Command, Vec<ArgumentProblem>> {
-    let values = accept(leaf.parameters(), arguments)?;
+    let (values, problems) = accept(leaf.parameters(), arguments);
     let mut line = Line {
         template,
         settings,
@@ -38,7 +38,7 @@ pub(super) fn command(
         argv: Vec::new(),
         files: Vec::new(),
         guarded: false,
-        problems: Vec::new(),
+        problems,
     };
     let mut values = values.into_iter();
     let mut missing: Option<&str> = None;
@@ -50,10 +50,10 @@ pub(super) fn command(
             }
             Slot::StreamArguments => line.stream_arguments(),
             Slot::Parameter(parameter) => {
-                // `accept` gives one value for each parameter, in the order of the slots.
-                let value = values.next().flatten();
-                match (value, &parameter.form) {
-                    (Some(value), form) => {
+                // `accept` says something about each parameter, in the order of the slots.
+                let given = values.next().unwrap_or(Given::Nothing);
+                match (given, &parameter.form) {
+                    (Given::Value(value), form) => {
                         if let (Form::Positional(Dash::Guarded | Dash::Verbatim), Some(earlier)) =
                             (form, missing)
                         {
@@ -63,10 +63,10 @@ pub(super) fn command(
                         }
                         line.parameter(parameter, value);
                     }
-                    (None, Form::Positional(Dash::Guarded | Dash::Verbatim)) => {
+                    (Given::Nothing, Form::Positional(Dash::Guarded | Dash::Verbatim)) => {
                         missing = Some(&parameter.name)
                     }
-                    (None, _) => {}
+                    (Given::Nothing | Given::Wrong, _) => {}
                 }
             }
         }

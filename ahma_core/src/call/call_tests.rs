@@ -189,6 +189,35 @@ fn every_mistake_of_a_call_is_listed() {
     );
 }
 
+/// What is wrong with values is not held back until names and types are right.
+#[test]
+fn mistakes_of_every_kind_are_listed_at_once() {
+    check_refused(
+        demo(),
+        "demo",
+        json!({
+            "zzz": 1, "count": "x", "config": "/etc/passwd", "input": "-rf", "all": [1, -2],
+            "working_directory": "/etc",
+        }),
+        &[
+            "`working_directory` `/etc` is outside the sandbox scope `/scope`",
+            "`count` must be an integer, not string",
+            "`zzz` is not an argument of this tool; it takes `message`, `verbose`, `level`, `count`, `ratio`, `tag`, \
+             `all`, `-name`, `config`, `joined`, `separate`, `short`, `input`, `rest`",
+            "`all` must not have elements that begin with a dash, such as `-2`",
+            "`config` `/etc/passwd` is outside the sandbox scope `/scope`",
+            "`input` must not begin with a dash, because it could be taken for an option: `-rf`",
+        ],
+    );
+    // One that is wrong is not missing as well.
+    check_refused(
+        demo(),
+        "demo",
+        json!({ "input": 5, "rest": ["x"] }),
+        &["`input` must be a string, not integer"],
+    );
+}
+
 #[test]
 fn a_plan_says_in_short_what_it_runs() {
     let plan = |tool: &str, arguments| planned(&[demo()], tool, arguments).unwrap().in_short();

@@ -18,6 +18,6 @@ pub(crate) use paths::{normalise, outside};
 pub use plan::{
     ArgumentFile, Command, CommandPlan, ExecutionMode, Program, Sequence, SequenceStep, SkipCondition, Work,
 };
-pub use planner::{PlanSettings, ToolCall, plan};
+pub use planner::{PlanSettings, ToolCall, plan, working_directory};
 
 pub use crate::mtdf::ArgumentProblem;

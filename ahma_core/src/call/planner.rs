@@ -54,6 +54,17 @@ impl PlanSettings {
     }
 }
 
+/// Where a call would run, whatever else is wrong with it; nothing if that cannot be told.
+pub fn working_directory(settings: &PlanSettings, call: &ToolCall) -> Option<PathBuf> {
+    let given = call.arguments.get_key_value("working_directory");
+    let mut given = given
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .into_iter()
+        .collect();
+    let meta = meta::take(&mut given, &mut Vec::new());
+    paths::working_directory(settings, meta.directory.as_deref()).ok()
+}
+
 /// Decides what a call will run, or says everything that is wrong with it.
 pub fn plan(catalog: &Catalog, settings: &PlanSettings, call: ToolCall) -> Result<CommandPlan, CallError> {
     let ToolCall {

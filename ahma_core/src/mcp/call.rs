@@ -17,7 +17,7 @@ use super::{
     tasks,
 };
 use crate::{
-    call::{ArgumentProblem, CallError, ExecutionMode, ToolCall, plan},
+    call::{ArgumentProblem, CallError, ExecutionMode, ToolCall, plan, working_directory},
     operation::{Operation, Outcome, directory_problem},
     toolbox::Unavailable,
 };
@@ -36,10 +36,18 @@ pub(super) async fn run(
     if let Some(unavailable) = toolbox.lacks(&tool) {
         return Ok(server.results.refusal(why_unavailable(unavailable)).into());
     }
-    let plan = match plan(&toolbox.offered, &server.settings.plan, call) {
+    let settings = &server.settings.plan;
+    let directory = working_directory(settings, &call);
+    let plan = match plan(&toolbox.offered, settings, call) {
         Ok(plan) => plan,
         Err(CallError::UnknownTool { name, nearest }) => return Err(error::unknown_tool(&name, &nearest)),
-        Err(CallError::Invalid { problems, .. }) => {
+        Err(CallError::Invalid { mut problems, .. }) => {
+            // Everything that is wrong is said at once, also what only a look at the directory tells.
+            if let Some(directory) = directory.filter(|_| !server.settings.deferred)
+                && let Some(problem) = directory_problem(settings, &directory).await
+            {
+                problems.push(ArgumentProblem::new("working_directory", problem));
+            }
             return Ok(server.results.invalid_arguments(&tool, &problems).into());
         }
         Err(error @ CallError::MissingStep { .. }) => {
@@ -52,7 +60,7 @@ pub(super) async fn run(
             .refusal("nothing can be run yet: the client has not said which directory to work in")
             .into());
     }
-    if let Some(problem) = directory_problem(&server.settings.plan, &plan.directory).await {
+    if let Some(problem) = directory_problem(settings, &plan.directory).await {
         let problem = ArgumentProblem::new("working_directory", problem);
         return Ok(server.results.invalid_arguments(&tool, &[problem]).into());
     }

@@ -34,16 +34,27 @@ impl fmt::Display for ArgumentProblem {
     }
 }
 
-/// The value of each parameter, given or default, in the order of the parameters; or everything that is wrong.
+/// What a call says about one parameter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Given<'a> {
+    /// It, or its default.
+    Value(&'a Value),
+    Nothing,
+    /// It is among the problems, and there is no value to go on with.
+    Wrong,
+}
+
+/// What is said about each parameter, in the order of the parameters, and everything that is wrong.
 /// `null` counts as not given, because many clients send it for what they leave out.
 pub(crate) fn accept<'a>(
     parameters: impl Iterator<Item = &'a Arc<Parameter>>,
     arguments: &'a Map<String, Value>,
-) -> Result<Vec<Option<&'a Value>>, Vec<ArgumentProblem>> {
+) -> (Vec<Given<'a>>, Vec<ArgumentProblem>) {
     let parameters: Vec<&Arc<Parameter>> = parameters.collect();
     let mut problems = Vec::new();
     let mut values = Vec::with_capacity(parameters.len());
     for parameter in &parameters {
+        let problems_before = problems.len();
         let given = |name: &str| arguments.get(name).filter(|value| !value.is_null());
         let by_alias = parameter.alias.as_deref().and_then(given);
         let value = match (given(&parameter.name), by_alias) {
@@ -66,7 +77,11 @@ pub(crate) fn accept<'a>(
         } else if parameter.required && by_alias.is_none() {
             problems.push(ArgumentProblem::new(&parameter.name, "is required"));
         }
-        values.push(value.or(parameter.default.as_ref()));
+        values.push(match value.or(parameter.default.as_ref()) {
+            _ if problems.len() > problems_before => Given::Wrong,
+            Some(value) => Given::Value(value),
+            None => Given::Nothing,
+        });
     }
     let known = |name: &str| {
         parameters
@@ -85,11 +100,7 @@ pub(crate) fn accept<'a>(
         };
         problems.push(ArgumentProblem::new(name, message));
     }
-    if problems.is_empty() {
-        Ok(values)
-    } else {
-        Err(problems)
-    }
+    (values, problems)
 }
 
 /// The script in the arguments of the built-in shell tool.

@@ -30,7 +30,7 @@ mod value;
 mod mtdf_tests;
 
 pub use accept::ArgumentProblem;
-pub(crate) use accept::{accept, shell_command};
+pub(crate) use accept::{Given, accept, shell_command};
 pub use check::{Checked, check_file};
 pub(crate) use nearest::nearest;
 pub use problem::{Problem, Severity};

@@ -147,9 +147,7 @@ impl<'a> Known<'a> {
             };
             match &target.action {
                 Action::Command(_) | Action::Script => {
-                    let problems = accept::accept(target.parameters(), &step.arguments)
-                        .err()
-                        .unwrap_or_default();
+                    let (_, problems) = accept::accept(target.parameters(), &step.arguments);
                     mistakes.extend(problems.iter().map(|problem| in_arguments(&arguments, problem)));
                 }
                 Action::Sequence(_) => {

@@ -351,6 +351,20 @@ fn a_working_directory_may_be_what_the_user_opened_and_nothing_else() {
 }
 
 #[test]
+fn a_missing_directory_is_listed_with_the_other_mistakes() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let result = server.tool(
+        "sandboxed_shell",
+        json!({"command": "pwd", "colour": 1, "working_directory": "missing"}),
+    );
+    assert_eq!(result["isError"], true);
+    for words in ["`colour`", "does not exist"] {
+        assert!(text(&result).contains(words), "{}", text(&result));
+    }
+}
+
+#[test]
 fn rows_say_what_runs_and_what_it_printed_last() {
     let workspace = Workspace::new();
     let mut server = options(&workspace).open(Era::Modern);
