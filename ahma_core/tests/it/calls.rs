@@ -416,6 +416,41 @@ fn a_call_that_waits_for_its_turn_says_so() {
 }
 
 #[test]
+fn status_of_chosen_operations_is_short() {
+    let workspace = Workspace::new();
+    let mut missing = echo("absent");
+    missing["availability_check"] = json!("no-such-program-at-all --version");
+    workspace.write_tool("absent.json", &missing);
+    let mut server = options(&workspace)
+        .args(["--max-result-bytes", "2K"])
+        .open(Era::Modern);
+    wait_for("the probe", || {
+        text(&server.tool("status", json!({})))
+            .contains("absent is not available")
+            .then_some(())
+    });
+    let ids: Vec<_> = (0..30)
+        .map(|number| start(&mut server, &format!("echo {number}")))
+        .collect();
+    let status = server.tool("status", json!({"operation_ids": ids}));
+    assert!(!text(&status).contains("not available"), "{}", text(&status));
+    let report = &status["structuredContent"];
+    assert!(report.get("tools").is_none(), "{report}");
+    let shown = report["operations"].as_array().expect("rows").len();
+    let left_out = report["operations_left_out"].as_u64().expect("some");
+    assert_eq!(shown as u64 + left_out, 30);
+    assert!(
+        shown > 0 && report["operations"].to_string().len() < 3 << 10,
+        "{report}"
+    );
+    assert!(
+        text(&status).contains(&format!("{left_out} more would not fit")),
+        "{}",
+        text(&status)
+    );
+}
+
+#[test]
 fn steps_are_shown_with_what_they_are_for() {
     let workspace = Workspace::new();
     workspace.write_tool(

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Inner, arguments::Arguments, find, reads_only, tool};
 use crate::{
     mcp::{convert, report::OperationReport},
-    operation::{Operation, Owner, State},
+    operation::{Operation, Owner, Snapshot, State},
     toolbox::Toolbox,
 };
 
@@ -32,7 +32,7 @@ pub(super) fn definition() -> Tool {
         "operation_ids": {
             "type": "array",
             "items": { "type": "string" },
-            "description": "Which operations; the most recent ones when left out.",
+            "description": "Only these operations, and nothing else; the most recent ones when left out.",
         },
     });
     tool(NAME, DESCRIPTION, properties, &[])
@@ -46,12 +46,14 @@ pub(crate) struct StatusReport {
     running: usize,
     queued: usize,
     operations: Vec<OperationReport>,
-    /// How many known operations are not shown.
+    /// How many operations are not shown: older ones, or, of those asked for, the last that would not fit.
     #[serde(skip_serializing_if = "is_zero")]
     operations_left_out: usize,
     #[schemars(with = "serde_json::Map<String, Value>")]
     sandbox: Value,
-    tools: ToolsReport,
+    /// Left out when operations are asked for by their ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<ToolsReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remote_servers: Vec<RemoteReport>,
     /// What is wrong with the file that names them.
@@ -137,36 +139,54 @@ pub(crate) fn report(server: &Inner, owner: &Owner, chosen: Option<Vec<Operation
             .count()
     };
     let (running, queued) = (in_state(State::Running), in_state(State::Queued));
-    let (shown, operations_left_out) = match chosen {
-        Some(chosen) => {
-            let rows: Vec<_> = chosen.iter().map(Operation::snapshot).collect();
-            (rows, 0)
-        }
+    let is_choice = chosen.is_some();
+    let wanted = match chosen {
+        Some(chosen) => chosen.iter().map(Operation::snapshot).collect(),
         None => {
-            let total = snapshots.len();
             let (ended, mut rows): (Vec<_>, Vec<_>) = snapshots
                 .into_iter()
                 .partition(|snapshot| snapshot.state.is_final());
             rows.extend(ended.into_iter().rev());
-            rows.truncate(MOST_ROWS);
-            let left_out = total - rows.len();
-            (rows, left_out)
+            rows
         }
     };
-    let toolbox = server.toolbox.current();
-    let remotes = server.remotes.as_ref();
-    StatusReport {
+    let most = if is_choice { usize::MAX } else { MOST_ROWS };
+    let operations = fitting_rows(&wanted, most, server.engine.settings().result_bytes);
+    let mut report = StatusReport {
         running,
         queued,
-        operations: shown.iter().map(OperationReport::row).collect(),
-        operations_left_out,
+        operations_left_out: wanted.len() - operations.len(),
+        operations,
         sandbox: convert::sandbox_value(&server.settings.sandbox),
-        tools: ToolsReport::new(&toolbox),
-        remote_servers: remotes
-            .map(|remotes| remotes.report(&toolbox))
-            .unwrap_or_default(),
-        remote_problems: remotes.map(|remotes| remotes.problems()).unwrap_or_default(),
+        tools: None,
+        remote_servers: Vec::new(),
+        remote_problems: Vec::new(),
+    };
+    // Who asks for some operations has asked for nothing else.
+    if !is_choice {
+        let toolbox = server.toolbox.current();
+        report.tools = Some(ToolsReport::new(&toolbox));
+        if let Some(remotes) = &server.remotes {
+            report.remote_servers = remotes.report(&toolbox);
+            report.remote_problems = remotes.problems();
+        }
     }
+    report
+}
+
+/// As many of the first as fit into one answer, but at least one.
+fn fitting_rows(wanted: &[Snapshot], most: usize, mut room: usize) -> Vec<OperationReport> {
+    let mut rows = Vec::new();
+    for snapshot in wanted.iter().take(most) {
+        let row = OperationReport::row(snapshot);
+        let size = row.size();
+        if size > room && !rows.is_empty() {
+            break;
+        }
+        room = room.saturating_sub(size);
+        rows.push(row);
+    }
+    rows
 }
 
 impl StatusReport {
@@ -175,16 +195,33 @@ impl StatusReport {
         if lines.is_empty() {
             lines.push("no operations".to_owned());
         }
-        if self.operations_left_out > 0 {
-            lines.push(format!("and {} older ones", self.operations_left_out));
+        match (self.operations_left_out, &self.tools) {
+            (0, _) => {}
+            (left_out, Some(_)) => lines.push(format!("and {left_out} older ones")),
+            (left_out, None) => lines.push(format!(
+                "[{left_out} more would not fit; ask for them in another call]"
+            )),
         }
         if let Some(warning) = self.sandbox["warning"].as_str() {
             lines.push(format!("warning: {warning}"));
         }
-        if let Some(problem) = &self.tools.directory_problem {
-            lines.push(format!("no tool files in {}: {problem}", self.tools.directory));
+        if let Some(tools) = &self.tools {
+            lines.extend(tools.lines());
         }
-        for missing in &self.tools.unavailable {
+        lines.extend(self.remote_servers.iter().filter_map(RemoteReport::line));
+        lines.extend(self.remote_problems.iter().cloned());
+        lines.join("\n")
+    }
+}
+
+impl ToolsReport {
+    /// What there is to say about them; nothing if all is well.
+    fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(problem) = &self.directory_problem {
+            lines.push(format!("no tool files in {}: {problem}", self.directory));
+        }
+        for missing in &self.unavailable {
             let (names, verb) = match missing.tools.as_slice() {
                 [first, _, _, .., last] => (
                     format!("{} tools from {first} to {last}", missing.tools.len()),
@@ -203,13 +240,11 @@ impl StatusReport {
                 install.unwrap_or_default()
             ));
         }
-        lines.extend(self.tools.problems.iter().cloned());
-        for file in &self.tools.last_good_version_in_use {
+        lines.extend(self.problems.iter().cloned());
+        for file in &self.last_good_version_in_use {
             lines.push(format!("{file}: the last good version stays in use"));
         }
-        lines.extend(self.remote_servers.iter().filter_map(RemoteReport::line));
-        lines.extend(self.remote_problems.iter().cloned());
-        lines.join("\n")
+        lines
     }
 }
 
