@@ -260,3 +260,56 @@ proptest! {
         check_file("x.json", &format!("{}{text}{}", &complete[..cut], &complete[cut..]));
     }
 }
+
+#[test]
+fn what_only_a_shell_understands_is_warned_of() {
+    for (command, sign) in [
+        ("ls -l | wc -l", Some("|")),
+        ("ls && echo x", Some("&&")),
+        ("ls & wait", Some("&")),
+        ("ls; wc", Some(";")),
+        ("ls > x", Some(">")),
+        ("wc < x", Some("<")),
+        ("ls *.txt", Some("*")),
+        ("ls ~/x", Some("~")),
+        ("ls $HOME", Some("$")),
+        ("ls ${HOME}", Some("$")),
+        ("ls a~ b", None),
+        ("sh -c 'ls | wc > $HOME/x; ls ~ *'", None),
+        (r#"sh -c "ls | wc""#, None),
+        (r"find -exec ls {} \;", None),
+        ("cut -d $", None),
+        (r#"awk "a\"|b""#, None),
+    ] {
+        let file = json!({ "name": "t", "description": "D.", "command": command });
+        let checked = check_file("t.json", &file.to_string());
+        assert!(
+            checked.tool.is_some(),
+            "a warning keeps no file from loading: {command}"
+        );
+        let found: Vec<&Problem> = checked.problems.iter().collect();
+        match (found.as_slice(), sign) {
+            ([], None) => {}
+            ([problem], Some(sign)) => {
+                assert!(problem.message.contains(&format!("`{sign}`")), "{problem}");
+                let hint = problem.hint.as_deref().unwrap();
+                assert!(
+                    hint.contains("sh -c '") && hint.contains("sandboxed_shell"),
+                    "{hint}"
+                );
+            }
+            _ => panic!("{command}: {found:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_command_in_a_subcommand_is_explained() {
+    let file = json!({
+        "description": "D.", "command": "git",
+        "subcommand": [{ "name": "add", "description": "A.", "command": "git add" }],
+    });
+    let checked = check_file("t.json", &file.to_string());
+    let hint = checked.problems[0].hint.as_deref().unwrap();
+    assert!(hint.contains("no command of its own"), "{hint}");
+}

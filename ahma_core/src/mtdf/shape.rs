@@ -295,6 +295,11 @@ pub(super) fn plain(node: &ast::Value<'_>) -> Value {
 
 pub(super) fn unknown_field(pointer: &str, name: &str, known: &[&str]) -> Mistake {
     let mistake = Mistake::error(pointer, format!("unknown field `{name}`")).on_key();
+    let is_in_subcommand = pointer.rsplit('/').nth(2) == Some("subcommand");
+    if name == "command" && is_in_subcommand {
+        let hint = "a subcommand has no command of its own: its `name` follows the tool's `command`";
+        return mistake.hint(hint);
+    }
     match nearest(name, known.iter().copied()).first() {
         Some(near) => mistake.hint(format!("did you mean `{near}`?")),
         None => mistake.hint(format!("known fields are {}", listed(known))),

@@ -71,6 +71,13 @@ impl Validation {
         if command.contains('\0') {
             self.error("/command", "`command` must not contain a NUL character");
         }
+        if let Some(sign) = shell_sign(command) {
+            let message = format!("no shell reads `command`, so `{sign}` in it is passed on as it is");
+            let hint =
+                "write `sh -c '…'` around it, leave it to `sandboxed_shell`, or quote what is meant as it is";
+            self.mistakes
+                .push(Mistake::warning("/command", message).hint(hint));
+        }
         match shlex::split(command) {
             Some(words) if words.first().is_some_and(|word| !word.is_empty()) => words,
             Some(_) => {
@@ -292,4 +299,33 @@ impl Validation {
             install_instructions: level.install_instructions,
         }));
     }
+}
+
+/// The first thing in a command line that only a shell would understand; quoted text is meant as it is.
+fn shell_sign(command: &str) -> Option<&'static str> {
+    let mut quote = None;
+    let mut begins_word = true;
+    let mut characters = command.chars().peekable();
+    while let Some(character) = characters.next() {
+        let next = characters.peek().copied();
+        match (quote, character) {
+            (Some(open), _) if character == open => quote = None,
+            (None, '\'' | '"') => quote = Some(character),
+            (None | Some('"'), '\\') => _ = characters.next(),
+            (Some(_), _) => {}
+            (None, '|') => return Some("|"),
+            (None, '&') => return Some(if next == Some('&') { "&&" } else { "&" }),
+            (None, ';') => return Some(";"),
+            (None, '>') => return Some(">"),
+            (None, '<') => return Some("<"),
+            (None, '*') => return Some("*"),
+            (None, '~') if begins_word => return Some("~"),
+            (None, '$') if next.is_some_and(|next| next.is_alphanumeric() || "_{(".contains(next)) => {
+                return Some("$");
+            }
+            (None, _) => {}
+        }
+        begins_word = quote.is_none() && character.is_whitespace();
+    }
+    None
 }
