@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    input_schema::{input_schema, shell_schema},
+    input_schema::{default_mode, input_schema, shell_schema},
     tool::{Catalog, CatalogSettings, Tool},
 };
 use crate::mtdf::{Action, Annotations, Leaf, Probe, SHELL_TOOL, ToolDef};
@@ -37,7 +37,7 @@ impl Catalog {
                 Arc::new(Tool {
                     name: leaf.name.clone(),
                     description: description(leaf, settings),
-                    input_schema: Arc::new(input_schema(leaf)),
+                    input_schema: Arc::new(input_schema(leaf, default_mode(leaf, settings))),
                     annotations: leaf.annotations.clone(),
                     file: Some(file.file.clone()),
                     probes: probes(leaf, &leaves),
@@ -74,7 +74,7 @@ fn shell(settings: CatalogSettings) -> Tool {
     Tool {
         name: SHELL_TOOL.into(),
         description: description(&leaf, settings),
-        input_schema: Arc::new(shell_schema()),
+        input_schema: Arc::new(shell_schema(default_mode(&leaf, settings))),
         annotations,
         file: None,
         probes: Vec::new(),

@@ -76,6 +76,13 @@ fn asynchronous_tools_tell_the_model_not_to_wait() {
     assert_eq!(catalog.get("vc_remote_add").unwrap().description, "Add.");
     let forced = Catalog::build(&files, CatalogSettings { force_sync: true });
     assert_eq!(forced.get("vc").unwrap().description, "The tool itself.");
+    let default = |catalog: &Catalog, tool: &str| {
+        catalog.get(tool).unwrap().input_schema["properties"]["execution_mode"]["default"].clone()
+    };
+    assert_eq!(default(&catalog, "vc"), "asynchronous");
+    assert_eq!(default(&catalog, "sandboxed_shell"), "asynchronous");
+    assert_eq!(default(&catalog, "vc_remote_add"), "synchronous");
+    assert_eq!(default(&forced, "vc"), "synchronous");
 }
 
 #[test]
@@ -162,4 +169,16 @@ fn near_names_are_found_among_all_tools() {
     assert_eq!(catalog.nearest("vc_remote_ad").first(), Some(&"vc_remote_add"));
     assert_eq!(catalog.nearest("awiat"), ["await"]);
     assert!(catalog.nearest("completely-different").is_empty());
+}
+
+/// Every tool repeats them, so each byte is paid for a hundred times.
+#[test]
+fn what_all_tools_share_takes_little_of_the_list() {
+    let catalog = catalog(&[]);
+    let properties = &catalog.get("sandboxed_shell").unwrap().input_schema["properties"];
+    let shared: usize = ["execution_mode", "timeout_seconds", "working_directory"]
+        .iter()
+        .map(|name| name.len() + properties[name].to_string().len())
+        .sum();
+    assert!(shared < 300, "{shared} bytes");
 }

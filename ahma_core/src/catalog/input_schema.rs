@@ -2,31 +2,35 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::mtdf::{Leaf, MAX_TIMEOUT_SECONDS, Parameter, ValueType};
+use super::tool::CatalogSettings;
+use crate::mtdf::{Leaf, Parameter, ValueType};
 
-/// The properties that every tool has: they steer the call and never reach the command line.
-pub fn meta_properties() -> Map<String, Value> {
+/// The properties that every tool has: they steer the call and never reach the command line. Every tool repeats them, so
+/// they say no more than a model needs; a call that gets them wrong hears the rest.
+fn meta_properties(default_mode: &str) -> Map<String, Value> {
     let properties = json!({
         "execution_mode": {
             "type": "string",
             "enum": ["synchronous", "asynchronous"],
-            "description": "`synchronous` waits for the result; `asynchronous` returns an operation id at once.",
+            "default": default_mode,
+            "description": "asynchronous returns an operation id.",
         },
-        "timeout_seconds": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": MAX_TIMEOUT_SECONDS,
-            "description": "After this many seconds the command is stopped; what it printed so far is kept.",
-        },
-        "working_directory": {
-            "type": "string",
-            "description": "Where to run, relative to the sandbox scope; the scope itself when left out.",
-        },
+        "timeout_seconds": { "type": "integer", "minimum": 1 },
+        "working_directory": { "type": "string", "description": "Relative to the sandbox scope." },
     });
     object(properties)
 }
 
-pub(super) fn input_schema(leaf: &Leaf) -> Map<String, Value> {
+/// How a call runs that does not say so itself.
+pub(super) fn default_mode(leaf: &Leaf, settings: CatalogSettings) -> &'static str {
+    if settings.force_sync || leaf.synchronous == Some(true) {
+        "synchronous"
+    } else {
+        "asynchronous"
+    }
+}
+
+pub(super) fn input_schema(leaf: &Leaf, default_mode: &str) -> Map<String, Value> {
     let properties = leaf
         .parameters()
         .map(|parameter| (parameter.name.clone(), property(parameter)));
@@ -34,16 +38,18 @@ pub(super) fn input_schema(leaf: &Leaf) -> Map<String, Value> {
     schema(
         properties.collect(),
         required.map(|parameter| parameter.name.as_str()).collect(),
+        default_mode,
     )
 }
 
-pub(super) fn shell_schema() -> Map<String, Value> {
+pub(super) fn shell_schema(default_mode: &str) -> Map<String, Value> {
     let command = json!({ "type": "string", "description": "The script, as for `bash -c`." });
-    schema(Map::from_iter([("command".to_owned(), command)]), vec!["command"])
+    let properties = Map::from_iter([("command".to_owned(), command)]);
+    schema(properties, vec!["command"], default_mode)
 }
 
-fn schema(mut properties: Map<String, Value>, required: Vec<&str>) -> Map<String, Value> {
-    properties.extend(meta_properties());
+fn schema(mut properties: Map<String, Value>, required: Vec<&str>, default_mode: &str) -> Map<String, Value> {
+    properties.extend(meta_properties(default_mode));
     let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
     if !required.is_empty() {
         schema["required"] = json!(required);

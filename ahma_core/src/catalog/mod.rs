@@ -10,5 +10,4 @@ mod tool;
 #[cfg(test)]
 mod catalog_tests;
 
-pub use input_schema::meta_properties;
 pub use tool::{Catalog, CatalogSettings, Tool};
