@@ -225,8 +225,9 @@ fn is_modern(ctx: &RequestContext<RoleServer>) -> bool {
 /// What a model should know about this server.
 fn instructions(sandbox: &SandboxNote) -> String {
     let mut text = format!(
-        "Tools run command-line programs inside {}. Most calls return an operation id at once and go on in the \
-         background: do other work meanwhile, then collect results with `await`. `status` shows what runs and what is \
+        "Tools run command-line programs inside {}. A tool that runs in the background says so, and a call of it \
+         returns an operation id at once; other calls do so only if they take long. \
+         Do other work meanwhile, then collect results with `await`. `status` shows what runs and what is \
          missing, `output` reads long output and, with `what: findings`, everything a tool found, `cancel` stops an operation.",
         sandbox.scope.display()
     );

@@ -36,6 +36,11 @@ fn both_eras_are_answered_in_kind() {
     assert_eq!(opened["result"]["protocolVersion"], "2025-11-25");
     assert_eq!(opened["result"]["serverInfo"]["name"], "ahma_mcp");
     assert_eq!(opened["result"]["capabilities"]["tools"]["listChanged"], true);
+    let instructions = opened["result"]["instructions"].as_str().expect("text");
+    assert!(
+        instructions.contains("A tool that runs in the background says so"),
+        "{instructions}"
+    );
     assert!(server.call("ping", json!({}))["result"].is_object());
     assert!(
         server.call("tools/list", json!({}))["result"]
