@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use ahma_flags::counted;
+use ahma_flags::words::counted;
 
 use super::report::{LeftOutReport, OperationReport, Status, StepStatus};
 use crate::{
