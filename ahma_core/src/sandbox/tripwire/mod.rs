@@ -9,6 +9,7 @@
 //! It runs outside the sandbox, so it must never follow a link that a command made: see [`place`].
 
 mod incident;
+mod links;
 mod picture;
 mod place;
 mod record;
@@ -31,6 +32,7 @@ use rustix::io::Errno;
 
 use super::directory::KeptUsable;
 pub use incident::{Incident, IncidentKind};
+use links::Links;
 pub use picture::Depth;
 use picture::{Node, Picture, Root};
 use place::Place;
@@ -54,6 +56,8 @@ pub struct Tripwire {
     root: Option<Root>,
     /// Paths below the scope, parents first.
     watched: Vec<(PathBuf, Depth)>,
+    /// Below the scope, or the scope itself: those whose `commondir` is watched.
+    git_directories: Vec<PathBuf>,
     quarantine: PathBuf,
     /// `None` where nothing can be written down; then other servers in the same scope are not heeded.
     record: Option<Record>,
@@ -65,12 +69,13 @@ pub struct Tripwire {
 struct Known {
     running: usize,
     picture: Picture,
+    links: Links,
 }
 
 impl Known {
     /// Whether looking again may hold up the thread that serves clients. Files come and go, so this is asked each time.
     fn is_quick(&self) -> bool {
-        self.picture.len() <= QUICK_NODES
+        self.picture.len() + self.links.len() <= QUICK_NODES
             && self.picture.values().map(Node::bytes_to_read).sum::<usize>() <= QUICK_BYTES
     }
 }
@@ -98,6 +103,11 @@ impl Tripwire {
             Err(error) => return Err(error),
         };
         let is_needed = !relative.is_empty();
+        let git_directories = relative
+            .iter()
+            .filter(|(path, _)| path.ends_with("commondir"))
+            .filter_map(|(path, _)| Some(path.parent()?.to_owned()))
+            .collect();
         let records = quarantine.with_file_name("pictures");
         let tripwire = Self {
             scope: scope.to_owned(),
@@ -107,11 +117,14 @@ impl Tripwire {
                 .and_then(|root| Record::open(&records, &root.directory).ok()),
             root,
             watched: relative,
+            git_directories,
             quarantine,
             known: Mutex::default(),
         };
         let now = tripwire.picture(&Picture::new());
         tripwire.lock().picture = now;
+        let links = tripwire.links(&Links::default());
+        tripwire.lock().links = links;
         Ok(tripwire)
     }
 
@@ -161,6 +174,7 @@ impl Tripwire {
         if known.running == 0 {
             let company = self.record.as_ref().map(Record::begin);
             known.picture = self.good_picture(&known.picture, company);
+            known.links = self.links(&known.links);
         }
         known.running += 1;
     }
@@ -182,6 +196,7 @@ impl Tripwire {
                 None => None,
             };
             known.picture = self.good_picture(&known.picture, company);
+            known.links = self.links(&known.links);
         }
         known.running += 1;
         true
@@ -213,6 +228,14 @@ impl Tripwire {
         };
         let _usable = KeptUsable::new(&root.directory);
         picture::take(root, &self.watched, earlier)
+    }
+
+    fn links(&self, earlier: &Links) -> Links {
+        let Some(root) = &self.root else {
+            return Links::default();
+        };
+        let _usable = KeptUsable::new(&root.directory);
+        Links::take(root, &self.git_directories, earlier)
     }
 
     fn check(&self) -> Vec<Incident> {
@@ -250,6 +273,7 @@ impl Tripwire {
                 round.look(path, *depth);
             }
         }
+        round.remove_links(&known.links, &self.links(&known.links));
         let (incidents, put_back) = round.end();
         known.picture.extend(put_back);
         if known.running == 0

@@ -240,7 +240,7 @@ pub(super) fn look(
     Ok(stamp.map(|stamp| Node::at(place, stamp, depth, before, most)))
 }
 
-fn is_settled(stamp: &Stamp) -> bool {
+pub(super) fn is_settled(stamp: &Stamp) -> bool {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0));

@@ -10,6 +10,7 @@ use std::{
 
 use super::{
     Depth, Incident, IncidentKind, Tripwire,
+    links::Links,
     picture::{self, MOST_KEPT, Node, Picture},
     place::{self, Place, Stamp},
     repository,
@@ -71,6 +72,25 @@ impl<'a> Round<'a> {
             },
             Ok(None) => {}
             Err(_) => self.report_unknown(path),
+        }
+    }
+
+    /// Removes links that came to be in git directories. What a link took the place of was the command's to remove.
+    pub(super) fn remove_links(&mut self, before: &Links, now: &Links) {
+        for path in now.new_since(before) {
+            let Ok(place) = Place::below(self.root, &path) else {
+                self.report(&path, IncidentKind::Unknown, false, None);
+                continue;
+            };
+            let kept = self.tripwire.quarantine(&place, &path);
+            let (kind, restored) = match before.target(&path) {
+                Some(target) => (IncidentKind::Changed, place.create_link(target).is_ok()),
+                None => (IncidentKind::Appeared, true),
+            };
+            self.report(&path, kind, kept.is_some() && restored, kept);
+        }
+        for path in now.unknown_since(before) {
+            self.report(path, IncidentKind::Unknown, false, None);
         }
     }
 

@@ -30,6 +30,7 @@ impl Scene {
             (".git", Depth::Itself),
             (".git/hooks", Depth::Tree),
             (".git/config", Depth::Tree),
+            (".git/commondir", Depth::Tree),
             (".vscode", Depth::Tree),
             (".envrc", Depth::Tree),
             (".ahma/tools", Depth::Tree),
@@ -156,6 +157,67 @@ async fn a_link_is_never_followed() {
     assert_eq!(fs::read_to_string(&outside).unwrap(), "mine");
     assert_eq!(fs::read_to_string(scene.scope().join(".envrc")).unwrap(), "good");
     assert!(!scene.scope().join(".envrc").is_symlink());
+}
+
+/// Git would write through them, wherever they lead.
+#[tokio::test]
+async fn links_in_a_repository_do_not_stay_and_the_rest_does() {
+    let deep = ".git/logs/refs/heads/a/b";
+    let scene = Scene::new(|scope| {
+        fs::create_dir_all(scope.join(".git/logs/refs/heads")).unwrap();
+        fs::create_dir_all(scope.join(".git/objects")).unwrap();
+        fs::write(scope.join(".git/logs/HEAD"), "first\n").unwrap();
+        symlink("/old", scope.join(".git/mine")).unwrap();
+        symlink("/old", scope.join(".git/yours")).unwrap();
+    });
+    let found = scene
+        .during(|scope| {
+            let git = scope.join(".git");
+            fs::remove_file(git.join("logs/HEAD")).unwrap();
+            fs::remove_dir(git.join("objects")).unwrap();
+            fs::remove_file(git.join("yours")).unwrap();
+            fs::create_dir_all(scope.join(deep)).unwrap();
+            for name in ["logs/HEAD", "index", "COMMIT_EDITMSG", "objects", "yours"] {
+                symlink("/victim", git.join(name)).unwrap();
+            }
+            symlink("/victim", scope.join(deep).join("c")).unwrap();
+            // As git makes it for a moment.
+            symlink("testing", git.join("tXyZ")).unwrap();
+            fs::write(git.join("ORIG_HEAD"), "plain").unwrap();
+        })
+        .await;
+    use IncidentKind::{Appeared, Changed};
+    let expected = [
+        (".git/COMMIT_EDITMSG", Appeared),
+        (".git/index", Appeared),
+        (".git/logs/HEAD", Appeared),
+        (".git/logs/refs/heads/a/b/c", Appeared),
+        (".git/objects", Appeared),
+        (".git/yours", Changed),
+    ];
+    assert_eq!(found, expected.map(|(path, kind)| (path.to_owned(), kind)));
+    let git = scene.scope().join(".git");
+    for (path, _) in expected.iter().take(5) {
+        assert!(!scene.scope().join(path).is_symlink(), "{path}");
+    }
+    assert_eq!(fs::read_link(git.join("mine")).unwrap(), Path::new("/old"));
+    assert_eq!(fs::read_link(git.join("yours")).unwrap(), Path::new("/old"));
+    assert!(git.join("ORIG_HEAD").exists());
+    assert_eq!(scene.during(|_| {}).await, []);
+}
+
+#[tokio::test]
+async fn links_in_a_new_repository_do_not_stay() {
+    let scene = Scene::new(|_| {});
+    let found = scene
+        .during(|scope| {
+            fs::create_dir_all(scope.join(".git/logs")).unwrap();
+            fs::write(scope.join(".git/config"), "[core]\n\tbare = false\n").unwrap();
+            symlink("/victim", scope.join(".git/logs/HEAD")).unwrap();
+        })
+        .await;
+    assert_eq!(found, [(".git/logs/HEAD".to_owned(), IncidentKind::Appeared)]);
+    assert!(scene.scope().join(".git/config").exists());
 }
 
 #[tokio::test]
@@ -568,7 +630,7 @@ async fn come_to_rest(scenes: &[Scene]) -> bool {
 async fn a_scope_at_rest_hides_nothing() {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     type Plant = (&'static [&'static str], fn(&Path));
-    let plants: [Plant; 12] = [
+    let plants: [Plant; 13] = [
         (&[".envrc"], |scope| {
             fs::write(scope.join(".envrc"), "evil").unwrap()
         }),
@@ -599,6 +661,9 @@ async fn a_scope_at_rest_hides_nothing() {
         (&[".git/config"], |scope| {
             fs::write(scope.join(".git/config"), "evil").unwrap()
         }),
+        (&[".git/logs/HEAD"], |scope| {
+            symlink("/victim", scope.join(".git/logs/HEAD")).unwrap()
+        }),
         // Another directory that may be there, with something in it that may not.
         (&[".ahma/tools"], |scope| {
             fs::create_dir_all(scope.join("other/tools")).unwrap();
@@ -626,7 +691,7 @@ async fn a_scope_at_rest_hides_nothing() {
     ];
     let scenes = plants.each_ref().map(|_| {
         Scene::new(|scope| {
-            for directory in [".git/hooks", ".vscode/deep", ".ahma"] {
+            for directory in [".git/hooks", ".git/logs", ".vscode/deep", ".ahma"] {
                 fs::create_dir_all(scope.join(directory)).unwrap();
             }
             for file in ["plain", ".vscode/a", ".vscode/deep/a"] {

@@ -46,6 +46,13 @@ pub(super) const LATER: &[Attempt] = &[
     attempt("configuration that the user includes", concat!(evil_config!(), " > $SCOPE/.gitinclude"))
         .before("git config include.path ../.gitinclude")
         .after(GIT),
+    attempt("a log of git as a link to a file outside", "cd $SCOPE; mkdir -p .git/logs; rm -f .git/logs/HEAD; ln -s $OUT/victim .git/logs/HEAD").after(GIT),
+    attempt("a log of a branch as a link to a file outside", "cd $SCOPE; mkdir -p .git/logs/refs/heads; ln -s $OUT/victim .git/logs/refs/heads/y").after(GIT),
+    attempt("a message of git as a link to a file outside", "cd $SCOPE; rm -f .git/COMMIT_EDITMSG; ln -s $OUT/victim .git/COMMIT_EDITMSG").after(GIT),
+    attempt("the index of git as a link to a file outside", "cd $SCOPE; rm -f .git/index; ln -s $OUT/ran .git/index").after("touch f; git add f"),
+    attempt("a log in a new repository as a link to a file outside", "cd $SCOPE; git init -q; mkdir .git/logs; ln -s $OUT/victim .git/logs/HEAD")
+        .before("rm -rf .git")
+        .after(GIT),
     attempt("another common directory for another worktree", concat!("cd $SCOPE; mkdir c; cp -r .git/HEAD .git/refs .git/objects c; ", evil_config!(), " > c/config; echo $SCOPE/c > .git/worktrees/wt/commondir"))
         .before("git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git worktree add -q $DOORS/$NAME/wt")
         .after("git -C $DOORS/$NAME/wt status"),
