@@ -1,6 +1,6 @@
 //! Whether a git directory that a command made may stay.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use rustix::fs::FileType;
 
@@ -34,7 +34,17 @@ pub(super) fn is_harmless(git: &Place, may_be_unfinished: bool) -> bool {
         // A link would bring its hooks along.
         Ok(Some(_)) | Err(_) => false,
     };
+    // Old ways to name what to push to. Templates have an empty directory of the second kind.
+    let is_empty = |name: &str| {
+        inside(name).is_some_and(|place| match place.stamp() {
+            Ok(None) => true,
+            Ok(Some(_)) => place.entries().is_ok_and(|(_, names)| names.is_empty()),
+            Err(_) => false,
+        })
+    };
     hooks_sleep
+        && is_empty("remotes")
+        && is_empty("branches")
         && is_missing("config.worktree")
         && is_missing("commondir")
         && (is_unfinished || config.is_some_and(|config| config_sleeps(&config)))
@@ -42,44 +52,81 @@ pub(super) fn is_harmless(git: &Place, may_be_unfinished: bool) -> bool {
 
 /// Whether every line is one of those that are known to run nothing.
 fn config_sleeps(config: &str) -> bool {
-    let mut section = String::new();
-    config.lines().map(str::trim).all(|line| {
+    let mut current = Section::default();
+    // What branches are pushed to, and what has an address: what has none is itself taken for one.
+    let (mut used, mut addressed) = (BTreeSet::from(["."]), BTreeSet::from(["."]));
+    for line in config.lines().map(str::trim) {
         if line.is_empty() || line.starts_with(['#', ';']) {
-            return true;
+            continue;
         }
         if line.starts_with('[') {
-            return match header(line) {
-                Some(name) => {
-                    section = name;
-                    true
-                }
-                None => false,
-            };
+            match Section::of(line) {
+                Some(section) => current = section,
+                None => return false,
+            }
+            continue;
         }
-        let key = line
-            .split('=')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_ascii_lowercase();
-        // A line that continues hides the next one from this reader; `ext::` runs what follows it.
-        !line.ends_with('\\') && !line.contains("ext::") && is_harmless_setting(&section, &key)
-    })
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
+        // A line that continues hides the next one from this reader.
+        if line.ends_with('\\') || !is_harmless_setting(&current.name, &key) {
+            return false;
+        }
+        match (current.name.as_str(), key.as_str()) {
+            ("remote", "url" | "pushurl") if !is_elsewhere(value) => return false,
+            ("remote", "url") => {
+                addressed.insert(current.subsection);
+            }
+            ("branch", "remote" | "pushremote") => {
+                used.insert(value);
+            }
+            _ => {}
+        }
+    }
+    used.is_subset(&addressed)
 }
 
-/// The section's name, if the line is a header and nothing else: git takes a setting on the same line.
-fn header(line: &str) -> Option<String> {
-    let inner = line.strip_prefix('[')?.strip_suffix(']')?;
-    let (name, subsection) = match inner.split_once(' ') {
-        Some((name, rest)) => (name, rest.trim().strip_prefix('"')?.strip_suffix('"')?),
-        None => (inner, ""),
-    };
-    let is_plain = !name.is_empty()
-        && name
-            .chars()
-            .all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
-        && !subsection.contains(['"', '\\', ']', '[']);
-    is_plain.then(|| name.to_ascii_lowercase())
+/// Whether the address of a repository is on another machine. One on this machine may have hooks that commands made, and
+/// `ext::` runs what follows it.
+fn is_elsewhere(address: &str) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "@._-".contains(letter);
+    let is_known = ["https://", "http://", "ssh://", "git://"]
+        .iter()
+        .any(|scheme| address.starts_with(scheme));
+    // As ssh takes it: a host, a colon, a path.
+    let is_host = address.split_once(':').is_some_and(|(host, path)| {
+        let is_path = !path.starts_with(':') && !path.starts_with("//");
+        is_path && !host.is_empty() && host.chars().all(is_plain)
+    });
+    is_known || is_host
+}
+
+/// The header of a section.
+#[derive(Default)]
+struct Section<'a> {
+    /// In lower case.
+    name: String,
+    subsection: &'a str,
+}
+
+impl<'a> Section<'a> {
+    /// None if the line is a header with something else: git takes a setting on the same line.
+    fn of(line: &'a str) -> Option<Self> {
+        let inner = line.strip_prefix('[')?.strip_suffix(']')?;
+        let (name, subsection) = match inner.split_once(' ') {
+            Some((name, rest)) => (name, rest.trim().strip_prefix('"')?.strip_suffix('"')?),
+            None => (inner, ""),
+        };
+        let is_plain = !name.is_empty()
+            && name
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
+            && !subsection.contains(['"', '\\', ']', '[']);
+        is_plain.then(|| Self {
+            name: name.to_ascii_lowercase(),
+            subsection,
+        })
+    }
 }
 
 fn is_harmless_setting(section: &str, key: &str) -> bool {

@@ -228,8 +228,14 @@ async fn a_new_repository_may_stay_if_it_runs_nothing() {
         fs::write(scope.join(".git/config"), config).unwrap();
     };
     let scene = Scene::new(|_| {});
-    let plain = "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = /x\n[user]\n\tname = me\n";
-    assert_eq!(scene.during(|scope| init(scope, plain)).await, []);
+    let plain = "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = git@host:x\n[user]\n\tname = me\n\
+        [branch \"main\"]\n\tremote = origin\n[branch \"other\"]\n\tremote = .\n\
+        [remote \"b\"]\n\turl = https://host/x\n\tpushurl = ssh://host:22/x\n";
+    let made = scene.during(|scope| {
+        init(scope, plain);
+        fs::create_dir(scope.join(".git/branches")).unwrap();
+    });
+    assert_eq!(made.await, []);
     assert!(scene.scope().join(".git/config").exists());
 
     for config in [
@@ -241,12 +247,33 @@ async fn a_new_repository_may_stay_if_it_runs_nothing() {
         "[core] fsmonitor = evil #]\n",
         "[remote \"o\"] vcs = \"evil]\n",
         "[remote \"o\"]\n\turl = ext::evil\n",
+        "[remote \"o\"]\n\turl = ./n.git\n",
+        "[remote \"o\"]\n\turl = n.git\n",
+        "[remote \"o\"]\n\turl = \"/n:x\"\n",
+        "[remote \"o\"]\n\turl = file:///n.git\n",
+        "[remote \"o\"]\n\turl = https://host\n\tpushurl = ./n.git\n",
+        "[branch \"main\"]\n\tremote = ./n.git\n",
+        "[remote \"n.git\"]\n\tfetch = x\n[branch \"main\"]\n\tpushremote = n.git\n",
         "[remote \"o\"]\n\tuploadpack = evil\n",
         "[core]\n\tbare = false \\\nfsmonitor = evil\n",
     ] {
         let scene = Scene::new(|_| {});
         let found = scene.during(|scope| init(scope, config)).await;
         assert_eq!(found, [(".git".to_owned(), IncidentKind::Appeared)], "{config}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_repository_names_nothing_to_push_to_in_old_ways() {
+    for name in ["remotes", "branches"] {
+        let scene = Scene::new(|_| {});
+        let make = |scope: &Path| {
+            fs::create_dir_all(scope.join(".git").join(name)).unwrap();
+            fs::write(scope.join(".git/config"), "[core]\n\tbare = false\n").unwrap();
+            fs::write(scope.join(".git").join(name).join("origin"), "URL: ./n.git").unwrap();
+        };
+        let found = scene.during(make).await;
+        assert_eq!(found, [(".git".to_owned(), IncidentKind::Appeared)], "{name}");
     }
 }
 
