@@ -149,13 +149,8 @@ const ETC: &[&str] = &[
 const PROTECTED: &[&str] = &[
     // Where the next server looks for its tools, whichever directory this one has them from.
     ".ahma/tools",
+    // What lies in it is for `git::acted_on` to say.
     ".git",
-    ".git/hooks",
-    ".git/config",
-    ".git/config.worktree",
-    // Makes git take its configuration and hooks from another directory.
-    ".git/commondir",
-    ".git/info",
     ".gitmodules",
     ".husky",
     ".envrc",
@@ -358,7 +353,7 @@ fn protected(settings: &SandboxSettings, scope: &Path, worktree: Option<&Path>, 
     protected.extend(workspaces(scope));
     protected.push(scope.join(&settings.tools_dir));
     protected.extend(settings.also_protected.iter().map(|file| scope.join(file)));
-    protected.extend(git::acted_on(scope, host.home.as_deref()));
+    protected.extend(git::acted_on(scope, host));
     // Where one of them is a link or holds one, what that leads to is acted on as well, and so is every link between.
     let git = scope.join(".git");
     let holders = protected.iter().filter(|path| **path != git);

@@ -186,3 +186,19 @@ fn what_links_in_protected_directories_lead_to_is_protected() {
     }
     assert!(policy.protected.iter().all(|path| path.starts_with(&scope)));
 }
+
+#[test]
+fn configuration_of_git_that_is_a_link_into_the_scope_is_protected() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path().canonicalize().unwrap();
+    let scope = home.join("dotfiles");
+    fs::create_dir(&scope).unwrap();
+    fs::write(scope.join("gitconfig"), "").unwrap();
+    symlink("dotfiles/gitconfig", home.join(".gitconfig")).unwrap();
+    let host = Host {
+        home: Some(home),
+        ..Host::default()
+    };
+    let policy = assemble(&settings(&scope), &host).unwrap();
+    assert!(policy.protected.contains(&scope.join("gitconfig")));
+}

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Access, plain::read_plain};
+use super::{Access, Host, plain::read_plain};
 use crate::call::normalise;
 
 /// Files that include each other are read so far.
@@ -22,21 +22,36 @@ const MOST_POINTER_BYTES: u64 = 1 << 14;
 /// In the administrative directory of a linked worktree: what says where its repository is, and how it is configured.
 const WORKTREE_POINTERS: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
-/// In the scope if that is itself a repository without a working tree.
-const BARE: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "info"];
+/// In a git directory: what git acts on.
+const OF_A_REPOSITORY: [&str; 7] = [
+    "hooks",
+    "config",
+    "config.worktree",
+    // Makes git take its configuration and hooks from another directory.
+    "commondir",
+    "info",
+    // An old way to say what to push to, which would be a repository with hooks.
+    "remotes",
+    "branches",
+];
 
-/// Paths that git acts on besides those with fixed names in `.git`. Those outside the scope are for the caller to leave
+/// Paths that git acts on, in its directory and elsewhere. Those outside the scope are for the caller to leave
 /// out.
-pub(super) fn acted_on(scope: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    let mut paths = configured(scope, home);
-    if let Ok(worktrees) = fs::read_dir(scope.join(".git/worktrees")) {
-        for worktree in worktrees.flatten() {
-            paths.extend(pointers(&worktree.path()));
+pub(super) fn acted_on(scope: &Path, host: &Host) -> Vec<PathBuf> {
+    let mut paths = configured(scope, host);
+    for git in directories(scope) {
+        if let Ok(worktrees) = fs::read_dir(git.join("worktrees")) {
+            for worktree in worktrees.flatten() {
+                paths.extend(pointers(&worktree.path()));
+            }
         }
+        paths.extend(OF_A_REPOSITORY.map(|name| git.join(name)));
     }
     if scope.join("HEAD").exists() {
         let is_bare = ["objects", "refs"].iter().all(|name| scope.join(name).is_dir());
-        paths.extend(BARE.iter().filter(|_| is_bare).map(|name| scope.join(name)));
+        if is_bare {
+            paths.extend(OF_A_REPOSITORY.map(|name| scope.join(name)));
+        }
     } else {
         // With a few more files it would make the scope itself a repository, with a configuration in plain sight.
         paths.push(scope.join("HEAD"));
@@ -49,12 +64,48 @@ pub(super) fn pointers(own: &Path) -> impl Iterator<Item = PathBuf> {
     WORKTREE_POINTERS.map(|name| own.join(name)).into_iter()
 }
 
-/// Hooks, further configuration and programs that the repository's configuration, or the user's, names.
-fn configured(scope: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    let mut files: VecDeque<PathBuf> = [scope.join(".git/config"), scope.join(".git/config.worktree")].into();
-    files.extend(home.iter().map(|home| home.join(".gitconfig")));
-    files.extend(home.iter().map(|home| home.join(".config/git/config")));
-    let mut found = Vec::new();
+/// The git directory of the scope, and the one that it shares with other working trees.
+fn directories(scope: &Path) -> Vec<PathBuf> {
+    let link = scope.join(".git");
+    let own = match target(&link, "gitdir:") {
+        Some(led_to) => normalise(&scope.join(led_to)),
+        None => link,
+    };
+    let common = target(&own.join("commondir"), "").map(|common| normalise(&own.join(common)));
+    std::iter::once(own).chain(common).collect()
+}
+
+/// The path that a file holds, if it is one that leads git elsewhere.
+fn target(file: &Path, prefix: &str) -> Option<PathBuf> {
+    let text = String::from_utf8(read_plain(file, MOST_POINTER_BYTES).ok()?).ok()?;
+    Some(text.strip_prefix(prefix)?.trim().into())
+}
+
+/// The configuration files that git begins with.
+fn configuration_files(scope: &Path, host: &Host) -> VecDeque<PathBuf> {
+    let own = directories(scope);
+    let own = own
+        .iter()
+        .flat_map(|git| ["config", "config.worktree"].map(|name| git.join(name)));
+    let variable = |name: &str| host.variables.get(name).map(PathBuf::from);
+    let settings = variable("XDG_CONFIG_HOME").or_else(|| Some(host.home.as_ref()?.join(".config")));
+    let of_user = [
+        variable("GIT_CONFIG_GLOBAL"),
+        host.home.as_ref().map(|home| home.join(".gitconfig")),
+        settings.map(|settings| settings.join("git/config")),
+    ];
+    let of_machine = PathBuf::from("/etc/gitconfig");
+    own.chain(of_user.into_iter().flatten())
+        .chain([of_machine])
+        .collect()
+}
+
+/// Configuration, and the hooks, further configuration and programs that it names: the repository's, the user's and the
+/// machine's.
+fn configured(scope: &Path, host: &Host) -> Vec<PathBuf> {
+    let mut files = configuration_files(scope, host);
+    // One of them may be a link into the scope.
+    let mut found: Vec<PathBuf> = files.iter().cloned().collect();
     let mut read = 0;
     while let Some(file) = files.pop_front() {
         let text = match read_plain(&file, MOST_CONFIG_BYTES) {
@@ -62,19 +113,42 @@ fn configured(scope: &Path, home: Option<&Path>) -> Vec<PathBuf> {
             Ok(_) | Err(_) => continue,
         };
         read += 1;
+        let in_the_tree = |path: &str| normalise(&scope.join(from_home(path, host)));
         for setting in settings(&text) {
             match setting.names() {
                 Names::Configuration(path) => {
-                    let included = normalise(&file.with_file_name("").join(path));
+                    let included = normalise(&file.with_file_name("").join(from_home(path, host)));
                     files.push_back(included.clone());
                     found.push(included);
                 }
-                Names::InTheTree(path) => found.push(normalise(&scope.join(path))),
+                Names::InTheTree(path) => found.push(in_the_tree(path)),
+                Names::Command(command) => {
+                    let (program, others) = words(command);
+                    found.extend(program.map(in_the_tree));
+                    found.extend(others.map(in_the_tree).filter(|path| path.is_file()));
+                }
+                Names::Repository(path) => {
+                    let path = in_the_tree(path);
+                    let inner = path.join(".git");
+                    let git = if inner.exists() { inner } else { path };
+                    found.extend(OF_A_REPOSITORY.map(|name| git.join(name)));
+                }
                 Names::Nothing => {}
             }
         }
     }
     found
+}
+
+/// A path as git and the shell read it.
+fn from_home(path: &str, host: &Host) -> PathBuf {
+    let below = ["~/", "$HOME/", "${HOME}/"]
+        .iter()
+        .find_map(|home| path.strip_prefix(home));
+    match (below, &host.home) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => path.into(),
+    }
 }
 
 /// One line of a configuration; section and key in lower case.
@@ -86,20 +160,29 @@ struct Setting {
 }
 
 /// What a setting names that git acts on.
-enum Names {
+enum Names<'a> {
     /// By its place relative to the file.
-    Configuration(PathBuf),
-    /// By its place relative to the top of the working tree, where git runs what it is told to.
-    InTheTree(PathBuf),
+    Configuration(&'a str),
+    /// By its place relative to the top of the working tree.
+    InTheTree(&'a str),
+    /// For a shell at the top of the working tree.
+    Command(&'a str),
+    /// One on this machine, whose hooks run when somebody pushes to it; by its place relative to the same.
+    Repository(&'a str),
     Nothing,
 }
 
 impl Setting {
-    fn names(&self) -> Names {
+    fn names(&self) -> Names<'_> {
         let Self { section, key, value } = self;
         match (section.as_str(), key.as_str()) {
-            ("include" | "includeif", "path") => Names::Configuration(value.into()),
-            ("core", "hookspath" | "attributesfile") => Names::InTheTree(value.into()),
+            ("include" | "includeif", "path") => Names::Configuration(value),
+            ("core", "hookspath" | "attributesfile") | ("init", "templatedir") => Names::InTheTree(value),
+            ("remote", "url" | "pushurl") => local_path(value).map_or(Names::Nothing, Names::Repository),
+            ("alias", _) | ("submodule", "update") => {
+                // Without the mark it is one of git's own commands.
+                value.strip_prefix('!').map_or(Names::Nothing, Names::Command)
+            }
             (
                 "core",
                 "fsmonitor"
@@ -114,22 +197,37 @@ impl Setting {
             | ("diff", "external" | "command" | "textconv")
             | ("merge", "driver")
             | ("filter", "clean" | "smudge" | "process")
-            | ("mergetool" | "difftool", "cmd" | "path")
-            | ("gpg", "program")
+            | ("mergetool" | "difftool" | "browser" | "man" | "guitool", "cmd" | "path")
+            | ("gpg", "program" | "defaultkeycommand")
             | ("credential", "helper")
             | ("interactive", "difffilter")
             | ("uploadpack", "packobjectshook")
-            | ("alias" | "pager", _) => first_program(value).map_or(Names::Nothing, Names::InTheTree),
+            | ("gc", "recentobjectshook")
+            | ("remote", "uploadpack" | "receivepack")
+            | ("trailer", "cmd" | "command")
+            | ("hook" | "tar", "command")
+            | ("sendemail", "sendmailcmd" | "smtpserver" | "tocmd" | "cccmd" | "headercmd")
+            | ("imap", "tunnel")
+            | ("lfs", "path")
+            | ("pager", _) => Names::Command(value),
             _ => Names::Nothing,
         }
     }
 }
 
-/// The program that a command line begins with, if it is named by a path.
-fn first_program(command: &str) -> Option<PathBuf> {
-    let first = command.trim_start_matches('!').split_whitespace().next()?;
-    let first = first.trim_matches(['"', '\'']);
-    first.contains('/').then(|| first.into())
+/// Where a repository is, if its address is a path on this machine.
+fn local_path(address: &str) -> Option<&str> {
+    let path = address.strip_prefix("file://").unwrap_or(address);
+    // As git tells: a host is what stands before the first colon, unless a slash comes earlier.
+    let is_path = path.find(':').is_none_or(|colon| path[..colon].contains('/'));
+    (is_path && !path.is_empty()).then_some(path)
+}
+
+/// The program that a command line begins with, if it is named by a path, and all words that could be scripts.
+fn words(command: &str) -> (Option<&str>, impl Iterator<Item = &str>) {
+    let between = |letter: char| letter.is_whitespace() || "\"'`;|&()<>=!".contains(letter);
+    let mut words = command.split(between).filter(|word| !word.is_empty());
+    (words.next().filter(|first| first.contains('/')), words)
 }
 
 /// The settings of a file. What git would not understand is passed over: git ends there.

@@ -5,6 +5,8 @@ use super::attempt::{Attempt, Unwalled, attempt};
 /// What a user does in the project every day.
 const GIT: &str = "git status; git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git branch y; git checkout -q y; git gc -q";
 
+const PUSH: &str = "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git push -q origin HEAD:refs/heads/x";
+
 /// Prints a configuration that makes git run something.
 macro_rules! evil_config {
     () => {
@@ -46,6 +48,16 @@ pub(super) const LATER: &[Attempt] = &[
     attempt("configuration that the user includes", concat!(evil_config!(), " > $SCOPE/.gitinclude"))
         .before("git config include.path ../.gitinclude")
         .after(GIT),
+    attempt("hooks of a git directory by another name", "printf '#!/bin/sh\\ntouch %s/ran' $OUT > $SCOPE/.bare/hooks/post-checkout; chmod +x $SCOPE/.bare/hooks/post-checkout")
+        .before("mv .git .bare; echo gitdir: ./.bare > .git; mkdir -p .bare/hooks")
+        .after(GIT),
+    attempt("a script that a filter names", "echo touch $OUT/ran > $SCOPE/tools/clean.sh")
+        .before("mkdir tools; echo cat > tools/clean.sh; git config filter.x.clean 'sh tools/clean.sh'; echo 'f filter=x' > .gitattributes")
+        .after("echo x > f; git add f"),
+    attempt("something to push to, the old way", "cd $SCOPE; git init -q --bare n.git; mkdir -p n.git/hooks .git/remotes; printf '#!/bin/sh\\ntouch %s/ran' $OUT > n.git/hooks/post-update; chmod +x n.git/hooks/post-update; printf 'URL: %s/n.git\\nPush: HEAD:refs/heads/x\\n' $SCOPE > .git/remotes/origin").after(PUSH),
+    attempt("something to push to in a new repository", "cd $SCOPE; git init -q --bare n.git; mkdir -p n.git/hooks; printf '#!/bin/sh\\ntouch %s/ran' $OUT > n.git/hooks/post-update; chmod +x n.git/hooks/post-update; git init -q; git remote add origin ./n.git")
+        .before("rm -rf .git")
+        .after(PUSH),
     attempt("a log of git as a link to a file outside", "cd $SCOPE; mkdir -p .git/logs; rm -f .git/logs/HEAD; ln -s $OUT/victim .git/logs/HEAD").after(GIT),
     attempt("a log of a branch as a link to a file outside", "cd $SCOPE; mkdir -p .git/logs/refs/heads; ln -s $OUT/victim .git/logs/refs/heads/y").after(GIT),
     attempt("a message of git as a link to a file outside", "cd $SCOPE; rm -f .git/COMMIT_EDITMSG; ln -s $OUT/victim .git/COMMIT_EDITMSG").after(GIT),
