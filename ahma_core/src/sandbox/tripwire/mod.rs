@@ -8,7 +8,9 @@
 //!
 //! It runs outside the sandbox, so it must never follow a link that a command made: see [`place`].
 
+mod gitlinks;
 mod incident;
+mod index;
 mod links;
 mod picture;
 mod place;
@@ -31,12 +33,14 @@ use std::{
 use rustix::io::Errno;
 
 use super::directory::KeptUsable;
+use gitlinks::Gitlinks;
 pub use incident::{Incident, IncidentKind};
 use links::Links;
 pub use picture::Depth;
 use picture::{Node, Picture, Root};
 use place::Place;
 use record::{Company, Record};
+use repository::Kind;
 use round::Round;
 
 /// Of a name so much is kept in quarantine, so that it stays a possible one with what is put before it.
@@ -70,6 +74,7 @@ struct Known {
     running: usize,
     picture: Picture,
     links: Links,
+    gitlinks: Gitlinks,
 }
 
 impl Known {
@@ -77,6 +82,7 @@ impl Known {
     fn is_quick(&self) -> bool {
         self.picture.len() + self.links.len() <= QUICK_NODES
             && self.picture.values().map(Node::bytes_to_read).sum::<usize>() <= QUICK_BYTES
+            && self.gitlinks.bytes_to_read() <= QUICK_BYTES
     }
 }
 
@@ -125,6 +131,8 @@ impl Tripwire {
         tripwire.lock().picture = now;
         let links = tripwire.links(&Links::default());
         tripwire.lock().links = links;
+        let gitlinks = tripwire.gitlinks(&Gitlinks::default());
+        tripwire.lock().gitlinks = gitlinks;
         Ok(tripwire)
     }
 
@@ -175,6 +183,7 @@ impl Tripwire {
             let company = self.record.as_ref().map(Record::begin);
             known.picture = self.good_picture(&known.picture, company);
             known.links = self.links(&known.links);
+            known.gitlinks = self.gitlinks(&known.gitlinks);
         }
         known.running += 1;
     }
@@ -197,6 +206,7 @@ impl Tripwire {
             };
             known.picture = self.good_picture(&known.picture, company);
             known.links = self.links(&known.links);
+            known.gitlinks = self.gitlinks(&known.gitlinks);
         }
         known.running += 1;
         true
@@ -238,6 +248,18 @@ impl Tripwire {
         Links::take(root, &self.git_directories, earlier)
     }
 
+    fn gitlinks(&self, earlier: &Gitlinks) -> Gitlinks {
+        let git = Path::new(".git");
+        let Some(root) = &self.root else {
+            return Gitlinks::default();
+        };
+        if !self.git_directories.iter().any(|known| known == git) {
+            return Gitlinks::default();
+        }
+        let _usable = KeptUsable::new(&root.directory);
+        Gitlinks::take(root, earlier)
+    }
+
     fn check(&self) -> Vec<Incident> {
         self.check_against(self.lock())
     }
@@ -257,8 +279,11 @@ impl Tripwire {
         let _usable = KeptUsable::new(&root.directory);
         let mut round = Round::new(self, &root.directory, &known.picture);
         // Another command may be about to make it; then its own check sees it whole.
-        let may_be_unfinished = known.running > 0;
-        let new_repository = round.has_new_repository(may_be_unfinished);
+        let kind = match known.running {
+            0 => Kind::Whole,
+            _ => Kind::Unfinished,
+        };
+        let new_repository = round.has_new_repository(kind);
         for (path, depth) in &self.watched {
             let seen = path.ancestors().skip(1).any(|above| {
                 matches!(
@@ -274,6 +299,7 @@ impl Tripwire {
             }
         }
         round.remove_links(&known.links, &self.links(&known.links));
+        round.remove_repositories(&known.gitlinks, &self.gitlinks(&known.gitlinks));
         let (incidents, put_back) = round.end();
         known.picture.extend(put_back);
         if known.running == 0

@@ -9,15 +9,26 @@ use super::place::Place;
 /// Git reads no longer configuration here.
 const MOST_CONFIG_BYTES: u64 = 64 * 1024;
 
+/// Which repository is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// That of the scope.
+    Whole,
+    /// The same, while another command may be about to make it: then it has no configuration yet.
+    Unfinished,
+    /// One that git looks into from another. It may say where its tree is, and may have no configuration.
+    Inner,
+}
+
 /// Whether a `.git` is as `git init` or `git clone` makes it: no hook that runs, a configuration that makes git run
-/// nothing, and nothing that makes git look elsewhere. One that is being made has no configuration yet.
-pub(super) fn is_harmless(git: &Place, may_be_unfinished: bool) -> bool {
+/// nothing, and nothing that makes git look elsewhere.
+pub(super) fn is_harmless(git: &Place, kind: Kind) -> bool {
     let Ok(directory) = git.directory().map(Arc::new) else {
         return false;
     };
     let inside = |name: &str| Place::below(&directory, Path::new(name)).ok();
     let is_missing = |name: &str| inside(name).is_some_and(|place| matches!(place.stamp(), Ok(None)));
-    let is_unfinished = may_be_unfinished && is_missing("config");
+    let is_unfinished = kind != Kind::Whole && is_missing("config");
     let config = inside("config")
         .and_then(|place| place.content(MOST_CONFIG_BYTES))
         .and_then(|content| String::from_utf8(content).ok());
@@ -47,11 +58,11 @@ pub(super) fn is_harmless(git: &Place, may_be_unfinished: bool) -> bool {
         && is_empty("branches")
         && is_missing("config.worktree")
         && is_missing("commondir")
-        && (is_unfinished || config.is_some_and(|config| config_sleeps(&config)))
+        && (is_unfinished || config.is_some_and(|config| config_sleeps(&config, kind)))
 }
 
 /// Whether every line is one of those that are known to run nothing.
-fn config_sleeps(config: &str) -> bool {
+fn config_sleeps(config: &str, kind: Kind) -> bool {
     let mut current = Section::default();
     // What branches are pushed to, and what has an address: what has none is itself taken for one.
     let (mut used, mut addressed) = (BTreeSet::from(["."]), BTreeSet::from(["."]));
@@ -69,7 +80,7 @@ fn config_sleeps(config: &str) -> bool {
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
         // A line that continues hides the next one from this reader.
-        if line.ends_with('\\') || !is_harmless_setting(&current.name, &key) {
+        if line.ends_with('\\') || !is_harmless_setting(&current.name, &key, kind) {
             return false;
         }
         match (current.name.as_str(), key.as_str()) {
@@ -129,9 +140,18 @@ impl<'a> Section<'a> {
     }
 }
 
-fn is_harmless_setting(section: &str, key: &str) -> bool {
+fn is_harmless_setting(section: &str, key: &str, kind: Kind) -> bool {
     let harmless: &[&str] = match section {
-        "branch" => &["description", "merge", "pushremote", "rebase", "remote"],
+        "branch" => &[
+            "description",
+            "gk-merge-base",
+            "merge",
+            "pushremote",
+            "rebase",
+            "remote",
+            "vscode-merge-base",
+        ],
+        "core" if kind == Kind::Inner && key == "worktree" => &["worktree"],
         "core" => &[
             "autocrlf",
             "bare",
@@ -143,8 +163,12 @@ fn is_harmless_setting(section: &str, key: &str) -> bool {
             "symlinks",
         ],
         "extensions" => &["compatobjectformat", "objectformat", "refstorage"],
+        "fetch" => &["prune"],
         "init" => &["defaultbranch"],
+        "pull" => &["ff", "rebase"],
+        "push" => &["autosetupremote", "default"],
         "remote" => &["fetch", "pushurl", "url"],
+        "submodule" => &["active", "url"],
         "user" => &["email", "name"],
         _ => &[],
     };

@@ -10,10 +10,11 @@ use std::{
 
 use super::{
     Depth, Incident, IncidentKind, Tripwire,
+    gitlinks::Gitlinks,
     links::Links,
     picture::{self, MOST_KEPT, Node, Picture},
     place::{self, Place, Stamp},
-    repository,
+    repository::{self, Kind},
     ways::Ways,
 };
 
@@ -56,10 +57,10 @@ impl<'a> Round<'a> {
     }
 
     /// Whether a command made a repository, and one that may stay.
-    pub(super) fn has_new_repository(&mut self, may_be_unfinished: bool) -> bool {
+    pub(super) fn has_new_repository(&mut self, kind: Kind) -> bool {
         let path = Path::new(".git");
         !self.known.contains_key(path)
-            && matches!(self.ways.place(path), Ok(Some(git)) if repository::is_harmless(&git, may_be_unfinished))
+            && matches!(self.ways.place(path), Ok(Some(git)) if repository::is_harmless(&git, kind))
     }
 
     /// Compares what is at a watched path with what was. Those above it come first.
@@ -91,6 +92,19 @@ impl<'a> Round<'a> {
         }
         for path in now.unknown_since(before) {
             self.report(path, IncidentKind::Unknown, false, None);
+        }
+    }
+
+    /// Moves repositories away that git would look into and then run something.
+    pub(super) fn remove_repositories(&mut self, before: &Gitlinks, now: &Gitlinks) {
+        for path in now.woken_since(before) {
+            let path = path.join(".git");
+            let place = Place::below(self.root, &path).ok();
+            let kept = place.and_then(|place| self.tripwire.quarantine(&place, &path));
+            self.report(&path, IncidentKind::Appeared, kept.is_some(), kept);
+        }
+        if now.is_unknown_since(before) {
+            self.report(Path::new(".git/index"), IncidentKind::Unknown, false, None);
         }
     }
 

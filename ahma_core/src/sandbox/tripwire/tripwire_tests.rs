@@ -277,6 +277,103 @@ async fn a_new_repository_names_nothing_to_push_to_in_old_ways() {
     }
 }
 
+fn git(directory: &Path, arguments: &[&str]) {
+    let done = std::process::Command::new("git")
+        .current_dir(directory)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{arguments:?}: {done:?}");
+}
+
+/// Makes a repository at `path`, and lists it in the index of the one at `top`.
+fn list_repository(top: &Path, path: &str) {
+    git(top, &["init", "-q", path]);
+    let entry = format!("160000,{},{path}", "1".repeat(40));
+    git(top, &["update-index", "--add", "--cacheinfo", &entry]);
+}
+
+const AWAKE: [&str; 3] = ["config", "core.fsmonitor", "evil"];
+
+/// `git status` at the top looks into them.
+#[tokio::test]
+async fn a_listed_repository_stays_as_long_as_it_runs_nothing() {
+    let scene = Scene::new(|scope| {
+        git(scope, &["init", "-q"]);
+        list_repository(scope, "mine");
+        git(&scope.join("mine"), &AWAKE);
+    });
+    let appeared = |path: &str| [(path.to_owned(), IncidentKind::Appeared)];
+    let found = scene.during(|scope| {
+        list_repository(scope, "a/lib");
+        list_repository(scope, "b");
+        git(&scope.join("b"), &AWAKE);
+    });
+    assert_eq!(found.await, appeared("b/.git"));
+    assert!(scene.scope().join("a/lib/.git").exists());
+    assert!(!scene.scope().join("b/.git").exists());
+    // The user's own.
+    assert!(scene.scope().join("mine/.git").exists());
+
+    let found = scene.during(|scope| git(&scope.join("a/lib"), &AWAKE));
+    assert_eq!(found.await, appeared("a/lib/.git"));
+
+    // One in another; git looks into both.
+    let found = scene.during(|scope| {
+        list_repository(scope, "c");
+        list_repository(&scope.join("c"), "d");
+        git(&scope.join("c/d"), &AWAKE);
+    });
+    assert_eq!(found.await, appeared("c/.git"));
+
+    // As submodules are.
+    let submodule = |scope: &Path, name: &str| {
+        list_repository(scope, name);
+        let modules = scope.join(".git/modules");
+        fs::create_dir_all(&modules).unwrap();
+        fs::rename(scope.join(name).join(".git"), modules.join(name)).unwrap();
+        fs::write(
+            scope.join(name).join(".git"),
+            format!("gitdir: ../.git/modules/{name}\n"),
+        )
+        .unwrap();
+        let tree = format!("../../../{name}");
+        git(&modules.join(name), &["config", "core.worktree", &tree]);
+    };
+    assert_eq!(scene.during(|scope| submodule(scope, "e")).await, []);
+    let found = scene.during(|scope| git(&scope.join(".git/modules/e"), &AWAKE));
+    assert_eq!(found.await, appeared("e/.git"));
+
+    // One that is not listed is nobody's business, until it is.
+    let found = scene.during(|scope| {
+        git(scope, &["init", "-q", "f"]);
+        git(&scope.join("f"), &AWAKE);
+    });
+    assert_eq!(found.await, []);
+    let found = scene.during(|scope| list_repository(scope, "f"));
+    assert_eq!(found.await, appeared("f/.git"));
+    assert_eq!(scene.during(|_| {}).await, []);
+}
+
+#[tokio::test]
+async fn an_index_that_cannot_be_read_is_told() {
+    let scene = Scene::new(|scope| git(scope, &["init", "-q"]));
+    let found = scene
+        .incidents_during(|scope| fs::write(scope.join(".git/index"), "nothing").unwrap())
+        .await;
+    assert!(
+        matches!(
+            found[..],
+            [Incident {
+                kind: IncidentKind::Unknown,
+                ..
+            }]
+        ),
+        "{found:?}"
+    );
+}
+
 /// `git init` beside another command that ends first.
 #[tokio::test]
 async fn a_repository_that_is_being_made_is_judged_when_it_is_whole() {

@@ -65,6 +65,7 @@ pub(super) const LATER: &[Attempt] = &[
     attempt("a log in a new repository as a link to a file outside", "cd $SCOPE; git init -q; mkdir .git/logs; ln -s $OUT/victim .git/logs/HEAD")
         .before("rm -rf .git")
         .after(GIT),
+    attempt("a repository that git looks into", "cd $SCOPE; git init -q lib; git -C lib -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git update-index --add --cacheinfo 160000,$(git -C lib rev-parse HEAD),lib; git -C lib config core.fsmonitor \"touch $OUT/ran; false\"").after(GIT),
     attempt("another common directory for another worktree", concat!("cd $SCOPE; mkdir c; cp -r .git/HEAD .git/refs .git/objects c; ", evil_config!(), " > c/config; echo $SCOPE/c > .git/worktrees/wt/commondir"))
         .before("git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git worktree add -q $DOORS/$NAME/wt")
         .after("git -C $DOORS/$NAME/wt status"),
