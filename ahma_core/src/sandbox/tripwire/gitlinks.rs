@@ -66,11 +66,16 @@ impl Gitlinks {
                 awake: BTreeSet::new(),
             };
         }
+        let paths = match stamp {
+            // One that a command made is removed; see `links`.
+            Some(stamp) if stamp.kind == FileType::Symlink => Some(BTreeSet::new()),
+            _ => paths(&root.directory, git),
+        };
         let keeps_times = place.is_ok_and(|place| place.keeps_times());
         Self {
             settled: stamp.filter(|stamp| keeps_times && is_settled(stamp)),
             size: stamp.map_or(0, |stamp| stamp.size),
-            paths: paths(&root.directory, git).map(Arc::new),
+            paths: paths.map(Arc::new),
             awake: BTreeSet::new(),
         }
     }

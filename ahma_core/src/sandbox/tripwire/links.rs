@@ -23,8 +23,9 @@ use super::{
 /// What git writes in place besides files directly in its directory; with all directories below.
 const WRITTEN: [&str; 5] = ["logs", "refs", "rebase-apply", "rebase-merge", "sequencer"];
 
-/// Where a link leads that `git init` makes for a moment, to see whether it can.
-const TRIAL: &str = "testing";
+/// Where a link leads that `git init` makes for a moment, to see whether it can; and how long its name is, which begins
+/// with a t.
+const TRIAL: (&str, usize) = ("testing", 7);
 
 /// The links in git directories, and the directories that they were looked for in.
 #[derive(Debug, Default)]
@@ -76,11 +77,9 @@ impl Links {
             let links = listing.links.iter();
             links.map(move |(name, target)| (path.join(name), target))
         });
-        all.filter(|(path, target)| {
-            earlier.target(path) != Some(target) && target.as_path() != Path::new(TRIAL)
-        })
-        .map(|(path, _)| path)
-        .collect()
+        all.filter(|(path, target)| earlier.target(path) != Some(target) && !is_trial(path, target))
+            .map(|(path, _)| path)
+            .collect()
     }
 
     /// Directories that can be listed no more.
@@ -98,6 +97,11 @@ impl Links {
             }
         }
     }
+}
+
+fn is_trial(path: &Path, target: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    target == Path::new(TRIAL.0) && name.len() == TRIAL.1 && name.starts_with(b"t")
 }
 
 impl Listing {

@@ -18,6 +18,7 @@ mod record;
 mod repository;
 mod round;
 mod ways;
+mod workspaces;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -42,6 +43,7 @@ use place::Place;
 use record::{Company, Record};
 use repository::Kind;
 use round::Round;
+use workspaces::Workspaces;
 
 /// Of a name so much is kept in quarantine, so that it stays a possible one with what is put before it.
 const LONGEST_NAME: usize = 200;
@@ -73,16 +75,23 @@ pub struct Tripwire {
 struct Known {
     running: usize,
     picture: Picture,
+    finds: Finds,
+}
+
+/// What no path can be watched for, because it may be anywhere.
+#[derive(Debug, Default)]
+struct Finds {
     links: Links,
     gitlinks: Gitlinks,
+    workspaces: Workspaces,
 }
 
 impl Known {
     /// Whether looking again may hold up the thread that serves clients. Files come and go, so this is asked each time.
     fn is_quick(&self) -> bool {
-        self.picture.len() + self.links.len() <= QUICK_NODES
+        self.picture.len() + self.finds.links.len() <= QUICK_NODES
             && self.picture.values().map(Node::bytes_to_read).sum::<usize>() <= QUICK_BYTES
-            && self.gitlinks.bytes_to_read() <= QUICK_BYTES
+            && self.finds.gitlinks.bytes_to_read() <= QUICK_BYTES
     }
 }
 
@@ -129,10 +138,8 @@ impl Tripwire {
         };
         let now = tripwire.picture(&Picture::new());
         tripwire.lock().picture = now;
-        let links = tripwire.links(&Links::default());
-        tripwire.lock().links = links;
-        let gitlinks = tripwire.gitlinks(&Gitlinks::default());
-        tripwire.lock().gitlinks = gitlinks;
+        let finds = tripwire.finds(&Finds::default());
+        tripwire.lock().finds = finds;
         Ok(tripwire)
     }
 
@@ -182,8 +189,7 @@ impl Tripwire {
         if known.running == 0 {
             let company = self.record.as_ref().map(Record::begin);
             known.picture = self.good_picture(&known.picture, company);
-            known.links = self.links(&known.links);
-            known.gitlinks = self.gitlinks(&known.gitlinks);
+            known.finds = self.finds(&known.finds);
         }
         known.running += 1;
     }
@@ -205,8 +211,7 @@ impl Tripwire {
                 None => None,
             };
             known.picture = self.good_picture(&known.picture, company);
-            known.links = self.links(&known.links);
-            known.gitlinks = self.gitlinks(&known.gitlinks);
+            known.finds = self.finds(&known.finds);
         }
         known.running += 1;
         true
@@ -240,24 +245,21 @@ impl Tripwire {
         picture::take(root, &self.watched, earlier)
     }
 
-    fn links(&self, earlier: &Links) -> Links {
+    /// Looks for what may be anywhere, as far as it is near something that is watched.
+    fn finds(&self, earlier: &Finds) -> Finds {
+        let mut finds = Finds::default();
         let Some(root) = &self.root else {
-            return Links::default();
+            return finds;
         };
         let _usable = KeptUsable::new(&root.directory);
-        Links::take(root, &self.git_directories, earlier)
-    }
-
-    fn gitlinks(&self, earlier: &Gitlinks) -> Gitlinks {
-        let git = Path::new(".git");
-        let Some(root) = &self.root else {
-            return Gitlinks::default();
-        };
-        if !self.git_directories.iter().any(|known| known == git) {
-            return Gitlinks::default();
+        finds.links = Links::take(root, &self.git_directories, &earlier.links);
+        if self.git_directories.iter().any(|git| git == Path::new(".git")) {
+            finds.gitlinks = Gitlinks::take(root, &earlier.gitlinks);
         }
-        let _usable = KeptUsable::new(&root.directory);
-        Gitlinks::take(root, earlier)
+        if self.watched.iter().any(|(path, _)| path == Path::new(".vscode")) {
+            finds.workspaces = Workspaces::take(root, &earlier.workspaces);
+        }
+        finds
     }
 
     fn check(&self) -> Vec<Incident> {
@@ -298,8 +300,10 @@ impl Tripwire {
                 round.look(path, *depth);
             }
         }
-        round.remove_links(&known.links, &self.links(&known.links));
-        round.remove_repositories(&known.gitlinks, &self.gitlinks(&known.gitlinks));
+        let (before, now) = (&known.finds, self.finds(&known.finds));
+        round.remove_links(&before.links, &now.links);
+        round.remove_repositories(&before.gitlinks, &now.gitlinks);
+        round.remove_workspaces(&before.workspaces, &now.workspaces);
         let (incidents, put_back) = round.end();
         known.picture.extend(put_back);
         if known.running == 0
@@ -330,6 +334,8 @@ impl Tripwire {
         }
         let mut here = OsString::from("ahma-quarantine-");
         here.push(&name);
+        // The ending of a name means something to some.
+        here.push(".kept");
         place.rename_to(&self.root.as_ref()?.directory, &here).ok()?;
         Some(self.scope.join(here))
     }

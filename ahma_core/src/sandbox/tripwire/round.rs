@@ -16,6 +16,7 @@ use super::{
     place::{self, Place, Stamp},
     repository::{self, Kind},
     ways::Ways,
+    workspaces::Workspaces,
 };
 
 /// One comparison of everything.
@@ -105,6 +106,16 @@ impl<'a> Round<'a> {
         }
         if now.is_unknown_since(before) {
             self.report(Path::new(".git/index"), IncidentKind::Unknown, false, None);
+        }
+    }
+
+    /// Moves new files away that would open the scope in an editor.
+    pub(super) fn remove_workspaces(&mut self, before: &Workspaces, now: &Workspaces) {
+        for name in now.names.difference(&before.names) {
+            let kept = self
+                .tripwire
+                .quarantine(&Place::within(self.root, name.clone()), Path::new(name));
+            self.report(Path::new(name), IncidentKind::Appeared, kept.is_some(), kept);
         }
     }
 

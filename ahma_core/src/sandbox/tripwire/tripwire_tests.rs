@@ -159,6 +159,32 @@ async fn a_link_is_never_followed() {
     assert!(!scene.scope().join(".envrc").is_symlink());
 }
 
+#[tokio::test]
+async fn a_new_workspace_of_an_editor_does_not_stay() {
+    let write = |scope: &Path, name: &str| fs::write(scope.join(name), "{}").unwrap();
+    for has_quarantine in [true, false] {
+        let scene = Scene::new(|scope| write(scope, "mine.code-workspace"));
+        let scene = if has_quarantine {
+            scene
+        } else {
+            scene.without_quarantine()
+        };
+        let found = scene.during(|scope| {
+            write(scope, "new.code-workspace");
+            write(scope, "code-workspace");
+        });
+        let expected = ("new.code-workspace".to_owned(), IncidentKind::Appeared);
+        assert_eq!(found.await, [expected]);
+        let left = fs::read_dir(scene.scope()).unwrap();
+        let left = left.filter(|entry| {
+            let path = entry.as_ref().unwrap().path();
+            path.extension() == Some("code-workspace".as_ref())
+        });
+        assert_eq!(left.count(), 1);
+        assert_eq!(scene.during(|_| {}).await, []);
+    }
+}
+
 /// Git would write through them, wherever they lead.
 #[tokio::test]
 async fn links_in_a_repository_do_not_stay_and_the_rest_does() {
@@ -182,13 +208,15 @@ async fn links_in_a_repository_do_not_stay_and_the_rest_does() {
             }
             symlink("/victim", scope.join(deep).join("c")).unwrap();
             // As git makes it for a moment.
-            symlink("testing", git.join("tXyZ")).unwrap();
+            symlink("testing", git.join("tXyZ123")).unwrap();
+            symlink("testing", git.join("MERGE_MSG")).unwrap();
             fs::write(git.join("ORIG_HEAD"), "plain").unwrap();
         })
         .await;
     use IncidentKind::{Appeared, Changed};
     let expected = [
         (".git/COMMIT_EDITMSG", Appeared),
+        (".git/MERGE_MSG", Appeared),
         (".git/index", Appeared),
         (".git/logs/HEAD", Appeared),
         (".git/logs/refs/heads/a/b/c", Appeared),
@@ -197,7 +225,7 @@ async fn links_in_a_repository_do_not_stay_and_the_rest_does() {
     ];
     assert_eq!(found, expected.map(|(path, kind)| (path.to_owned(), kind)));
     let git = scene.scope().join(".git");
-    for (path, _) in expected.iter().take(5) {
+    for (path, _) in expected.iter().take(6) {
         assert!(!scene.scope().join(path).is_symlink(), "{path}");
     }
     assert_eq!(fs::read_link(git.join("mine")).unwrap(), Path::new("/old"));
@@ -326,6 +354,12 @@ async fn a_listed_repository_stays_as_long_as_it_runs_nothing() {
         git(&scope.join("c/d"), &AWAKE);
     });
     assert_eq!(found.await, appeared("c/.git"));
+
+    let found = scene.during(|scope| {
+        list_repository(scope, "g");
+        symlink("other", scope.join("g/.git/index")).unwrap();
+    });
+    assert_eq!(found.await, appeared("g/.git"));
 
     // As submodules are.
     let submodule = |scope: &Path, name: &str| {

@@ -98,6 +98,7 @@ pub(super) const LATER: &[Attempt] = &[
     attempt("tasks of a rarer editor", "mkdir $SCOPE/.zed; echo evil > $SCOPE/.zed/tasks.json").plants(".zed/tasks.json"),
     attempt("settings of an editor that reads them where it is started", "echo evil > $SCOPE/.vimrc").plants(".vimrc"),
     attempt("settings of a rarer agent", "echo evil > $SCOPE/opencode.jsonc").plants("opencode.jsonc"),
+    attempt("a workspace of an editor", "echo evil > $SCOPE/new.code-workspace").plants("new.code-workspace"),
     attempt("hooks of a package", "mkdir $SCOPE/.husky; echo evil > $SCOPE/.husky/pre-commit").plants(".husky/pre-commit"),
     attempt("submodules", "echo evil > $SCOPE/.gitmodules").plants(".gitmodules"),
     attempt("many names to look at, and one that matters", "cd $SCOPE; mkdir .idea; (cd .idea; seq 700 | xargs touch); echo evil > .mcp.json").plants(".mcp.json"),
