@@ -342,7 +342,11 @@ impl Node {
                     ..
                 },
             ) => match (content, content_now) {
-                (Some(before), Some(after)) => before == after && stamp.mode == stamp_now.mode,
+                (Some(before), Some(after)) => {
+                    // By a name that came to it, git could write to it as to a log or a message of its own.
+                    let has_its_names = stamp_now.names <= 1 || stamp == stamp_now;
+                    before == after && stamp.mode == stamp_now.mode && has_its_names
+                }
                 _ => stamp == stamp_now,
             },
             (Self::Directory { stamp, depth, .. }, Self::Directory { stamp: stamp_now, .. }) => match depth {

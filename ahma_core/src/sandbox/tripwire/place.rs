@@ -48,6 +48,8 @@ pub(super) struct Stamp {
     pub(super) mode: u32,
     pub(super) size: u64,
     pub(super) inode: Inode,
+    /// How many names it has.
+    pub(super) names: u64,
     /// Seconds and nanoseconds. No command can set it.
     pub(super) changed: (i64, i64),
 }
@@ -285,6 +287,7 @@ fn stamp(stat: &Stat) -> Stamp {
         mode: stat.st_mode & 0o7777,
         size: u64::try_from(stat.st_size).unwrap_or(0),
         inode: Inode::of(stat),
+        names: stat.st_nlink as _,
         changed: (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(0)),
     }
 }

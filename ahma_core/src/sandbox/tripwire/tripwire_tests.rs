@@ -234,6 +234,28 @@ async fn links_in_a_repository_do_not_stay_and_the_rest_does() {
     assert_eq!(scene.during(|_| {}).await, []);
 }
 
+/// Git would write to a protected file by it.
+#[tokio::test]
+async fn a_protected_file_gets_no_other_name() {
+    let scene = Scene::new(|scope| {
+        fs::create_dir_all(scope.join(".git/hooks")).unwrap();
+        fs::create_dir_all(scope.join(".git/logs")).unwrap();
+        fs::write(scope.join(".git/hooks/pre-commit"), "good").unwrap();
+        fs::write(scope.join(".envrc"), "good").unwrap();
+        fs::hard_link(scope.join(".envrc"), scope.join("mine")).unwrap();
+    });
+    assert_eq!(scene.during(|_| {}).await, []);
+    let found = scene.during(|scope| {
+        fs::hard_link(scope.join(".git/hooks/pre-commit"), scope.join(".git/logs/HEAD")).unwrap();
+    });
+    let expected = (".git/hooks/pre-commit".to_owned(), IncidentKind::Changed);
+    assert_eq!(found.await, [expected]);
+    fs::write(scene.scope().join(".git/logs/HEAD"), "evil").unwrap();
+    let hook = fs::read_to_string(scene.scope().join(".git/hooks/pre-commit")).unwrap();
+    assert_eq!(hook, "good");
+    assert_eq!(scene.during(|_| {}).await, []);
+}
+
 #[tokio::test]
 async fn links_in_a_new_repository_do_not_stay() {
     let scene = Scene::new(|_| {});
