@@ -5,7 +5,8 @@ use super::attempt::{Attempt, Unwalled, attempt};
 /// What a user does in the project every day.
 const GIT: &str = "git status; git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git branch y; git checkout -q y; git gc -q";
 
-const PUSH: &str = "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git push -q origin HEAD:refs/heads/x";
+const PUSH: &str =
+    "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git push -q origin HEAD:refs/heads/x";
 
 /// Prints a configuration that makes git run something.
 macro_rules! evil_config {
