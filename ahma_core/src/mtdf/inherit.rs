@@ -248,6 +248,7 @@ impl Level<'_> {
                 Some(ProbeCommand {
                     argv: argv?,
                     path_dirs: inherited.path_dirs.clone(),
+                    environment: inherited.environment.clone(),
                     directory: None,
                     success_codes: vec![0],
                 })
@@ -279,6 +280,7 @@ impl Level<'_> {
         Some(ProbeCommand {
             argv,
             path_dirs: inherited.path_dirs.clone(),
+            environment: inherited.environment.clone(),
             directory: parts.working_directory.clone(),
             success_codes,
         })

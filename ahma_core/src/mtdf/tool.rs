@@ -174,6 +174,8 @@ pub struct ProbeCommand {
     pub argv: Vec<String>,
     /// As for the commands of the tool.
     pub path_dirs: Vec<String>,
+    /// As for the commands of the tool.
+    pub environment: BTreeMap<String, String>,
     /// Relative to the scope; the scope itself when `None`.
     pub directory: Option<String>,
     /// Never empty.

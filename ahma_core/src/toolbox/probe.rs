@@ -2,7 +2,6 @@
 //! for the program where commands find theirs.
 
 use std::{
-    collections::BTreeMap,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     pin::pin,
@@ -64,7 +63,7 @@ async fn run(launcher: Launcher, scope: PathBuf, probe: ProbeCommand) -> Answer 
             .directory
             .as_ref()
             .map_or_else(|| scope.clone(), |directory| scope.join(directory)),
-        environment: BTreeMap::new(),
+        environment: probe.environment.clone(),
         path_dirs: probe
             .path_dirs
             .iter()

@@ -240,12 +240,14 @@ fn what_was_installed_since_is_found_by_the_next_call() {
     wait_for_tools(&mut server, &["late"]);
 }
 
-/// Programs of the project stand before those of PATH for the tools that say so, and for their checks.
+/// Programs of the project stand before those of PATH for the tools that say so, and for their checks, which have the
+/// variables of the tool as well.
 #[test]
 fn a_tool_finds_the_programs_of_its_project() {
     let workspace = Workspace::new();
-    let mut own = with_check("own", json!("printf"));
+    let mut own = with_check("own", json!("sh -c 'test \"$WANTED\" = yes && printf'"));
     own["path_dirs"] = json!([".venv/bin"]);
+    own["env"] = json!({"WANTED": "yes"});
     workspace.write_tool("own.json", &own);
     workspace.write_tool("other.json", &echo("other"));
     let mut server = options(&workspace).open(Era::Legacy);

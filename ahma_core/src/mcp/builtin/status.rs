@@ -287,7 +287,7 @@ impl ToolsReport {
         let left_out = problems.len().saturating_sub(MOST_PROBLEMS);
         problems.truncate(MOST_PROBLEMS);
         if left_out > 0 {
-            problems.push(format!("and {left_out} more; ahma_validate shows all of them"));
+            problems.push(format!("and {left_out} more; ahma_mcp doctor shows all of them"));
         }
         Self {
             directory: toolbox.directory.display().to_string(),
