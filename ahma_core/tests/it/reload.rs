@@ -245,7 +245,7 @@ fn what_was_installed_since_is_found_by_the_next_call() {
 #[test]
 fn a_tool_finds_the_programs_of_its_project() {
     let workspace = Workspace::new();
-    let mut own = with_check("own", json!("sh -c 'test \"$WANTED\" = yes && printf'"));
+    let mut own = with_check("own", json!("sh -c 'test \"$WANTED\" = yes && env printf'"));
     own["path_dirs"] = json!([".venv/bin"]);
     own["env"] = json!({"WANTED": "yes"});
     workspace.write_tool("own.json", &own);

@@ -255,10 +255,11 @@ fn a_hang_up_that_was_ignored_from_the_start_stays_ignored() {
 #[test]
 fn the_end_leaves_nothing_behind() {
     type End = fn(&mut Server);
-    let ends: [(&str, End, Option<i32>); 4] = [
+    let ends: [(&str, End, Option<i32>); 5] = [
         ("end of input", |server| server.close_input(), Some(0)),
         ("SIGTERM", |server| server.signal(Signal::TERM), Some(0)),
         ("SIGINT", |server| server.signal(Signal::INT), Some(0)),
+        ("SIGQUIT", |server| server.signal(Signal::QUIT), Some(0)),
         ("SIGKILL", |server| server.signal(Signal::KILL), None),
     ];
     for era in Era::BOTH {

@@ -186,7 +186,7 @@ fn variables_are_read_like_flags_and_named_when_they_are_wrong() {
 #[tokio::test]
 async fn every_signal_that_ends_it_ends_its_server_as_well() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
-        let bridge = BridgeProcess::start(&[], &[]);
+        let bridge = BridgeProcess::start_attached();
         let mut client = bridge.client();
         client.initialize(serde_json::json!({})).await;
         let server = client.who().await.pid;

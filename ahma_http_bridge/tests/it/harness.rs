@@ -370,6 +370,15 @@ impl BridgeProcess {
         Self::start_command(shell, flags, read_all)
     }
 
+    /// One that ends when its terminal goes away, also where the tests were told to live on.
+    pub(crate) fn start_attached() -> Self {
+        let mut command = Command::new("env");
+        command
+            .arg("--default-signal=HUP")
+            .arg(env!("CARGO_BIN_EXE_ahma_http_bridge"));
+        Self::start_command(command, &[], read_all)
+    }
+
     /// One that lives on when its terminal goes away.
     pub(crate) fn start_detached() -> Self {
         let mut shell = Command::new("sh");
@@ -448,7 +457,8 @@ impl BridgeProcess {
     pub(crate) fn stop_by(mut self, signal: Signal) -> String {
         let pid = rustix::process::Pid::from_child(&self.process);
         rustix::process::kill_process(pid, signal).unwrap();
-        assert!(self.process.wait().unwrap().success());
+        let ended = test_support::wait_for("the end of the bridge", || self.process.try_wait().unwrap());
+        assert!(ended.success(), "{ended}");
         let mut stdout = String::new();
         self.process
             .stdout
