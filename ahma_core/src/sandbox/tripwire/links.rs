@@ -50,8 +50,13 @@ impl Links {
     pub(super) fn take(root: &Root, git_directories: &[PathBuf], earlier: &Self) -> Self {
         let mut taken = Self::default();
         for git in git_directories {
-            taken.look_into(root, git, earlier);
-            let mut waiting: Vec<PathBuf> = WRITTEN.iter().map(|name| git.join(name)).collect();
+            let listed = taken
+                .look_into(root, git, earlier)
+                .map(|listing| listing.directories.clone());
+            let is_unknown = taken.unknown.contains(git);
+            let is_there = |name: &str| listed.iter().flatten().any(|listed| listed == name);
+            let written = WRITTEN.iter().filter(|name| is_unknown || is_there(name));
+            let mut waiting: Vec<PathBuf> = written.map(|name| git.join(name)).collect();
             while let Some(path) = waiting.pop() {
                 if let Some(listing) = taken.look_into(root, &path, earlier) {
                     waiting.extend(listing.directories.iter().map(|name| path.join(name)));
