@@ -70,6 +70,14 @@ pub(super) async fn run(
     }
     let (mode, timeout) = (plan.mode, plan.timeout);
     let operation = server.engine.start_for(owner::of(&ctx.meta), plan);
+    // It could not be taken in, and is not to be waited for.
+    if let Some(outcome) = operation.ended() {
+        operation.mark_seen();
+        return Ok(server
+            .results
+            .operation(&OperationReport::ended(&outcome))
+            .into());
+    }
     match mode {
         ExecutionMode::Synchronous => synchronous(server, operation, ctx).await.map(Into::into),
         ExecutionMode::Asynchronous => {
