@@ -16,6 +16,10 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use tracing_appender::non_blocking::NonBlockingBuilder;
+
+/// Log lines that wait to be written; more are dropped. As many as the library would make places for take 4 MB.
+const WAITING_LINES: usize = 4096;
 
 /// Serve a stdio MCP server over Streamable HTTP and HTTP+SSE.
 #[derive(Debug, Parser)]
@@ -80,7 +84,9 @@ async fn main() -> ExitCode {
         tracing::Level::INFO
     };
     // Whoever does not read the log must not hold up what is logged. The rest is written when the guard goes.
-    let (log, _log_guard) = tracing_appender::non_blocking(std::io::stderr());
+    let (log, _log_guard) = NonBlockingBuilder::default()
+        .buffered_lines_limit(WAITING_LINES)
+        .finish(std::io::stderr());
     tracing_subscriber::fmt()
         .with_writer(log)
         .with_ansi(std::io::stderr().is_terminal() && !variables::no_color())
