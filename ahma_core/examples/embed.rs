@@ -72,6 +72,7 @@ fn launcher(scope: PathBuf, private: PathBuf) -> Result<Launcher, Failure> {
         helper: "/proc/self/exe".into(),
         policy: assemble(&sandbox, &host)?,
         tier: TierChoice::Highest,
+        proven: None,
         shell: "/bin/sh".into(),
         variables,
         pass_variables: Vec::new(),

@@ -122,6 +122,7 @@ pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
         helper: HELPER.into(),
         policy,
         tier: asked.tier,
+        proven: asked.proven,
         shell: shell_path(settings)?,
         variables,
         pass_variables: asked.pass_env.clone(),

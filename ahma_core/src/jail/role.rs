@@ -62,7 +62,8 @@ fn run() -> io::Result<()> {
     )?;
 
     let mut built = Cell::build(&configure);
-    if let Ok(cell) = &mut built
+    if configure.rehearse
+        && let Ok(cell) = &mut built
         && let Err(reason) = rehearse(cell)
     {
         built = Err(reason);

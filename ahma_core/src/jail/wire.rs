@@ -30,6 +30,8 @@ const MAX_DESCRIPTORS: usize = 4;
 pub(crate) struct Configure {
     pub(crate) policy: Policy,
     pub(crate) tier: Tier,
+    /// Whether to try first what every owner will do.
+    pub(crate) rehearse: bool,
     pub(crate) shell: PathBuf,
     /// The whole environment of every command.
     pub(crate) environment: Vec<(String, String)>,

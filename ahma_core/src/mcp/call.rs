@@ -73,10 +73,7 @@ pub(super) async fn run(
     // It could not be taken in, and is not to be waited for.
     if let Some(outcome) = operation.ended() {
         operation.mark_seen();
-        return Ok(server
-            .results
-            .operation(&OperationReport::ended(&outcome))
-            .into());
+        return Ok(server.results.operation(&OperationReport::ended(&outcome)).into());
     }
     match mode {
         ExecutionMode::Synchronous => synchronous(server, operation, ctx).await.map(Into::into),

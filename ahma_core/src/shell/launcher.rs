@@ -44,6 +44,8 @@ pub struct LauncherSettings {
     pub helper: PathBuf,
     pub policy: Policy,
     pub tier: TierChoice,
+    /// One that somebody with the same settings has just seen working here.
+    pub proven: Option<Tier>,
     /// Absolute path of the shell.
     pub shell: PathBuf,
     /// The server's environment, of which commands get what [`crate::sandbox::environment`] picks.
@@ -493,6 +495,7 @@ fn configure(settings: &LauncherSettings, tier: Tier) -> Configure {
     Configure {
         policy: settings.policy.clone(),
         tier,
+        rehearse: settings.proven != Some(tier),
         shell: settings.shell.clone(),
         environment: environment.into_iter().collect(),
         max_processes: settings.max_processes,

@@ -431,7 +431,10 @@ fn a_call_that_finds_no_place_in_the_line_fails_at_once() {
         .map(|_| server.request("tools/call", call.clone()))
         .collect();
     for id in ids {
-        assert_eq!(server.answer(id)["result"]["structuredContent"]["status"], "queued");
+        assert_eq!(
+            server.answer(id)["result"]["structuredContent"]["status"],
+            "queued"
+        );
     }
     let refused = shell(&mut server, "true", "asynchronous");
     assert_eq!(refused["isError"], true, "{refused}");

@@ -53,6 +53,7 @@ pub(crate) fn settings(tier: TierChoice) -> (LauncherSettings, TempDir, TempDir)
         helper: env!("CARGO_BIN_EXE_ahma_mcp").into(),
         policy: assemble(&sandbox, &host).unwrap(),
         tier,
+        proven: None,
         shell: "/bin/bash".into(),
         variables,
         pass_variables: Vec::new(),
