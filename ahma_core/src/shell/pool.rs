@@ -137,7 +137,7 @@ impl Pool {
                 return Some(warm);
             }
         }
-        self.target = (self.target * 2).clamp(1, self.settings.cap.max(1));
+        self.target = (self.target * 2).max(1).min(self.settings.cap);
         None
     }
 

@@ -102,6 +102,7 @@ fn a_closed_pool_keeps_nothing_that_comes_late() {
     let mut pool = Pool::new(PoolSettings::default(), now);
     pool.clear();
     let (late, _owner) = shell();
+    assert!(pool.take(now).is_none());
     pool.add(late);
     assert!(pool.take(now).is_none());
 }
