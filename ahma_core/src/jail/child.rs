@@ -14,7 +14,7 @@ use ::landlock::RulesetCreated;
 use rustix::{
     fs::{Mode, OFlags},
     io::FdFlags,
-    process::DumpableBehavior,
+    process::{DumpableBehavior, Signal},
 };
 
 use super::{
@@ -90,6 +90,8 @@ fn confine(
     owner: Option<OwnedFd>,
 ) -> io::Result<OwnedFd> {
     rustix::process::setsid()?;
+    // The helper ends what a killed owner leaves; this one does not depend on that.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     unblock_signals();
     be_killed_first_when_memory_is_short()?;
     let Streams {

@@ -21,7 +21,8 @@ pub enum ProcessEvent {
     Exited(ExitReport),
     /// Nothing of the command is left.
     Gone,
-    /// The owner died without a report, or could not start the command. Everything it owned was killed.
+    /// The owner died without a report, or could not start the command. The command was killed, and what it had started
+    /// was, or is about to be.
     Lost { reason: String },
 }
 
