@@ -5,6 +5,13 @@ use std::{
     os::fd::{BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{Pid, PidfdFlags, pidfd_open},
 };
 
 use super::{
@@ -18,6 +25,9 @@ pub(crate) struct Jail {
     helper: Helper,
     pub(crate) landlock_abi: i32,
 }
+
+/// How long a helper that was let go may take to end; its owners need two seconds at most.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why there is no jail.
 #[derive(Debug, thiserror::Error)]
@@ -84,10 +94,13 @@ impl Helper {
         }
     }
 
-    /// Lets it go and waits until it and its owners have ended.
+    /// Lets it go and waits until it and its owners have ended. One that stands still is ended.
     pub(crate) fn close(self) {
         let Self { mut process, socket } = self;
         drop(socket);
+        if !ends_within(&process, PATIENCE) {
+            process.kill().ok();
+        }
         process.wait().ok();
     }
 }
@@ -107,5 +120,22 @@ impl Jail {
     pub(crate) fn kill(mut self) {
         self.helper.process.kill().ok();
         self.helper.process.wait().ok();
+    }
+}
+
+/// Whether a child ends in time. One that cannot be watched is taken for one that does.
+fn ends_within(child: &Child, patience: Duration) -> bool {
+    let Ok(child) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
+        return true;
+    };
+    let deadline = Instant::now() + patience;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).ok();
+        match poll(&mut [PollFd::new(&child, PollFlags::IN)], timeout.as_ref()) {
+            Ok(ended) => return ended > 0,
+            Err(Errno::INTR) => {}
+            Err(_) => return true,
+        }
     }
 }

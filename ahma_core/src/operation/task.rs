@@ -193,7 +193,7 @@ impl Worker<'_> {
         Verdict::of(end, &command.success_codes)
     }
 
-    /// Never dropped half-way: a command that is just starting is stopped after it has started.
+    /// Heeds being asked to stop, since whoever makes processes may stand still.
     async fn launch(&mut self, command: &Command) -> Result<Launched, Verdict> {
         let failed = |reason| Verdict::without_process(EndState::Failed, reason);
         let launcher = &self.shared.launcher;
@@ -213,14 +213,16 @@ impl Worker<'_> {
             path_dirs: command.path_dirs.clone(),
             stdio: stdio(command),
         };
+        let launched = tokio::select! {
+            biased;
+            launched = launcher.launch(script) => launched,
+            why = self.stop() => return Err(Verdict::stopped(&why)),
+        };
         let Running {
             output,
             mut process,
             tripwire,
-        } = launcher
-            .launch(script)
-            .await
-            .map_err(|error| Verdict::not_launched(&error))?;
+        } = launched.map_err(|error| Verdict::not_launched(&error))?;
         match Pipes::new(output) {
             Ok(pipes) => Ok(Launched {
                 process,

@@ -331,8 +331,7 @@ impl Launcher {
         environment
     }
 
-    /// Starts `script`, in a warm process if one is ready. No process hears what to run before it has begun, so one that
-    /// was lost with a dying helper can be asked for again: nothing of it ran.
+    /// Starts `script`, in a warm process if one is ready. Nothing of it runs if this is given up half-way.
     pub async fn launch(&self, script: Script) -> Result<Running, LaunchError> {
         let Script {
             program,
@@ -345,32 +344,45 @@ impl Launcher {
             Program::Argv(words) => (Becomes::Program, program::order(directory, environment, words)?),
             Program::Script(text) => (Becomes::Shell, script::render(text, directory, environment)?),
         };
+        let (launcher, stdio) = (self.clone(), *stdio);
+        // A task of its own: what was begun for somebody who has gone is still brought to its end.
+        let obtained = tokio::spawn(async move { launcher.obtain(becomes, stdio).await });
+        let Obtained {
+            process,
+            script,
+            output,
+            tripwire,
+        } = obtained
+            .await
+            .map_err(|error| LaunchError::Jail(error.into()))??;
+        send_script(script, text);
+        self.shared.taken.notify_one();
+        Ok(Running {
+            output,
+            process,
+            tripwire,
+        })
+    }
+
+    /// Gets a process that waits to hear what to run. None hears it before it has begun, so one that was lost with a dying
+    /// helper can be asked for again: nothing of it ran.
+    async fn obtain(&self, becomes: Becomes, stdio: Stdio) -> Result<Obtained, LaunchError> {
         let mut attempt = 1;
         loop {
-            match self.obtain(becomes, *stdio, attempt).await {
+            match self.try_obtain(becomes, stdio, attempt).await {
                 Err(error) if error.is_helpers_death() && attempt < MOST_ATTEMPTS => attempt += 1,
-                Err(error) => return Err(error),
-                Ok(Obtained {
-                    process,
-                    script,
-                    output,
-                    tripwire,
-                }) => {
-                    send_script(script, text);
-                    self.shared.taken.notify_one();
-                    return Ok(Running {
-                        output,
-                        process,
-                        tripwire,
-                    });
-                }
+                obtained => return obtained,
             }
         }
     }
 
-    /// Gets a process that waits to hear what to run. Only the first attempt takes a warm one: others may have been asked
-    /// of the same helper.
-    async fn obtain(&self, becomes: Becomes, stdio: Stdio, attempt: u32) -> Result<Obtained, LaunchError> {
+    /// Only the first attempt takes a warm process: others may have been asked of the same helper.
+    async fn try_obtain(
+        &self,
+        becomes: Becomes,
+        stdio: Stdio,
+        attempt: u32,
+    ) -> Result<Obtained, LaunchError> {
         // Anew each time: the scope may be another directory by now.
         let tripwire = Tripwire::arm(&self.shared.tripwires().await?).await;
         let (process, script, output) = match stdio {

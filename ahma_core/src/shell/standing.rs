@@ -2,7 +2,8 @@
 //!
 //! Both are replaced while the server goes on serving: the jail when its process died, the whole when another directory
 //! has taken the scope's place. That takes milliseconds, or as long as a slow file system likes, so it is done beside the
-//! runtime; the lock is held for looking and exchanging only.
+//! runtime; only the look at the scope itself, one system call for each command, is not. The lock is held for looking and
+//! exchanging only.
 
 use std::{
     collections::VecDeque,

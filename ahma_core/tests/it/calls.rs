@@ -1021,6 +1021,62 @@ fn calls_that_a_dying_helper_had_not_begun_are_begun_by_another() {
 }
 
 #[test]
+fn a_helper_that_stands_still_keeps_nobody_from_stopping() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Modern);
+    let helper = *children(server.pid()).first().expect("a helper");
+    let pid = rustix::process::Pid::from_raw(helper).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    // More than can have been warm, so that some have to be begun by the helper.
+    let impatient = json!({
+        "name": "sandboxed_shell",
+        "arguments": {"command": "true", "execution_mode": "synchronous", "timeout_seconds": 1},
+    });
+    let calls: Vec<_> = (0..20)
+        .map(|_| server.request("tools/call", impatient.clone()))
+        .collect();
+    let ends: Vec<_> = calls
+        .into_iter()
+        .map(|call| server.answer(call)["result"]["structuredContent"]["status"].clone())
+        .collect();
+    assert!(ends.contains(&json!("timed_out")), "{ends:?}");
+    let waiting = start(&mut server, "touch ran");
+    let cancelled = server.tool("cancel", json!({"operation_id": waiting}));
+    assert_eq!(
+        cancelled["structuredContent"]["status"], "cancelled",
+        "{cancelled}"
+    );
+    server.close_input();
+    assert!(server.wait().success());
+    assert!(!workspace.scope().join("ran").exists());
+}
+
+#[test]
+fn a_command_of_the_core_tier_dies_with_its_owner_also_without_a_helper() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace)
+        .args(["--sandbox-tier", "core"])
+        .open(Era::Modern);
+    start(&mut server, "echo $$ > command; exec sleep 1000");
+    let command = wait_for("the command", || {
+        let written = std::fs::read_to_string(workspace.scope().join("command")).ok()?;
+        written.trim().parse::<i32>().ok()
+    });
+    let stat = std::fs::read_to_string(format!("/proc/{command}/stat")).unwrap();
+    let owner = stat.rsplit(") ").next().unwrap().split(' ').nth(1).unwrap();
+    let owner = owner.parse::<i32>().unwrap();
+    let helper = *children(server.pid()).first().expect("a helper");
+    for process in [helper, owner] {
+        let pid = rustix::process::Pid::from_raw(process).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+    wait_for("the end of the command", || {
+        let stat = std::fs::read_to_string(format!("/proc/{command}/stat")).unwrap_or_default();
+        (stat.is_empty() || stat.contains(") Z ")).then_some(())
+    });
+}
+
+#[test]
 fn a_server_whose_parent_ignores_or_blocks_signals_serves() {
     const IGNORE: &str = "import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
