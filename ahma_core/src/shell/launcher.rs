@@ -5,27 +5,22 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use rustix::pipe::PipeFlags;
-use tokio::{io::AsyncWriteExt, net::unix::pipe, sync::Notify, time::MissedTickBehavior};
+use tokio::{sync::Notify, time::MissedTickBehavior};
 
 pub use super::pool::PoolSettings;
-use super::{
-    pool::{Pools, Warm},
-    script,
-    standing::Standing,
-};
+use super::{pool::Pools, request::Waiting, script, standing::Standing};
 pub use crate::jail::NulByte;
 use crate::{
     call::Program,
     jail::{
-        Beginning, Helper, JailError, ProcessHandle, program,
-        wire::{self, Becomes, Configure, Output, Start},
+        Helper, JailError, ProcessHandle, program,
+        wire::{Becomes, Configure},
     },
     sandbox::{Armed, Circumstances, Policy, Tier, Tripwire, environment},
 };
@@ -159,18 +154,6 @@ pub(super) struct Shared {
     pub(super) taken: Notify,
     pub(super) quarantine: PathBuf,
 }
-
-/// A process that has begun and waits to hear what to run.
-#[derive(Debug)]
-struct Obtained {
-    process: ProcessHandle,
-    script: OwnedFd,
-    output: OutputPipes,
-    tripwire: Armed,
-}
-
-/// The same without its tripwire.
-type Waiting = (ProcessHandle, OwnedFd, OutputPipes);
 
 /// How often a process is asked for when the helper dies with the request unanswered. Once more is enough unless an owner
 /// that was just made still holds the way to the dead helper open.
@@ -347,15 +330,10 @@ impl Launcher {
         let (launcher, stdio) = (self.clone(), *stdio);
         // A task of its own: what was begun for somebody who has gone is still brought to its end.
         let obtained = tokio::spawn(async move { launcher.obtain(becomes, stdio).await });
-        let Obtained {
-            process,
-            script,
-            output,
-            tripwire,
-        } = obtained
+        let (waiting, tripwire) = obtained
             .await
             .map_err(|error| LaunchError::Jail(error.into()))??;
-        send_script(script, text);
+        let (process, output) = waiting.told(text);
         self.shared.taken.notify_one();
         Ok(Running {
             output,
@@ -366,7 +344,7 @@ impl Launcher {
 
     /// Gets a process that waits to hear what to run. None hears it before it has begun, so one that was lost with a dying
     /// helper can be asked for again: nothing of it ran.
-    async fn obtain(&self, becomes: Becomes, stdio: Stdio) -> Result<Obtained, LaunchError> {
+    async fn obtain(&self, becomes: Becomes, stdio: Stdio) -> Result<(Waiting, Armed), LaunchError> {
         let mut attempt = 1;
         loop {
             match self.try_obtain(becomes, stdio, attempt).await {
@@ -382,70 +360,25 @@ impl Launcher {
         becomes: Becomes,
         stdio: Stdio,
         attempt: u32,
-    ) -> Result<Obtained, LaunchError> {
+    ) -> Result<(Waiting, Armed), LaunchError> {
         // Anew each time: the scope may be another directory by now.
         let tripwire = Tripwire::arm(&self.shared.tripwires().await?).await;
-        let (process, script, output) = match stdio {
+        let waiting = match stdio {
             Stdio::Merged => {
                 let warm = if attempt == 1 {
                     lock(&self.shared.pools).of(becomes).take(Instant::now())
                 } else {
                     None
                 };
-                let warm = match warm {
-                    Some(warm) => warm,
-                    None => self.start_merged(becomes).await?,
-                };
-                let mut process = ProcessHandle::new(warm.control).map_err(LaunchError::Jail)?;
-                if !warm.begun {
-                    begin(&mut process).await?;
+                match warm {
+                    Some(warm) => warm.begin().await?,
+                    None => self.shared.ask_for_merged(becomes).await?.begin().await?,
                 }
-                (process, warm.script, OutputPipes::Merged(warm.output))
             }
-            Stdio::Separate => self.obtain_separate(becomes).await?,
-            Stdio::Pty => self.obtain_pty(becomes).await?,
+            Stdio::Separate => self.shared.ask_for_separate(becomes).await?,
+            Stdio::Pty => self.shared.ask_for_terminal(becomes).await?,
         };
-        Ok(Obtained {
-            process,
-            script,
-            output,
-            tripwire,
-        })
-    }
-
-    async fn obtain_separate(&self, becomes: Becomes) -> Result<Waiting, LaunchError> {
-        let (control, theirs) = control_pair()?;
-        let (script_in, script) = writing_pipe()?;
-        let (stdout, stdout_in) = reading_pipe()?;
-        let (stderr, stderr_in) = reading_pipe()?;
-        let start = Start {
-            becomes,
-            output: Output::Separate,
-        };
-        let fds = [&theirs, &script_in, &stdout_in, &stderr_in].map(OwnedFd::as_fd);
-        self.shared.request(start, &fds).await?;
-        // Ends that are held here would hide that the others are gone.
-        drop((theirs, script_in, stdout_in, stderr_in));
-        let mut process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
-        begin(&mut process).await?;
-        Ok((process, script, OutputPipes::Separate { stdout, stderr }))
-    }
-
-    async fn obtain_pty(&self, becomes: Becomes) -> Result<Waiting, LaunchError> {
-        let (control, theirs) = control_pair()?;
-        let (script_in, script) = writing_pipe()?;
-        let start = Start {
-            becomes,
-            output: Output::Pty,
-        };
-        let fds = [&theirs, &script_in].map(OwnedFd::as_fd);
-        self.shared.request(start, &fds).await?;
-        drop((theirs, script_in));
-        let mut process = ProcessHandle::new(control).map_err(LaunchError::Jail)?;
-        let terminal = begin(&mut process)
-            .await?
-            .ok_or_else(|| LaunchError::Confinement("its terminal did not come".into()))?;
-        Ok((process, script, OutputPipes::Merged(unblocked(terminal)?)))
+        Ok((waiting, tripwire))
     }
 
     /// Ends the pool and the jail. Returns when no process of theirs is left; commands must have ended before.
@@ -467,27 +400,9 @@ impl Launcher {
                     Ok(())
                 };
             };
-            let warm = self.start_merged(becomes).await?;
+            let warm = self.shared.ask_for_merged(becomes).await?;
             lock(&self.shared.pools).of(becomes).add(warm);
         }
-    }
-
-    async fn start_merged(&self, becomes: Becomes) -> Result<Warm, LaunchError> {
-        let (control, theirs) = control_pair()?;
-        let (script_in, script) = writing_pipe()?;
-        let (output, output_in) = reading_pipe()?;
-        let start = Start {
-            becomes,
-            output: Output::Merged,
-        };
-        let fds = [&theirs, &script_in, &output_in].map(OwnedFd::as_fd);
-        self.shared.request(start, &fds).await?;
-        Ok(Warm {
-            control,
-            begun: false,
-            script,
-            output,
-        })
     }
 }
 
@@ -513,54 +428,6 @@ fn configure(settings: &LauncherSettings, tier: Tier) -> Configure {
         max_processes: settings.max_processes,
         max_file_bytes: settings.max_file_bytes,
     }
-}
-
-/// Waits until the process waits. A terminal comes if one was asked for.
-async fn begin(process: &mut ProcessHandle) -> Result<Option<OwnedFd>, LaunchError> {
-    match process.begin().await {
-        Beginning::Made { terminal } => Ok(terminal),
-        Beginning::Failed { reason } => Err(LaunchError::Confinement(reason)),
-        Beginning::Died { reason } => Err(LaunchError::Died(reason)),
-    }
-}
-
-/// Hands the script over. What fits into a pipe goes at once; a longer one is written as the shell reads it.
-fn send_script(script: OwnedFd, text: Vec<u8>) {
-    // A failed write means that the shell is gone, which its owner reports.
-    let written = rustix::io::write(&script, &text).unwrap_or(0);
-    if written == text.len() {
-        return;
-    }
-    if let Ok(mut sender) = pipe::Sender::from_owned_fd(script) {
-        tokio::spawn(async move { sender.write_all(&text[written..]).await });
-    }
-}
-
-/// A pair of message sockets, of which the first, ours, does not block.
-fn control_pair() -> Result<(OwnedFd, OwnedFd), LaunchError> {
-    let (ours, theirs) = wire::pair().map_err(LaunchError::Jail)?;
-    Ok((unblocked(ours)?, theirs))
-}
-
-/// A pipe whose read end does not block. The write end does: commands expect that.
-fn reading_pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
-    let (read, write) = pipe()?;
-    Ok((unblocked(read)?, write))
-}
-
-/// A pipe whose write end does not block.
-fn writing_pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
-    let (read, write) = pipe()?;
-    Ok((read, unblocked(write)?))
-}
-
-fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
-    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| LaunchError::Jail(error.into()))
-}
-
-fn unblocked(fd: OwnedFd) -> Result<OwnedFd, LaunchError> {
-    rustix::io::ioctl_fionbio(&fd, true).map_err(|error| LaunchError::Jail(error.into()))?;
-    Ok(fd)
 }
 
 /// The data behind these locks is whole between any two statements, so a panic elsewhere does not spoil it.
