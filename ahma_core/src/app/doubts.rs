@@ -101,7 +101,11 @@ impl UnknownVariable {
 }
 
 fn http_flags(command: &Command, matches: &ArgMatches) -> Vec<String> {
-    let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let makes_token = matches.subcommand_name() == Some("token");
+    let given = |id: &str| {
+        let is_used = makes_token && id == "tokens_file";
+        !is_used && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
     (command.get_arguments())
         .filter(|arg| arg.get_help_heading() == Some("HTTP") && given(arg.get_id().as_str()))
         .filter_map(|arg| arg.get_long().map(|long| format!("--{long}")))

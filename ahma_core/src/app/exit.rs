@@ -1,6 +1,10 @@
 //! How the program ends: few, documented, stable exit codes, and one way to say what went wrong.
 
-use std::{fmt, io::Write as _, process::ExitCode};
+use std::{
+    fmt,
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 /// Whose turn it is after the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +71,7 @@ impl Failure {
 
     /// Tells the user on stderr, which may be closed, and gives the code to end with.
     pub(crate) fn report(&self) -> Exit {
-        let mut stderr = std::io::stderr().lock();
+        let mut stderr = io::stderr().lock();
         let _ = writeln!(stderr, "error: {self}");
         if let Some(hint) = &self.hint {
             let _ = writeln!(stderr, "hint: {hint}");
@@ -83,6 +87,17 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// Prints what was asked for. A reader that has seen enough is no error; a disk that is full is one.
+pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::user(format!("cannot write to stdout: {error}")).with_hint("is the disk full?"))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
 
 /// An error and its causes on one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {

@@ -8,21 +8,24 @@ use std::{
 use ahma_flags::words::counted;
 use serde_json::{Map, Value, json};
 
-use super::{run::PROBE_PATIENCE, settings::Format};
+use super::{
+    exit::{Failure, print},
+    run::PROBE_PATIENCE,
+    settings::Format,
+};
 use crate::{
     mcp,
     mtdf::{META_PARAMETERS, Severity},
     toolbox::{Toolbox, ToolboxHandle},
 };
 
-pub(crate) async fn run(toolbox: &ToolboxHandle, format: Format) {
+pub(crate) async fn run(toolbox: &ToolboxHandle, format: Format) -> Result<(), Failure> {
     let toolbox = toolbox.settled(PROBE_PATIENCE).await;
     let text = match format {
         Format::Json => format!("{:#}\n", as_json(&toolbox)),
         Format::Text => as_text(&toolbox),
     };
-    // A reader that has seen enough is no error.
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    print(text)?;
     let broken: HashSet<_> = (toolbox.problems.iter())
         .filter(|problem| problem.severity == Severity::Error)
         .map(|problem| &problem.file)
@@ -34,6 +37,7 @@ pub(crate) async fn run(toolbox: &ToolboxHandle, format: Format) {
             counted(broken.len(), "tool file")
         );
     }
+    Ok(())
 }
 
 /// One tool, of whatever kind.

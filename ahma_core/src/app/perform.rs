@@ -1,11 +1,11 @@
 //! From a subcommand to its exit code.
 
-use std::{io::Write as _, process::ExitCode};
+use std::process::ExitCode;
 
 use super::{
     args::Args,
     doctor,
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, print},
     init, man, run_tool,
     settings::{Settings, Surroundings},
     tasks::Task,
@@ -22,7 +22,7 @@ pub(super) fn perform(task: Task, args: Args) -> Result<ExitCode, Failure> {
         Task::Doctor(wishes) => doctor::run(&wishes, args),
         Task::Run(wishes) => run_tool::run(wishes, Settings::resolve(args, &Surroundings::read()?)?),
         #[cfg(feature = "bridge")]
-        Task::Token(task) => credentials::token(task),
+        Task::Token(task) => credentials::token(task, args.http.tokens_file),
         #[cfg(feature = "bridge")]
         Task::Audit(task) => credentials::audit(task),
         #[cfg(feature = "client")]
@@ -32,20 +32,16 @@ pub(super) fn perform(task: Task, args: Args) -> Result<ExitCode, Failure> {
         Task::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::completed(), "ahma_mcp", &mut script);
-            Ok(print(&script))
+            print(script)?;
+            Ok(Exit::Success.into())
         }
         Task::Man => {
             let page = man::page()
                 .map_err(|error| Failure::internal("the manual page cannot be written", &error))?;
-            Ok(print(&page))
+            print(page)?;
+            Ok(Exit::Success.into())
         }
     }
-}
-
-/// A reader that has seen enough is no error.
-fn print(text: &[u8]) -> ExitCode {
-    let _ = std::io::stdout().lock().write_all(text);
-    Exit::Success.into()
 }
 
 #[cfg(feature = "bridge")]
@@ -55,14 +51,14 @@ mod credentials {
     use ahma_flags::words::counted;
     use ahma_http_bridge::{AuditError, TokenError, TokenParams, issue_token, verify_audit};
 
-    use super::{Failure, Surroundings, print};
+    use super::{Exit, Failure, Surroundings, print};
     use crate::app::{
-        exit::{Exit, chain},
+        exit::chain,
         tasks::{AuditTask, TokenTask},
     };
 
     /// The token is the only thing on stdout, so that it can be piped to where it belongs.
-    pub(super) fn token(task: TokenTask) -> Result<ExitCode, Failure> {
+    pub(super) fn token(task: TokenTask, tokens_file: Option<PathBuf>) -> Result<ExitCode, Failure> {
         let TokenTask::New {
             name,
             expires,
@@ -70,7 +66,7 @@ mod credentials {
             max_sessions,
             file,
         } = task;
-        let file = match file {
+        let file = match file.or(tokens_file) {
             Some(file) => file,
             None => default_tokens_file()?,
         };
@@ -117,7 +113,8 @@ mod credentials {
              serve with: ahma_mcp --mode http{isolation} --auth token --tokens-file {0}",
             file.display()
         );
-        Ok(print(format!("{}\n", issued.token.expose()).as_bytes()))
+        print(format!("{}\n", issued.token.expose()))?;
+        Ok(Exit::Success.into())
     }
 
     /// Makes the directory of the file, too.
@@ -146,13 +143,13 @@ mod credentials {
         let AuditTask::Verify { file } = task;
         let shown = file.display();
         match verify_audit(&file) {
-            Ok(lines) => Ok(print(
-                format!(
+            Ok(lines) => {
+                print(format!(
                     "{shown}: {}, each follows from the one before\n",
                     counted(lines, "line")
-                )
-                .as_bytes(),
-            )),
+                ))?;
+                Ok(Exit::Success.into())
+            }
             Err(AuditError::Io(error)) => Err(Failure::user(format!("{shown} cannot be read: {error}"))
                 .with_hint("give a file that --audit-file wrote")),
             Err(error) => Err(Failure::user(format!("{shown}: {}", chain(&error))).with_hint(

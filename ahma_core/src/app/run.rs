@@ -86,8 +86,7 @@ async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
                 &open_toolbox(&settings, &wall, &shutdown, ToolboxUse::Look),
                 format,
             )
-            .await;
-            Ok(())
+            .await
         }
         Mode::SandboxReport(format) => sandbox_report::run(&wall, format).await,
     };

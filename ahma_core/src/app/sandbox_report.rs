@@ -1,8 +1,10 @@
 //! `--sandbox-report`: what commands may do on this machine, and what happened when they tried more.
 
-use std::io::Write as _;
-
-use super::{confine::Wall, exit::Failure, settings::Format};
+use super::{
+    confine::Wall,
+    exit::{Failure, print},
+    settings::Format,
+};
 use crate::sandbox::SandboxReport;
 
 pub(crate) async fn run(wall: &Wall, format: Format) -> Result<(), Failure> {
@@ -19,7 +21,5 @@ pub(crate) async fn run(wall: &Wall, format: Format) -> Result<(), Failure> {
             .map_err(|error| Failure::internal("the report cannot be written as JSON", &error))?,
         Format::Text => report.to_string(),
     };
-    // Whoever reads it may stop reading.
-    writeln!(std::io::stdout().lock(), "{}", text.trim_end()).ok();
-    Ok(())
+    print(format!("{}\n", text.trim_end()))
 }

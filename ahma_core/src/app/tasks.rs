@@ -121,8 +121,8 @@ pub(crate) enum TokenTask {
         max_sessions: Option<usize>,
 
         /// The tokens file, made if it does not exist; commands must not reach it, so no project is a place for it
-        /// [default: ~/.config/ahma_mcp/tokens.json].
-        #[arg(long, value_name = "FILE", env = "AHMA_HTTP_TOKENS_FILE")]
+        /// [default: that of --tokens-file, else ~/.config/ahma_mcp/tokens.json].
+        #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
 }

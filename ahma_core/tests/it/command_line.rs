@@ -150,6 +150,30 @@ fn exit_codes_tell_whose_turn_it_is() {
 }
 
 #[test]
+fn what_cannot_be_printed_is_an_error() {
+    let workspace = Workspace::new();
+    for arguments in [
+        &["man"][..],
+        &["completions", "bash"],
+        &["doctor", "--json"],
+        &["--sandbox-report"],
+        &["--mode", "list-tools"],
+        &["token", "new", "--name", "lost"],
+        &["run", "sandboxed_shell", "echo said"],
+        &["run", "sandboxed_shell", "--help"],
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let output = options(&workspace)
+            .args(arguments)
+            .command()
+            .stdout(full.expect("every Linux has it"))
+            .output()
+            .expect("it starts");
+        assert_ended(&output, arguments, 1, "error: cannot write to stdout: ");
+    }
+}
+
+#[test]
 fn what_would_be_passed_over_is_told() {
     let workspace = Workspace::new();
     let list = &["--mode", "list-tools", "--http-port", "0", "--session-isolation"][..];

@@ -7,12 +7,12 @@ mod check;
 mod machine;
 mod project;
 
-use std::{io::Write as _, process::ExitCode};
+use std::process::ExitCode;
 
 use super::{
     args::Args,
     confine::confine,
-    exit::Failure,
+    exit::{Failure, print},
     logging,
     run::runtime,
     settings::{Settings, Surroundings},
@@ -35,8 +35,7 @@ pub(super) fn run(wishes: &DoctorArgs, args: Args) -> Result<ExitCode, Failure> 
     } else {
         checks.to_string()
     };
-    // A reader that has seen enough is no error.
-    let _ = writeln!(std::io::stdout().lock(), "{}", text.trim_end());
+    print(format!("{}\n", text.trim_end()))?;
     Ok(checks.exit().into())
 }
 

@@ -51,6 +51,9 @@ pub(super) fn tell(
     match (&outcome.reason, followed.stopped_by) {
         // Whoever closed the output has seen enough.
         (_, Some(StoppedBy::ClosedOutput)) => {}
+        (_, Some(StoppedBy::FailedOutput(kind))) => {
+            screen.line(&format!("error: cannot write to stdout: {kind}"));
+        }
         (_, Some(StoppedBy::Signal(_))) => {
             screen.line(&format!("{} was stopped after {seconds:.1} s", tool.name))
         }
@@ -92,6 +95,7 @@ fn code(outcome: &Outcome, stopped_by: Option<StoppedBy>) -> u8 {
     match (outcome.state, stopped_by, outcome.exit) {
         (EndState::Cancelled, Some(StoppedBy::Signal(kind)), _) => signalled(kind.as_raw_value()),
         (EndState::Cancelled, Some(StoppedBy::ClosedOutput), _) => signalled(SIGPIPE),
+        (_, Some(StoppedBy::FailedOutput(_)), _) => Exit::UserError as u8,
         (EndState::TimedOut, _, _) => TIMED_OUT,
         (EndState::Completed | EndState::Failed, _, Some(ExitStatus::Signal(signal))) => signalled(signal),
         // Only the low byte of a code reaches anyone.

@@ -43,6 +43,8 @@ pub(super) enum StoppedBy {
     Signal(SignalKind),
     /// Nobody reads the output any more.
     ClosedOutput,
+    /// It cannot be written, because a disk is full for instance.
+    FailedOutput(io::ErrorKind),
 }
 
 /// `states` is for a command that may draw bars.
@@ -66,7 +68,10 @@ pub(super) async fn to_the_end(
     let stopped_by = tokio::select! {
         biased;
         kind = &mut signal => Some(StoppedBy::Signal(kind)),
-        carried = carrier.carry_on() => carried.err().map(|_| StoppedBy::ClosedOutput),
+        carried = carrier.carry_on() => carried.err().map(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => StoppedBy::ClosedOutput,
+            kind => StoppedBy::FailedOutput(kind),
+        }),
     };
     let outcome = match stopped_by {
         None => operation.outcome().await,
@@ -74,6 +79,7 @@ pub(super) async fn to_the_end(
             let reason = match why {
                 StoppedBy::Signal(_) => "stopped from the terminal",
                 StoppedBy::ClosedOutput => "nobody reads the output",
+                StoppedBy::FailedOutput(_) => "its output cannot be written",
             };
             let outcome = operation.cancel(Some(reason.to_owned())).await;
             if matches!(why, StoppedBy::Signal(_)) {

@@ -11,7 +11,7 @@ mod states;
 mod unknown;
 mod words;
 
-use std::{io::Write as _, process::ExitCode};
+use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     args::Args,
     confine::{Wall, confine},
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, print},
     logging,
     run::{ToolboxUse, engine_settings, open_toolbox, plan_settings, runtime, warn},
     settings::Settings,
@@ -69,7 +69,7 @@ async fn perform(words: &[String], settings: &Settings, wall: &Wall) -> Result<E
         .take_while(|word| *word != "--")
         .any(|word| word == "--help" || word == "-h")
     {
-        let _ = std::io::stdout().lock().write_all(help::text(tool).as_bytes());
+        print(help::text(tool))?;
         return Ok(Exit::Success.into());
     }
     let (arguments, problems) = words::read(tool, words);
