@@ -82,6 +82,8 @@ fn levels(settings: &LogSettings) -> Targets {
         Targets::new()
             .with_default(LevelFilter::WARN)
             .with_target("ahma", LevelFilter::INFO)
+            // Events of sessions, where no file is named for them.
+            .with_target("audit", LevelFilter::INFO)
     }
 }
 

@@ -120,6 +120,23 @@ fn a_token_opens_the_bridge_and_the_trail_shows_any_change() {
     );
 }
 
+#[test]
+fn without_an_audit_file_the_log_tells_of_sessions() {
+    let workspace = Workspace::new();
+    let mut server = HttpServer::start(&options(&workspace).args([
+        "--mode",
+        "http",
+        "--http-port",
+        "0",
+        "--log-to-stderr",
+    ]));
+    drop(server.session(Roots::None));
+    wait_for("the events of the session", || {
+        let said = server.process().complaints();
+        said.contains("session_opened").then_some(())
+    });
+}
+
 /// Whoever can write the tokens file can let itself in, and ask for a session elsewhere.
 #[test]
 fn commands_reach_no_file_of_the_bridge() {
@@ -186,6 +203,20 @@ fn mistakes_are_named() {
         0,
         "--mode http --session-isolation",
     );
+    // The flag that serves with the file names it here, too.
+    let other = [
+        "token",
+        "new",
+        "--name",
+        "z",
+        "--tokens-file",
+        "../home/other.json",
+    ];
+    let made = run(&workspace, &other);
+    assert_ended(&made, &other, 0, "--tokens-file ../home/other.json");
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(!said.contains("warning"), "{said}");
+    assert!(workspace.home().join("other.json").exists());
     for (arguments, code, words) in [
         (&["token", "new"][..], 2, "--name"),
         (
