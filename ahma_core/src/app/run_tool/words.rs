@@ -85,6 +85,14 @@ impl Reading<'_> {
             let is_of_a_script = self.is_script() && self.kind(&name) == Kind::Unknown;
             return (!is_of_a_script).then_some((name, value));
         }
+        // Programs such as `find` have options with one dash, which is part of their names here.
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
+        if name.starts_with('-') && properties(self.tool).any(|(known, _)| known == name) {
+            return Some((name.to_owned(), value));
+        }
         let letter = word.strip_prefix('-').filter(|rest| rest.chars().count() == 1)?;
         let mut parameters = self.tool.leaf.parameters();
         let parameter = parameters.find(|parameter| parameter.alias.as_deref() == Some(letter))?;
@@ -108,9 +116,11 @@ impl Reading<'_> {
         })
     }
 
-    /// The parameter that is meant: `--max-count` may be called `max_count`, and an alias is as good as a name.
+    /// The parameter that is meant: `--max-count` may be called `max_count`, `--name` may be called `-name`, and an alias is
+    /// as good as a name.
     fn name(&self, written: &str) -> String {
-        let same = |name: &str| name.replace('-', "_") == written.replace('-', "_");
+        let bare = |name: &str| name.trim_start_matches('-').replace('-', "_");
+        let same = |name: &str| bare(name) == bare(written);
         let by_alias = || {
             let parameters = self.tool.leaf.parameters();
             parameters

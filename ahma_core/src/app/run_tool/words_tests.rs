@@ -136,3 +136,27 @@ fn two_dashes_are_advised_only_where_they_help() {
         assert_eq!(problems[0].contains("and -- before"), helps, "{problems:?}");
     }
 }
+
+#[test]
+fn an_option_whose_name_begins_with_a_dash_may_be_written_as_programs_want_it() {
+    let file = json!({
+        "description": "D.",
+        "command": "demo",
+        "options": [{"name": "-name", "type": "string", "description": "A pattern."}],
+    });
+    let checked = check_file("demo.json", &file.to_string());
+    let tool = checked.tool.unwrap_or_else(|| panic!("{:?}", checked.problems));
+    for words in [
+        &["-name", "x"][..],
+        &["-name=x"],
+        &["--name", "x"],
+        &["---name", "x"],
+    ] {
+        let (arguments, problems) = read_for("demo", std::slice::from_ref(&tool), words);
+        assert_eq!(
+            (arguments, problems),
+            (json!({"-name": "x"}), Vec::new()),
+            "{words:?}"
+        );
+    }
+}
