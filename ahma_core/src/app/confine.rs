@@ -21,6 +21,7 @@ use crate::{
         sensitive_places,
     },
     shell::{self, Launcher, LauncherSettings, PoolSettings, SelfTestError, StartError, TierChoice},
+    toolbox::Prober,
 };
 
 /// This program plays the jail's role too.
@@ -39,6 +40,7 @@ const SHELLS: [&str; 4] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", 
 #[derive(Debug)]
 pub(crate) struct Wall {
     pub(crate) launcher: Launcher,
+    pub(crate) prober: Prober,
     pub(crate) note: SandboxNote,
     /// For what outlives an operation; out of reach of commands.
     pub(crate) state_dir: PathBuf,
@@ -66,8 +68,9 @@ impl Wall {
         })
     }
 
-    /// Ends every process behind the wall and removes its directory.
+    /// Ends every process behind the wall and removes its directory. Checks that are waited for are waited for here too.
     pub(crate) async fn take_down(self) {
+        self.prober.ended().await;
         self.launcher.shutdown().await;
         drop(self.private);
     }
@@ -134,6 +137,7 @@ pub(crate) fn confine(settings: &Settings) -> Result<Wall, Failure> {
     let launcher = Launcher::start_with(helper, launcher).map_err(|error| no_wall(error, &asked.network))?;
     let note = note(&launcher);
     Ok(Wall {
+        prober: Prober::new(launcher.clone()),
         launcher,
         note,
         state_dir,

@@ -79,7 +79,7 @@ async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
     signals::watch(shutdown.clone())
         .map_err(|error| Failure::internal("signals cannot be listened to", &error))?;
     let done = match settings.mode {
-        Mode::Stdio => serve_stdio(&settings, &wall, shutdown).await,
+        Mode::Stdio => serve_stdio(&settings, &wall, shutdown.clone()).await,
         Mode::Http => Err(Failure::user("--mode http has a start of its own")),
         Mode::ListTools(format) => {
             list_tools::run(
@@ -90,6 +90,8 @@ async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
         }
         Mode::SandboxReport(format) => sandbox_report::run(&wall, format).await,
     };
+    // Nobody waits for checks of tools any more.
+    shutdown.cancel();
     wall.take_down().await;
     done
 }
@@ -163,7 +165,7 @@ pub(super) fn open_toolbox(
         probes: !settings.sandbox.deferred && purpose != ToolboxUse::RunOne,
         reload: purpose == ToolboxUse::Serve,
     };
-    toolbox::open(toolbox, wall.launcher.clone(), shutdown.clone())
+    toolbox::open(toolbox, wall.prober.clone(), shutdown.clone())
 }
 
 pub(super) fn engine_settings(settings: &Settings, wall: &Wall) -> EngineSettings {

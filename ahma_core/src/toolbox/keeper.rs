@@ -16,14 +16,13 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Toolbox, Unavailable,
     load::{Directory, Source},
-    probe::{self, Answer},
+    probe::{Answer, Prober},
     shelf::{Shelf, Stock},
     watch::DirectoryWatch,
 };
 use crate::{
     catalog::{Catalog, CatalogSettings, Tool},
     mtdf::Probe,
-    shell::Launcher,
 };
 
 /// What the toolbox depends on.
@@ -95,7 +94,7 @@ impl ToolboxHandle {
 }
 
 /// Starts to load the directory and to follow its changes, until `shutdown`.
-pub fn open(settings: ToolboxSettings, launcher: Launcher, shutdown: CancellationToken) -> ToolboxHandle {
+pub fn open(settings: ToolboxSettings, prober: Prober, shutdown: CancellationToken) -> ToolboxHandle {
     let (tx, toolbox) = watch::channel(Arc::new(Toolbox {
         directory: settings.directory.clone(),
         ..Toolbox::default()
@@ -104,7 +103,7 @@ pub fn open(settings: ToolboxSettings, launcher: Launcher, shutdown: Cancellatio
     let keeper = Keeper {
         source: Source::new(&settings.directory),
         settings,
-        launcher,
+        prober,
         shelf: Shelf::default(),
         stock: Stock::default(),
         directory_problem: None,
@@ -133,7 +132,7 @@ const PROBES_AT_ONCE: usize = 8;
 struct Keeper {
     settings: ToolboxSettings,
     source: Source,
-    launcher: Launcher,
+    prober: Prober,
     shelf: Shelf,
     stock: Stock,
     directory_problem: Option<String>,
@@ -280,14 +279,14 @@ impl Keeper {
         if !self.asked.insert(probe.clone()) {
             return;
         }
-        let (launcher, scope, at_once) = (
-            self.launcher.clone(),
+        let (prober, scope, at_once) = (
+            self.prober.clone(),
             self.settings.scope.clone(),
             self.at_once.clone(),
         );
         self.probing.spawn(async move {
             let _turn = at_once.acquire().await;
-            let answer = probe::ask(&launcher, &scope, &probe).await;
+            let answer = prober.ask(&scope, &probe).await;
             (probe, answer)
         });
     }

@@ -13,11 +13,11 @@ mod watch;
 use std::path::{Path, PathBuf};
 
 pub use keeper::{ToolboxHandle, ToolboxSettings, open};
+pub use probe::Prober;
 
 use crate::{
     catalog::{Catalog, Tool},
     mtdf::Problem,
-    shell::Launcher,
 };
 
 /// The tools as they stand at one moment.
@@ -63,9 +63,9 @@ impl Unavailable {
 }
 
 /// Looks for what one tool needs; nothing if all of it is there.
-pub async fn look_for(tool: &Tool, launcher: &Launcher, scope: &Path) -> Option<Unavailable> {
+pub async fn look_for(tool: &Tool, prober: &Prober, scope: &Path) -> Option<Unavailable> {
     for probe in &tool.probes {
-        if let Err(reason) = probe::ask(launcher, scope, probe).await {
+        if let Err(reason) = prober.ask(scope, probe).await {
             return Some(Unavailable::new(tool, reason));
         }
     }

@@ -10,6 +10,7 @@ use std::{
 
 use futures::future::{FusedFuture as _, FutureExt as _};
 use tokio::{io::AsyncReadExt as _, net::unix::pipe};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     call::Program,
@@ -26,23 +27,82 @@ pub(super) const LONGEST_PROBE: Duration = Duration::from_secs(10);
 /// Why a tool is not available; `Ok` if it is.
 pub(super) type Answer = Result<(), String>;
 
-pub(super) async fn ask(launcher: &Launcher, scope: &Path, probe: &Probe) -> Answer {
-    let (what, task) = match probe {
-        Probe::Run(command) => {
-            let run = run(launcher.clone(), scope.to_owned(), command.clone());
-            // A task of its own: if nobody waits for the answer any more, what the check left is cleared away all the same.
-            (command.argv.join(" "), tokio::spawn(run))
+/// Runs checks, and knows when nothing of them is left. Cheap to clone; all clones count together.
+#[derive(Debug, Clone)]
+pub struct Prober {
+    launcher: Launcher,
+    checks: TaskTracker,
+}
+
+impl Prober {
+    pub fn new(launcher: Launcher) -> Self {
+        Self {
+            launcher,
+            checks: TaskTracker::new(),
         }
-        Probe::Find { program, path_dirs } => {
-            let mut directories: Vec<PathBuf> = path_dirs.iter().map(|below| scope.join(below)).collect();
-            directories.extend(std::env::split_paths(launcher.search_path()));
-            let file = program.clone();
-            let find = move || find(&file, &directories);
-            (program.clone(), tokio::task::spawn_blocking(find))
+    }
+
+    /// Waits until nothing of any check is left. One that somebody still waits for may take its time.
+    pub async fn ended(&self) {
+        self.checks.close();
+        self.checks.wait().await;
+    }
+
+    /// A check ends as soon as its answer is not waited for any more.
+    pub(super) async fn ask(&self, scope: &Path, probe: &Probe) -> Answer {
+        let unwanted = CancellationToken::new();
+        let _wanted = unwanted.clone().drop_guard();
+        let (what, task) = match probe {
+            Probe::Run(command) => {
+                let run = self.clone().run(scope.to_owned(), command.clone(), unwanted);
+                // A task of its own, for what the check left is cleared away in any case.
+                (command.argv.join(" "), self.checks.spawn(run))
+            }
+            Probe::Find { program, path_dirs } => {
+                let mut directories: Vec<PathBuf> = path_dirs.iter().map(|below| scope.join(below)).collect();
+                directories.extend(std::env::split_paths(self.launcher.search_path()));
+                let file = program.clone();
+                let find = move || find(&file, &directories);
+                (program.clone(), tokio::task::spawn_blocking(find))
+            }
+        };
+        let answer = task.await.unwrap_or(Err("was lost".to_owned()));
+        answer.map_err(|reason| format!("`{what}` {reason}"))
+    }
+
+    async fn run(self, scope: PathBuf, probe: ProbeCommand, unwanted: CancellationToken) -> Answer {
+        let script = Script {
+            program: Program::Argv(probe.argv.clone()),
+            directory: probe
+                .directory
+                .as_ref()
+                .map_or_else(|| scope.clone(), |directory| scope.join(directory)),
+            environment: probe.environment.clone(),
+            path_dirs: probe
+                .path_dirs
+                .iter()
+                .map(|directory| scope.join(directory))
+                .collect(),
+            stdio: Stdio::Merged,
+        };
+        let Running {
+            output,
+            mut process,
+            tripwire,
+        } = self
+            .launcher
+            .launch(script)
+            .await
+            .map_err(|error| format!("could not be started: {error}"))?;
+        let watch = tokio::time::timeout(LONGEST_PROBE, watch(output, &mut process, &probe));
+        let answer = unwanted.run_until_cancelled(watch).await;
+        self.checks.spawn(clear_away(process, tripwire));
+        match answer {
+            Some(Ok(answer)) => answer,
+            Some(Err(_)) => Err(format!("did not answer within {} s", LONGEST_PROBE.as_secs())),
+            None => Err("was stopped".to_owned()),
         }
-    };
-    let answer = task.await.unwrap_or(Err("was lost".to_owned()));
-    answer.map_err(|reason| format!("`{what}` {reason}"))
+    }
 }
 
 fn find(program: &str, directories: &[PathBuf]) -> Answer {
@@ -54,34 +114,6 @@ fn find(program: &str, directories: &[PathBuf]) -> Answer {
         true => Ok(()),
         false => Err("was not found".to_owned()),
     }
-}
-
-async fn run(launcher: Launcher, scope: PathBuf, probe: ProbeCommand) -> Answer {
-    let script = Script {
-        program: Program::Argv(probe.argv.clone()),
-        directory: probe
-            .directory
-            .as_ref()
-            .map_or_else(|| scope.clone(), |directory| scope.join(directory)),
-        environment: probe.environment.clone(),
-        path_dirs: probe
-            .path_dirs
-            .iter()
-            .map(|directory| scope.join(directory))
-            .collect(),
-        stdio: Stdio::Merged,
-    };
-    let Running {
-        output,
-        mut process,
-        tripwire,
-    } = launcher
-        .launch(script)
-        .await
-        .map_err(|error| format!("could not be started: {error}"))?;
-    let answer = tokio::time::timeout(LONGEST_PROBE, watch(output, &mut process, &probe)).await;
-    tokio::spawn(clear_away(process, tripwire));
-    answer.unwrap_or_else(|_| Err(format!("did not answer within {} s", LONGEST_PROBE.as_secs())))
 }
 
 /// A check runs code of the project, so what it changes is looked at as after any command, when nothing of it is left.

@@ -90,7 +90,7 @@ async fn perform(words: &[String], settings: &Settings, wall: &Wall) -> Result<E
     let followed = follow::to_the_end(&operation, &mut screen, states, Output::open(), signal).await;
     engine.shutdown().await;
     let missing = match followed.has_failed() {
-        true => look_for(tool, &wall.launcher, &settings.sandbox.scope).await,
+        true => look_for(tool, &wall.prober, &settings.sandbox.scope).await,
         false => None,
     };
     Ok(ending::tell(tool, &followed, missing.as_ref(), &mut screen))
