@@ -146,8 +146,14 @@ struct Keeper {
     loads: u64,
     asked_again: mpsc::Receiver<LookAgain>,
     /// Who asked for another look, and waits for what comes of it.
-    waiting: Vec<oneshot::Sender<()>>,
+    waiting: Vec<Waiting>,
     tx: watch::Sender<Arc<Toolbox>>,
+}
+
+/// Somebody who waits until none of these probes is under way.
+struct Waiting {
+    probes: Vec<Arc<Probe>>,
+    done: oneshot::Sender<()>,
 }
 
 impl Keeper {
@@ -179,8 +185,8 @@ impl Keeper {
             tokio::select! {
                 () = &mut changed => return,
                 Some(LookAgain { tool, done }) = self.asked_again.recv() => {
-                    self.look_again(&tool);
-                    self.waiting.push(done);
+                    let probes = self.look_again(&tool);
+                    self.waiting.push(Waiting { probes, done });
                     self.answer_waiting();
                 }
                 Some(answered) = self.probing.join_next() => {
@@ -189,7 +195,8 @@ impl Keeper {
                     while let Some(answer) = answered {
                         if let Ok((probe, answer)) = answer {
                             news |= answer.is_err();
-                            self.note(probe, answer);
+                            let before = self.note(probe, answer);
+                            news |= before.is_some_and(|before| before.is_err());
                         }
                         answered = self.probing.try_join_next();
                     }
@@ -265,14 +272,16 @@ impl Keeper {
         }
     }
 
-    /// Until new answers come, the old ones hold.
-    fn look_again(&mut self, tool: &str) {
+    /// Until new answers come, the old ones hold. Gives the probes whose answers will say more.
+    fn look_again(&mut self, tool: &str) -> Vec<Arc<Probe>> {
         let probes = self.catalog.get(tool).map(|tool| tool.probes.clone());
-        for probe in probes.unwrap_or_default() {
-            if self.answers.get(&probe).is_some_and(Result::is_err) {
-                self.ask(probe);
+        let probes = probes.unwrap_or_default();
+        for probe in &probes {
+            if self.answers.get(probe).is_some_and(Result::is_err) {
+                self.ask(probe.clone());
             }
         }
+        probes
     }
 
     fn ask(&mut self, probe: Arc<Probe>) {
@@ -292,22 +301,23 @@ impl Keeper {
     }
 
     fn answer_waiting(&mut self) {
-        if self.probing.is_empty() {
-            for done in self.waiting.drain(..) {
-                // Whoever asked may be gone.
-                let _ = done.send(());
-            }
+        let asked = &self.asked;
+        let is_answered = |waiting: &mut Waiting| !waiting.probes.iter().any(|probe| asked.contains(probe));
+        for Waiting { done, .. } in self.waiting.extract_if(.., is_answered) {
+            // Whoever asked may be gone.
+            let _ = done.send(());
         }
     }
 
-    fn note(&mut self, probe: Arc<Probe>, answer: Answer) {
+    /// Gives the answer before this one, if there was one.
+    fn note(&mut self, probe: Arc<Probe>, answer: Answer) -> Option<Answer> {
         if let Err(reason) = &answer {
             let tools = self.catalog.tools().filter(|tool| tool.probes.contains(&probe));
             let tools: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
             tracing::warn!("not available: {}: {reason}", tools.join(", "));
         }
         self.asked.remove(&probe);
-        self.answers.insert(probe, answer);
+        self.answers.insert(probe, answer)
     }
 
     fn publish(&self) {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use test_support::{Era, Server, Workspace, wait_for};
 
 use crate::session::{echo, options};
+use crate::terminal::is_alive;
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
@@ -330,4 +331,23 @@ fn a_slow_check_does_not_hold_up_the_list_for_long_and_its_answer_is_told() {
     fs::write(workspace.scope().join("gate"), "").expect("writable");
     server.notification(CHANGED);
     wait_for_tools(&mut server, &[]);
+}
+
+#[test]
+fn a_call_waits_for_the_check_of_its_tool_and_for_no_other() {
+    let workspace = Workspace::new();
+    // A number that no other process sleeps for.
+    let seconds = format!("91000.{}", std::process::id());
+    workspace.write_tool(
+        "slow.json",
+        &with_check("slow", json!(format!("sleep {seconds}"))),
+    );
+    workspace.write_tool("late.json", &with_check("late", json!("test -e ready")));
+    let mut server = options(&workspace).open(Era::Legacy);
+    wait_for_tools(&mut server, &["slow"]);
+    let call = json!({"format": "here"});
+    assert_eq!(server.tool("late", call.clone())["isError"], true);
+    fs::write(workspace.scope().join("ready"), "").expect("writable");
+    assert_eq!(server.tool("late", call)["content"][0]["text"], "here");
+    assert!(is_alive(&seconds), "the other check is over");
 }
