@@ -1,14 +1,16 @@
 //! The messages between server, jail and owners, and how they travel: JSON over `SOCK_SEQPACKET`, so that one send is
-//! one message and descriptors ride along.
+//! one message and descriptors ride along. One that is too long for that rides as a file in memory.
 
 use std::{
-    io::{self, IoSlice, IoSliceMut},
+    fs::File,
+    io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, Write as _},
     mem::MaybeUninit,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::PathBuf,
 };
 
 use rustix::{
+    fs::MemfdFlags,
     io::Errno,
     net::{
         AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -19,8 +21,16 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::sandbox::{Policy, Tier};
 
-/// The longest message. A policy with some hundred grants is far below it; a socket takes 200 KiB by default.
+/// The longest message that is sent as it is. A policy with some hundred grants is far below it; a socket takes 200 KiB
+/// by default.
 const MAX_MESSAGE: usize = 160 * 1024;
+
+/// The longest message in a file. The kernel lets no environment grow beyond 6 MiB, of which JSON may make six times
+/// as much.
+const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// Sent instead of a message that is in a file, the first descriptor. JSON has no such byte.
+const IN_FILE: &[u8] = b"\0";
 
 /// Descriptors in one message at most: control, script and two output pipes.
 const MAX_DESCRIPTORS: usize = 4;
@@ -118,15 +128,21 @@ pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     )?)
 }
 
-/// Sends one message with descriptors; `EAGAIN` on a full non-blocking socket.
+/// Sends one message with descriptors; `EAGAIN` on a full non-blocking socket. A long one can only be taken by
+/// [`receive`].
 pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let body = serde_json::to_vec(message)?;
-    if body.len() > MAX_MESSAGE {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "message to the jail is too long",
-        ));
+    if body.len() <= MAX_MESSAGE {
+        return send_body(socket, &body, fds);
     }
+    let mut file = File::from(rustix::fs::memfd_create("message", MemfdFlags::CLOEXEC)?);
+    file.write_all(&body)?;
+    file.rewind()?;
+    let fds = [&[file.as_fd()], fds].concat();
+    send_body(socket, IN_FILE, &fds)
+}
+
+fn send_body(socket: impl AsFd, body: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
@@ -135,30 +151,37 @@ pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedF
             "too many descriptors in a message",
         ));
     }
-    rustix::net::sendmsg(
-        socket,
-        &[IoSlice::new(&body)],
-        &mut ancillary,
-        SendFlags::NOSIGNAL,
-    )?;
+    rustix::net::sendmsg(socket, &[IoSlice::new(body)], &mut ancillary, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
 /// Receives one message; `None` when the other side is closed.
 pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut body = vec![0; MAX_MESSAGE];
-    receive_into(socket, &mut body)
+    let Some((mut received, mut fds)) = receive_into(socket, &mut body)? else {
+        return Ok(None);
+    };
+    let mut in_file = Vec::new();
+    if received == IN_FILE && !fds.is_empty() {
+        File::from(fds.remove(0))
+            .take(MAX_FILE)
+            .read_to_end(&mut in_file)?;
+        received = &in_file;
+    }
+    Ok(Some((serde_json::from_slice(received)?, fds)))
 }
 
-/// Receives one short message without a large buffer.
+/// Receives one short message without a large buffer, and never from a file: a sender that is not trusted could let us
+/// wait for it.
 pub(crate) fn receive_short<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
-    receive_into(socket, &mut [0; 4096])
+    let mut body = [0; 4096];
+    let Some((received, fds)) = receive_into(socket, &mut body)? else {
+        return Ok(None);
+    };
+    Ok(Some((serde_json::from_slice(received)?, fds)))
 }
 
-fn receive_into<T: DeserializeOwned>(
-    socket: impl AsFd,
-    body: &mut [u8],
-) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+fn receive_into(socket: impl AsFd, body: &mut [u8]) -> io::Result<Option<(&[u8], Vec<OwnedFd>)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let received = loop {
@@ -183,8 +206,7 @@ fn receive_into<T: DeserializeOwned>(
     if received.bytes == 0 {
         return Ok(None);
     }
-    let message = serde_json::from_slice(&body[..received.bytes])?;
-    Ok(Some((message, fds)))
+    Ok(Some((&body[..received.bytes], fds)))
 }
 
 #[cfg(test)]

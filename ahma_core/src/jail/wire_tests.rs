@@ -26,3 +26,15 @@ fn an_end_without_a_word_is_an_end_and_no_error() {
     drop(owner);
     assert!(receive_short::<Report>(&server).unwrap().is_none());
 }
+
+#[test]
+fn a_message_may_be_longer_than_a_socket_takes() {
+    let (server, jail) = pair().unwrap();
+    for length in [1, MAX_MESSAGE, 8 * MAX_MESSAGE] {
+        let message = "x".repeat(length);
+        send(&server, &message, &[server.as_fd()]).unwrap();
+        let (received, fds) = receive::<String>(&jail).unwrap().unwrap();
+        assert!(received == message, "{length}");
+        assert_eq!(fds.len(), 1, "{length}");
+    }
+}

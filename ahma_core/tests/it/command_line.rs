@@ -259,6 +259,26 @@ fn a_flag_wins_over_its_variable() {
     }
 }
 
+/// Each of these is as long as a variable may be on Linux, nearly.
+#[test]
+fn variables_that_are_passed_on_may_be_long() {
+    let workspace = Workspace::new();
+    let names: Vec<String> = (0..4).map(|number| format!("LONG_{number}")).collect();
+    let mut options = options(&workspace).args(["--pass-env", &names.join(",")]);
+    for name in &names {
+        options = options.env(name, "\"".repeat(120_000));
+    }
+    let script = "echo ${#LONG_0} ${#LONG_1} ${#LONG_2} ${#LONG_3}";
+    let output = options
+        .args(["run", "sandboxed_shell", script])
+        .command()
+        .output()
+        .expect("it starts");
+    assert_ended(&output, &["run"], 0, "");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "120000 120000 120000 120000\n");
+}
+
 #[test]
 fn help_is_what_it_was() {
     let workspace = Workspace::new();
