@@ -99,6 +99,14 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     }
 }
 
+/// Where shells put the number of a signal.
+const SIGNAL_BASE: i32 = 128;
+
+/// The code by which shells tell that a signal was the end.
+pub(crate) fn signalled(signal: i32) -> u8 {
+    u8::try_from(SIGNAL_BASE + signal).unwrap_or(u8::MAX)
+}
+
 /// An error and its causes on one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

@@ -61,8 +61,7 @@ mod bridge {
         let proven = wall.launcher.tier();
         wall.take_down().await;
         let shutdown = CancellationToken::new();
-        signals::watch(shutdown.clone())
-            .map_err(|error| Failure::internal("signals cannot be listened to", &error))?;
+        signals::watch(shutdown.clone())?;
         let address = settings.http.address();
         let listener = TcpListener::bind(address).await.map_err(|error| {
             Failure::user(format!("cannot listen on {address}: {error}")).with_hint(

@@ -1,6 +1,7 @@
 //! From the command line to the exit code.
 
 use std::{
+    future::Future,
     io::{IsTerminal as _, Write as _},
     process::ExitCode,
     time::Duration,
@@ -45,25 +46,57 @@ fn start(mut args: Args) -> Result<ExitCode, Failure> {
     if let Some(url) = &args.remote.server_url {
         return remote::front(url, &args).map(|()| Exit::Success.into());
     }
-    serve(args).map(|()| Exit::Success.into())
+    serve(args)
 }
 
 /// Settings, confinement, log, runtime, in this order: until the wall stands there may be no thread.
-fn serve(args: Args) -> Result<(), Failure> {
+fn serve(args: Args) -> Result<ExitCode, Failure> {
     http::check(&args)?;
     let settings = Settings::resolve(args, &Surroundings::read()?)?;
     settings.require_tools_dir()?;
     let wall = confine(&settings)?;
     let _log = logging::start(&settings.log);
     warn(&settings, &wall);
-    if settings.mode == Mode::Http {
-        return http::serve(settings, wall);
+    match settings.mode {
+        Mode::Stdio => behind(wall, async |wall| serve_stdio(&settings, wall).await),
+        Mode::Http => http::serve(settings, wall).map(|()| Exit::Success.into()),
+        Mode::ListTools(format) => behind(wall, async |wall| {
+            let shutdown = CancellationToken::new();
+            let _end = shutdown.clone().drop_guard();
+            let toolbox = open_toolbox(&settings, wall, &shutdown, ToolboxUse::Look);
+            unless_broken_off(list_tools::run(&toolbox, format)).await
+        }),
+        Mode::SandboxReport(format) => behind(wall, async |wall| {
+            unless_broken_off(sandbox_report::run(wall, format)).await
+        }),
     }
+}
+
+/// Does `work` on a runtime, then takes the wall down.
+pub(super) fn behind(
+    wall: Wall,
+    work: impl AsyncFnOnce(&Wall) -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
     let runtime = runtime()?;
-    let done = runtime.block_on(run(settings, wall));
-    // A terminal or another user's pipe is read by a thread that cannot be told to stop; the rest has ended by now.
+    let done = runtime.block_on(async {
+        let done = work(&wall).await;
+        wall.take_down().await;
+        done
+    });
+    // A terminal or another user's pipe is read and written by a thread that cannot be told to stop; the rest has ended
+    // by now.
     runtime.shutdown_background();
     done
+}
+
+/// Does `work`, unless a signal asks the program to end before it is done.
+async fn unless_broken_off(work: impl Future<Output = Result<(), Failure>>) -> Result<ExitCode, Failure> {
+    let signal = signals::first()?;
+    tokio::select! {
+        biased;
+        kind = signal => Ok(signals::broken_off_by(kind)),
+        done = work => done.map(|()| Exit::Success.into()),
+    }
 }
 
 /// One thread: a call is a chain of short steps, and handing it from thread to thread costs more than the steps.
@@ -74,29 +107,11 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::internal("the runtime could not be started", &error))
 }
 
-async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
+async fn serve_stdio(settings: &Settings, wall: &Wall) -> Result<ExitCode, Failure> {
     let shutdown = CancellationToken::new();
-    signals::watch(shutdown.clone())
-        .map_err(|error| Failure::internal("signals cannot be listened to", &error))?;
-    let done = match settings.mode {
-        Mode::Stdio => serve_stdio(&settings, &wall, shutdown.clone()).await,
-        Mode::Http => Err(Failure::user("--mode http has a start of its own")),
-        Mode::ListTools(format) => {
-            list_tools::run(
-                &open_toolbox(&settings, &wall, &shutdown, ToolboxUse::Look),
-                format,
-            )
-            .await
-        }
-        Mode::SandboxReport(format) => sandbox_report::run(&wall, format).await,
-    };
-    // Nobody waits for checks of tools any more.
-    shutdown.cancel();
-    wall.take_down().await;
-    done
-}
-
-async fn serve_stdio(settings: &Settings, wall: &Wall, shutdown: CancellationToken) -> Result<(), Failure> {
+    // Nobody waits for checks of tools any more when this is over.
+    let _end = shutdown.clone().drop_guard();
+    signals::watch(shutdown.clone())?;
     // A server without a scope runs nothing: there is nothing to warm for, and nothing to prove. What the listening
     // process has proven holds for its children: same program, same kernel, same flags.
     let deferred = settings.sandbox.deferred;
@@ -105,7 +120,7 @@ async fn serve_stdio(settings: &Settings, wall: &Wall, shutdown: CancellationTok
     // Tool files are read meanwhile.
     if !deferred && settings.sandbox.proven != Some(wall.launcher.tier()) {
         let Some(proven) = shutdown.run_until_cancelled(wall.prove()).await else {
-            return Ok(());
+            return Ok(Exit::Success.into());
         };
         proven?;
     }
@@ -127,7 +142,9 @@ async fn serve_stdio(settings: &Settings, wall: &Wall, shutdown: CancellationTok
     if let Some(warmer) = warmer {
         warmer.abort();
     }
-    served.map_err(|error| Failure::internal("the client could not be served", &error))
+    served
+        .map(|()| Exit::Success.into())
+        .map_err(|error| Failure::internal("the client could not be served", &error))
 }
 
 /// Somebody started the server by hand, and would wonder why nothing happens.

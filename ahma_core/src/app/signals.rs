@@ -1,35 +1,52 @@
-//! SIGTERM, SIGINT, SIGQUIT and SIGHUP end the program the way the end of input does.
+//! SIGTERM, SIGINT, SIGQUIT and SIGHUP end a server the way the end of input does, and break off everything else.
 
 use std::{
     future::{Future, pending},
     io::{IsTerminal as _, Write as _},
+    process::ExitCode,
 };
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::exit::{Failure, signalled};
+
 /// Waits for the first signal that asks the program to end, and passes it on as `shutdown`.
 ///
 /// Handlers are in place when this returns, so no signal is lost; a second one does not kill the clean-up.
-pub(crate) fn watch(shutdown: CancellationToken) -> std::io::Result<()> {
+pub(crate) fn watch(shutdown: CancellationToken) -> Result<(), Failure> {
     let first = first()?;
     tokio::spawn(async move {
         let kind = tokio::select! {
             kind = first => kind,
             () = shutdown.cancelled() => return,
         };
-        // The terminal has written ^C, and a prompt would stand right behind it.
-        if kind == SignalKind::interrupt() && std::io::stderr().is_terminal() {
-            let _ = writeln!(std::io::stderr());
-        }
-        tracing::info!(signal = kind.as_raw_value(), "asked to end");
+        heed(kind);
         shutdown.cancel();
     });
     Ok(())
 }
 
+/// For what ends before it is done: the code that says so.
+pub(crate) fn broken_off_by(kind: SignalKind) -> ExitCode {
+    heed(kind);
+    signalled(kind.as_raw_value()).into()
+}
+
+fn heed(kind: SignalKind) {
+    // The terminal has written ^C, and a prompt would stand right behind it.
+    if kind == SignalKind::interrupt() && std::io::stderr().is_terminal() {
+        let _ = writeln!(std::io::stderr());
+    }
+    tracing::info!(signal = kind.as_raw_value(), "asked to end");
+}
+
 /// The first signal that asks the program to end. Handlers are in place when this returns.
-pub(crate) fn first() -> std::io::Result<impl Future<Output = SignalKind>> {
+pub(crate) fn first() -> Result<impl Future<Output = SignalKind>, Failure> {
+    listen().map_err(|error| Failure::internal("signals cannot be listened to", &error))
+}
+
+fn listen() -> std::io::Result<impl Future<Output = SignalKind>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut quit = signal(SignalKind::quit())?;

@@ -1,10 +1,11 @@
 //! `ahma_mcp run`: one tool from the terminal.
 
 use std::{
-    fs,
+    fs::{self, Permissions},
     io::{Read as _, Write as _},
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::fs::PermissionsExt as _},
     process::{Command, Output, Stdio},
+    time::Duration,
 };
 
 use rustix::{
@@ -252,6 +253,40 @@ fn an_interrupt_stops_the_command_and_all_it_started() {
         kill_process(Pid::from_child(&child), signal).expect("it lives");
         assert_eq!(child.wait().expect("it ends").code(), Some(code));
         assert!(!seconds.iter().any(|word| is_alive(word)), "something is left");
+    }
+}
+
+/// The check of a tool may take ten seconds, and a shell that does not work for ever.
+#[test]
+fn an_interrupt_ends_what_comes_before_and_after_a_command() {
+    let workspace = Workspace::new();
+    // Two numbers that no other process sleeps for.
+    let [check, shell] = [92_000, 93_000].map(|number| format!("{number}.{}", std::process::id()));
+    let mut slow = echo("slow");
+    slow["command"] = "sh -c false".into();
+    slow["availability_check"] = format!("sh -c 'touch begun; sleep {check}'").into();
+    workspace.write_tool("slow.json", &slow);
+    let begun = workspace.scope().join("begun");
+    let hanging = workspace.scope().join("hanging");
+    fs::write(&hanging, format!("#!/bin/sh\ntouch begun\nexec sleep {shell}\n")).expect("writable");
+    fs::set_permissions(&hanging, Permissions::from_mode(0o755)).expect("ours");
+    let hanging = hanging.to_str().expect("plain");
+    for (arguments, seconds) in [
+        (&["--mode", "list-tools"][..], &check),
+        (&["run", "slow", "x"], &check),
+        (&["--shell", hanging, "run", "slow", "x"], &shell),
+        (&["--shell", hanging, "--sandbox-report"], &shell),
+    ] {
+        let _ = fs::remove_file(&begun);
+        let mut child = command(&workspace, arguments).spawn().expect("it starts");
+        wait_for("something to sleep", || is_alive(seconds).then_some(()));
+        kill_process(Pid::from_child(&child), Signal::INT).expect("it lives");
+        let status = wait_for("the end", || child.try_wait().expect("our child"));
+        assert_eq!(status.code(), Some(130), "{arguments:?}");
+        let begun = begun.metadata().and_then(|file| file.modified()).expect("a file");
+        let life = begun.elapsed().expect("in the past");
+        assert!(life < Duration::from_secs(8), "{arguments:?}: {life:?}");
+        assert!(!is_alive(seconds), "{arguments:?}: something is left");
     }
 }
 

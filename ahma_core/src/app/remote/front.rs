@@ -47,8 +47,7 @@ pub(crate) fn front(url: &Url, args: &Args) -> Result<(), Failure> {
 
 async fn serve(server: ServerConfig, args: &RemoteArgs) -> Result<(), Failure> {
     let shutdown = CancellationToken::new();
-    signals::watch(shutdown.clone())
-        .map_err(|error| Failure::internal("signals cannot be listened to", &error))?;
+    signals::watch(shutdown.clone())?;
     let login = if args.no_browser {
         LoginMode::Link
     } else {

@@ -7,7 +7,7 @@ use super::{
     screen::Screen,
 };
 use crate::{
-    app::exit::Exit,
+    app::exit::{Exit, signalled},
     catalog::Tool,
     jail::ExitStatus,
     operation::{EndState, LossCause, Outcome},
@@ -19,9 +19,6 @@ const TIMED_OUT: u8 = 124;
 
 /// What shells answer for a program that does not exist.
 const NOT_FOUND: u8 = 127;
-
-/// Where shells put the number of a signal.
-const SIGNAL_BASE: i32 = 128;
 
 const SIGPIPE: i32 = 13;
 
@@ -91,7 +88,6 @@ fn words_of(state: EndState) -> &'static str {
 }
 
 fn code(outcome: &Outcome, stopped_by: Option<StoppedBy>) -> u8 {
-    let signalled = |signal: i32| u8::try_from(SIGNAL_BASE + signal).unwrap_or(u8::MAX);
     match (outcome.state, stopped_by, outcome.exit) {
         (EndState::Cancelled, Some(StoppedBy::Signal(kind)), _) => signalled(kind.as_raw_value()),
         (EndState::Cancelled, Some(StoppedBy::ClosedOutput), _) => signalled(SIGPIPE),

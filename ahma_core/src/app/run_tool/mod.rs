@@ -11,7 +11,7 @@ mod states;
 mod unknown;
 mod words;
 
-use std::process::ExitCode;
+use std::{pin::pin, process::ExitCode, sync::Arc};
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ use super::{
     confine::{Wall, confine},
     exit::{Exit, Failure, print},
     logging,
-    run::{ToolboxUse, engine_settings, open_toolbox, plan_settings, runtime, warn},
+    run::{ToolboxUse, behind, engine_settings, open_toolbox, plan_settings, warn},
     settings::Settings,
     signals,
     streams::Output,
@@ -41,20 +41,54 @@ pub(super) fn run(wishes: RunArgs, settings: Settings) -> Result<ExitCode, Failu
     let wall = confine(&settings)?;
     let _log = logging::start(&settings.log);
     warn(&settings, &wall);
-    let runtime = runtime()?;
-    let done = runtime.block_on(async {
-        let done = perform(&wishes.words, &settings, &wall).await;
-        wall.take_down().await;
-        done
-    });
-    // A thread may still be writing to a terminal that does not read; it must not keep us.
-    runtime.shutdown_background();
-    done
+    behind(wall, async |wall| perform(&wishes.words, &settings, wall).await)
 }
 
 async fn perform(words: &[String], settings: &Settings, wall: &Wall) -> Result<ExitCode, Failure> {
-    let signal =
-        signals::first().map_err(|error| Failure::internal("signals cannot be listened to", &error))?;
+    let mut signal = pin!(signals::first()?);
+    let prepared = tokio::select! {
+        biased;
+        kind = &mut signal => return Ok(signals::broken_off_by(kind)),
+        prepared = prepare(words, settings, wall) => prepared?,
+    };
+    let Some((tool, plan)) = prepared else {
+        return Ok(Exit::Success.into());
+    };
+    let engine = Engine::new(
+        wall.launcher.clone(),
+        EngineSettings {
+            // All of it passes through to stdout, so none of it may be dropped.
+            quota_bytes: u64::MAX,
+            ..engine_settings(settings, wall)
+        },
+    );
+    let states = draws_bars(&plan).then(LastStates::default);
+    let operation = engine.start(plan);
+    let mut screen = Screen::open(&tool.name, settings.log.colour);
+    let followed = follow::to_the_end(&operation, &mut screen, states, Output::open(), signal.as_mut()).await;
+    engine.shutdown().await;
+    if !followed.has_failed() {
+        return Ok(ending::tell(&tool, &followed, None, &mut screen));
+    }
+    tokio::select! {
+        biased;
+        kind = signal => {
+            let code = signals::broken_off_by(kind);
+            ending::tell(&tool, &followed, None, &mut screen);
+            Ok(code)
+        }
+        missing = look_for(&tool, &wall.prober, &settings.sandbox.scope) => {
+            Ok(ending::tell(&tool, &followed, missing.as_ref(), &mut screen))
+        }
+    }
+}
+
+/// The tool and the plan for it, when the wall is known to hold; nothing if only help was asked for.
+async fn prepare(
+    words: &[String],
+    settings: &Settings,
+    wall: &Wall,
+) -> Result<Option<(Arc<Tool>, CommandPlan)>, Failure> {
     let toolbox = open_toolbox(settings, wall, &CancellationToken::new(), ToolboxUse::RunOne)
         .loaded()
         .await;
@@ -70,30 +104,12 @@ async fn perform(words: &[String], settings: &Settings, wall: &Wall) -> Result<E
         .any(|word| word == "--help" || word == "-h")
     {
         print(help::text(tool))?;
-        return Ok(Exit::Success.into());
+        return Ok(None);
     }
     let (arguments, problems) = words::read(tool, words);
     let plan = checked_plan(&toolbox, settings, wall, tool, arguments, problems).await?;
     wall.prove().await?;
-
-    let engine = Engine::new(
-        wall.launcher.clone(),
-        EngineSettings {
-            // All of it passes through to stdout, so none of it may be dropped.
-            quota_bytes: u64::MAX,
-            ..engine_settings(settings, wall)
-        },
-    );
-    let states = draws_bars(&plan).then(LastStates::default);
-    let operation = engine.start(plan);
-    let mut screen = Screen::open(name, settings.log.colour);
-    let followed = follow::to_the_end(&operation, &mut screen, states, Output::open(), signal).await;
-    engine.shutdown().await;
-    let missing = match followed.has_failed() {
-        true => look_for(tool, &wall.prober, &settings.sandbox.scope).await,
-        false => None,
-    };
-    Ok(ending::tell(tool, &followed, missing.as_ref(), &mut screen))
+    Ok(Some((tool.clone(), plan)))
 }
 
 /// Whether its tool file may make a program draw, for its rules to read. What all others print is passed on as it is.
