@@ -52,6 +52,7 @@ mod bridge {
             settings::WallSettings,
             signals,
         },
+        mcp::LONGEST_WAIT_SECONDS,
         sandbox::Tier,
     };
 
@@ -96,7 +97,7 @@ mod bridge {
     }
 
     /// The longest that the tool `await` waits.
-    const LONGEST_AWAIT: Duration = Duration::from_secs(50);
+    const LONGEST_AWAIT: Duration = Duration::from_secs(LONGEST_WAIT_SECONDS);
 
     /// What an answer may take on its way when the wait for it is over.
     const MARGIN: Duration = Duration::from_secs(10);

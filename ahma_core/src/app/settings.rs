@@ -17,6 +17,7 @@ use super::{
     scope,
 };
 use crate::{
+    operation::EngineSettings,
     sandbox::{Network, Tier, Toolchain, Toolchains},
     shell::TierChoice,
 };
@@ -173,10 +174,7 @@ impl Settings {
             max_operations: args
                 .max_operations
                 .and_then(|count| NonZeroUsize::new(count as usize))
-                .or(NonZeroUsize::new(
-                    (around.cores * OPERATIONS_PER_CORE).min(MOST_OPERATIONS),
-                ))
-                .unwrap_or(NonZeroUsize::MIN),
+                .unwrap_or_else(|| EngineSettings::operations_on(around.cores)),
             max_result_bytes: args.max_result_bytes,
         };
         let tools_dir = args.tools_dir.clone();
@@ -248,12 +246,6 @@ impl Settings {
         }
     }
 }
-
-/// Commands mostly wait for disks and networks, so a few for each core keep it busy.
-const OPERATIONS_PER_CORE: usize = 4;
-
-/// Each holds descriptors, of which a process may have a thousand where nobody has raised the limit.
-const MOST_OPERATIONS: usize = 128;
 
 fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
     let mut warnings = Vec::new();

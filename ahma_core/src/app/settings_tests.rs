@@ -227,3 +227,10 @@ fn a_scope_that_was_judged_and_replaced_since_is_refused() {
         assert!(failure.to_string().contains("was replaced"), "{failure}");
     }
 }
+
+#[test]
+fn as_many_operations_run_at_once_as_the_machine_can_hold() {
+    for (cores, operations) in [(0, 1), (1, 4), (3, 12), (1000, 128)] {
+        assert_eq!(EngineSettings::operations_on(cores).get(), operations, "{cores}");
+    }
+}

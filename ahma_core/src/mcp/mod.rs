@@ -44,6 +44,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+#[cfg(feature = "bridge")]
+pub(crate) use self::builtin::LONGEST_WAIT_SECONDS;
 pub(crate) use self::builtin::{BuiltinTool, descriptions as builtin_tools};
 pub use self::remote::Remotes;
 

@@ -27,14 +27,25 @@ pub struct EngineSettings {
     pub grace: Duration,
 }
 
+/// Commands mostly wait for disks and networks, so a few for each core keep it busy.
+const OPERATIONS_PER_CORE: usize = 4;
+
+/// Each holds descriptors, of which a process may have a thousand where nobody has raised the limit.
+const MOST_OPERATIONS: usize = 128;
+
 impl EngineSettings {
+    /// How many operations run at once on so many cores, unless somebody says otherwise.
+    pub(crate) fn operations_on(cores: usize) -> NonZero<usize> {
+        let operations = cores.saturating_mul(OPERATIONS_PER_CORE).min(MOST_OPERATIONS);
+        NonZero::new(operations).unwrap_or(NonZero::<usize>::MIN)
+    }
+
     /// The defaults, with spool files under `state_dir`.
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self {
             state_dir: state_dir.into(),
-            // Commands wait for disks and networks more than they compute.
-            max_operations: 4 * cores,
+            max_operations: Self::operations_on(cores).get(),
             // Far over any honest burst, and still only some megabytes of plans.
             max_queued: 10_000,
             history: 500,

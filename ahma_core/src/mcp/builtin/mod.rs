@@ -24,6 +24,8 @@ use crate::{
 };
 
 pub(super) use status::{RemoteReport, StatusReport, report as status_report};
+#[cfg(feature = "bridge")]
+pub(crate) use wait::LONGEST_WAIT_SECONDS;
 
 /// One of the tools that are not in the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

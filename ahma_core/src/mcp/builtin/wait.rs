@@ -27,7 +27,7 @@ use crate::{
 const NAME: &str = "await";
 
 /// Clients give up on a request after a minute.
-const LONGEST_WAIT_SECONDS: u64 = 50;
+pub(crate) const LONGEST_WAIT_SECONDS: u64 = 50;
 const DEFAULT_WAIT_SECONDS: u64 = 45;
 
 const DESCRIPTION: &str = "Waits for operations that run in the background and returns their results. \
