@@ -194,9 +194,7 @@ impl Keeper {
                     let mut news = false;
                     while let Some(answer) = answered {
                         if let Ok((probe, answer)) = answer {
-                            news |= answer.is_err();
-                            let before = self.note(probe, answer);
-                            news |= before.is_some_and(|before| before.is_err());
+                            news |= self.note(probe, answer);
                         }
                         answered = self.probing.try_join_next();
                     }
@@ -239,8 +237,6 @@ impl Keeper {
         self.catalog = Catalog::build(&self.stock.tools, self.settings.catalog);
         self.loads += 1;
         self.log(&self.settings.directory);
-        // What was missing may have been installed since.
-        self.answers.retain(|_, answer| answer.is_ok());
         self.ask_probes();
     }
 
@@ -260,19 +256,23 @@ impl Keeper {
         }
     }
 
+    /// Asks what is not known, and what was missing, which may have been installed since. Until new answers come, the old
+    /// ones hold.
     fn ask_probes(&mut self) {
         if !self.settings.probes {
             return;
         }
         let wanted = self.catalog.tools().flat_map(|tool| tool.probes.clone());
-        for probe in wanted.collect::<HashSet<_>>() {
-            if !self.answers.contains_key(&probe) {
+        let wanted: HashSet<_> = wanted.collect();
+        self.answers.retain(|probe, _| wanted.contains(probe));
+        for probe in wanted {
+            if self.answers.get(&probe).is_none_or(Result::is_err) {
                 self.ask(probe);
             }
         }
     }
 
-    /// Until new answers come, the old ones hold. Gives the probes whose answers will say more.
+    /// Gives the probes whose answers will say more.
     fn look_again(&mut self, tool: &str) -> Vec<Arc<Probe>> {
         let probes = self.catalog.get(tool).map(|tool| tool.probes.clone());
         let probes = probes.unwrap_or_default();
@@ -309,15 +309,21 @@ impl Keeper {
         }
     }
 
-    /// Gives the answer before this one, if there was one.
-    fn note(&mut self, probe: Arc<Probe>, answer: Answer) -> Option<Answer> {
+    /// Whether it changes what is known; a tool counts as available until its probe says otherwise.
+    fn note(&mut self, probe: Arc<Probe>, answer: Answer) -> bool {
+        self.asked.remove(&probe);
+        let before = self.answers.get(&probe).unwrap_or(&Ok(()));
+        if *before == answer {
+            self.answers.insert(probe, answer);
+            return false;
+        }
         if let Err(reason) = &answer {
             let tools = self.catalog.tools().filter(|tool| tool.probes.contains(&probe));
             let tools: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
             tracing::warn!("not available: {}: {reason}", tools.join(", "));
         }
-        self.asked.remove(&probe);
-        self.answers.insert(probe, answer)
+        self.answers.insert(probe, answer);
+        true
     }
 
     fn publish(&self) {
@@ -339,7 +345,11 @@ impl Keeper {
             stale: self.stock.stale.clone(),
             directory: self.settings.directory.clone(),
             directory_problem: self.directory_problem.clone(),
-            probing: self.probing.len(),
+            probing: self
+                .asked
+                .iter()
+                .filter(|probe| !self.answers.contains_key(*probe))
+                .count(),
             loads: self.loads,
             unavailable,
         };

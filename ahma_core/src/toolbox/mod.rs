@@ -36,7 +36,7 @@ pub struct Toolbox {
     pub directory: PathBuf,
     /// Why the directory as a whole gave no tools.
     pub directory_problem: Option<String>,
-    /// How many probes have not answered yet.
+    /// How many probes have not answered yet; one that is asked again has.
     pub probing: usize,
     /// How often the directory was read; 0 before the first time.
     pub loads: u64,

@@ -334,6 +334,24 @@ fn a_slow_check_does_not_hold_up_the_list_for_long_and_its_answer_is_told() {
 }
 
 #[test]
+fn a_tool_that_was_missing_stays_so_until_its_check_says_otherwise() {
+    let workspace = Workspace::new();
+    let slow_later = "sh -c 'test ! -e again || sleep 1000; exit 1'";
+    workspace.write_tool("gone.json", &with_check("gone", json!(slow_later)));
+    let mut server = options(&workspace).open(Era::Legacy);
+    wait_for_tools(&mut server, &[]);
+    server.others_by_now();
+    fs::write(workspace.scope().join("again"), "").expect("writable");
+    workspace.write_tool("here.json", &echo("here"));
+    server.notification(CHANGED);
+    let names = server.tool_names();
+    assert!(names.contains(&"here".to_owned()), "{names:?}");
+    assert!(!names.contains(&"gone".to_owned()), "{names:?}");
+    let told = server.others_by_now();
+    assert!(told.is_empty(), "{told:?}");
+}
+
+#[test]
 fn a_call_waits_for_the_check_of_its_tool_and_for_no_other() {
     let workspace = Workspace::new();
     // A number that no other process sleeps for.
