@@ -1,18 +1,16 @@
-//! What all requests share: the settings, the sessions, and the children that belong to no session.
+//! What all requests share: the settings, the sessions, the clients without one, and the child of everybody.
 
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use dashmap::DashMap;
 use serde_json::{Map, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::{Audit, CallRecord, shown_arguments};
 use crate::auth::{Authenticator, Principal};
-use crate::backend::{Backend, BackendParams, Restart, own_initialize};
+use crate::backend::{Backend, Restart};
 use crate::child::{CallFailure, Child, ChildFactory, ChildLimits, Spawn};
 use crate::echo::Echo;
 use crate::envelope::{Envelope, RpcRequest, string_of};
@@ -21,8 +19,8 @@ use crate::pressure::Pressure;
 use crate::redact::Redactor;
 use crate::server::ServeError;
 use crate::session::{
-    Activity, EndReason, Greeter, Hub, Isolated, Nursery, OpenError, RootsRule, Service, Session,
-    SessionError, SessionParams, Sessions, Transport, Uses,
+    EndReason, Greeter, Guests, Hub, Isolated, Lent, Nursery, OpenError, RootsRule, Service, Session,
+    SessionError, SessionParams, Sessions, Transport, own_backend,
 };
 use crate::settings::{BridgeSettings, Isolation};
 
@@ -37,10 +35,7 @@ pub(crate) struct Bridge {
     nursery: Nursery,
     /// The child of everybody, without isolation.
     shared: Option<Shared>,
-    /// With isolation: the children of clients that have no session, by the client's name.
-    sessionless: DashMap<Arc<str>, Sessionless>,
-    /// One permit for each request that a client may have open without a session, by the client's name.
-    callers: DashMap<Arc<str>, Arc<Semaphore>>,
+    guests: Guests,
     pub(crate) auth: Authenticator,
     pub(crate) audit: Arc<Audit>,
     pub(crate) redactor: Arc<Redactor>,
@@ -55,22 +50,6 @@ pub(crate) struct Bridge {
 struct Shared {
     hub: Arc<Hub>,
     backend: Arc<Backend>,
-}
-
-#[derive(Debug)]
-struct Sessionless {
-    backend: Arc<Backend>,
-    /// The directory its child is confined to.
-    scope: PathBuf,
-    uses: Arc<Uses>,
-}
-
-/// The child for a request without a session, in use as long as the value lives.
-#[derive(Debug)]
-pub(crate) struct Lent {
-    pub(crate) child: Arc<Child>,
-    /// A child of everybody is always in use.
-    pub(crate) activity: Option<Activity>,
 }
 
 impl Bridge {
@@ -112,10 +91,9 @@ impl Bridge {
             pressure: Pressure::default(),
             sessions: Sessions::new(settings.limits.sessions),
             greeter: Greeter::new(nursery.clone(), tasks.clone()),
+            guests: Guests::new(nursery.clone(), tasks.clone(), settings.limits.calls_per_session),
             nursery,
             shared,
-            sessionless: DashMap::new(),
-            callers: DashMap::new(),
             tasks,
             shutdown,
             settings,
@@ -238,15 +216,7 @@ impl Bridge {
         &self,
         principal: &Principal,
     ) -> Result<OwnedSemaphorePermit, OpenError> {
-        let max = self.settings.limits.calls_per_session;
-        // The entry is held meanwhile, so that nobody forgets it before the place is taken.
-        let places = self
-            .callers
-            .entry(Arc::clone(&principal.name))
-            .or_insert_with(|| Arc::new(Semaphore::new(max)));
-        Arc::clone(&places)
-            .try_acquire_owned()
-            .map_err(|_| OpenError::TooManyCalls(max))
+        self.guests.permit(principal)
     }
 
     /// The child for a request without a session. One of its own counts as a session.
@@ -258,39 +228,12 @@ impl Bridge {
                 activity: None,
             });
         }
-        let (backend, activity) = self.borrow_sessionless(principal)?;
+        let scope = self.roots_rule(principal).default_scope;
+        let (backend, activity) = self.guests.borrow(principal, scope, &self.sessions)?;
         Ok(Lent {
             child: backend.child().await?,
             activity: Some(activity),
         })
-    }
-
-    fn borrow_sessionless(&self, principal: &Principal) -> Result<(Arc<Backend>, Activity), OpenError> {
-        let scope = self.roots_rule(principal).default_scope;
-        let open = || {
-            let hub = Arc::new(Hub::default());
-            let spawn = Spawn::Scoped(scope.clone());
-            Sessionless {
-                backend: own_backend(&self.nursery, spawn, Restart::OnDemand, &hub),
-                scope: scope.clone(),
-                uses: Arc::default(),
-            }
-        };
-        let mut entry = self
-            .sessionless
-            .entry(Arc::clone(&principal.name))
-            .or_try_insert_with(|| {
-                self.sessions.admit_guest(principal)?;
-                Ok::<_, OpenError>(open())
-            })?;
-        // The client's rights may be others than when its child was started.
-        if entry.scope != scope {
-            self.sessions.readmit_guest()?;
-            let last = std::mem::replace(&mut *entry, open());
-            self.tasks
-                .spawn(async move { last.backend.stop(CallFailure::Stopped).await });
-        }
-        Ok((Arc::clone(&entry.backend), Activity::begin(&entry.uses)))
     }
 
     pub(crate) fn is_shared(&self) -> bool {
@@ -320,9 +263,7 @@ impl Bridge {
                 self.tasks
                     .spawn(async move { bridge.end_session(session, EndReason::Idle).await });
             }
-            self.end_idle_sessionless(times.session_idle);
-            self.callers
-                .retain(|_, places| places.available_permits() < self.settings.limits.calls_per_session);
+            self.guests.end_idle(times.session_idle, &self.sessions);
         }
     }
 
@@ -350,11 +291,7 @@ impl Bridge {
     pub(crate) async fn end(&self) {
         Sessions::end_all(self.sessions.take_all(), EndReason::Shutdown).await;
         // Complete, since no more are let in: one that is just being added is waited for here.
-        let sessionless: Vec<Arc<Backend>> = self
-            .sessionless
-            .iter()
-            .map(|entry| Arc::clone(&entry.backend))
-            .collect();
+        let sessionless = self.guests.backends();
         let shared = self.shared.iter().map(|shared| &shared.backend);
         let stops = sessionless
             .iter()
@@ -376,33 +313,14 @@ impl Bridge {
 
     pub(crate) fn children(&self) -> Vec<Arc<Child>> {
         let own = self.shared.iter().map(|shared| Arc::clone(&shared.backend));
-        let backends: Vec<Arc<Backend>> = own
-            .chain(self.sessionless.iter().map(|entry| Arc::clone(&entry.backend)))
+        let mut children: Vec<Arc<Child>> = own
+            .chain(self.guests.backends())
+            .filter_map(|backend| backend.running())
             .collect();
-        let mut children: Vec<Arc<Child>> = backends.iter().filter_map(|backend| backend.running()).collect();
         if !self.is_shared() {
             children.extend(self.sessions.all().iter().filter_map(|session| session.running()));
         }
         children
-    }
-
-    fn end_idle_sessionless(&self, idle: Duration) {
-        let is_idle = |entry: &Sessionless| entry.uses.idle_for() >= idle;
-        let names: Vec<Arc<str>> = self
-            .sessionless
-            .iter()
-            .filter(|entry| is_idle(entry))
-            .map(|entry| Arc::clone(entry.key()))
-            .collect();
-        for name in names {
-            // Somebody may have come for it meanwhile.
-            let removed = self.sessionless.remove_if(&name, |_, entry| is_idle(entry));
-            if let Some((_, Sessionless { backend, .. })) = removed {
-                self.sessions.dismiss_guest(&name);
-                self.tasks
-                    .spawn(async move { backend.stop(CallFailure::Stopped).await });
-            }
-        }
     }
 
     fn roots_rule(&self, principal: &Principal) -> RootsRule {
@@ -417,16 +335,4 @@ impl Bridge {
             },
         }
     }
-}
-
-fn own_backend(nursery: &Nursery, spawn: Spawn, restart: Restart, hub: &Arc<Hub>) -> Arc<Backend> {
-    Backend::new(BackendParams {
-        factory: Arc::clone(&nursery.factory),
-        spawn,
-        restart,
-        limits: nursery.limits.clone(),
-        start_timeout: nursery.start_timeout,
-        initialize: own_initialize(),
-        audience: Arc::clone(hub) as Arc<dyn crate::child::Audience>,
-    })
 }

@@ -9,14 +9,13 @@ use tokio::sync::oneshot;
 
 use super::legacy::HEAD_PATIENCE;
 use super::post::Posted;
-use crate::bridge::Lent;
 use crate::child::{Answer, CallFailure, CallParams, Child, Reply};
 use crate::envelope::{Envelope, Meta, Params};
 use crate::http::negotiate::Wanted;
 use crate::http::refusal::{Era, Refusal, json_response, status_of};
 use crate::http::sse::{self, Opening, StreamGuard};
 use crate::http::standard_headers;
-use crate::session::Activity;
+use crate::session::{Activity, Lent};
 use crate::stream::{EventStream, Keep, Next};
 
 /// Methods of the legacy era. A child that was greeted the legacy way might still answer them.

@@ -1,11 +1,12 @@
 //! Sessions of the legacy protocol revisions: who may use one, what it waits for, and its event streams.
 //!
 //! [`state`] decides, [`session`] does, [`hub`] and [`isolated`] say who hears a child, [`registry`] keeps
-//! them all. Nothing here knows axum.
+//! them all, [`guests`] serves clients that have none. Nothing here knows axum.
 
 mod activity;
 mod asked;
 mod greeter;
+mod guests;
 mod handshake;
 mod hub;
 mod isolated;
@@ -19,6 +20,7 @@ mod waiting;
 
 pub(crate) use activity::{Activity, Uses};
 pub(crate) use greeter::Greeter;
+pub(crate) use guests::{Guests, Lent, own_backend};
 pub(crate) use hub::Hub;
 pub(crate) use isolated::{Isolated, Nursery};
 pub(crate) use outward::Outward;

@@ -1,0 +1,145 @@
+//! Clients that have no session: how much each may ask at once, and with isolation the child of each.
+//!
+//! A child counts as a session; [`Sessions`] lets it in. Which directory it is confined to is the bridge's to say.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashmap::DashMap;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::task::TaskTracker;
+
+use super::activity::{Activity, Uses};
+use super::hub::Hub;
+use super::isolated::Nursery;
+use super::registry::{OpenError, Sessions};
+use crate::auth::Principal;
+use crate::backend::{Backend, BackendParams, Restart, own_initialize};
+use crate::child::{CallFailure, Child, Spawn};
+
+#[derive(Debug)]
+pub(crate) struct Guests {
+    nursery: Nursery,
+    /// Work that outlives the request it came with.
+    tasks: TaskTracker,
+    /// Requests a client may have open at once.
+    max_calls: usize,
+    /// With isolation: the children of clients that have no session, by the client's name.
+    sessionless: DashMap<Arc<str>, Sessionless>,
+    /// One permit for each request that a client may have open without a session, by the client's name.
+    callers: DashMap<Arc<str>, Arc<Semaphore>>,
+}
+
+#[derive(Debug)]
+struct Sessionless {
+    backend: Arc<Backend>,
+    /// The directory its child is confined to.
+    scope: PathBuf,
+    uses: Arc<Uses>,
+}
+
+/// The child for a request without a session, in use as long as the value lives.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    pub(crate) child: Arc<Child>,
+    /// A child of everybody is always in use.
+    pub(crate) activity: Option<Activity>,
+}
+
+impl Guests {
+    pub(crate) fn new(nursery: Nursery, tasks: TaskTracker, max_calls: usize) -> Self {
+        Self {
+            nursery,
+            tasks,
+            max_calls,
+            sessionless: DashMap::new(),
+            callers: DashMap::new(),
+        }
+    }
+
+    /// A place for one more open request of a client without a session.
+    pub(crate) fn permit(&self, principal: &Principal) -> Result<OwnedSemaphorePermit, OpenError> {
+        let max = self.max_calls;
+        // The entry is held meanwhile, so that nobody forgets it before the place is taken.
+        let places = self
+            .callers
+            .entry(Arc::clone(&principal.name))
+            .or_insert_with(|| Arc::new(Semaphore::new(max)));
+        Arc::clone(&places)
+            .try_acquire_owned()
+            .map_err(|_| OpenError::TooManyCalls(max))
+    }
+
+    pub(crate) fn borrow(
+        &self,
+        principal: &Principal,
+        scope: PathBuf,
+        sessions: &Sessions,
+    ) -> Result<(Arc<Backend>, Activity), OpenError> {
+        let open = || {
+            let hub = Arc::new(Hub::default());
+            let spawn = Spawn::Scoped(scope.clone());
+            Sessionless {
+                backend: own_backend(&self.nursery, spawn, Restart::OnDemand, &hub),
+                scope: scope.clone(),
+                uses: Arc::default(),
+            }
+        };
+        let mut entry = self
+            .sessionless
+            .entry(Arc::clone(&principal.name))
+            .or_try_insert_with(|| {
+                sessions.admit_guest(principal)?;
+                Ok::<_, OpenError>(open())
+            })?;
+        // The client's rights may be others than when its child was started.
+        if entry.scope != scope {
+            sessions.readmit_guest()?;
+            let last = std::mem::replace(&mut *entry, open());
+            self.tasks
+                .spawn(async move { last.backend.stop(CallFailure::Stopped).await });
+        }
+        Ok((Arc::clone(&entry.backend), Activity::begin(&entry.uses)))
+    }
+
+    pub(crate) fn backends(&self) -> Vec<Arc<Backend>> {
+        self.sessionless
+            .iter()
+            .map(|entry| Arc::clone(&entry.backend))
+            .collect()
+    }
+
+    pub(crate) fn end_idle(&self, idle: Duration, sessions: &Sessions) {
+        let is_idle = |entry: &Sessionless| entry.uses.idle_for() >= idle;
+        let names: Vec<Arc<str>> = self
+            .sessionless
+            .iter()
+            .filter(|entry| is_idle(entry))
+            .map(|entry| Arc::clone(entry.key()))
+            .collect();
+        for name in names {
+            // Somebody may have come for it meanwhile.
+            let removed = self.sessionless.remove_if(&name, |_, entry| is_idle(entry));
+            if let Some((_, Sessionless { backend, .. })) = removed {
+                sessions.dismiss_guest(&name);
+                self.tasks
+                    .spawn(async move { backend.stop(CallFailure::Stopped).await });
+            }
+        }
+        self.callers
+            .retain(|_, places| places.available_permits() < self.max_calls);
+    }
+}
+
+pub(crate) fn own_backend(nursery: &Nursery, spawn: Spawn, restart: Restart, hub: &Arc<Hub>) -> Arc<Backend> {
+    Backend::new(BackendParams {
+        factory: Arc::clone(&nursery.factory),
+        spawn,
+        restart,
+        limits: nursery.limits.clone(),
+        start_timeout: nursery.start_timeout,
+        initialize: own_initialize(),
+        audience: Arc::clone(hub) as Arc<dyn crate::child::Audience>,
+    })
+}
