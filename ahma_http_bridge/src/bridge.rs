@@ -4,14 +4,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, json};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::{Audit, CallRecord, shown_arguments};
 use crate::auth::{Authenticator, Principal};
-use crate::backend::{Backend, Restart};
-use crate::child::{CallFailure, Child, ChildFactory, ChildLimits, Spawn};
+use crate::backend::{Backend, Restart, own_initialize};
+use crate::child::{Audience, CallFailure, Child, ChildFactory, ChildLimits, Spawn};
 use crate::echo::Echo;
 use crate::envelope::{Envelope, RpcRequest, string_of};
 use crate::metrics::{Gauges, Metrics};
@@ -20,7 +19,7 @@ use crate::redact::Redactor;
 use crate::server::ServeError;
 use crate::session::{
     EndReason, Greeter, Guests, Hub, Isolated, Lent, Nursery, OpenError, RootsRule, Service, Session,
-    SessionError, SessionParams, Sessions, Transport, own_backend,
+    SessionError, SessionParams, Sessions, Transport,
 };
 use crate::settings::{BridgeSettings, Isolation};
 
@@ -35,7 +34,7 @@ pub(crate) struct Bridge {
     nursery: Nursery,
     /// The child of everybody, without isolation.
     shared: Option<Shared>,
-    guests: Guests,
+    pub(crate) guests: Guests,
     pub(crate) auth: Authenticator,
     pub(crate) audit: Arc<Audit>,
     pub(crate) redactor: Arc<Redactor>,
@@ -80,7 +79,8 @@ impl Bridge {
         let tasks = TaskTracker::new();
         let shared = (settings.isolation == Isolation::Shared).then(|| {
             let hub = Arc::new(Hub::default());
-            let backend = own_backend(&nursery, Spawn::Shared, Restart::Eager, &hub);
+            let audience = Arc::clone(&hub) as Arc<dyn Audience>;
+            let backend = nursery.backend(Spawn::Shared, Restart::Eager, own_initialize(), audience);
             Shared { hub, backend }
         });
         Ok(Arc::new(Self {
@@ -211,16 +211,8 @@ impl Bridge {
         let _ = ended.await;
     }
 
-    /// A place for one more open request of a client without a session.
-    pub(crate) fn sessionless_permit(
-        &self,
-        principal: &Principal,
-    ) -> Result<OwnedSemaphorePermit, OpenError> {
-        self.guests.permit(principal)
-    }
-
     /// The child for a request without a session. One of its own counts as a session.
-    pub(crate) async fn sessionless_child(&self, principal: &Principal) -> Result<Lent, SessionError> {
+    pub(crate) async fn child_without_session(&self, principal: &Principal) -> Result<Lent, SessionError> {
         if let Some(Shared { backend, hub }) = &self.shared {
             hub.note_stranger();
             return Ok(Lent {
@@ -291,9 +283,9 @@ impl Bridge {
     pub(crate) async fn end(&self) {
         Sessions::end_all(self.sessions.take_all(), EndReason::Shutdown).await;
         // Complete, since no more are let in: one that is just being added is waited for here.
-        let sessionless = self.guests.backends();
+        let of_guests = self.guests.backends();
         let shared = self.shared.iter().map(|shared| &shared.backend);
-        let stops = sessionless
+        let stops = of_guests
             .iter()
             .chain(shared)
             .map(|backend| backend.stop(CallFailure::Stopped));

@@ -144,8 +144,8 @@ async fn without_session(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<
         ));
     }
     posted.bridge.refuse_under_pressure()?;
-    let permit = posted.bridge.sessionless_permit(posted.principal)?;
-    let child = posted.bridge.sessionless_child(posted.principal).await?.child;
+    let permit = posted.bridge.guests.permit(posted.principal)?;
+    let child = posted.bridge.child_without_session(posted.principal).await?.child;
     match posted.wanted {
         Wanted::Json => {
             let answer = ask(&child, request, &posted, None, permit, None).await;

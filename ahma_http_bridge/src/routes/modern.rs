@@ -44,8 +44,8 @@ pub(crate) async fn handle(
     }
     let listens = request.method == "subscriptions/listen";
     posted.bridge.refuse_under_pressure()?;
-    let permit = posted.bridge.sessionless_permit(posted.principal)?;
-    let Lent { child, activity } = posted.bridge.sessionless_child(posted.principal).await?;
+    let permit = posted.bridge.guests.permit(posted.principal)?;
+    let Lent { child, activity } = posted.bridge.child_without_session(posted.principal).await?;
     let call = |reply| {
         let params = posted.call_params(request, None, permit, reply);
         match listens {

@@ -15,7 +15,7 @@ use super::hub::Hub;
 use super::isolated::Nursery;
 use super::registry::{OpenError, Sessions};
 use crate::auth::Principal;
-use crate::backend::{Backend, BackendParams, Restart, own_initialize};
+use crate::backend::{Backend, Restart, own_initialize};
 use crate::child::{CallFailure, Child, Spawn};
 
 #[derive(Debug)]
@@ -25,14 +25,14 @@ pub(crate) struct Guests {
     tasks: TaskTracker,
     /// Requests a client may have open at once.
     max_calls: usize,
-    /// With isolation: the children of clients that have no session, by the client's name.
-    sessionless: DashMap<Arc<str>, Sessionless>,
-    /// One permit for each request that a client may have open without a session, by the client's name.
+    /// With isolation: who has a child, by name.
+    hosted: DashMap<Arc<str>, Hosted>,
+    /// One permit for each request that a client may have open, by its name.
     callers: DashMap<Arc<str>, Arc<Semaphore>>,
 }
 
 #[derive(Debug)]
-struct Sessionless {
+struct Hosted {
     backend: Arc<Backend>,
     /// The directory its child is confined to.
     scope: PathBuf,
@@ -53,12 +53,12 @@ impl Guests {
             nursery,
             tasks,
             max_calls,
-            sessionless: DashMap::new(),
+            hosted: DashMap::new(),
             callers: DashMap::new(),
         }
     }
 
-    /// A place for one more open request of a client without a session.
+    /// A place for one more open request.
     pub(crate) fn permit(&self, principal: &Principal) -> Result<OwnedSemaphorePermit, OpenError> {
         let max = self.max_calls;
         // The entry is held meanwhile, so that nobody forgets it before the place is taken.
@@ -71,6 +71,7 @@ impl Guests {
             .map_err(|_| OpenError::TooManyCalls(max))
     }
 
+    /// The child of a client, started when it is asked for. It is idle when nobody holds the second value.
     pub(crate) fn borrow(
         &self,
         principal: &Principal,
@@ -78,16 +79,19 @@ impl Guests {
         sessions: &Sessions,
     ) -> Result<(Arc<Backend>, Activity), OpenError> {
         let open = || {
-            let hub = Arc::new(Hub::default());
             let spawn = Spawn::Scoped(scope.clone());
-            Sessionless {
-                backend: own_backend(&self.nursery, spawn, Restart::OnDemand, &hub),
+            // One without sessions passes nothing on.
+            let hub = Arc::new(Hub::default());
+            Hosted {
+                backend: self
+                    .nursery
+                    .backend(spawn, Restart::OnDemand, own_initialize(), hub),
                 scope: scope.clone(),
                 uses: Arc::default(),
             }
         };
         let mut entry = self
-            .sessionless
+            .hosted
             .entry(Arc::clone(&principal.name))
             .or_try_insert_with(|| {
                 sessions.admit_guest(principal)?;
@@ -97,49 +101,41 @@ impl Guests {
         if entry.scope != scope {
             sessions.readmit_guest()?;
             let last = std::mem::replace(&mut *entry, open());
-            self.tasks
-                .spawn(async move { last.backend.stop(CallFailure::Stopped).await });
+            self.stop(last.backend);
         }
         Ok((Arc::clone(&entry.backend), Activity::begin(&entry.uses)))
     }
 
     pub(crate) fn backends(&self) -> Vec<Arc<Backend>> {
-        self.sessionless
+        self.hosted
             .iter()
             .map(|entry| Arc::clone(&entry.backend))
             .collect()
     }
 
+    /// Ends the children that nobody has used for so long, and forgets who asks for nothing.
     pub(crate) fn end_idle(&self, idle: Duration, sessions: &Sessions) {
-        let is_idle = |entry: &Sessionless| entry.uses.idle_for() >= idle;
+        let is_idle = |entry: &Hosted| entry.uses.idle_for() >= idle;
         let names: Vec<Arc<str>> = self
-            .sessionless
+            .hosted
             .iter()
             .filter(|entry| is_idle(entry))
             .map(|entry| Arc::clone(entry.key()))
             .collect();
         for name in names {
             // Somebody may have come for it meanwhile.
-            let removed = self.sessionless.remove_if(&name, |_, entry| is_idle(entry));
-            if let Some((_, Sessionless { backend, .. })) = removed {
+            let removed = self.hosted.remove_if(&name, |_, entry| is_idle(entry));
+            if let Some((_, Hosted { backend, .. })) = removed {
                 sessions.dismiss_guest(&name);
-                self.tasks
-                    .spawn(async move { backend.stop(CallFailure::Stopped).await });
+                self.stop(backend);
             }
         }
         self.callers
             .retain(|_, places| places.available_permits() < self.max_calls);
     }
-}
 
-pub(crate) fn own_backend(nursery: &Nursery, spawn: Spawn, restart: Restart, hub: &Arc<Hub>) -> Arc<Backend> {
-    Backend::new(BackendParams {
-        factory: Arc::clone(&nursery.factory),
-        spawn,
-        restart,
-        limits: nursery.limits.clone(),
-        start_timeout: nursery.start_timeout,
-        initialize: own_initialize(),
-        audience: Arc::clone(hub) as Arc<dyn crate::child::Audience>,
-    })
+    fn stop(&self, backend: Arc<Backend>) {
+        self.tasks
+            .spawn(async move { backend.stop(CallFailure::Stopped).await });
+    }
 }

@@ -7,16 +7,36 @@ use tokio::sync::watch;
 use super::roots::RootsRule;
 use super::session::Session;
 use super::state::{Effect, EndReason, RootsAnswer, SessionEvent, SessionState};
-use crate::backend::{Backend, BackendParams, Restart};
+use crate::backend::{Backend, BackendParams, Restart, own_initialize};
 use crate::child::{Audience, Child, ChildFactory, ChildLimits, Heard, Spawn};
 use crate::envelope::{error_message, result_message, splice};
 
-/// What is needed to start the session's child.
+/// What is needed to start a child.
 #[derive(Debug, Clone)]
 pub(crate) struct Nursery {
     pub(crate) factory: Arc<dyn ChildFactory>,
     pub(crate) limits: ChildLimits,
     pub(crate) start_timeout: std::time::Duration,
+}
+
+impl Nursery {
+    pub(crate) fn backend(
+        &self,
+        spawn: Spawn,
+        restart: Restart,
+        initialize: Box<str>,
+        audience: Arc<dyn Audience>,
+    ) -> Arc<Backend> {
+        Backend::new(BackendParams {
+            factory: Arc::clone(&self.factory),
+            spawn,
+            restart,
+            limits: self.limits.clone(),
+            start_timeout: self.start_timeout,
+            initialize,
+            audience,
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -98,19 +118,9 @@ impl Isolated {
     }
 
     fn prepare(&self, spawn: Spawn, session: &Weak<Session>) -> Arc<Backend> {
-        Backend::new(BackendParams {
-            factory: Arc::clone(&self.nursery.factory),
-            spawn,
-            restart: Restart::OnDemand,
-            limits: self.nursery.limits.clone(),
-            start_timeout: self.nursery.start_timeout,
-            initialize: self
-                .initialize
-                .get()
-                .cloned()
-                .unwrap_or_else(crate::backend::own_initialize),
-            audience: Arc::new(SessionEars(session.clone())),
-        })
+        let initialize = self.initialize.get().cloned().unwrap_or_else(own_initialize);
+        let ears = Arc::new(SessionEars(session.clone()));
+        self.nursery.backend(spawn, Restart::OnDemand, initialize, ears)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<Backend>>> {

@@ -20,7 +20,7 @@ mod waiting;
 
 pub(crate) use activity::{Activity, Uses};
 pub(crate) use greeter::Greeter;
-pub(crate) use guests::{Guests, Lent, own_backend};
+pub(crate) use guests::{Guests, Lent};
 pub(crate) use hub::Hub;
 pub(crate) use isolated::{Isolated, Nursery};
 pub(crate) use outward::Outward;
