@@ -185,6 +185,43 @@ async fn a_batch_is_answered_in_the_revision_that_has_them() {
 }
 
 #[tokio::test]
+async fn a_key_given_twice_is_refused_in_every_message() {
+    let bridge = Bridge::shared().await;
+    let mut client = bridge.client();
+    client.initialize_as("2025-03-26", json!({})).await;
+    let session = client.session.clone().unwrap();
+    let headers = [("content-type", JSON), ("mcp-session-id", session.as_str())];
+    let call =
+        |params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+    let calls = [
+        r#"{"name":"echo","name":"slow"}"#,
+        r#"{"name":"echo","_meta":{"progressToken":1,"progressToken":2}}"#,
+    ]
+    .map(call);
+    let others = [
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"requestId":2}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"ahma/client":"1","ahma/client":"2"}}}"#,
+    ]
+    .map(str::to_owned);
+    for body in calls.iter().chain(&others) {
+        let (status, text) = raw(&client, &headers, body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{body}: {text}");
+        let refused: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(refused["error"]["code"], -32600, "{body}: {text}");
+    }
+    // In a batch each is answered for itself.
+    let fine = call(r#"{"name":"echo","arguments":{"text":"fine"}}"#);
+    let batch = format!("[{},{},{fine}]", calls[0], calls[1]);
+    let (status, text) = raw(&client, &headers, batch).await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+    let answers: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(answers[0]["error"]["code"], -32600, "{text}");
+    assert_eq!(answers[1]["error"]["code"], -32600, "{text}");
+    assert_eq!(answers[2]["result"]["content"][0]["text"], "fine", "{text}");
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn bodies_pass_through_untouched() {
     let bridge = Bridge::shared().await;
     let client = bridge.session().await;
