@@ -19,6 +19,8 @@ pub(crate) struct Envelope<'a> {
     pub(crate) kind: Kind<'a>,
     /// `params`, or the `result` of a response.
     body: Option<&'a RawValue>,
+    /// The fields of `params`, read once. Those of a `result`, which may be long, are read for the few who ask.
+    params: Option<Result<Params<'a>, EnvelopeError>>,
 }
 
 #[derive(Debug)]
@@ -45,7 +47,7 @@ pub(crate) struct RpcRequest<'a> {
 }
 
 /// The fields of `params` that a bridge may look at.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct Params<'a> {
     #[serde(borrow, default, rename = "_meta")]
     meta: Option<&'a RawValue>,
@@ -89,7 +91,7 @@ pub(crate) struct Meta<'a> {
 }
 
 /// Why a text is not one JSON-RPC message. The display text is meant for the peer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum EnvelopeError {
     #[error("the body is not valid JSON: {0}")]
     NotJson(String),
@@ -174,10 +176,16 @@ impl<'a> Envelope<'a> {
                 ));
             }
         };
+        let body = wire.params.or(wire.result);
+        let params = match &kind {
+            Kind::Request { .. } | Kind::Notification { .. } => Some(object_fields(body)),
+            Kind::Response { .. } => None,
+        };
         Ok(Self {
             text,
             kind,
-            body: wire.params.or(wire.result),
+            body,
+            params,
         })
     }
 
@@ -204,9 +212,14 @@ impl<'a> Envelope<'a> {
         self.body.filter(|_| matches!(self.kind, Kind::Response { .. }))
     }
 
-    /// Reads the known fields of `params`, or of a `result`, whose `_meta` looks the same. A key given twice is an error, since two readers could then disagree.
+    /// The known fields of `params`, or of a `result`, whose `_meta` looks the same. A key given twice is an error, since two readers could then disagree.
     pub(crate) fn params(&self) -> Result<Params<'a>, EnvelopeError> {
-        object_fields(self.body)
+        self.params.clone().unwrap_or_else(|| object_fields(self.body))
+    }
+
+    /// The resource that the message is about.
+    pub(crate) fn uri(&self) -> Option<Cow<'a, str>> {
+        string_of(self.params().ok()?.uri?)
     }
 
     /// The text of `params`, if it is an object.

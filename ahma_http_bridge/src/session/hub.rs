@@ -11,7 +11,7 @@ use std::time::Duration;
 use dashmap::DashMap;
 
 use crate::child::{Audience, BRIDGE, CallParams, Child, Heard, OwnerId, Provisional, Reply};
-use crate::envelope::{Envelope, error_message, result_message, splice, string_of};
+use crate::envelope::{Envelope, error_message, result_message, splice};
 use crate::session::Session;
 
 /// How long a request that nobody waits for may stay open.
@@ -154,12 +154,8 @@ impl Hub {
                     .for_each(|session| session.push(message.clone()));
             }
             "notifications/resources/updated" => {
-                let uri = envelope
-                    .params()
-                    .ok()
-                    .and_then(|params| params.uri)
-                    .and_then(string_of);
-                let owners: Vec<OwnerId> = uri
+                let owners: Vec<OwnerId> = envelope
+                    .uri()
                     .and_then(|uri| {
                         self.subscribers()
                             .get(&*uri)

@@ -372,7 +372,7 @@ impl Session {
         let Service::Shared { hub, .. } = &self.params.service else {
             return None;
         };
-        let uri = || request.envelope.params().ok()?.uri.and_then(string_of);
+        let uri = || request.envelope.uri();
         match request.method {
             "resources/subscribe" => {
                 let reason = hub.refuses(self.serial, &uri()?)?;
@@ -400,8 +400,7 @@ impl Session {
         if request.method != "resources/subscribe" {
             return None;
         }
-        let uri = request.envelope.params().ok()?.uri.and_then(string_of)?;
-        Some(Box::new(hub.claim(self.serial, &uri)))
+        Some(Box::new(hub.claim(self.serial, &request.envelope.uri()?)))
     }
 
     /// Ends the session. When this returns, a child of its own is gone with all commands; a shared one has been told
