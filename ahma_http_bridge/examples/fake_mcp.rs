@@ -294,6 +294,14 @@ impl Fake {
                 );
                 answer(&id, text("touched"));
             }
+            "touch_own" => {
+                let meta = json!({ "ahma/client": params["_meta"]["ahma/client"] });
+                notify(
+                    "notifications/resources/updated",
+                    json!({ "uri": arguments["uri"], "_meta": meta }),
+                );
+                answer(&id, text("touched"));
+            }
             "cancelled" => answer(&id, text(json!(*self.cancelled.lock().unwrap()).to_string())),
             "subscribed" => answer(&id, text(json!(*self.subscribed.lock().unwrap()).to_string())),
             _ => send(

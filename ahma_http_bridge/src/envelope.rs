@@ -82,7 +82,7 @@ pub(crate) struct Meta<'a> {
     pub(crate) client_capabilities: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "io.modelcontextprotocol/subscriptionId")]
     pub(crate) subscription_id: Option<&'a RawValue>,
-    /// Of a request: the client it comes from. For the bridge alone to write.
+    /// Of a request: the client it comes from, for the bridge alone to write. Of a notification: the client it is for.
     #[serde(borrow, default, rename = "ahma/client")]
     pub(crate) client: Option<&'a RawValue>,
     /// Of a notification: the request it belongs to. Not in the specification, where stdio has one client.

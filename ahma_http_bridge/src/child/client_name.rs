@@ -1,10 +1,12 @@
-//! Says in a request which client it comes from, for a child that keeps several apart.
+//! Says in a request which client it comes from, for a child that keeps several apart and may say in turn whom it means.
 //!
 //! The name goes into `_meta`, in place of one that the client wrote there itself. The child hears, too, when a client is
 //! gone, so that it can end what that client started. A client that says so itself is not passed on: it could name another.
 
+use serde_json::value::RawValue;
+
 use super::pending::OwnerId;
-use crate::envelope::{Edit, Envelope, Meta, Params};
+use crate::envelope::{Edit, Envelope, Meta, Params, string_of};
 
 /// The edit that writes the name. A request without `params` is about nothing that belongs to a client.
 pub(super) fn edit(
@@ -31,6 +33,11 @@ pub(super) fn edit(
         span: start..start,
         text: format!("{member}{comma}"),
     })
+}
+
+/// The client that a child calls by the name it was given here.
+pub(crate) fn named(name: &RawValue) -> Option<OwnerId> {
+    string_of(name)?.parse().ok()
 }
 
 /// Whether only the bridge may say this to a child.

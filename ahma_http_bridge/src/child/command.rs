@@ -27,7 +27,8 @@ pub struct ChildCommand {
     pub args: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
     /// The program keeps its clients apart: each request names its client in `_meta["ahma/client"]`, and
-    /// `notifications/ahma/client_gone` says that one has left.
+    /// `notifications/ahma/client_gone` says that one has left. The program may name a client in the same place of a
+    /// `notifications/resources/updated` that is for that client alone.
     pub keeps_clients_apart: bool,
 }
 

@@ -14,6 +14,6 @@ mod tasks;
 
 pub use command::{ChildCommand, ChildFactory, FixedCommand, Spawn};
 
-pub(crate) use client_name::is_for_the_bridge;
+pub(crate) use client_name::{is_for_the_bridge, named};
 pub(crate) use handle::{Audience, Child, ChildLimits, Ending, Heard};
 pub(crate) use pending::{Answer, BRIDGE, CallFailure, CallParams, OwnerId, Provisional, Reply, Verdict};

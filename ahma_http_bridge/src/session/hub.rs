@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 
-use crate::child::{Audience, BRIDGE, CallParams, Child, Heard, OwnerId, Provisional, Reply};
+use crate::child::{Audience, BRIDGE, CallParams, Child, Heard, OwnerId, Provisional, Reply, named};
 use crate::envelope::{Envelope, error_message, result_message, splice};
 use crate::session::Session;
 
@@ -142,6 +142,18 @@ impl Hub {
             .collect()
     }
 
+    /// Who subscribed to the resource of this update, as far as it is for them.
+    fn subscribers_meant(&self, update: &Envelope<'_>) -> Vec<OwnerId> {
+        let meta = update.params().and_then(|params| params.meta());
+        let (Some(uri), Ok(meta)) = (update.uri(), meta) else {
+            return Vec::new();
+        };
+        let is_meant = |owner: &OwnerId| meta.client.is_none_or(|client| named(client) == Some(*owner));
+        let subscribers = self.subscribers();
+        let owners = subscribers.get(&*uri).into_iter().flatten().copied();
+        owners.filter(is_meant).collect()
+    }
+
     fn hear_notification(&self, method: &str, envelope: &Envelope<'_>) {
         let message = || splice(envelope.text(), Vec::new()).freeze();
         match method {
@@ -154,16 +166,8 @@ impl Hub {
                     .for_each(|session| session.push(message.clone()));
             }
             "notifications/resources/updated" => {
-                let owners: Vec<OwnerId> = envelope
-                    .uri()
-                    .and_then(|uri| {
-                        self.subscribers()
-                            .get(&*uri)
-                            .map(|owners| owners.iter().copied().collect())
-                    })
-                    .unwrap_or_default();
                 let message = message();
-                owners
+                self.subscribers_meant(envelope)
                     .into_iter()
                     .filter_map(|owner| self.session(owner))
                     .for_each(|session| session.push(message.clone()));

@@ -7,7 +7,7 @@ use std::process::{ChildStderr, Command, Stdio};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
-use ahma_http_bridge::{BridgeSettings, FixedCommand, Isolation, serve};
+use ahma_http_bridge::{BridgeSettings, ChildCommand, ChildFactory, FixedCommand, Isolation, Spawn, serve};
 use reqwest::{Response, StatusCode};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -16,6 +16,18 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const PATIENCE: Duration = test_support::PATIENCE;
+
+#[derive(Debug)]
+struct NamingClients(FixedCommand);
+
+impl ChildFactory for NamingClients {
+    fn command(&self, spawn: &Spawn) -> ChildCommand {
+        ChildCommand {
+            keeps_clients_apart: true,
+            ..self.0.command(spawn)
+        }
+    }
+}
 
 /// A running bridge. Dropping it stops the bridge in the background; `stop` waits.
 pub(crate) struct Bridge {
@@ -34,8 +46,21 @@ impl Bridge {
         Self::start(&[], |settings| settings.isolation = Isolation::PerSession).await
     }
 
+    /// Starts a bridge with one child that is told which client a request comes from.
+    pub(crate) async fn shared_naming_clients() -> Self {
+        Self::with_factory(&[], |_| {}, |factory| Arc::new(NamingClients(factory))).await
+    }
+
     /// Starts a bridge whose children get these flags.
     pub(crate) async fn start(child_flags: &[&str], adjust: impl FnOnce(&mut BridgeSettings)) -> Self {
+        Self::with_factory(child_flags, adjust, |factory| Arc::new(factory)).await
+    }
+
+    async fn with_factory(
+        child_flags: &[&str],
+        adjust: impl FnOnce(&mut BridgeSettings),
+        wrap: impl FnOnce(FixedCommand) -> Arc<dyn ChildFactory>,
+    ) -> Self {
         let scope = tempfile::tempdir().unwrap();
         let root = scope.path().canonicalize().unwrap();
         let mut settings = BridgeSettings::new(root.clone());
@@ -50,13 +75,7 @@ impl Bridge {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(serve(
-            listener,
-            settings,
-            Arc::new(factory),
-            shutdown.clone(),
-            |_| {},
-        ));
+        let served = tokio::spawn(serve(listener, settings, wrap(factory), shutdown.clone(), |_| {}));
         Self {
             address,
             scope,

@@ -191,6 +191,40 @@ async fn resource_updates_go_to_subscribers_and_survive_a_crash() {
 }
 
 #[tokio::test]
+async fn an_update_that_names_its_client_goes_to_that_client() {
+    let bridge = Bridge::shared_naming_clients().await;
+    let (mine, other, absent) = (
+        bridge.session().await,
+        bridge.session().await,
+        bridge.session().await,
+    );
+    let subscribe =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "x:1" } });
+    for client in [&mine, &other] {
+        assert!(client.post(JSON, &subscribe).await.status().is_success());
+    }
+    let mut all_events = [
+        mine.events(None).await,
+        other.events(None).await,
+        absent.events(None).await,
+    ];
+    // A client without a session has a name, too; one that is not subscribed hears nothing even of its own.
+    for client in [&mine, &absent, &bridge.client()] {
+        assert_eq!(client.call("touch_own", json!({ "uri": "x:1" })).await, "touched");
+    }
+    mine.call("list_changed", json!({})).await;
+    for (place, updates) in [1, 0, 0].into_iter().enumerate() {
+        for _ in 0..updates {
+            let update = all_events[place].next_json().await;
+            assert_eq!(update["method"], "notifications/resources/updated", "{place}");
+        }
+        let last = all_events[place].next_json().await;
+        assert_eq!(last["method"], "notifications/tools/list_changed", "{place}");
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn a_request_that_waits_for_the_child_ends_with_its_session() {
     let directory = tempfile::tempdir().unwrap();
     let obstacle = directory.path().join("obstacle");
