@@ -5,7 +5,7 @@
 //! and those that are gone are forgotten when a message to them fails.
 //!
 //! Where several clients share the server, a subscription hears of its own client's operations only. Clients of the older
-//! era share one connection, so what is told there is told to all of them that subscribed to the same resource.
+//! era share one connection, so what is told there names the client, and the bridge tells that one.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,6 +18,7 @@ use rmcp::{
     service::{SubscriptionSendError, SubscriptionSink},
 };
 
+use super::owner;
 use crate::operation::Owner;
 
 /// Everyone to be told about changes.
@@ -138,9 +139,14 @@ impl Audience {
         if let Some(peer) = peer {
             let told = match change {
                 Change::ToolList => peer.notify_tool_list_changed().await,
-                Change::Resource(uri) | Change::Operation(_, uri) => {
+                Change::Resource(uri) => {
                     peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri))
                         .await
+                }
+                Change::Operation(owner, uri) => {
+                    let mut update = ResourceUpdatedNotificationParam::new(uri);
+                    update.meta = owner::meant_for(owner);
+                    peer.notify_resource_updated(update).await
                 }
             };
             if let Err(error) = told {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::operation::Owner;
 
-/// Names the client in the `_meta` of a request.
+/// Names the client in the `_meta` of a request that comes from it, and of a notification that is for it alone.
 const CLIENT: &str = "ahma/client";
 
 /// Names the request that a notification belongs to.
@@ -35,6 +35,13 @@ pub(super) fn related_to(request: &RequestId) -> NotificationMetaObject {
         meta.insert(RELATED_REQUEST.to_owned(), id);
     }
     meta
+}
+
+/// Says which client a notification is for, where there are several.
+pub(super) fn meant_for(owner: &Owner) -> Option<NotificationMetaObject> {
+    let mut meta = NotificationMetaObject::new();
+    meta.insert(CLIENT.to_owned(), owner.name()?.into());
+    Some(meta)
 }
 
 fn named(name: &Value) -> Owner {

@@ -11,4 +11,9 @@ impl Owner {
     pub fn named(name: &str) -> Self {
         Self(Some(name.into()))
     }
+
+    /// The name it was given, if there are several clients.
+    pub fn name(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
 }

@@ -96,6 +96,23 @@ fn what_a_client_started_ends_with_its_session() {
 }
 
 #[test]
+fn a_session_that_subscribed_hears_of_its_own_operations_only() {
+    let workspace = Workspace::new();
+    let server = listening(&workspace);
+    let mut clients = [server.session(Roots::None), server.session(Roots::None)];
+    for client in &mut clients {
+        client.call("resources/subscribe", json!({"uri": "ahma://operations"}));
+    }
+    // An update of the first one's operation would be the first that the second hears.
+    let names = clients.each_mut().map(|client| {
+        start(client, "true");
+        let told = client.notification("notifications/resources/updated");
+        told["params"]["_meta"]["ahma/client"].clone()
+    });
+    assert!(names[0].is_string() && names[0] != names[1], "{names:?}");
+}
+
+#[test]
 fn each_client_chooses_how_much_it_is_told() {
     let workspace = Workspace::new();
     let server = listening(&workspace);
