@@ -1,6 +1,6 @@
 //! Searching an output log line by line, with the results and the layout of `grep -n -C`.
 
-use std::{collections::VecDeque, fmt::Write as _, io, ops::Range};
+use std::{collections::VecDeque, fmt::Write as _, io, ops::Range, sync::Weak};
 
 use regex::bytes::Regex;
 
@@ -32,6 +32,8 @@ pub(super) struct Search {
     pub(super) from_line: u64,
     pub(super) max_lines: u64,
     pub(super) page_bytes: usize,
+    /// Gone when nobody waits for the answer any more.
+    pub(super) asker: Weak<()>,
 }
 
 /// Reads all there is to its end, so that the count is exact, and shows the first matches that fit on a page.
@@ -84,7 +86,7 @@ impl Hunt<'_> {
     fn through(&mut self, view: &LogView, stretch: Stretch) -> io::Result<()> {
         let search = self.search;
         let mut number = stretch.first_line;
-        let mut lines = Lines::new(view, stretch)?;
+        let mut lines = Lines::new(view, stretch, &search.asker)?;
         let mut before: VecDeque<(u64, String)> = VecDeque::new();
         let mut after = 0;
         while let Some(line) = lines.next()? {
@@ -241,6 +243,7 @@ impl Line<'_> {
 /// Lines of a stretch of output, one after the other, without their newline.
 struct Lines<'view> {
     reader: LogReader<'view>,
+    asker: &'view Weak<()>,
     /// What was read and not yet given out is `buffer[used..]`.
     buffer: Vec<u8>,
     used: usize,
@@ -250,9 +253,10 @@ struct Lines<'view> {
 }
 
 impl<'view> Lines<'view> {
-    fn new(view: &'view LogView, stretch: Stretch) -> io::Result<Self> {
+    fn new(view: &'view LogView, stretch: Stretch, asker: &'view Weak<()>) -> io::Result<Self> {
         Ok(Self {
             reader: view.reader()?,
+            asker,
             buffer: Vec::new(),
             used: 0,
             offset: stretch.start,
@@ -264,6 +268,7 @@ impl<'view> Lines<'view> {
         // How much of the unused part is known to hold no newline.
         let mut searched = 0;
         loop {
+            self.go_on()?;
             let start = self.used;
             let offset = self.offset - (self.buffer.len() - start) as u64;
             if let Some(newline) = memchr::memchr(b'\n', &self.buffer[start + searched..]) {
@@ -282,6 +287,14 @@ impl<'view> Lines<'view> {
         }
     }
 
+    /// An error that nobody will see, if nobody waits for the answer.
+    fn go_on(&self) -> io::Result<()> {
+        if self.asker.strong_count() == 0 {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        Ok(())
+    }
+
     /// The line that stands in the buffer; `skipped` bytes of it do not.
     fn line(&self, place: Range<usize>, offset: u64, skipped: u64) -> Line<'_> {
         let searched_end = place.end.min(place.start + SEARCHED_LINE_BYTES);
@@ -297,6 +310,7 @@ impl<'view> Lines<'view> {
         let mut chunk = vec![0; READ_BYTES];
         let mut skipped = 0;
         while self.offset < self.end {
+            self.go_on()?;
             let step = (READ_BYTES as u64).min(self.end - self.offset) as usize;
             self.reader.read_exact_at(&mut chunk[..step], self.offset)?;
             if let Some(newline) = memchr::memchr(b'\n', &chunk[..step]) {

@@ -4,6 +4,7 @@
 use std::{io, sync::Arc};
 
 use regex::bytes::Regex;
+use tokio::sync::Semaphore;
 
 use super::{
     Gap, OutputLog, excerpt, grep,
@@ -13,6 +14,11 @@ use super::{
 
 /// More context than this is a range, and no search.
 const MAX_CONTEXT: usize = 100;
+
+/// How many searches go on at once, of all clients. Each may hold the longest line of its output in memory, and a core of
+/// ours. Other reading is bounded and waits for none of them.
+const MAX_SEARCHES: usize = 2;
+static SEARCHES: Semaphore = Semaphore::const_new(MAX_SEARCHES);
 
 /// What is asked of an output log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,55 +83,71 @@ impl OutputLog {
         let read = move || {
             let left = view.kept_bytes.saturating_sub(offset);
             let mut bytes = vec![0; usize::try_from(left).unwrap_or(max).min(max)];
-            view.reader()?.read_exact_at(&mut bytes, offset)?;
-            Ok(bytes)
+            let read = view
+                .reader()
+                .and_then(|reader| reader.read_exact_at(&mut bytes, offset));
+            read.map(|()| bytes).map_err(PageError::Storage)
         };
         // From the page cache, where they have just been written.
-        tokio::task::spawn_blocking(read)
-            .await
-            .unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
-            .map_err(PageError::Storage)
+        off_thread(read).await
     }
 
-    /// Answers `query`. Stored output is read off the async threads; what is in memory is answered at once.
+    /// Answers `query`. Patterns and stored output are worked on off the async threads; what is in memory is shown at once.
+    /// A search ends soon after the future is dropped.
     pub async fn read(&self, query: OutputQuery) -> Result<OutputPage, PageError> {
-        let view = self.view();
         let page_bytes = self.page_bytes();
-        let spool_file = match &view.store {
-            Store::File(spool_file) if !matches!(query, OutputQuery::Tail { .. }) => Arc::clone(spool_file),
-            Store::File(_) | Store::Memory(_) => return answer(&view, &query, page_bytes),
-        };
-        let _turn = spool_file.turn_to_read().await;
-        match tokio::task::spawn_blocking(move || answer(&view, &query, page_bytes)).await {
-            Ok(answered) => answered,
-            Err(stopped) => Err(PageError::Storage(io::Error::other(stopped))),
+        match query {
+            OutputQuery::Tail { lines } => Ok(tail(&self.view(), lines, page_bytes)),
+            OutputQuery::Range { from, max_lines } => {
+                let view = self.view();
+                let read = move |view: &LogView| {
+                    range(view, from, max_lines, page_bytes).map_err(PageError::Storage)
+                };
+                match view.store {
+                    Store::Memory(_) => read(&view),
+                    Store::File(_) => off_thread(move || read(&view)).await,
+                }
+            }
+            OutputQuery::Grep {
+                pattern,
+                context,
+                from_line,
+                max_lines,
+            } => {
+                // The semaphore is never closed, so there is always a turn. It ends with the search, and not with the waiting.
+                let turn = SEARCHES.acquire().await.ok();
+                let view = self.view();
+                let asker = Arc::new(());
+                let is_asked = Arc::downgrade(&asker);
+                let search = move || {
+                    let _turn = turn;
+                    // A large pattern takes long to compile, too.
+                    let pattern =
+                        Regex::new(&pattern).map_err(|error| PageError::Pattern(Box::new(error)))?;
+                    let search = grep::Search {
+                        pattern,
+                        context: context.min(MAX_CONTEXT),
+                        from_line: from_line.max(1),
+                        max_lines,
+                        page_bytes,
+                        asker: is_asked,
+                    };
+                    grep::search(&view, &search).map_err(PageError::Storage)
+                };
+                let found = off_thread(search).await;
+                drop(asker);
+                found
+            }
         }
     }
 }
 
-fn answer(view: &LogView, query: &OutputQuery, page_bytes: usize) -> Result<OutputPage, PageError> {
-    match query {
-        OutputQuery::Tail { lines } => Ok(tail(view, *lines, page_bytes)),
-        OutputQuery::Range { from, max_lines } => {
-            range(view, *from, *max_lines, page_bytes).map_err(PageError::Storage)
-        }
-        OutputQuery::Grep {
-            pattern,
-            context,
-            from_line,
-            max_lines,
-        } => {
-            let pattern = Regex::new(pattern).map_err(|error| PageError::Pattern(Box::new(error)))?;
-            let search = grep::Search {
-                pattern,
-                context: (*context).min(MAX_CONTEXT),
-                from_line: (*from_line).max(1),
-                max_lines: *max_lines,
-                page_bytes,
-            };
-            grep::search(view, &search).map_err(PageError::Storage)
-        }
-    }
+async fn off_thread<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, PageError> + Send + 'static,
+) -> Result<T, PageError> {
+    tokio::task::spawn_blocking(read)
+        .await
+        .unwrap_or_else(|stopped| Err(PageError::Storage(io::Error::other(stopped))))
 }
 
 fn tail(view: &LogView, lines: u64, page_bytes: usize) -> OutputPage {

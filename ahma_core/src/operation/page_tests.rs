@@ -1,3 +1,6 @@
+use std::time::Duration;
+
+use futures::FutureExt as _;
 use proptest::prelude::*;
 
 use super::*;
@@ -37,6 +40,59 @@ fn ranges() {
         assert_eq!(range(u64::MAX, u64::MAX), (String::new(), None, 0, None));
         assert_eq!(range(5, 0), (String::new(), None, 0, next(5)));
     }
+}
+
+fn search(pattern: &str) -> OutputQuery {
+    OutputQuery::Grep {
+        pattern: pattern.into(),
+        context: 0,
+        from_line: 1,
+        max_lines: u64::MAX,
+    }
+}
+
+/// Longer than anything takes that need not wait for a slow search.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn ranges_wait_for_no_search_and_a_search_ends_with_its_asker() {
+    let sample = Sample::of(
+        &b"many words of a line that is searched slowly\n".repeat(1 << 20),
+        1 << 20,
+        1024,
+    );
+    let slow: Vec<_> = (0..MAX_SEARCHES)
+        .map(|_| {
+            let log = sample.log.clone();
+            tokio::spawn(async move { log.read(search(r"(\w+\W*){1,60}zzzz$")).await })
+        })
+        .collect();
+    let all_turns_taken = async {
+        while SEARCHES.available_permits() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, all_turns_taken)
+        .await
+        .expect("the searches begin");
+
+    let range = OutputQuery::Range {
+        from: PageStart::Line(5),
+        max_lines: 1,
+    };
+    let page = tokio::time::timeout(PATIENCE, sample.log.read(range)).await;
+    assert_eq!(page.expect("in time").unwrap().lines, 1);
+    assert!(!slow.iter().any(|search| search.is_finished()));
+
+    slow.iter().for_each(|search| search.abort());
+    let found = tokio::time::timeout(PATIENCE, sample.log.read(search("line"))).await;
+    assert_eq!(found.expect("its turn comes").unwrap().matches, Some(1 << 20));
+}
+
+#[tokio::test]
+async fn a_large_pattern_does_not_hold_the_async_thread_up() {
+    let sample = Sample::of(b"short\n", 1, 1024);
+    assert!(sample.log.read(search(r"\w{200}")).now_or_never().is_none());
 }
 
 #[test]

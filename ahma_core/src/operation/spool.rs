@@ -16,7 +16,6 @@ use std::{
 };
 
 use rustix::fs::{FlockOperation, OFlags, flock};
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::OperationId;
 
@@ -28,15 +27,11 @@ const LOCK_NAME: &str = ".lock";
 /// How many directories are tried. That a server is taken for dead takes another that starts in just that moment.
 const MAX_NAMES: usize = 8;
 
-/// How many readers may scan at once. Each may hold the longest line of its file in memory, and a core of ours.
-const MAX_READERS: usize = 2;
-
 /// The spool directory of one engine; made when first needed, removed with its last user.
 #[derive(Debug)]
 pub(super) struct Spool {
     state_dir: PathBuf,
     run_dir: OnceLock<RunDir>,
-    readers: Semaphore,
 }
 
 #[derive(Debug)]
@@ -50,7 +45,8 @@ struct RunDir {
 #[derive(Debug)]
 pub(super) struct SpoolFile {
     path: PathBuf,
-    spool: Arc<Spool>,
+    /// Its directory is there as long as it is.
+    _spool: Arc<Spool>,
 }
 
 impl Spool {
@@ -67,7 +63,6 @@ impl Spool {
         Arc::new(Self {
             state_dir,
             run_dir: OnceLock::new(),
-            readers: Semaphore::new(MAX_READERS),
         })
     }
 
@@ -83,7 +78,7 @@ impl Spool {
             file,
             Arc::new(SpoolFile {
                 path,
-                spool: Arc::clone(self),
+                _spool: Arc::clone(self),
             }),
         ))
     }
@@ -141,11 +136,6 @@ impl Drop for RunDir {
 }
 
 impl SpoolFile {
-    /// Waits until another reader may scan. The semaphore is never closed, so there is always an answer.
-    pub(super) async fn turn_to_read(&self) -> Option<SemaphorePermit<'_>> {
-        self.spool.readers.acquire().await.ok()
-    }
-
     pub(super) fn open(&self) -> io::Result<File> {
         OpenOptions::new()
             .read(true)

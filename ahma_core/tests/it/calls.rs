@@ -677,6 +677,32 @@ fn cancelling_a_request_stops_its_own_synchronous_command_and_nothing_else() {
     }
 }
 
+#[test]
+fn cancelled_searches_hold_nobody_up() {
+    let workspace = Workspace::new();
+    for era in Era::BOTH {
+        let mut server = options(&workspace).open(era);
+        let printed = server.tool(
+            "sandboxed_shell",
+            json!({"command": "yes 'many words of a line that is searched slowly' | head -n 1000000", "execution_mode": "synchronous"}),
+        );
+        let id = &printed["structuredContent"]["operation_id"];
+        let slow =
+            json!({"name": "output", "arguments": {"operation_id": id, "grep": r"(\w+\W*){1,60}zzzz$"}});
+        let searches = [(); 2].map(|()| server.request("tools/call", slow.clone()));
+        let lines = server.tool(
+            "output",
+            json!({"operation_id": id, "from_line": 5, "max_lines": 1}),
+        );
+        assert_eq!(lines["structuredContent"]["first_line"], 5, "{lines}");
+        for search in searches {
+            server.notify("notifications/cancelled", json!({"requestId": search}));
+        }
+        let found = server.tool("output", json!({"operation_id": id, "grep": "line"}));
+        assert_eq!(found["structuredContent"]["matches"], 1_000_000, "{found}");
+    }
+}
+
 fn wait_for_statuses(server: &mut Server, done: impl Fn(&[String]) -> bool) -> Vec<String> {
     wait_for("the operations to stand so", || {
         let status = server.tool("status", json!({}));

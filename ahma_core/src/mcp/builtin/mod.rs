@@ -56,7 +56,7 @@ impl Builtin {
         match self {
             Self::Await => wait::call(server, arguments, ctx).await,
             Self::Cancel => cancel::call(server, arguments, ctx).await,
-            Self::Output => output::call(server, arguments, &owner::of(&ctx.meta)).await,
+            Self::Output => output::call(server, arguments, ctx).await,
             Self::Status => Ok(status::call(server, arguments, &owner::of(&ctx.meta))),
         }
     }

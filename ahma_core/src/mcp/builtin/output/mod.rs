@@ -6,8 +6,9 @@ mod lines;
 use std::sync::Arc;
 
 use rmcp::{
-    ErrorData,
+    ErrorData, RoleServer,
     model::{CallToolResult, JsonObject, Tool},
+    service::RequestContext,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,8 +20,8 @@ use self::{
 };
 use super::{Inner, arguments::Arguments, find, reads_only, tool};
 use crate::{
-    mcp::{convert, error},
-    operation::{Owner, PageError},
+    mcp::{convert, error, owner},
+    operation::PageError,
 };
 
 const NAME: &str = "output";
@@ -71,7 +72,7 @@ enum What {
 pub(super) async fn call(
     server: &Arc<Inner>,
     arguments: JsonObject,
-    owner: &Owner,
+    ctx: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
     let mut arguments = Arguments::new(arguments);
     let operation_id = arguments.required_text("operation_id");
@@ -91,7 +92,7 @@ pub(super) async fn call(
     if let Err(problems) = arguments.finish() {
         return Ok(server.results.invalid_arguments(NAME, &problems));
     }
-    let operation = match find(server, owner, &operation_id) {
+    let operation = match find(server, &owner::of(&ctx.meta), &operation_id) {
         Ok(operation) => operation,
         Err(problem) => return Ok(server.results.refusal(problem)),
     };
@@ -112,7 +113,12 @@ pub(super) async fn call(
             }
             Err(too_long) => return Ok(server.results.refusal(too_long)),
         },
-        What::Output => match operation.output().read(lines.query()).await {
+        What::Output => match tokio::select! {
+            biased;
+            page = operation.output().read(lines.query()) => page,
+            // A search may take long, and ends with its future.
+            () = ctx.ct.cancelled() => return Err(error::shutting_down()),
+        } {
             Ok(page) => {
                 let lines = Lines::of(&page);
                 let shown = shown(&page.text, &lines, report.running);
