@@ -501,6 +501,30 @@ fn steps_are_shown_with_what_they_are_for() {
 }
 
 #[test]
+fn an_empty_list_of_operations_is_none_and_each_is_reported_once() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Legacy);
+    let ids = [start(&mut server, "sleep 600"), start(&mut server, "sleep 600")];
+    let reported = |result: &Value| -> Vec<Value> {
+        let rows = result["structuredContent"]["operations"].as_array();
+        let rows = rows.expect("reports");
+        rows.iter().map(|row| row["operation_id"].clone()).collect()
+    };
+    let repeated = json!([ids[1], ids[0], ids[1]]);
+    for tool in ["await", "status"] {
+        let mut ask = |operation_ids: Value| {
+            let mut arguments = json!({ "operation_ids": operation_ids });
+            if tool == "await" {
+                arguments["timeout_seconds"] = json!(0);
+            }
+            reported(&server.tool(tool, arguments))
+        };
+        assert_eq!(ask(json!([])), ids, "{tool}");
+        assert_eq!(ask(repeated.clone()), [&*ids[1], &*ids[0]], "{tool}");
+    }
+}
+
+#[test]
 fn await_any_returns_with_the_first() {
     let workspace = Workspace::new();
     let mut server = options(&workspace).open(Era::Legacy);

@@ -39,16 +39,17 @@ impl Arguments {
         self.text(name).unwrap_or_default()
     }
 
-    /// A list of strings; a single string counts as a list of one, which models often send.
+    /// A list of strings. A single string counts as a list of one, and an empty list as left out: models often send them.
     pub(super) fn texts(&mut self, name: &'static str) -> Option<Vec<String>> {
-        self.take(name, "an array of strings", |value| match value {
+        let texts = self.take(name, "an array of strings", |value| match value {
             Value::String(text) => Some(vec![text]),
             Value::Array(items) => items
                 .into_iter()
                 .map(|item| item.as_str().map(str::to_owned))
                 .collect::<Option<Vec<_>>>(),
             _ => None,
-        })
+        });
+        texts.filter(|texts| !texts.is_empty())
     }
 
     pub(super) fn integer(&mut self, name: &'static str, range: RangeInclusive<u64>) -> Option<u64> {

@@ -32,6 +32,7 @@ fn good_arguments_are_read() {
         Some(vec!["op_1".to_owned()])
     );
     assert_eq!(read(json!({})), ((None, None, None), Ok(())));
+    assert_eq!(read(json!({"operation_ids": []})), read(json!({})));
 }
 
 #[test]

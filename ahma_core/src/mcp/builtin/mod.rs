@@ -8,7 +8,10 @@ mod output;
 mod status;
 mod wait;
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    collections::HashSet,
+    sync::{Arc, LazyLock},
+};
 
 use rmcp::{
     ErrorData, RoleServer,
@@ -17,6 +20,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
+use self::arguments::Arguments;
 use super::{Inner, convert, owner, report::OperationReport};
 use crate::{
     mtdf::nearest,
@@ -61,6 +65,9 @@ impl Builtin {
         }
     }
 }
+
+/// The argument that names operations.
+const OPERATION_IDS: &str = "operation_ids";
 
 /// As `tools/list` shows them, in the order of their names.
 pub(super) fn tools() -> &'static [Tool] {
@@ -117,6 +124,21 @@ fn reads_only(title: &str) -> ToolAnnotations {
         .read_only(true)
         .idempotent(true)
         .open_world(false)
+}
+
+/// The client's operations that are named in the arguments, each once; nothing if none is named.
+fn chosen(server: &Inner, owner: &Owner, arguments: &mut Arguments) -> Option<Vec<Operation>> {
+    let mut ids = arguments.texts(OPERATION_IDS)?;
+    let mut known = HashSet::new();
+    ids.retain(|id| known.insert(id.clone()));
+    let mut operations = Vec::new();
+    for id in ids {
+        match find(server, owner, &id) {
+            Ok(operation) => operations.push(operation),
+            Err(problem) => arguments.problem(format!("{OPERATION_IDS}: {problem}")),
+        }
+    }
+    Some(operations)
 }
 
 /// The client's operation of that name, or what to say about it.

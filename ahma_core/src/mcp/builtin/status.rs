@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Inner, arguments::Arguments, find, reads_only, tool};
+use super::{Inner, OPERATION_IDS, arguments::Arguments, chosen, reads_only, tool};
 use crate::{
     mcp::{convert, report::OperationReport},
     operation::{Operation, Owner, Snapshot, State},
@@ -29,7 +29,7 @@ const DESCRIPTION: &str = "Shows in short how operations stand: those that run o
 
 pub(super) fn definition() -> Tool {
     let properties = json!({
-        "operation_ids": {
+        OPERATION_IDS: {
             "type": "array",
             "items": { "type": "string" },
             "description": "Only these operations, and nothing else; the most recent ones when left out.",
@@ -113,18 +113,11 @@ struct UnavailableReport {
 
 pub(super) fn call(server: &Arc<Inner>, arguments: JsonObject, owner: &Owner) -> CallToolResult {
     let mut arguments = Arguments::new(arguments);
-    let ids = arguments.texts("operation_ids");
-    let mut chosen = Vec::new();
-    for id in ids.iter().flatten() {
-        match find(server, owner, id) {
-            Ok(operation) => chosen.push(operation),
-            Err(problem) => arguments.problem(format!("operation_ids: {problem}")),
-        }
-    }
+    let chosen = chosen(server, owner, &mut arguments);
     if let Err(problems) = arguments.finish() {
         return server.results.invalid_arguments(NAME, &problems);
     }
-    let report = report(server, owner, ids.map(|_| chosen));
+    let report = report(server, owner, chosen);
     server.results.success(report.text(), &report)
 }
 

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Inner, arguments::Arguments, find, reads_only, tool};
+use super::{Inner, OPERATION_IDS, arguments::Arguments, chosen, reads_only, tool};
 use crate::{
     mcp::{
         convert, error,
@@ -36,7 +36,7 @@ const DESCRIPTION: &str = "Waits for operations that run in the background and r
 
 pub(super) fn definition() -> Tool {
     let properties = json!({
-        "operation_ids": {
+        OPERATION_IDS: {
             "type": "array",
             "items": { "type": "string" },
             "description": "Which operations; all whose results were not collected yet when left out.",
@@ -97,32 +97,18 @@ pub(super) async fn call(
     ctx: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
     let mut arguments = Arguments::new(arguments);
-    let ids = arguments.texts("operation_ids");
+    let owner = owner::of(&ctx.meta);
+    let operations = chosen(server, &owner, &mut arguments).unwrap_or_else(|| {
+        let mut uncollected = server.engine.operations_of(&owner);
+        uncollected.retain(|operation| !operation.is_seen());
+        uncollected
+    });
     let until = arguments
         .choice("until", &[("all", Until::All), ("any", Until::Any)])
         .unwrap_or(Until::All);
     let seconds = arguments
         .integer("timeout_seconds", 0..=LONGEST_WAIT_SECONDS)
         .unwrap_or(DEFAULT_WAIT_SECONDS);
-    let owner = owner::of(&ctx.meta);
-    let mut operations = Vec::new();
-    match ids {
-        Some(ids) => {
-            for id in ids {
-                match find(server, &owner, &id) {
-                    Ok(operation) => operations.push(operation),
-                    Err(problem) => arguments.problem(format!("operation_ids: {problem}")),
-                }
-            }
-        }
-        None => operations.extend(
-            server
-                .engine
-                .operations_of(&owner)
-                .into_iter()
-                .filter(|operation| !operation.is_seen()),
-        ),
-    }
     if let Err(problems) = arguments.finish() {
         return Ok(server.results.invalid_arguments(NAME, &problems));
     }
