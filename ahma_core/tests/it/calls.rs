@@ -525,6 +525,34 @@ fn an_empty_list_of_operations_is_none_and_each_is_reported_once() {
 }
 
 #[test]
+fn many_unknown_operations_are_counted_and_too_many_refused() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Legacy);
+    for tool in ["await", "status"] {
+        let mut ask = |count: usize| {
+            let ids: Vec<_> = (0..count).map(|number| format!("op_none{number}")).collect();
+            let refused = server.tool(tool, json!({ "operation_ids": ids }));
+            assert_eq!(refused["isError"], true, "{refused}");
+            text(&refused).to_owned()
+        };
+        let unknown = ask(1_000);
+        assert!(
+            unknown.contains("no operation is called op_none9;") && !unknown.contains("op_none10"),
+            "{unknown}"
+        );
+        assert!(
+            unknown.ends_with("operation_ids: 990 more are not known"),
+            "{unknown}"
+        );
+        let too_many = ask(1_001);
+        assert!(
+            too_many.contains("operation_ids: expected an array of at most 1000 strings"),
+            "{too_many}"
+        );
+    }
+}
+
+#[test]
 fn await_any_returns_with_the_first() {
     let workspace = Workspace::new();
     let mut server = options(&workspace).open(Era::Legacy);

@@ -39,11 +39,12 @@ impl Arguments {
         self.text(name).unwrap_or_default()
     }
 
-    /// A list of strings. A single string counts as a list of one, and an empty list as left out: models often send them.
-    pub(super) fn texts(&mut self, name: &'static str) -> Option<Vec<String>> {
-        let texts = self.take(name, "an array of strings", |value| match value {
+    /// A list of at most so many strings. A single string counts as a list of one, and an empty list as left out: models often send them.
+    pub(super) fn texts(&mut self, name: &'static str, most: usize) -> Option<Vec<String>> {
+        let expected = format!("an array of at most {most} strings");
+        let texts = self.take(name, &expected, |value| match value {
             Value::String(text) => Some(vec![text]),
-            Value::Array(items) => items
+            Value::Array(items) if items.len() <= most => items
                 .into_iter()
                 .map(|item| item.as_str().map(str::to_owned))
                 .collect::<Option<Vec<_>>>(),

@@ -15,7 +15,7 @@ fn read(given: Value) -> (Read, Result<(), Vec<String>>) {
         panic!("arguments are an object")
     };
     let mut arguments = Arguments::new(given);
-    let ids = arguments.texts("operation_ids");
+    let ids = arguments.texts("operation_ids", 2);
     let timeout = arguments.integer("timeout_seconds", 0..=50);
     let until = arguments.choice("until", &[("all", Until::All), ("any", Until::Any)]);
     ((ids, timeout, until), arguments.finish())
@@ -49,13 +49,20 @@ fn every_mistake_is_named() {
     assert_eq!(
         problems,
         [
-            r#"operation_ids: expected an array of strings, found ["op_1",2]"#,
+            r#"operation_ids: expected an array of at most 2 strings, found ["op_1",2]"#,
             "timeout_seconds: expected an integer from 0 to 50, found 51",
             r#"until: expected one of all, any, found "some""#,
             "timout: is not known; did you mean timeout_seconds?",
             "x: is not known; this tool takes operation_ids, timeout_seconds, until",
         ]
     );
+}
+
+#[test]
+fn a_list_that_is_too_long_is_refused() {
+    let problems = read(json!({"operation_ids": ["op_1", "op_2", "op_3"]})).1;
+    let expected = r#"operation_ids: expected an array of at most 2 strings, found ["op_1","op_2","op_3"]"#;
+    assert_eq!(problems, Err(vec![expected.to_owned()]));
 }
 
 #[test]

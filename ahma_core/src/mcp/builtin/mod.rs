@@ -69,6 +69,12 @@ impl Builtin {
 /// The argument that names operations.
 const OPERATION_IDS: &str = "operation_ids";
 
+/// More are named at once by mistake only. Looking for them takes time that nobody else is served in.
+const MOST_IDS: usize = 1_000;
+
+/// Unknown operations that are named in the answer. Finding names that are near takes much longer than finding a name.
+const MOST_UNKNOWN: usize = 10;
+
 /// As `tools/list` shows them, in the order of their names.
 pub(super) fn tools() -> &'static [Tool] {
     static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
@@ -128,27 +134,42 @@ fn reads_only(title: &str) -> ToolAnnotations {
 
 /// The client's operations that are named in the arguments, each once; nothing if none is named.
 fn chosen(server: &Inner, owner: &Owner, arguments: &mut Arguments) -> Option<Vec<Operation>> {
-    let mut ids = arguments.texts(OPERATION_IDS)?;
+    let mut ids = arguments.texts(OPERATION_IDS, MOST_IDS)?;
     let mut known = HashSet::new();
     ids.retain(|id| known.insert(id.clone()));
     let mut operations = Vec::new();
+    let mut unknown = Vec::new();
     for id in ids {
-        match find(server, owner, &id) {
-            Ok(operation) => operations.push(operation),
-            Err(problem) => arguments.problem(format!("{OPERATION_IDS}: {problem}")),
+        match get(server, owner, &id) {
+            Some(operation) => operations.push(operation),
+            None => unknown.push(id),
         }
+    }
+    let unnamed = unknown.split_off(unknown.len().min(MOST_UNKNOWN)).len();
+    for id in unknown {
+        let problem = unknown_operation(server, owner, &id);
+        arguments.problem(format!("{OPERATION_IDS}: {problem}"));
+    }
+    if unnamed > 0 {
+        arguments.problem(format!("{OPERATION_IDS}: {unnamed} more are not known"));
     }
     Some(operations)
 }
 
 /// The client's operation of that name, or what to say about it.
 fn find(server: &Inner, owner: &Owner, id: &str) -> Result<Operation, String> {
+    get(server, owner, id).ok_or_else(|| unknown_operation(server, owner, id))
+}
+
+fn get(server: &Inner, owner: &Owner, id: &str) -> Option<Operation> {
     let found = server.engine.get(id);
-    found.filter(|found| found.owner() == owner).ok_or_else(|| {
-        let known = server.engine.operations_of(owner);
-        match nearest(id, known.iter().map(|operation| operation.id().as_str())).first() {
-            Some(near) => format!("no operation is called {id}; did you mean {near}?"),
-            None => format!("no operation is called {id}; status lists those that are known"),
-        }
-    })
+    found.filter(|found| found.owner() == owner)
+}
+
+fn unknown_operation(server: &Inner, owner: &Owner, id: &str) -> String {
+    let known = server.engine.operations_of(owner);
+    match nearest(id, known.iter().map(|operation| operation.id().as_str())).first() {
+        Some(near) => format!("no operation is called {id}; did you mean {near}?"),
+        None => format!("no operation is called {id}; status lists those that are known"),
+    }
 }

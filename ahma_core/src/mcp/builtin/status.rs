@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Inner, OPERATION_IDS, arguments::Arguments, chosen, reads_only, tool};
+use super::{Inner, MOST_IDS, OPERATION_IDS, arguments::Arguments, chosen, reads_only, tool};
 use crate::{
     mcp::{convert, report::OperationReport},
     operation::{Operation, Owner, Snapshot, State},
@@ -32,6 +32,7 @@ pub(super) fn definition() -> Tool {
         OPERATION_IDS: {
             "type": "array",
             "items": { "type": "string" },
+            "maxItems": MOST_IDS,
             "description": "Only these operations, and nothing else; the most recent ones when left out.",
         },
     });

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Inner, OPERATION_IDS, arguments::Arguments, chosen, reads_only, tool};
+use super::{Inner, MOST_IDS, OPERATION_IDS, arguments::Arguments, chosen, reads_only, tool};
 use crate::{
     mcp::{
         convert, error,
@@ -39,6 +39,7 @@ pub(super) fn definition() -> Tool {
         OPERATION_IDS: {
             "type": "array",
             "items": { "type": "string" },
+            "maxItems": MOST_IDS,
             "description": "Which operations; all whose results were not collected yet when left out.",
         },
         "until": {
