@@ -190,6 +190,10 @@ fn a_request_of_the_wrong_form_is_told_apart_from_an_unknown_one() {
         ("tools/call", json!({"name": 5}), -32602),
         ("no/such/method", json!({}), -32601),
         ("resources/read", json!({"uri": "ahma://nothing"}), -32002),
+        ("ping", json!([1]), -32602),
+        ("ping", json!({"_meta": 3}), -32602),
+        ("resources/read", json!([1]), -32602),
+        ("tools/list", json!({"_meta": 3}), -32602),
     ] {
         assert_eq!(server.call(method, params)["error"]["code"], code, "{method}");
     }

@@ -12,7 +12,10 @@ use rmcp::{
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, IgnoredAny},
+};
 use serde_json::error::Category;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -25,6 +28,7 @@ use super::{
     open_requests::OpenRequests,
     outbox::Outbox,
 };
+use crate::mcp::error::malformed;
 
 /// JSON-RPC over lines.
 #[derive(Debug)]
@@ -202,15 +206,20 @@ fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Unfit> {
             ErrorData::new(ErrorCode::PARSE_ERROR, message, None),
         ));
     }
+    if let Some((id, method)) = enveloped_request(line) {
+        return Err(Unfit::Refuse(Some(id), malformed(&method)));
+    }
     let value: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
-    let id = value
-        .get("id")
-        .and_then(|id| serde_json::from_value(id.clone()).ok());
+    let has_method = value.get("method").is_some_and(serde_json::Value::is_string);
+    let given_id = value.get("id");
+    let id = given_id.and_then(|id| RequestId::deserialize(id).ok());
     let message = if value.is_array() {
         "batches are not supported; send one message on each line"
-    } else if id.is_none() && value.get("method").is_some_and(serde_json::Value::is_string) {
+    } else if has_method && given_id.is_none() {
         tracing::debug!(%error, "passed over a notification of an unknown form");
         return Err(Unfit::PassOver);
+    } else if has_method && id.is_none() {
+        "the id of a request must be a string or an integer"
     } else {
         "the line is not a JSON-RPC 2.0 message"
     };
@@ -232,13 +241,33 @@ fn parse_call(line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
         #[serde(default, rename = "error", deserialize_with = "refuse")]
         _error: (),
     }
-    /// A request has no such member.
-    fn refuse<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {
-        Err(D::Error::custom("not a request"))
-    }
     memmem::find(line, br#""tools/call""#)?;
     let call: Call = serde_json::from_slice(line).ok()?;
     Some(JsonRpcMessage::request(call.request.into(), call.id))
+}
+
+/// The id and the method of a request that has the form of one, whatever its parameters are.
+fn enveloped_request(line: &[u8]) -> Option<(RequestId, String)> {
+    #[derive(Deserialize)]
+    struct Enveloped {
+        #[serde(rename = "jsonrpc")]
+        _version: JsonRpcVersion2_0,
+        id: RequestId,
+        method: String,
+        #[serde(default, rename = "params")]
+        _params: IgnoredAny,
+        #[serde(default, rename = "result", deserialize_with = "refuse")]
+        _result: (),
+        #[serde(default, rename = "error", deserialize_with = "refuse")]
+        _error: (),
+    }
+    let request: Enveloped = serde_json::from_slice(line).ok()?;
+    Some((request.id, request.method))
+}
+
+/// A request has no such member.
+fn refuse<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {
+    Err(D::Error::custom("not a request"))
 }
 
 /// The id of a request of which some value cannot be read: a number out of range, half a character, a thousand brackets.

@@ -59,6 +59,33 @@ async fn what_is_no_message_is_answered_and_the_next_one_is_read() {
         (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600, None),
         (r#"{"id":7,"colour":"red"}"#, -32600, Some(7)),
         ("42", -32600, None),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600, None),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600, None),
+        (
+            r#"{"jsonrpc":"2.0","id":[7],"method":"tools/call","params":{"name":"x"}}"#,
+            -32600,
+            None,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":[1]}"#,
+            -32602,
+            Some(7),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"_meta":3}}"#,
+            -32602,
+            Some(7),
+        ),
+        (
+            r#"{"jsonrpc":"1.0","id":7,"method":"ping","params":[1]}"#,
+            -32600,
+            Some(7),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"id":7,"method":"ping"}"#,
+            -32600,
+            Some(7),
+        ),
     ] {
         let (mut client, mut server, _gone) = connected();
         client.say(line).await;
