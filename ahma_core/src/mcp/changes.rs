@@ -9,7 +9,7 @@ use crate::operation::Operation;
 /// Output and the end of a short command come together; waiting this long saves a message that nobody needs.
 const SETTLING: Duration = Duration::from_millis(10);
 
-/// Tells that something about any of the operations is new.
+/// Tells that something about any of the operations is new. Whoever asks holds the operations, so no change is the last.
 #[derive(Debug)]
 pub(super) struct Changes {
     of_each: Vec<watch::Receiver<u64>>,
@@ -43,10 +43,6 @@ impl Changes {
             return std::future::pending().await;
         }
         let any = self.of_each.iter_mut().map(|change| Box::pin(change.changed()));
-        let (told, ..) = futures::future::select_all(any).await;
-        if told.is_err() {
-            // The operation is forgotten; its end is for others to tell.
-            std::future::pending().await
-        }
+        let _ = futures::future::select_all(any).await;
     }
 }
