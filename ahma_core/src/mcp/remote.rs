@@ -41,6 +41,8 @@ const PROGRESS_BUFFER: usize = 256;
 /// The protocol's own metadata, which is about one connection and means nothing on another.
 const PROTOCOL_META: &str = "io.modelcontextprotocol/";
 const PROGRESS_META: &str = "progressToken";
+/// What the bridge tells us, which is nobody else's business.
+const BRIDGE_META: &str = "ahma/";
 
 /// The remote servers, connected in the background.
 #[derive(Debug)]
@@ -315,12 +317,12 @@ fn is_local(toolbox: &Toolbox, name: &str) -> bool {
     Builtin::by_name(name).is_some() || toolbox.catalog.get(name).is_some()
 }
 
-/// What the client says about its call besides the protocol's own business.
+/// What the client says about its call besides the protocol's own business and the bridge's.
 fn passed_on(meta: &RequestMetaObject) -> RequestMetaObject {
     let mut meta = meta.clone();
-    meta.0
-        .0
-        .retain(|key, _| key != PROGRESS_META && !key.starts_with(PROTOCOL_META));
+    meta.0.0.retain(|key, _| {
+        key != PROGRESS_META && !key.starts_with(PROTOCOL_META) && !key.starts_with(BRIDGE_META)
+    });
     meta
 }
 

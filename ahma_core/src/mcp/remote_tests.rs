@@ -56,3 +56,19 @@ fn a_server_that_is_tried_again_is_listed_only_if_it_was() {
     assert!(!listed_after(connecting()));
     assert!(listed_after(ready(&["t"])));
 }
+
+#[test]
+fn a_remote_server_is_told_what_the_client_says_and_nothing_else() {
+    let meta =
+        |value: serde_json::Value| -> RequestMetaObject { serde_json::from_value(value).expect("an object") };
+    let said = meta(serde_json::json!({
+        "progressToken": 1,
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "ahma/client": "4f",
+        "example.com/ahma": "kept",
+    }));
+    assert_eq!(
+        passed_on(&said),
+        meta(serde_json::json!({"example.com/ahma": "kept"}))
+    );
+}
