@@ -125,9 +125,18 @@ fn operation_of(server: &Inner, owner: &Owner, id: &str) -> Option<Operation> {
         .filter(|operation| operation.owner() == owner)
 }
 
-/// Whether changes of this resource can be told.
-pub(super) fn exists(uri: &str) -> bool {
+/// Whether this may be a resource of some client.
+pub(super) fn is_address(uri: &str) -> bool {
     parse(uri).is_some()
+}
+
+/// Whether the client has this resource now.
+pub(super) fn exists(server: &Inner, owner: &Owner, uri: &str) -> bool {
+    match parse(uri) {
+        Some(Address::Operations | Address::Status) => true,
+        Some(Address::Operation(id) | Address::Output(id)) => operation_of(server, owner, id).is_some(),
+        None => false,
+    }
 }
 
 /// Tells of what an operation prints and finds while it runs, for as long as someone is subscribed to it.

@@ -198,11 +198,12 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        if !resources::exists(&request.uri) {
+        let owner = owner::of(&ctx.meta);
+        if !resources::exists(&self.inner, &owner, &request.uri) {
             return Err(error::unknown_resource(&request.uri));
         }
         self.inner.audience.subscribe(request.uri.clone());
-        resources::watch(&self.inner, &owner::of(&ctx.meta), request.uri);
+        resources::watch(&self.inner, &owner, request.uri);
         Ok(())
     }
 
@@ -218,7 +219,8 @@ impl ServerHandler for Handler {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            uris.retain(|uri| resources::exists(uri));
+            // Who asks is not known here.
+            uris.retain(|uri| resources::is_address(uri));
         }
         Some(accepted)
     }

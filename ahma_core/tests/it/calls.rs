@@ -934,10 +934,14 @@ fn operations_are_resources_and_changes_are_told() {
     );
     let uri = format!("ahma://operations/{id}");
     assert!(server.call("resources/subscribe", json!({"uri": uri}))["result"].is_object());
-    assert_eq!(
-        server.call("resources/subscribe", json!({"uri": "ahma://no"}))["error"]["code"],
-        -32002
-    );
+    for unknown in [
+        "ahma://no",
+        "ahma://operations/op_nope",
+        "ahma://operations/op_nope/output",
+    ] {
+        let refused = server.call("resources/subscribe", json!({"uri": unknown}));
+        assert_eq!(refused["error"]["code"], -32002, "{unknown}: {refused}");
+    }
     let read = |server: &mut Server, uri: &str| {
         server.call("resources/read", json!({"uri": uri}))["result"]["contents"][0]["text"]
             .as_str()

@@ -34,6 +34,7 @@ fn view(client: &mut Client, id: &str) -> Value {
         "output": client.tool("output", json!({"operation_id": id})),
         "cancel": client.tool("cancel", json!({"operation_id": id})),
         "resource": client.call("resources/read", json!({"uri": uri}))["error"]["message"],
+        "subscription": client.call("resources/subscribe", json!({"uri": uri}))["error"]["message"],
         "list": client.call("resources/read", json!({"uri": "ahma://operations"}))["result"],
     })
 }
@@ -55,7 +56,10 @@ fn nobody_sees_or_stops_what_another_client_started() {
         for refused in ["status of it", "await it", "output", "cancel"] {
             assert!(seen[refused].to_string().contains(&about), "{refused}: {seen}");
         }
-        assert!(seen["resource"].is_string(), "{seen}");
+        assert!(
+            seen["resource"].is_string() && seen["subscription"].is_string(),
+            "{seen}"
+        );
         assert!(
             seen["await"].to_string().contains("nothing to wait for")
                 && !seen["list"].to_string().contains(&id)
