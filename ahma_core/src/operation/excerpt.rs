@@ -1,6 +1,6 @@
 //! The part of an output that a result carries: head and tail, with one line between that says exactly what is missing.
 
-use super::{Loss, LossCause, OperationId};
+use super::{Loss, LossCause, OperationId, log::count_newlines};
 
 /// Room for the line between head and tail, whatever numbers it holds.
 const MARKER_BYTES: usize = 400;
@@ -55,11 +55,11 @@ pub(super) fn cut(ends: Ends<'_>, max_bytes: usize, id: &OperationId) -> Excerpt
     let tail_start = tail_cut(ends.tail, budget - shown_len(head));
     let tail = &ends.tail[tail_start..];
 
-    let newlines_before_tail = ends.newlines - newlines(tail);
+    let newlines_before_tail = ends.newlines - count_newlines(tail);
     // The last byte left out may itself be the newline that ends its line.
     let ends_line = tail_start > 0 && ends.tail[tail_start - 1] == b'\n';
     let last_line = newlines_before_tail + u64::from(!ends_line);
-    let from_line = newlines(head) + 1;
+    let from_line = count_newlines(head) + 1;
     let left_out = LeftOut {
         bytes: ends.total_bytes - head.len() as u64 - tail.len() as u64,
         lines: last_line.max(from_line) - from_line + 1,
@@ -219,10 +219,6 @@ fn shown_len(bytes: &[u8]) -> usize {
             chunk.valid().len() + replaced
         })
         .sum()
-}
-
-fn newlines(bytes: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
 #[cfg(test)]

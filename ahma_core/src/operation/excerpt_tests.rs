@@ -3,14 +3,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::operation::id::IdSource;
 
-fn newlines_in(bytes: &[u8]) -> u64 {
-    newlines(bytes)
-}
-
 /// Cuts `output` as a log that holds `max_bytes` of each end would.
 fn cut_output(output: &[u8], max_bytes: usize) -> (Excerpt, OperationId) {
     let id = IdSource::new().next();
-    let newlines = newlines_in(output);
+    let newlines = count_newlines(output);
     let ends = Ends {
         head: &output[..output.len().min(max_bytes)],
         tail: &output[output.len().saturating_sub(max_bytes)..],
@@ -156,8 +152,8 @@ proptest! {
         let tail_start = head_bytes + left_out.bytes as usize;
         prop_assert!(tail_start <= output.len());
         prop_assert_eq!(String::from_utf8_lossy(&output[tail_start..]), tail);
-        prop_assert_eq!(left_out.from_line, newlines(&output[..head_bytes]) + 1);
-        prop_assert_eq!(left_out.lines, newlines(&output[head_bytes..tail_start - 1]) + 1);
+        prop_assert_eq!(left_out.from_line, count_newlines(&output[..head_bytes]) + 1);
+        prop_assert_eq!(left_out.lines, count_newlines(&output[head_bytes..tail_start - 1]) + 1);
     }
 
     #[test]

@@ -12,9 +12,6 @@ use super::{
     view::{Begins, LogReader, LogView, Store, Stretch},
 };
 
-/// More context than this is a range, and no search.
-const MAX_CONTEXT: usize = 100;
-
 /// How many searches go on at once, of all clients. Each may hold the longest line of its output in memory, and a core of
 /// ours. Other reading is bounded and waits for none of them.
 const MAX_SEARCHES: usize = 2;
@@ -34,6 +31,11 @@ pub enum OutputQuery {
         from_line: u64,
         max_lines: u64,
     },
+}
+
+impl OutputQuery {
+    /// More context than this is a range, and no search.
+    pub const MAX_CONTEXT: usize = 100;
 }
 
 /// Where a page begins.
@@ -126,7 +128,7 @@ impl OutputLog {
                         Regex::new(&pattern).map_err(|error| PageError::Pattern(Box::new(error)))?;
                     let search = grep::Search {
                         pattern,
-                        context: context.min(MAX_CONTEXT),
+                        context: context.min(OutputQuery::MAX_CONTEXT),
                         from_line: from_line.max(1),
                         max_lines,
                         page_bytes,
@@ -296,8 +298,7 @@ fn line_start(reader: &LogReader<'_>, from: (u64, u64), line: u64, end: u64) -> 
 }
 
 fn count_lines(bytes: &[u8]) -> u64 {
-    let newlines = memchr::memchr_iter(b'\n', bytes).count() as u64;
-    newlines + u64::from(bytes.last().is_some_and(|&last| last != b'\n'))
+    count_newlines(bytes) + u64::from(bytes.last().is_some_and(|&last| last != b'\n'))
 }
 
 #[cfg(test)]

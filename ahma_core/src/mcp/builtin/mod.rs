@@ -125,6 +125,11 @@ fn tool(name: &'static str, description: &'static str, properties: Value, requir
     Tool::new(name, description, Arc::new(schema))
 }
 
+/// Whether a count says nothing that a report needs.
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 fn reads_only(title: &str) -> ToolAnnotations {
     ToolAnnotations::with_title(title)
         .read_only(true)

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Inner, MOST_IDS, OPERATION_IDS, arguments::Arguments, chosen, reads_only, tool};
+use super::{Inner, MOST_IDS, OPERATION_IDS, arguments::Arguments, chosen, is_zero, reads_only, tool};
 use crate::{
     mcp::{convert, report::OperationReport},
     operation::{Operation, Owner, Snapshot, State},
@@ -292,8 +292,4 @@ impl ToolsReport {
             last_good_version_in_use: toolbox.stale.clone(),
         }
     }
-}
-
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Inner, MOST_IDS, OPERATION_IDS, arguments::Arguments, chosen, reads_only, tool};
+use super::{Inner, MOST_IDS, OPERATION_IDS, arguments::Arguments, chosen, is_zero, reads_only, tool};
 use crate::{
     mcp::{
         convert, error,
@@ -71,10 +71,6 @@ struct AwaitReport {
     /// How many more there are that would not fit into one answer; the next call begins with them.
     #[serde(skip_serializing_if = "is_zero")]
     left_out: usize,
-}
-
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

@@ -10,7 +10,6 @@ use crate::operation::{Gap, LossCause, OutputPage, OutputQuery, PageStart};
 /// More would not fit into an answer anyway.
 const MOST_LINES: u64 = 10_000;
 const DEFAULT_LINES: u64 = 1_000;
-const MOST_CONTEXT: u64 = 100;
 const FIRST_LINE: u64 = 1;
 
 /// The arguments that choose lines. One that says what is the case anyway counts as left out: models like to send them all.
@@ -76,7 +75,7 @@ impl LineArguments {
                 "description": "Show at most this many lines.",
             },
             "grep": { "type": "string", "description": "Show only lines that match this regular expression." },
-            "context": { "type": "integer", "minimum": 0, "maximum": MOST_CONTEXT, "description": "Lines around each match." },
+            "context": { "type": "integer", "minimum": 0, "maximum": OutputQuery::MAX_CONTEXT, "description": "Lines around each match." },
         })
     }
 
@@ -94,7 +93,7 @@ impl LineArguments {
                 .filter(|lines| *lines != DEFAULT_LINES),
             grep: arguments.text("grep").filter(|pattern| !pattern.is_empty()),
             context: arguments
-                .integer("context", 0..=MOST_CONTEXT)
+                .integer("context", 0..=OutputQuery::MAX_CONTEXT as u64)
                 .filter(|lines| *lines != 0),
         };
         let given: Vec<_> = taken.given().collect();
