@@ -37,7 +37,8 @@ impl Client {
     }
 
     async fn hear(&mut self) -> serde_json::Value {
-        let line = self.output.next_line().await.expect("readable").expect("a line");
+        let next = tokio::time::timeout(Duration::from_secs(60), self.output.next_line());
+        let line = next.await.expect("in time").expect("readable").expect("a line");
         serde_json::from_str(&line).expect("JSON")
     }
 }
