@@ -55,6 +55,9 @@ enum Opening {
     Done,
 }
 
+/// Resources that one subscription may name.
+const MOST_SUBSCRIPTIONS: usize = 1024;
+
 /// The longest message taken; anything longer than a tool's arguments can sensibly be.
 const LONGEST_MESSAGE: usize = 16 * 1024 * 1024;
 
@@ -192,7 +195,7 @@ fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Unfit> {
         return Ok(call);
     }
     let error = match serde_json::from_slice(line) {
-        Ok(message) => return Ok(message),
+        Ok(message) => return within_bounds(message),
         Err(error) => error,
     };
     if matches!(error.classify(), Category::Syntax | Category::Eof) {
@@ -224,6 +227,25 @@ fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Unfit> {
         "the line is not a JSON-RPC 2.0 message"
     };
     Err(Unfit::Refuse(id, ErrorData::invalid_request(message, None)))
+}
+
+/// rmcp compares every resource of a subscription with every other, on the thread that serves all.
+fn within_bounds(message: RxJsonRpcMessage<RoleServer>) -> Result<RxJsonRpcMessage<RoleServer>, Unfit> {
+    if let JsonRpcMessage::Request(request) = &message
+        && let ClientRequest::SubscriptionsListenRequest(listen) = &request.request
+        && let Some(resources) = &listen.params.notifications.resource_subscriptions
+        && resources.len() > MOST_SUBSCRIPTIONS
+    {
+        let message = format!(
+            "resourceSubscriptions names {} resources; {MOST_SUBSCRIPTIONS} are the most for one subscription",
+            resources.len()
+        );
+        return Err(Unfit::Refuse(
+            Some(request.id.clone()),
+            ErrorData::invalid_params(message, None),
+        ));
+    }
+    Ok(message)
 }
 
 /// A call of a tool, which is what most lines are. rmcp would try every kind of message on it, one after the other. Anything

@@ -120,6 +120,28 @@ async fn a_request_with_a_value_that_cannot_be_read_is_answered_by_its_id() {
 }
 
 #[test]
+fn a_subscription_to_more_than_can_be_compared_in_time_is_refused() {
+    let listen = |count: usize| {
+        let uris: Vec<_> = (0..count)
+            .map(|number| format!("ahma://operations/{number}"))
+            .collect();
+        serde_json::json!({
+            "jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen",
+            "params": {"notifications": {"resourceSubscriptions": uris}},
+        })
+        .to_string()
+    };
+    assert!(parse(listen(MOST_SUBSCRIPTIONS).as_bytes()).is_ok());
+    match parse(listen(MOST_SUBSCRIPTIONS + 1).as_bytes()) {
+        Err(Unfit::Refuse(Some(RequestId::Number(7)), error)) => {
+            assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
+            assert!(error.message.contains("1025 resources"), "{error:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn a_call_is_read_as_rmcp_would_read_it() {
     let call =
         |params: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
