@@ -47,7 +47,7 @@ pub(crate) struct StatusReport {
     running: usize,
     queued: usize,
     operations: Vec<OperationReport>,
-    /// How many operations are not shown: older ones, or, of those asked for, the last that would not fit.
+    /// How many operations would come after these, and are not shown.
     #[serde(skip_serializing_if = "is_zero")]
     operations_left_out: usize,
     #[schemars(with = "serde_json::Map<String, Value>")]
@@ -191,7 +191,7 @@ impl StatusReport {
         }
         match (self.operations_left_out, &self.tools) {
             (0, _) => {}
-            (left_out, Some(_)) => lines.push(format!("and {left_out} older ones")),
+            (left_out, Some(_)) => lines.push(format!("and {left_out} more")),
             (left_out, None) => lines.push(format!(
                 "[{left_out} more would not fit; ask for them in another call]"
             )),
