@@ -31,7 +31,11 @@ pub(super) async fn run(
     let mut toolbox = server.toolbox.loaded().await;
     let tool = call.tool.clone();
     if toolbox.lacks(&tool).is_some() {
-        toolbox = server.toolbox.look_again(&tool).await;
+        toolbox = ctx
+            .ct
+            .run_until_cancelled(server.toolbox.look_again(&tool))
+            .await
+            .ok_or_else(error::cancelled)?;
     }
     if let Some(unavailable) = toolbox.lacks(&tool) {
         return Ok(server.results.refusal(why_unavailable(unavailable)).into());
