@@ -21,6 +21,13 @@ pub(super) fn unknown_prompt(name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("unknown prompt `{name}`; this server has none"), None)
 }
 
+pub(super) fn unknown_cursor(cursor: &str) -> ErrorData {
+    ErrorData::invalid_params(
+        format!("unknown cursor `{cursor}`; lists come whole, so leave it out"),
+        None,
+    )
+}
+
 pub(super) fn unknown_task(id: &str) -> ErrorData {
     ErrorData::invalid_params(format!("unknown task: {id}"), None)
 }

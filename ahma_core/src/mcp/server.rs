@@ -13,7 +13,7 @@ use rmcp::{
         CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
         Implementation, InitializeRequestParams, InitializeResult, ListResourceTemplatesResult,
         ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-        ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+        ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
         SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
@@ -80,15 +80,20 @@ impl ServerHandler for Handler {
         request: SetLevelRequestParams,
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        // The newer era says the level with each request.
+        if is_modern(&ctx) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
         feed::set_level(&self.inner, request.level, &ctx);
         Ok(())
     }
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        expect_first_page(request)?;
         let toolbox = self.inner.toolbox.settled(LIST_PATIENCE).await;
         // Before waiting for others: a list that changes meanwhile is one that the client has to be told of.
         self.inner.note_shown(toolbox.clone());
@@ -169,17 +174,19 @@ impl ServerHandler for Handler {
 
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        expect_first_page(request)?;
         Ok(ListResourcesResult::with_all_items(resources::list()))
     }
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        expect_first_page(request)?;
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
 
@@ -298,3 +305,11 @@ const KNOWN_METHODS: [&str; 13] = [
     "tools/call",
     "tools/list",
 ];
+
+/// Lists come whole, so no cursor was ever given out.
+fn expect_first_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        Some(cursor) if !cursor.is_empty() => Err(error::unknown_cursor(&cursor)),
+        _ => Ok(()),
+    }
+}

@@ -59,7 +59,20 @@ fn both_eras_are_answered_in_kind() {
     let listed = server.call("tools/list", json!({}));
     assert_eq!(listed["result"]["resultType"], "complete");
     assert!(listed["result"]["ttlMs"].is_u64(), "{listed}");
-    assert_eq!(server.call("ping", json!({}))["error"]["code"], -32601);
+    for removed in ["ping", "logging/setLevel"] {
+        let answer = server.call(removed, json!({"level": "info"}));
+        assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    }
+}
+
+#[test]
+fn a_cursor_that_was_never_given_out_is_refused() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Legacy);
+    for list in ["tools/list", "resources/list", "resources/templates/list"] {
+        let answer = server.call(list, json!({"cursor": "bogus"}));
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
 }
 
 #[test]
