@@ -2,11 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
-use ahma_core::mtdf::{Problem, Severity, Source, is_tool_file};
+use ahma_core::{
+    mtdf::{Problem, Severity, Source, is_tool_file},
+    toolbox::read_tool_file,
+};
 use anyhow::{Context, Result};
 
 /// Files of one directory: they are checked together.
@@ -17,7 +20,7 @@ pub(crate) struct Group {
     pub(crate) sources: Vec<Source>,
     /// The files whose problems are reported; the others only answer questions about names.
     pub(crate) asked_for: BTreeSet<String>,
-    /// Files that are no text.
+    /// Files that the server could not read either.
     pub(crate) unreadable: Vec<Problem>,
 }
 
@@ -32,8 +35,13 @@ struct Wanted {
 pub(crate) fn gather(paths: &[PathBuf]) -> Result<Vec<Group>> {
     let mut directories: BTreeMap<PathBuf, Wanted> = BTreeMap::new();
     for path in paths {
-        let metadata = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
-        if metadata.is_dir() {
+        let is_directory = match fs::metadata(path) {
+            Ok(metadata) => metadata.is_dir(),
+            // A link that leads nowhere is there, and reported as a file that is.
+            Err(_) if path.is_symlink() => false,
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        };
+        if is_directory {
             directories.entry(path.clone()).or_default().whole_directory = true;
         } else {
             let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
@@ -65,12 +73,12 @@ fn read_group(directory: &Path, wanted: Wanted) -> Result<Group> {
     for path in files {
         let name = path.display().to_string();
         let is_asked_for = asked_for.contains(&path);
-        match read(&path) {
+        match read_tool_file(&path) {
             Ok(text) => group.sources.push(Source {
                 name: name.clone(),
                 text,
             }),
-            Err(message) if is_asked_for => group.unreadable.push(unreadable(&name, message)),
+            Err(error) if is_asked_for => group.unreadable.push(unreadable(&path, &error)),
             Err(_) => {}
         }
         if is_asked_for {
@@ -91,31 +99,28 @@ fn tool_files(directory: &Path) -> Result<BTreeSet<PathBuf>> {
     for entry in fs::read_dir(listed).with_context(failed)? {
         let entry = entry.with_context(failed)?;
         let name = entry.file_name();
-        // A link to a file counts as a file, so the type of the entry alone does not decide.
-        if name.to_str().is_some_and(is_tool_file) && entry.path().is_file() {
+        // Only folders are passed over. What else cannot be read was meant as a tool file and is reported.
+        if is_tool_file(&name.to_string_lossy()) && !entry.path().is_dir() {
             files.insert(directory.join(name));
         }
     }
     Ok(files)
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    let bytes = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        format!("is not UTF-8 text (byte {at})")
-    })
-}
-
-fn unreadable(name: &str, message: String) -> Problem {
+fn unreadable(path: &Path, error: &io::Error) -> Problem {
+    let leads_nowhere = error.kind() == io::ErrorKind::NotFound && path.is_symlink();
     Problem {
-        file: name.to_owned(),
+        file: path.display().to_string(),
         pointer: String::new(),
         line: 1,
         column: 1,
         length: 1,
         severity: Severity::Error,
-        message: format!("the file {message}"),
+        message: if leads_nowhere {
+            "the file is a link that leads nowhere".to_owned()
+        } else {
+            format!("the file cannot be read: {error}")
+        },
         hint: None,
     }
 }

@@ -18,7 +18,10 @@ use rustix::{
 
 use crate::{
     mtdf,
-    sandbox::{plain::read_opened, real_path},
+    sandbox::{
+        plain::{read_opened, read_plain},
+        real_path,
+    },
 };
 
 /// A tool file as it was found.
@@ -107,7 +110,7 @@ impl Source {
         let text = self
             .open(directory, name)
             .and_then(|file| read_opened(file, LARGEST_FILE_BYTES))
-            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+            .and_then(text);
         let text = match text {
             Ok(text) => Ok(text),
             Err(error)
@@ -139,6 +142,19 @@ impl Source {
             opened => Ok(opened?),
         }
     }
+}
+
+/// The text of one tool file, read as the server reads those of its directory, for programs that check files beforehand.
+pub fn read_tool_file(path: &Path) -> io::Result<String> {
+    read_plain(path, LARGEST_FILE_BYTES).and_then(text)
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let message = format!("it is not UTF-8 text (byte {at})");
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
 }
 
 pub(super) fn is_tool_file(path: &Path) -> bool {

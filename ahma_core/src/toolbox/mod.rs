@@ -13,6 +13,7 @@ mod watch;
 use std::path::{Path, PathBuf};
 
 pub use keeper::{ToolboxHandle, ToolboxSettings, open};
+pub use load::read_tool_file;
 pub use probe::Prober;
 
 use crate::{

@@ -8,6 +8,7 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::Path,
     process::{Command, Output},
 };
@@ -79,6 +80,55 @@ fn a_directory_without_tool_files_is_a_mistake_that_a_pipeline_notices() {
     let output = run(empty.path(), &[".", good.to_str().expect("plain")]);
     assert_eq!(text(&output.stdout), "2 files checked, no problems\n");
     assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn what_the_server_cannot_read_is_an_error_and_never_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let good = r#"{ "description": "D.", "command": "true" }"#;
+    fs::write(at("good.json"), good).unwrap();
+    fs::write(at("large.json"), format!("{good}{}", " ".repeat(4 << 20))).unwrap();
+    symlink("loop.json", at("loop.json")).unwrap();
+    symlink("gone", at("nowhere.json")).unwrap();
+    symlink("/dev/zero", at("endless.json")).unwrap();
+    let pipe = Command::new("mkfifo").arg(at("pipe.json")).status().unwrap();
+    assert!(pipe.success());
+    fs::create_dir(at("folder.json")).unwrap();
+    symlink("folder.json", at("other_folder.json")).unwrap();
+
+    let expected = [
+        ("endless.json", "the file cannot be read: it is no plain file"),
+        (
+            "large.json",
+            "the file cannot be read: it is larger than 4194304 bytes",
+        ),
+        (
+            "loop.json",
+            "the file cannot be read: Too many levels of symbolic links (os error 40)",
+        ),
+        ("nowhere.json", "the file is a link that leads nowhere"),
+        ("pipe.json", "the file cannot be read: it is no plain file"),
+    ];
+    let names = expected.map(|(name, _)| name);
+    for arguments in [&["."][..], &names] {
+        let output = run(directory.path(), &[&["--format", "json"], arguments].concat());
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let problems = report["problems"].as_array().unwrap().iter();
+        let found: Vec<(&str, &str)> = problems
+            .map(|problem| {
+                let file = problem["file"].as_str().unwrap();
+                (
+                    file.trim_start_matches("./"),
+                    problem["message"].as_str().unwrap(),
+                )
+            })
+            .collect();
+        assert_eq!(found, expected);
+        assert_eq!(output.status.code(), Some(1));
+    }
+    let output = run(directory.path(), &["good.json"]);
+    assert_eq!(text(&output.stdout), "1 file checked, no problems\n");
 }
 
 #[test]
