@@ -166,6 +166,128 @@ fn a_sequence_falls_with_the_tool_that_it_needs() {
     assert_eq!(files, ["b.json", "i.json", "o.json"]);
 }
 
+/// What is wrong with one step beside a few tools: the marked text, pointer, message, and hint.
+fn wrong_step(step: &Value) -> Vec<(String, String, String, String)> {
+    let pyx = json!({
+        "name": "pyx", "description": "D.", "command": "x",
+        "subcommand": [
+            { "name": "lvl1", "description": "D.", "subcommand": [{ "name": "deep", "description": "D." }] },
+            { "name": "off", "description": "D.", "enabled": false },
+            { "name": "tag", "description": "D.", "options": [{ "name": "count", "type": "integer" }] },
+        ],
+    });
+    let plain = json!({ "name": "plain", "description": "D.", "command": "x" });
+    let sequence = json!({ "name": "seq", "description": "D.", "command": "sequence", "sequence": [step] });
+    let report = check_set(&[
+        source("p.json", &pyx),
+        source("q.json", &plain),
+        source("s.json", &sequence),
+    ]);
+    let text = sequence.to_string();
+    let marked = |problem: &Problem| {
+        text.chars()
+            .skip(problem.column - 1)
+            .take(problem.length)
+            .collect()
+    };
+    (report.problems.into_iter())
+        .map(|problem| {
+            (
+                marked(&problem),
+                problem.pointer,
+                problem.message,
+                problem.hint.unwrap_or_default(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_wrong_with_a_step_is_said_where_it_is_wrong() {
+    for (step, marked, pointer, message, hint) in [
+        (
+            json!({ "tool": "pyx", "subcommand": "lvl1_dep" }),
+            r#""lvl1_dep""#,
+            "/sequence/0/subcommand",
+            "the tool `pyx` has no subcommand `lvl1_dep`",
+            "did you mean `lvl1_deep`?",
+        ),
+        (
+            json!({ "tool": "pyx", "subcommand": "zzz" }),
+            r#""zzz""#,
+            "/sequence/0/subcommand",
+            "the tool `pyx` has no subcommand `zzz`",
+            "it has `lvl1_deep`, `tag`",
+        ),
+        (
+            json!({ "tool": "pyx", "subcommand": "off" }),
+            r#""off""#,
+            "/sequence/0/subcommand",
+            "the tool `pyx_off` is disabled",
+            "enable it, or take out the step",
+        ),
+        (
+            json!({ "tool": "plain", "subcommand": "zzz" }),
+            r#""zzz""#,
+            "/sequence/0/subcommand",
+            "the tool `plain` has no subcommands",
+            "leave `subcommand` out",
+        ),
+        (
+            json!({ "tool": "pyx" }),
+            r#""pyx""#,
+            "/sequence/0/tool",
+            "the tool `pyx` is called by its subcommands",
+            "name one in `subcommand`: `lvl1_deep`, `tag`",
+        ),
+        (
+            json!({ "tool": "pxy", "subcommand": "lvl1_deep" }),
+            r#""pxy""#,
+            "/sequence/0/tool",
+            "no tool is called `pxy`",
+            "did you mean `pyx`?",
+        ),
+        (
+            json!({ "tool": "pyx", "subcommand": "tag", "args": { "cuont": 1 } }),
+            r#""cuont""#,
+            "/sequence/0/args/cuont",
+            "`cuont` is not an argument of this tool; did you mean `count`?",
+            "",
+        ),
+        (
+            json!({ "tool": "pyx", "subcommand": "tag", "args": { "count": "one" } }),
+            r#""one""#,
+            "/sequence/0/args/count",
+            "`count` must be an integer, not string",
+            "",
+        ),
+        (
+            json!({ "tool": "sandboxed_shell", "args": { "command": "ls", "cwd": "x" } }),
+            r#""cwd""#,
+            "/sequence/0/args/cwd",
+            "`cwd` is not an argument of this tool; the script goes into `command`",
+            "",
+        ),
+    ] {
+        let expected = [marked, pointer, message, hint].map(str::to_owned);
+        let [a, b, c, d] = expected;
+        assert_eq!(wrong_step(&step), [(a, b, c, d)], "{step}");
+    }
+}
+
+#[test]
+fn a_wrong_element_of_a_default_is_pointed_at() {
+    let option =
+        json!({ "name": "x", "type": "array", "items": { "type": "integer" }, "default": [1, "two"] });
+    let file = json!({ "description": "D.", "command": "x", "options": [option] });
+    let checked = check_file("x.json", &file.to_string());
+    assert_eq!(
+        messages(&checked.problems),
+        ["`default` element 1 must be an integer, not string"]
+    );
+    assert_eq!(checked.problems[0].pointer, "/options/0/default/1");
+}
+
 #[test]
 fn a_sequence_that_multiplies_is_refused() {
     let mut files = vec![json!({ "name": "s0", "description": "D.", "command": "x" })];

@@ -112,9 +112,7 @@ impl Check<'_> {
         }
         let value = self.value_type(&raw)?;
         if let Some(default) = &raw.default {
-            for objection in value.objections(default) {
-                self.error("default", objection);
-            }
+            self.check_default(&value, default);
         }
         let required = raw.required.unwrap_or(false);
         if required && raw.default.is_some() {
@@ -137,6 +135,20 @@ impl Check<'_> {
             default: raw.default,
             form,
         })
+    }
+
+    fn check_default(&mut self, value: &ValueType, default: &Value) {
+        if let (ValueType::Array(scalar), Value::Array(items)) = (value, default) {
+            for (index, item) in items.iter().enumerate() {
+                if let Some(objection) = scalar.objection(item) {
+                    self.error(&format!("default/{index}"), objection);
+                }
+            }
+            return;
+        }
+        for objection in value.objections(default) {
+            self.error("default", objection);
+        }
     }
 
     fn option_form(&mut self, raw: &ParameterFile, value: &ValueType, inherited: ValueStyle) -> Form {

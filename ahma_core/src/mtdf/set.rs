@@ -7,7 +7,8 @@ use super::{
     check::{Checked, check_file, located},
     nearest::nearest,
     problem::{Mistake, Problem, Severity, child},
-    tool::{Action, BUILT_IN_TOOLS, Leaf, SHELL_TOOL, SequenceTemplate, ToolDef},
+    tool::{Action, BUILT_IN_TOOLS, Leaf, SHELL_TOOL, SequenceTemplate, StepTemplate, ToolDef},
+    value::listed,
 };
 
 /// More steps than this, with those of inner sequences, are a mistake: each step is planned before the first one runs.
@@ -134,24 +135,33 @@ impl<'a> Known<'a> {
     fn sequence(&self, leaf: &Leaf, sequence: &SequenceTemplate) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         for step in &sequence.steps {
-            let at_tool = child(&step.pointer, "tool");
-            let arguments = child(&step.pointer, "args");
             if step.target == SHELL_TOOL {
                 let problems = accept::shell_command(&step.arguments).err().unwrap_or_default();
-                mistakes.extend(problems.iter().map(|problem| in_arguments(&arguments, problem)));
+                let is_known = |name: &str| name == "command";
+                mistakes.extend(
+                    problems
+                        .iter()
+                        .map(|problem| in_arguments(step, problem, is_known)),
+                );
                 continue;
             }
             let Some(target) = self.enabled.get(step.target.as_str()) else {
-                mistakes.push(self.missing(&step.target, at_tool));
+                mistakes.push(self.missing(step));
                 continue;
             };
             match &target.action {
                 Action::Command(_) | Action::Script => {
                     let (_, problems) = accept::accept(target.parameters(), &step.arguments);
-                    mistakes.extend(problems.iter().map(|problem| in_arguments(&arguments, problem)));
+                    let is_known = |name: &str| target.parameters().any(|parameter| parameter.name == name);
+                    mistakes.extend(
+                        problems
+                            .iter()
+                            .map(|problem| in_arguments(step, problem, is_known)),
+                    );
                 }
                 Action::Sequence(_) => {
                     if !step.arguments.is_empty() {
+                        let arguments = child(&step.pointer, "args");
                         mistakes.push(Mistake::error(arguments, "a sequence takes no arguments"));
                     }
                     if step.skip.is_some() {
@@ -161,7 +171,7 @@ impl<'a> Known<'a> {
                     }
                     if let Some(cycle) = self.cycle(&leaf.name, target) {
                         mistakes.push(Mistake::error(
-                            at_tool,
+                            child(&step.pointer, "tool"),
                             format!("the sequence calls itself: {cycle}"),
                         ));
                     }
@@ -176,19 +186,56 @@ impl<'a> Known<'a> {
         mistakes
     }
 
-    fn missing(&self, target: &str, pointer: String) -> Mistake {
-        if self.disabled.contains(target) {
-            let mistake = Mistake::error(pointer, format!("the tool `{target}` is disabled"));
-            return mistake.hint("enable it, or take out the step");
+    /// Why there is nothing that the step could call. Blames `subcommand` where `tool` is right.
+    fn missing(&self, step: &StepTemplate) -> Mistake {
+        let StepTemplate { tool, target, .. } = step;
+        let below = format!("{tool}_");
+        let subcommand = target.strip_prefix(&below);
+        let mut others: Vec<&str> = (self.enabled.keys())
+            .filter_map(|name| name.strip_prefix(&below))
+            .collect();
+        others.sort_unstable();
+        let tool_exists = !others.is_empty() || self.enabled.contains_key(tool.as_str());
+        let blamed = if subcommand.is_some() && tool_exists {
+            "subcommand"
+        } else {
+            "tool"
+        };
+        let error = |message: String| Mistake::error(child(&step.pointer, blamed), message);
+        if self.disabled.contains(target.as_str()) {
+            return error(format!("the tool `{target}` is disabled")).hint("enable it, or take out the step");
         }
-        if BUILT_IN_TOOLS.contains(&target) {
-            return Mistake::error(pointer, format!("the built-in tool `{target}` cannot be a step"));
+        if BUILT_IN_TOOLS.contains(&target.as_str()) {
+            return error(format!("the built-in tool `{target}` cannot be a step"));
         }
-        let mistake = Mistake::error(pointer, format!("no tool is called `{target}`"));
-        match nearest(target, self.enabled.keys().copied()).first() {
-            Some(near) => mistake.hint(format!("did you mean `{near}`?")),
-            None => mistake.hint("its file may be missing or have problems of its own"),
+        match subcommand {
+            Some(_) if tool_exists && others.is_empty() => {
+                error(format!("the tool `{tool}` has no subcommands")).hint("leave `subcommand` out")
+            }
+            Some(subcommand) if tool_exists => {
+                let mistake = error(format!("the tool `{tool}` has no subcommand `{subcommand}`"));
+                mistake.hint(match nearest(subcommand, others.iter().copied()).first() {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it has {}", listed(&others)),
+                })
+            }
+            None if tool_exists => error(format!("the tool `{tool}` is called by its subcommands"))
+                .hint(format!("name one in `subcommand`: {}", listed(&others))),
+            _ => {
+                let near = nearest(tool, self.tools(subcommand));
+                error(format!("no tool is called `{tool}`")).hint(match near.first() {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "its file may be missing or have problems of its own".to_owned(),
+                })
+            }
         }
+    }
+
+    /// What a step with this subcommand could have in `tool`.
+    fn tools(&self, subcommand: Option<&str>) -> impl Iterator<Item = &str> {
+        let ending = subcommand.map_or_else(String::new, |subcommand| format!("_{subcommand}"));
+        let names = self.enabled.keys();
+        names.filter_map(move |name| name.strip_suffix(ending.as_str()))
     }
 
     /// The way from `start` through `target` back to `start`, if there is one.
@@ -227,6 +274,13 @@ impl<'a> Known<'a> {
     }
 }
 
-fn in_arguments(pointer: &str, problem: &ArgumentProblem) -> Mistake {
-    Mistake::error(child(pointer, &problem.argument), problem.to_string())
+/// A name that is not known is itself at fault, otherwise its value.
+fn in_arguments(step: &StepTemplate, problem: &ArgumentProblem, is_known: impl Fn(&str) -> bool) -> Mistake {
+    let pointer = child(&child(&step.pointer, "args"), &problem.argument);
+    let mistake = Mistake::error(pointer, problem.to_string());
+    if is_known(&problem.argument) {
+        mistake
+    } else {
+        mistake.on_key()
+    }
 }

@@ -138,6 +138,8 @@ pub struct SequenceTemplate {
 pub struct StepTemplate {
     /// Where in the file it stands, as a JSON pointer.
     pub pointer: String,
+    /// The first part of `target`, as the file names it.
+    pub tool: String,
     /// As people read it: `cargo build`.
     pub label: String,
     /// Full name of the leaf that it calls.

@@ -248,6 +248,7 @@ impl Validation {
         let (label, target) = (words.join(" "), words.join("_"));
         StepTemplate {
             pointer,
+            tool: raw.tool,
             label,
             target,
             arguments: raw.args,

@@ -72,7 +72,7 @@ impl ValueType {
 }
 
 impl Scalar {
-    fn objection(&self, value: &Value) -> Option<String> {
+    pub(super) fn objection(&self, value: &Value) -> Option<String> {
         match (self, value) {
             (Self::String { .. } | Self::Path, Value::String(text)) if text.contains('\0') => {
                 Some("must not contain a NUL character".into())
