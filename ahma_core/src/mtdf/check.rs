@@ -1,6 +1,6 @@
 //! Checks the text of one tool file.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
     file::ToolFile,
@@ -8,7 +8,7 @@ use super::{
     problem::{Mistake, Problem, Severity},
     schema::schema,
     shape,
-    tool::ToolDef,
+    tool::{Action, ToolDef},
     validate::validate,
 };
 
@@ -23,6 +23,11 @@ pub struct Checked {
 
 /// Checks one file; `name` is how problems call it. Everything that is wrong is reported at once.
 pub fn check_file(name: &str, text: &str) -> Checked {
+    check_draft(name, text).0
+}
+
+/// As [`check_file`]. A file with errors gives the tool as far as it is readable, which is good for a look at its steps only.
+pub(super) fn check_draft(name: &str, text: &str) -> (Checked, Option<ToolDef>) {
     // Editors on Windows put a byte order mark before the text; it means nothing.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let error = match serde_json::from_str::<ToolFile>(text) {
@@ -31,45 +36,65 @@ pub fn check_file(name: &str, text: &str) -> Checked {
             let usable = mistakes
                 .iter()
                 .all(|mistake| mistake.severity == Severity::Warning);
-            return Checked {
-                tool: usable.then_some(tool),
-                problems: located(name, text, mistakes),
+            let problems = located(name, text, mistakes);
+            let (tool, draft) = if usable {
+                (Some(tool), None)
+            } else {
+                (None, Some(tool))
             };
+            return (Checked { tool, problems }, draft);
         }
         Err(error) => error,
     };
+    let refused = |problems| Checked { tool: None, problems };
     let document = match Document::parse(text) {
         Ok(document) => document,
-        Err(not_json) => {
-            return Checked {
-                tool: None,
-                problems: vec![not_json.problem(name, text)],
-            };
-        }
+        Err(not_json) => return (refused(vec![not_json.problem(name, text)]), None),
     };
     let shape = shape::compare(schema(), &document.root);
     let mut mistakes = shape.mistakes;
     if mistakes.is_empty() {
-        return Checked {
-            tool: None,
-            problems: vec![from_serde(name, &error)],
-        };
+        return (refused(vec![from_serde(name, &error)]), None);
     }
+    let mut draft = None;
     if let Some(Ok(raw)) = shape.repaired.map(serde_json::from_value) {
-        let (_, more) = validate(name, raw);
+        let (tool, more) = validate(name, raw);
+        draft = readable_steps(tool, &mistakes, &shape.made_up);
         mistakes.extend(
             more.into_iter()
                 .filter(|mistake| !is_echo(&mistake.pointer, &shape.made_up, &shape.robbed)),
         );
     }
-    Checked {
-        tool: None,
-        problems: in_order(
-            mistakes
-                .into_iter()
-                .map(|mistake| document.problem(name, mistake)),
-        ),
+    let problems = mistakes
+        .into_iter()
+        .map(|mistake| document.problem(name, mistake));
+    (refused(in_order(problems)), draft)
+}
+
+/// The tool without the steps that are not as they were written. None if it is not known what its own tools are called.
+fn readable_steps(mut tool: ToolDef, mistakes: &[Mistake], made_up: &HashSet<String>) -> Option<ToolDef> {
+    let names_tool =
+        |pointer: &str| pointer == "/name" || pointer == "/command" || is_subcommand_name(pointer);
+    if made_up.iter().any(|pointer| names_tool(pointer))
+        || mistakes.iter().any(|mistake| names_tool(&mistake.pointer))
+    {
+        return None;
     }
+    for leaf in tool.leaves.iter_mut().map(Arc::make_mut) {
+        if let Action::Sequence(sequence) = &mut leaf.action {
+            sequence.steps.retain(|step| {
+                let below = format!("{}/", step.pointer);
+                let is_wrong = |pointer: &str| pointer == step.pointer || pointer.starts_with(&below);
+                !mistakes.iter().any(|mistake| is_wrong(&mistake.pointer))
+            });
+        }
+    }
+    Some(tool)
+}
+
+fn is_subcommand_name(pointer: &str) -> bool {
+    let mut tokens = pointer.rsplit('/');
+    tokens.next() == Some("name") && tokens.nth(1) == Some("subcommand")
 }
 
 /// Gives mistakes in a readable file their places.

@@ -276,6 +276,65 @@ fn what_is_wrong_with_a_step_is_said_where_it_is_wrong() {
 }
 
 #[test]
+fn other_mistakes_of_a_file_do_not_hide_those_of_its_steps() {
+    let tool = json!({ "name": "tool", "description": "D.", "command": "x" });
+    let steps = json!([
+        { "tool": "nowhere" },
+        { "tool": "tool", "args": { "x": 1, "working_directory": "." } },
+        { "tool": "seq", "subcommand": "all" },
+        { "tool": "seq", "subcommand": "one", "args": { "y": 1 } },
+        { "tool": "tool", "arg": { "x": 1 } },
+    ]);
+    let file = |flaw: &str| {
+        let one = json!({ "name": "one", "description": "D.", "options": [{ "name": "y", "type": "string", "default": 5 }] });
+        let all = json!({ "name": "all", "description": "D.", "sequence": steps, flaw: true });
+        json!({ "name": "seq", "description": "D.", "command": "x", "subcommand": [one, all] })
+    };
+    let steps_of = |file: &Value| -> Vec<(String, String)> {
+        let report = check_set(&[source("s.json", file), source("t.json", &tool)]);
+        let places: Vec<usize> = report.problems.iter().map(|problem| problem.column).collect();
+        assert!(places.is_sorted(), "{:?}", report.problems);
+        let of_steps = report
+            .problems
+            .into_iter()
+            .filter(|problem| problem.pointer.contains("/sequence/"));
+        of_steps
+            .map(|problem| {
+                (
+                    problem.pointer.replace("/subcommand/1/sequence/", ""),
+                    problem.message,
+                )
+            })
+            .collect()
+    };
+    // Of shape, in a step and elsewhere, and of meaning.
+    let expected = [
+        ("0/tool", "no tool is called `nowhere`"),
+        (
+            "1/args/working_directory",
+            "a step cannot set `working_directory`",
+        ),
+        (
+            "1/args/x",
+            "`x` is not an argument of this tool, which takes none",
+        ),
+        ("2/tool", "the sequence calls itself: `seq_all` → `seq_all`"),
+        ("4/arg", "unknown field `arg`"),
+    ];
+    let expected = expected.map(|(pointer, message)| (pointer.to_owned(), message.to_owned()));
+    assert_eq!(steps_of(&file("snychronous")), expected);
+
+    let mut of_meaning = file("synchronous");
+    of_meaning
+        .pointer_mut("/subcommand/1/sequence")
+        .unwrap()
+        .as_array_mut()
+        .unwrap()
+        .pop();
+    assert_eq!(steps_of(&of_meaning), expected[..4]);
+}
+
+#[test]
 fn a_wrong_element_of_a_default_is_pointed_at() {
     let option =
         json!({ "name": "x", "type": "array", "items": { "type": "integer" }, "default": [1, "two"] });

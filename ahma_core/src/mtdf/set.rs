@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
     accept::{self, ArgumentProblem},
-    check::{Checked, check_file, located},
+    check::{Checked, check_draft, located},
     nearest::nearest,
     problem::{Mistake, Problem, Severity, child},
     tool::{Action, BUILT_IN_TOOLS, Leaf, SHELL_TOOL, SequenceTemplate, StepTemplate, ToolDef},
@@ -38,14 +38,24 @@ pub struct SetReport {
 
 /// Checks every file on its own, then all of them together. A file with an error never stops the others.
 pub fn check_set(sources: &[Source]) -> SetReport {
-    let checked = sources
+    let (checked, drafts): (Vec<Checked>, Vec<Option<ToolDef>>) = sources
         .iter()
-        .map(|source| check_file(&source.name, &source.text))
-        .collect();
-    check_together(sources, checked)
+        .map(|source| check_draft(&source.name, &source.text))
+        .unzip();
+    let mut report = check_together(sources, checked);
+    let drafts = sources.iter().zip(drafts);
+    for (source, draft) in drafts.filter_map(|(source, draft)| Some((source, draft?))) {
+        let steps = steps_of_draft(&draft, &report);
+        report.problems.extend(located(&source.name, &source.text, steps));
+    }
+    report.problems.sort_by_cached_key(|problem| {
+        let of_file = sources.iter().position(|source| source.name == problem.file);
+        (of_file, problem.line, problem.column)
+    });
+    report
 }
 
-/// The second half of [`check_set`], for callers that keep what [`check_file`] said about unchanged files.
+/// The second half of [`check_set`], for callers that keep what [`check_file`](super::check_file) said about unchanged files.
 /// Both lists are in the same order.
 pub fn check_together(sources: &[Source], checked: Vec<Checked>) -> SetReport {
     let mut problems: Vec<Vec<Problem>> = Vec::with_capacity(checked.len());
@@ -71,6 +81,25 @@ pub fn check_together(sources: &[Source], checked: Vec<Checked>) -> SetReport {
         tools: tools.into_iter().flatten().collect(),
         problems: problems.into_iter().flatten().collect(),
     }
+}
+
+/// What is wrong with the steps of a file that has errors, so that nobody has to mend those first to hear of it.
+fn steps_of_draft(draft: &ToolDef, report: &SetReport) -> Vec<Mistake> {
+    let known = Known::new(report.tools.iter().chain([draft]));
+    let own: HashSet<&str> = draft.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
+    let mut mistakes = Vec::new();
+    for leaf in draft.leaves.iter().filter(|leaf| leaf.enabled) {
+        if let Action::Sequence(sequence) = &leaf.action {
+            mistakes.extend(known.sequence(leaf, sequence, &own));
+        }
+    }
+    // Where something is wrong already, more would only repeat it.
+    let is_known = |mistake: &Mistake| {
+        let problems = report.problems.iter();
+        (problems.filter(|problem| problem.file == draft.file)).any(|known| known.pointer == mistake.pointer)
+    };
+    mistakes.retain(|mistake| !is_known(mistake));
+    mistakes
 }
 
 /// Errors that only show when the tools are seen together, by the index of the file.
@@ -104,19 +133,10 @@ fn together(tools: &[Option<ToolDef>]) -> BTreeMap<usize, Vec<Mistake>> {
                 .push(mistake.hint("give one of the files another `name`"));
         }
     }
-    let known = Known {
-        enabled: by_name
-            .iter()
-            .map(|(name, owners)| (*name, owners[0].2))
-            .collect(),
-        disabled: leaves()
-            .filter(|(_, _, leaf)| !leaf.enabled)
-            .map(|(_, _, leaf)| leaf.name.as_str())
-            .collect(),
-    };
+    let known = Known::new(tools.iter().flatten());
     for (index, _, leaf) in leaves().filter(|(_, _, leaf)| leaf.enabled) {
         if let Action::Sequence(sequence) = &leaf.action {
-            let found = known.sequence(leaf, sequence);
+            let found = known.sequence(leaf, sequence, &HashSet::new());
             if !found.is_empty() {
                 mistakes.entry(index).or_default().extend(found);
             }
@@ -132,7 +152,23 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn sequence(&self, leaf: &Leaf, sequence: &SequenceTemplate) -> Vec<Mistake> {
+    fn new(tools: impl Iterator<Item = &'a ToolDef>) -> Self {
+        let mut known = Self {
+            enabled: HashMap::new(),
+            disabled: HashSet::new(),
+        };
+        for leaf in tools.flat_map(|tool| &tool.leaves) {
+            if leaf.enabled {
+                known.enabled.entry(&leaf.name).or_insert(leaf);
+            } else {
+                known.disabled.insert(&leaf.name);
+            }
+        }
+        known
+    }
+
+    /// What is wrong with the steps of `leaf`. It is not certain what the tools that `drafts` names take.
+    fn sequence(&self, leaf: &Leaf, sequence: &SequenceTemplate, drafts: &HashSet<&str>) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         for step in &sequence.steps {
             if step.target == SHELL_TOOL {
@@ -150,6 +186,7 @@ impl<'a> Known<'a> {
                 continue;
             };
             match &target.action {
+                Action::Command(_) | Action::Script if drafts.contains(target.name.as_str()) => {}
                 Action::Command(_) | Action::Script => {
                     let (_, problems) = accept::accept(target.parameters(), &step.arguments);
                     let is_known = |name: &str| target.parameters().any(|parameter| parameter.name == name);
