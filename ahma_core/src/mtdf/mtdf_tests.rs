@@ -494,3 +494,24 @@ fn a_command_in_a_subcommand_is_explained() {
     let hint = checked.problems[0].hint.as_deref().unwrap();
     assert!(hint.contains("no command of its own"), "{hint}");
 }
+
+#[test]
+fn unknown_fields_are_met_with_what_was_meant() {
+    for (field, value, expected) in [
+        ("sub_command", json!([]), "did you mean `subcommand`?"),
+        ("comand", json!("x"), "did you mean `command`?"),
+        ("timeout", json!(5), "did you mean `timeout_seconds`?"),
+        ("option", json!([]), "did you mean `options`?"),
+        ("async", json!(true), "write `\"synchronous\": false`"),
+        ("asynchronous", json!(false), "write `\"synchronous\": true`"),
+    ] {
+        let file = json!({ "description": "D.", "command": "x", field: value });
+        let checked = check_file("x.json", &file.to_string());
+        let hints: Vec<Option<&str>> = checked
+            .problems
+            .iter()
+            .map(|problem| problem.hint.as_deref())
+            .collect();
+        assert_eq!(hints, [Some(expected)], "{field}");
+    }
+}

@@ -23,10 +23,17 @@ const LONGEST_NAME: usize = 256;
 /// From here on a name is worth suggesting.
 const NEAR: f64 = 0.6;
 
-/// From 0 to 1. A name that is a part of the other one counts as near, the nearer the less is missing: `commit` for
-/// `git_commit`. So does one that begins almost like the other: `timout` for `timeout_seconds`.
+/// Among shorter names, too many are one letter from each other.
+const SHORTEST_SLIP: usize = 5;
+
+/// From 0 to 1. A slip of one letter counts most: `sub_command` is `subcommand` rather than `command`. A name that is a part
+/// of the other one counts as near, the nearer the less is missing: `commit` for `git_commit`. So does one that begins
+/// almost like the other: `timout` for `timeout_seconds`.
 fn likeness(wanted: &str, name: &str) -> f64 {
     let likeness = strsim::normalized_damerau_levenshtein(wanted, name);
+    if wanted.len() >= SHORTEST_SLIP && strsim::damerau_levenshtein(wanted, name) <= 1 {
+        return (9.0 + likeness) / 10.0;
+    }
     let contained = wanted.len() >= 3 && name.len() >= 3 && (name.contains(wanted) || wanted.contains(name));
     if contained {
         (3.0 + likeness) / 4.0

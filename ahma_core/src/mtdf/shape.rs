@@ -124,7 +124,12 @@ impl<'s> Walk<'s> {
                 (Some(schema), _) => schema,
                 (None, Some(Value::Bool(false))) => {
                     let names: Vec<&str> = known.unwrap_or(&none).keys().map(String::as_str).collect();
-                    self.mistakes.push(unknown_field(&pointer, name, &names));
+                    let mistake = unknown_field(&pointer, name, &names);
+                    self.mistakes
+                        .push(match opposite(name, &plain(&member.value), &names) {
+                            Some(hint) => mistake.hint(hint),
+                            None => mistake,
+                        });
                     continue;
                 }
                 (None, Some(schema)) => schema,
@@ -293,7 +298,7 @@ pub(super) fn plain(node: &ast::Value<'_>) -> Value {
     }
 }
 
-pub(super) fn unknown_field(pointer: &str, name: &str, known: &[&str]) -> Mistake {
+fn unknown_field(pointer: &str, name: &str, known: &[&str]) -> Mistake {
     let mistake = Mistake::error(pointer, format!("unknown field `{name}`")).on_key();
     let is_in_subcommand = pointer.rsplit('/').nth(2) == Some("subcommand");
     if name == "command" && is_in_subcommand {
@@ -304,6 +309,15 @@ pub(super) fn unknown_field(pointer: &str, name: &str, known: &[&str]) -> Mistak
         Some(near) => mistake.hint(format!("did you mean `{near}`?")),
         None => mistake.hint(format!("known fields are {}", listed(known))),
     }
+}
+
+/// What to write for the opposite of a field that there is.
+fn opposite(name: &str, value: &Value, known: &[&str]) -> Option<String> {
+    if !(matches!(name, "async" | "asynchronous") && known.contains(&"synchronous")) {
+        return None;
+    }
+    let synchronous = *value == Value::Bool(false);
+    Some(format!("write `\"synchronous\": {synchronous}`"))
 }
 
 /// The alternatives of a schema that has some.
