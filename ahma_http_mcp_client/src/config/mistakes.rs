@@ -41,13 +41,15 @@ pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .find(|known| is_one_letter_off(name.as_bytes(), plain(known).as_bytes()))
 }
 
-/// Whether one letter at most was added, left out or exchanged.
+/// Whether one letter at most was added, left out or exchanged, or two neighbours were swapped.
 fn is_one_letter_off(left: &[u8], right: &[u8]) -> bool {
     let same_start = left.iter().zip(right).take_while(|(l, r)| l == r).count();
     let (left, right) = (&left[same_start..], &right[same_start..]);
     let same_end = left.iter().rev().zip(right.iter().rev());
     let same_end = same_end.take_while(|(l, r)| l == r).count();
-    left.len().max(right.len()) - same_end <= 1
+    let (left, right) = (&left[..left.len() - same_end], &right[..right.len() - same_end]);
+    let is_swapped = matches!((left, right), ([a, b], [c, d]) if a == d && b == c);
+    left.len().max(right.len()) <= 1 || is_swapped
 }
 
 #[cfg(test)]
@@ -63,7 +65,12 @@ mod tests {
             ("clientId", Some("client_id")),
             ("comand", Some("command")),
             ("commmand", Some("command")),
+            ("ulr", Some("url")),
+            ("hedaers", Some("headers")),
             ("dev", None),
+            ("nve", None),
+            ("haeders", Some("headers")),
+            ("haedres", None),
             ("envFile", None),
             ("gallery", None),
         ] {
