@@ -174,7 +174,7 @@ fn every_mistake_of_a_call_is_listed() {
         }),
         &[
             "`execution_mode` must be `synchronous` or `asynchronous`, not \"later\"",
-            "`timeout_seconds` must be a number of seconds up to 604800 (a week), not 0",
+            "`timeout_seconds` must be a number of seconds from 1 to 604800 (a week), not 0",
             "`working_directory` `/etc` is outside the sandbox scope `/scope`",
             "`message` is given twice, also as `m`",
             "`verbose` must be a boolean, not string",

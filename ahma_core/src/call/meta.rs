@@ -42,7 +42,7 @@ fn mode(value: &Value) -> Result<ExecutionMode, String> {
     }
 }
 
-/// Fractions are allowed: half a second is a sensible limit for a probe.
+/// Fractions are taken, too, though the schema offers whole seconds: half a second is a sensible limit for a probe.
 fn timeout(value: &Value) -> Result<Duration, String> {
     let seconds = value
         .as_f64()
@@ -50,7 +50,7 @@ fn timeout(value: &Value) -> Result<Duration, String> {
     match seconds {
         Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
         None => Err(format!(
-            "must be a number of seconds up to {MAX_TIMEOUT_SECONDS} (a week), not {value}"
+            "must be a number of seconds from 1 to {MAX_TIMEOUT_SECONDS} (a week), not {value}"
         )),
     }
 }

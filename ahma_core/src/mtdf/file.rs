@@ -11,7 +11,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::stream::StreamBlock;
+use super::{
+    name::{MAX_ARGUMENT_LENGTH, MAX_LENGTH},
+    stream::StreamBlock,
+    tool::MAX_TIMEOUT_SECONDS,
+};
 
 /// One command-line program, described so that an MCP client can call it.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -24,16 +28,20 @@ pub(super) struct ToolFile {
     pub(super) schema: Option<String>,
     /// First part of the tool's name; the file name of `command` when left out.
     #[serde(default)]
+    #[schemars(length(min = 1, max = MAX_LENGTH))]
     pub(super) name: Option<String>,
     /// What the tool does, for the model that decides whether to call it.
+    #[schemars(length(min = 1))]
     pub(super) description: String,
     /// The program to run, found on PATH. Words after a space are fixed arguments. `sequence` makes this file a sequence.
+    #[schemars(length(min = 1))]
     pub(super) command: String,
     /// `false` takes the tool out of the server: not listed, not probed.
     #[serde(default)]
     pub(super) enabled: Option<bool>,
-    /// After this many seconds the command is stopped.
+    /// After this many seconds, at most a week, the command is stopped.
     #[serde(default)]
+    #[schemars(range(min = 1, max = MAX_TIMEOUT_SECONDS))]
     pub(super) timeout_seconds: Option<u64>,
     /// `true` makes calls wait for the result; otherwise they return at once and the command goes on in the background.
     #[serde(default)]
@@ -102,14 +110,17 @@ pub(super) struct ToolFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct SubcommandFile {
     /// The word on the command line, without underscores. `default` stands for the parent itself.
+    #[schemars(length(min = 1, max = MAX_LENGTH))]
     pub(super) name: String,
     /// What the subcommand does, for the model that decides whether to call it.
+    #[schemars(length(min = 1))]
     pub(super) description: String,
     /// `false` takes the subcommand out of the server.
     #[serde(default)]
     pub(super) enabled: Option<bool>,
-    /// After this many seconds the command is stopped.
+    /// After this many seconds, at most a week, the command is stopped.
     #[serde(default)]
+    #[schemars(range(min = 1, max = MAX_TIMEOUT_SECONDS))]
     pub(super) timeout_seconds: Option<u64>,
     /// Overrides the parent's `synchronous`.
     #[serde(default)]
@@ -178,6 +189,7 @@ pub(super) struct SubcommandFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct ParameterFile {
     /// Name of the argument. An option is passed as `--name`, or as it is when it begins with a dash.
+    #[schemars(length(min = 1, max = MAX_ARGUMENT_LENGTH))]
     pub(super) name: String,
     /// Type of the value.
     #[serde(rename = "type")]
@@ -196,9 +208,11 @@ pub(super) struct ParameterFile {
     pub(super) format: Option<FormatFile>,
     /// Flag to pass in place of `--name`: `m` becomes `-m`. Calls may use it as the argument's name, too.
     #[serde(default)]
+    #[schemars(length(min = 1, max = MAX_ARGUMENT_LENGTH))]
     pub(super) alias: Option<String>,
     /// The values that are allowed.
     #[serde(rename = "enum", default)]
+    #[schemars(length(min = 1), extend("uniqueItems" = true))]
     pub(super) choices: Option<Vec<Value>>,
     /// Used when a call does not give the argument.
     #[serde(default)]
@@ -254,6 +268,7 @@ pub(super) struct ItemsFile {
     pub(super) format: Option<FormatFile>,
     /// The values that are allowed.
     #[serde(rename = "enum", default)]
+    #[schemars(length(min = 1), extend("uniqueItems" = true))]
     pub(super) choices: Option<Vec<Value>>,
     /// Smallest allowed number.
     #[serde(default)]

@@ -149,8 +149,7 @@ impl Level<'_> {
         if (1..=MAX_TIMEOUT_SECONDS).contains(&seconds) {
             return Some(Duration::from_secs(seconds));
         }
-        let message =
-            format!("`timeout_seconds` must be between 1 and {MAX_TIMEOUT_SECONDS} (a week), not {seconds}");
+        let message = format!("must be between 1 and {MAX_TIMEOUT_SECONDS}, not {seconds}");
         self.error("timeout_seconds", message);
         None
     }

@@ -515,3 +515,60 @@ fn unknown_fields_are_met_with_what_was_meant() {
         assert_eq!(hints, [Some(expected)], "{field}");
     }
 }
+
+/// Whether serde refuses the number, the walk or the check of meaning.
+#[test]
+fn a_timeout_out_of_range_is_always_met_with_the_same_words() {
+    for (seconds, flaw) in [
+        (-1, "hints"),
+        (0, "hints"),
+        (0, "enabled"),
+        (604_801, "hints"),
+        (604_801, "enabled"),
+    ] {
+        let file = json!({ "description": "D.", "command": "x", "timeout_seconds": seconds, flaw: "text" });
+        let checked = check_file("x.json", &file.to_string());
+        let found = checked
+            .problems
+            .iter()
+            .find(|problem| problem.pointer == "/timeout_seconds");
+        let expected = format!("must be between 1 and 604800, not {seconds}");
+        assert_eq!(found.map(|problem| &problem.message), Some(&expected), "{flaw}");
+    }
+}
+
+#[test]
+fn the_schema_knows_what_an_editor_can_check() {
+    let validator = jsonschema::draft202012::new(schema()).unwrap();
+    let file = |field: &str, value: Value| {
+        let mut file = json!({
+            "name": "x", "description": "D.", "command": "x",
+            "subcommand": [{ "name": "x", "description": "D.", "options": [{ "name": "x", "type": "string" }] }],
+        });
+        let (parent, field) = field.rsplit_once('/').unwrap();
+        file.pointer_mut(parent).unwrap()[field] = value;
+        file
+    };
+    assert!(validator.is_valid(&file("/name", json!("x"))));
+    let option = "/subcommand/0/options/0";
+    for (field, value) in [
+        ("/name", json!("")),
+        ("/name", json!("x".repeat(65))),
+        ("/description", json!("")),
+        ("/command", json!("")),
+        ("/timeout_seconds", json!(0)),
+        ("/timeout_seconds", json!(604_801)),
+        ("/subcommand/0/name", json!("")),
+        ("/subcommand/0/description", json!("")),
+        ("/subcommand/0/timeout_seconds", json!(0)),
+        (&format!("{option}/name"), json!("")),
+        (&format!("{option}/name"), json!("x".repeat(65))),
+        (&format!("{option}/alias"), json!("")),
+        (&format!("{option}/enum"), json!([])),
+        (&format!("{option}/enum"), json!(["a", "a"])),
+    ] {
+        let file = file(field, value);
+        assert!(!validator.is_valid(&file), "{file}");
+        assert!(check_file("x.json", &file.to_string()).tool.is_none(), "{file}");
+    }
+}

@@ -1,7 +1,10 @@
-//! Which names tools may have.
+//! Which names tools may have, and how long names may be.
 
 /// Clients and model providers agree on names up to this length.
 pub(super) const MAX_LENGTH: usize = 64;
+
+/// Names of arguments up to this length are accepted by every model provider.
+pub(super) const MAX_ARGUMENT_LENGTH: usize = 64;
 
 /// Why `name` cannot be a name, as a whole sentence.
 pub(super) fn complaint(name: &str) -> Option<String> {

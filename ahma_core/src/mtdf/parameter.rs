@@ -6,13 +6,11 @@ use serde_json::Value;
 
 use super::{
     file::{FormatFile, ItemsFile, ParameterFile, PassthroughFile, TypeFile},
+    name::MAX_ARGUMENT_LENGTH,
     problem::{Mistake, child},
     tool::{Dash, Form, META_PARAMETERS, Parameter, Slot, ValueStyle},
     value::{Range, Scalar, ValueType},
 };
-
-/// Property names up to this length are accepted by every model provider.
-const MAX_NAME_LENGTH: usize = 64;
 
 /// Which list a parameter stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -357,9 +355,9 @@ fn name_objection(name: &str) -> Option<String> {
     if name.trim_matches('-').is_empty() {
         return Some("must not be empty".into());
     }
-    if name.len() > MAX_NAME_LENGTH {
+    if name.len() > MAX_ARGUMENT_LENGTH {
         return Some(format!(
-            "is {} characters long; {MAX_NAME_LENGTH} are allowed",
+            "is {} characters long; {MAX_ARGUMENT_LENGTH} are allowed",
             name.len()
         ));
     }

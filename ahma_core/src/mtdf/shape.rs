@@ -366,17 +366,17 @@ fn expected(kinds: &[&str], found: &Value) -> String {
 
 fn limit_exceeded(schema: &Value, value: &Value) -> Option<String> {
     let number = value.as_f64()?;
-    let minimum = schema
-        .get("minimum")
-        .and_then(Value::as_f64)
-        .filter(|minimum| number < *minimum);
-    let maximum = schema
-        .get("maximum")
-        .and_then(Value::as_f64)
-        .filter(|maximum| number > *maximum);
+    let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
+    let (minimum, maximum) = (limit("minimum"), limit("maximum"));
+    let is_inside =
+        minimum.is_none_or(|minimum| number >= minimum) && maximum.is_none_or(|maximum| number <= maximum);
     match (minimum, maximum) {
-        (Some(minimum), _) => Some(format!("must be at least {minimum}, not {value}")),
-        (_, Some(maximum)) => Some(format!("must be at most {maximum}, not {value}")),
+        _ if is_inside => None,
+        (Some(minimum), Some(maximum)) => {
+            Some(format!("must be between {minimum} and {maximum}, not {value}"))
+        }
+        (Some(minimum), None) => Some(format!("must be at least {minimum}, not {value}")),
+        (None, Some(maximum)) => Some(format!("must be at most {maximum}, not {value}")),
         (None, None) => None,
     }
 }
