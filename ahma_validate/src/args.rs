@@ -20,7 +20,8 @@ pub(crate) struct Args {
 
     /// Show what the stream rules of one tool file make of a recorded output, line by line.
     ///
-    /// The recording is plain text, or a capture whose lines read `+seconds out| text`.
+    /// The recording is plain text, or a capture whose lines read `+seconds out| text`; `-` reads it
+    /// from stdin.
     #[arg(long, value_name = "CAPTURE")]
     pub(crate) sample: Option<PathBuf>,
 

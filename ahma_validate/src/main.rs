@@ -6,6 +6,8 @@ mod report;
 mod sample;
 
 use std::{
+    env,
+    ffi::OsStr,
     io::{self, IsTerminal, Write},
     process::ExitCode,
 };
@@ -98,9 +100,26 @@ fn check(groups: &[Group]) -> Report<'_> {
 }
 
 fn paint() -> Paint {
-    if variables::no_color() || !io::stdout().is_terminal() {
+    let knows_colours = knows_colours(env::var_os("TERM").as_deref());
+    if variables::no_color() || !knows_colours || !io::stdout().is_terminal() {
         Paint::Plain
     } else {
         Paint::Colour
+    }
+}
+
+fn knows_colours(terminal: Option<&OsStr>) -> bool {
+    terminal.is_some_and(|terminal| terminal != "dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dumb_terminal_is_given_no_colours() {
+        for (terminal, expected) in [(None, false), (Some("dumb"), false), (Some("xterm"), true)] {
+            assert_eq!(knows_colours(terminal.map(OsStr::new)), expected, "{terminal:?}");
+        }
     }
 }

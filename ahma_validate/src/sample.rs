@@ -1,6 +1,11 @@
 //! Tries the stream rules of a tool file on a recorded output.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::Path,
+    sync::Arc,
+};
 
 use ahma_core::{
     mtdf::{Action, Checked, Leaf},
@@ -22,12 +27,22 @@ pub(crate) fn try_sample(
     format: Format,
 ) -> Result<String> {
     let (_, rules) = choose(checked, tool)?;
-    let bytes = fs::read(recording).with_context(|| format!("cannot read {}", recording.display()))?;
+    let bytes = read(recording).with_context(|| format!("cannot read {}", recording.display()))?;
     let lines = replay(rules, &String::from_utf8_lossy(&bytes));
     Ok(match format {
         Format::Text => text(&lines),
         Format::Json => serde_json::to_string_pretty(&lines)? + "\n",
     })
+}
+
+/// `-` is what comes on stdin.
+fn read(recording: &Path) -> io::Result<Vec<u8>> {
+    if recording != Path::new("-") {
+        return fs::read(recording);
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn choose<'a>(checked: &'a Checked, tool: Option<&str>) -> Result<RuledLeaf<'a>> {

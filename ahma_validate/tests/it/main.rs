@@ -8,9 +8,10 @@
 
 use std::{
     fs,
+    io::Write as _,
     os::unix::fs::symlink,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use serde_json::Value;
@@ -224,6 +225,23 @@ fn a_sample_shows_what_the_rules_see() {
     let lines: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(lines[2]["events"][0]["title"], "thing");
     assert_eq!(lines[1]["events"][1]["percent"], 20.0);
+}
+
+#[test]
+fn a_sample_can_come_through_a_pipe() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("watched.json"), WATCHED).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ahma_validate"))
+        .args(["--sample", "-", "--tool", "watched_up", "watched.json"])
+        .current_dir(directory.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"bad thing\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).ends_with("1 line, 0 progress events, 1 finding\n"));
 }
 
 #[test]
