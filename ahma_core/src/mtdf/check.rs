@@ -62,7 +62,7 @@ pub(super) fn check_draft(name: &str, text: &str) -> (Checked, Option<ToolDef>) 
         draft = readable_steps(tool, &mistakes, &shape.made_up);
         mistakes.extend(
             more.into_iter()
-                .filter(|mistake| !is_echo(&mistake.pointer, &shape.made_up, &shape.robbed)),
+                .filter(|mistake| !is_echo(&mistake.pointer, &document, &shape.made_up, &shape.robbed)),
         );
     }
     let problems = mistakes
@@ -113,12 +113,18 @@ pub(super) fn located(name: &str, text: &str, mistakes: Vec<Mistake>) -> Vec<Pro
 }
 
 /// Whether a mistake of meaning only repeats a mistake of shape.
-fn is_echo(pointer: &str, made_up: &HashSet<String>, robbed: &HashSet<String>) -> bool {
+fn is_echo(
+    pointer: &str,
+    document: &Document<'_>,
+    made_up: &HashSet<String>,
+    robbed: &HashSet<String>,
+) -> bool {
     let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
     // Limits, defaults and choices mean nothing while the type beside them is unknown. And an object may only lack
-    // what was taken from it; the root has too many members to be excused like that.
+    // what was taken from it, or what that stood in for; the root has too many members to be excused like that.
     let without_type = made_up.contains(&format!("{parent}/type"));
-    let incomplete = !pointer.is_empty() && robbed.contains(pointer);
+    let is_robbed = |object: &str| !object.is_empty() && robbed.contains(object);
+    let incomplete = is_robbed(pointer) || (is_robbed(parent) && !document.has(pointer));
     made_up.contains(pointer) || without_type || incomplete
 }
 

@@ -78,37 +78,45 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// Whether the document has something at the pointer.
+    pub(super) fn has(&self, pointer: &str) -> bool {
+        let mut tokens = pointer.split('/').skip(1);
+        tokens
+            .try_fold(&self.root, |node, token| Some(below(node, token)?.1))
+            .is_some()
+    }
+
     fn range(&self, mistake: &Mistake) -> Range {
         let mut node = &self.root;
         let mut range = opening(node);
         for token in mistake.pointer.split('/').skip(1) {
-            let name = token.replace("~1", "/").replace("~0", "~");
-            let found = match node {
-                // The last of several members with one name is the one that counts.
-                ast::Value::Object(object) => object
-                    .properties
-                    .iter()
-                    .rfind(|member| member.name.as_str() == name)
-                    .map(|member| {
-                        range = member.name.range();
-                        &member.value
-                    }),
-                ast::Value::Array(array) => name
-                    .parse::<usize>()
-                    .ok()
-                    .and_then(|index| array.elements.get(index))
-                    .inspect(|element| {
-                        range = opening(element);
-                    }),
-                _ => None,
+            let Some(found) = below(node, token) else {
+                return opening(node);
             };
-            let Some(found) = found else { return opening(node) };
-            node = found;
+            (range, node) = found;
         }
         match mistake.part {
             Part::Key => range,
             Part::Value => opening(node),
         }
+    }
+}
+
+/// The member or element that a token of a pointer leads to, and the range of its key, or of itself if it has none.
+fn below<'n, 'a>(node: &'n ast::Value<'a>, token: &str) -> Option<(Range, &'n ast::Value<'a>)> {
+    let name = token.replace("~1", "/").replace("~0", "~");
+    match node {
+        // The last of several members with one name is the one that counts.
+        ast::Value::Object(object) => {
+            let mut members = object.properties.iter();
+            let member = members.rfind(|member| member.name.as_str() == name)?;
+            Some((member.name.range(), &member.value))
+        }
+        ast::Value::Array(array) => {
+            let element = array.elements.get(name.parse::<usize>().ok()?)?;
+            Some((opening(element), element))
+        }
+        _ => None,
     }
 }
 

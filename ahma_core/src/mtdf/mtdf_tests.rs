@@ -572,3 +572,33 @@ fn the_schema_knows_what_an_editor_can_check() {
         assert!(check_file("x.json", &file.to_string()).tool.is_none(), "{file}");
     }
 }
+
+#[test]
+fn a_wrong_preset_is_complained_of_once() {
+    let file = json!({ "description": "D.", "command": "x", "stream": { "preset": "checkstyle" } });
+    let checked = check_file("x.json", &file.to_string());
+    assert_eq!(
+        messages(&checked.problems),
+        ["`checkstyle` is not one of `sarif`, `junit`"]
+    );
+    let file = json!({ "description": "D.", "command": "x", "stream": {} });
+    let checked = check_file("x.json", &file.to_string());
+    assert_eq!(
+        messages(&checked.problems),
+        ["no rules and no `preset`, so nothing would be seen"]
+    );
+}
+
+#[test]
+fn a_name_of_dashes_is_not_called_empty() {
+    for (name, expected) in [
+        ("", "`name` must not be empty"),
+        ("-", "`name` cannot be `-`: it needs a letter or a digit"),
+        ("--", "`name` cannot be `--`: it needs a letter or a digit"),
+    ] {
+        let file =
+            json!({ "description": "D.", "command": "x", "options": [{ "name": name, "type": "string" }] });
+        let checked = check_file("x.json", &file.to_string());
+        assert_eq!(messages(&checked.problems), [expected]);
+    }
+}

@@ -352,8 +352,11 @@ fn flag(name: &str, alias: Option<&str>) -> String {
 }
 
 fn name_objection(name: &str) -> Option<String> {
-    if name.trim_matches('-').is_empty() {
+    if name.is_empty() {
         return Some("must not be empty".into());
+    }
+    if name.trim_matches('-').is_empty() {
+        return Some(format!("cannot be `{name}`: it needs a letter or a digit"));
     }
     if name.len() > MAX_ARGUMENT_LENGTH {
         return Some(format!(
