@@ -53,6 +53,7 @@ pub(crate) struct Args {
         long,
         value_name = "SECONDS",
         default_value_t = 30,
+        value_parser = clap::value_parser!(u64).range(1..),
         env = "AHMA_CONNECT_TIMEOUT"
     )]
     timeout: u64,

@@ -243,3 +243,14 @@ fn help_and_version() {
         concat!("ahma_list_tools ", env!("CARGO_PKG_VERSION"), "\n")
     );
 }
+
+#[test]
+fn no_time_at_all_is_wrong_usage() {
+    let output = program(&["--timeout", "0", "--", "sh", "-c", SERVER]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("'--timeout <SECONDS>'"),
+        "{}",
+        stderr(&output)
+    );
+}
