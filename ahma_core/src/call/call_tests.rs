@@ -560,9 +560,15 @@ fn the_shell_tool_takes_a_script() {
     let plan = plan.unwrap();
     assert_eq!(plan.directory, PathBuf::from("/scope/d"));
     assert_eq!(command(plan).program, Program::Script("echo 'a b' | wc".into()));
-    let error = planned(&[], "sandboxed_shell", json!({ "script": "ls", "command": " " })).unwrap_err();
+    let error = planned(
+        &[],
+        "sandboxed_shell",
+        json!({ "script": "ls", "command": " ", "cwd": "d" }),
+    )
+    .unwrap_err();
     let expected = [
         "`command` must not be empty",
+        "`cwd` is not an argument of this tool; did you mean `working_directory`?",
         "`script` is not an argument of this tool; the script goes into `command`",
     ];
     assert_eq!(problems(error), expected);

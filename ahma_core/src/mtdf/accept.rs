@@ -93,7 +93,8 @@ pub(crate) fn accept<'a>(
             .iter()
             .map(|parameter| parameter.name.as_str())
             .collect();
-        let message = match nearest(name, names.iter().copied()).first() {
+        let near = nearest(name, names.iter().copied()).first().copied();
+        let message = match near.or_else(|| meant_for_every_tool(name)) {
             Some(near) => format!("is not an argument of this tool; did you mean `{near}`?"),
             None if names.is_empty() => "is not an argument of this tool, which takes none".into(),
             None => format!("is not an argument of this tool; it takes {}", listed(&names)),
@@ -101,6 +102,16 @@ pub(crate) fn accept<'a>(
         problems.push(ArgumentProblem::new(name, message));
     }
     (values, problems)
+}
+
+/// What every tool takes, by the names that shells and agents of others have for it.
+fn meant_for_every_tool(name: &str) -> Option<&'static str> {
+    match name {
+        "cwd" | "dir" | "directory" | "workdir" | "working_dir" => Some("working_directory"),
+        "timeout" | "timeout_ms" | "timeoutMs" => Some("timeout_seconds"),
+        "background" | "run_in_background" | "async" => Some("execution_mode"),
+        _ => None,
+    }
 }
 
 /// The script in the arguments of the built-in shell tool.
@@ -118,7 +129,10 @@ pub(crate) fn shell_command(arguments: &Map<String, Value>) -> Result<String, Ve
         None => problems.push(ArgumentProblem::new("command", "is required")),
     }
     for name in arguments.keys().filter(|name| *name != "command") {
-        let message = "is not an argument of this tool; the script goes into `command`";
+        let message = match meant_for_every_tool(name) {
+            Some(meant) => format!("is not an argument of this tool; did you mean `{meant}`?"),
+            None => "is not an argument of this tool; the script goes into `command`".to_owned(),
+        };
         problems.push(ArgumentProblem::new(name, message));
     }
     match arguments.get("command").and_then(Value::as_str) {
