@@ -12,6 +12,10 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 use serde_json::value::RawValue;
 
+/// How many members a batch may have: all are looked at in one go, and meanwhile nobody else is. A session has by default
+/// no more open requests than that.
+const MAX_BATCH: usize = 256;
+
 /// One JSON-RPC message, read but not taken apart.
 #[derive(Debug)]
 pub(crate) struct Envelope<'a> {
@@ -140,6 +144,13 @@ pub(crate) fn batch_members(body: &[u8]) -> Result<Vec<&RawValue>, EnvelopeError
         serde_json::from_slice(body).map_err(|error| EnvelopeError::NotJson(error.to_string()))?;
     if members.is_empty() {
         return Err(EnvelopeError::NotJsonRpc("the batch is empty".to_owned()));
+    }
+    if members.len() > MAX_BATCH {
+        let why = format!(
+            "a batch may have {MAX_BATCH} members, this one has {}",
+            members.len()
+        );
+        return Err(EnvelopeError::NotJsonRpc(why));
     }
     Ok(members)
 }

@@ -101,4 +101,7 @@ fn a_batch_is_seen_and_taken_apart() {
     assert!(is_batch(b" [1]") && !is_batch(b"{}") && !is_batch(b""));
     assert_eq!(batch_members(br#"[{"a":1},2]"#).unwrap().len(), 2);
     assert!(batch_members(b"[]").is_err());
+    let batch = |count: usize| format!("[{}]", vec!["1"; count].join(","));
+    assert!(batch_members(batch(MAX_BATCH).as_bytes()).is_ok());
+    assert!(batch_members(batch(MAX_BATCH + 1).as_bytes()).is_err());
 }

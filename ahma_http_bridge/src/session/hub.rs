@@ -3,13 +3,13 @@
 //! The rule: a message goes to the client it belongs to; what concerns all goes to all; what belongs to
 //! somebody we cannot name goes to nobody, unless there is only one client it could be for.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use dashmap::DashMap;
 
+use super::subscriptions::Subscriptions;
 use crate::child::{Audience, BRIDGE, CallParams, Child, Heard, OwnerId, Provisional, Reply, named};
 use crate::envelope::{Envelope, error_message, result_message, splice};
 use crate::session::Session;
@@ -23,8 +23,7 @@ const MAX_SUBSCRIPTIONS: usize = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
     sessions: DashMap<OwnerId, Weak<Session>>,
-    /// Resource uri → the sessions that subscribed to it.
-    subscribers: Mutex<HashMap<Box<str>, HashSet<OwnerId>>>,
+    subscriptions: Mutex<Subscriptions>,
     /// Whether clients without a session were served, too: then a message may be theirs.
     has_strangers: AtomicBool,
 }
@@ -49,15 +48,7 @@ impl Hub {
     /// Forgets a session. Gives back the resources nobody is subscribed to any more.
     pub(crate) fn leave(&self, owner: OwnerId) -> Vec<Box<str>> {
         self.sessions.remove(&owner);
-        let mut orphaned = Vec::new();
-        self.subscribers().retain(|uri, owners| {
-            let was_last = owners.remove(&owner) && owners.is_empty();
-            if was_last {
-                orphaned.push(uri.clone());
-            }
-            !was_last
-        });
-        orphaned
+        self.subscriptions().remove_all(owner)
     }
 
     /// Why a session may not subscribe to this, if it may not.
@@ -65,13 +56,9 @@ impl Hub {
         if uri.len() > MAX_URI_BYTES {
             return Some(format!("`uri` is longer than {MAX_URI_BYTES} bytes"));
         }
-        let subscribers = self.subscribers();
-        let count = subscribers
-            .values()
-            .filter(|owners| owners.contains(&owner))
-            .count();
-        let is_known = || subscribers.get(uri).is_some_and(|owners| owners.contains(&owner));
-        (count >= MAX_SUBSCRIPTIONS && !is_known())
+        let subscriptions = self.subscriptions();
+        let is_full = subscriptions.count(owner) >= MAX_SUBSCRIPTIONS;
+        (is_full && !subscriptions.contains(owner, uri))
             .then(|| format!("a session may have {MAX_SUBSCRIPTIONS} subscriptions; end one first"))
     }
 
@@ -88,21 +75,14 @@ impl Hub {
 
     /// Whether it was not subscribed before. One that has left stays away.
     fn subscribe(&self, owner: OwnerId, uri: &str) -> bool {
-        let mut subscribers = self.subscribers();
-        self.sessions.contains_key(&owner) && subscribers.entry(uri.into()).or_default().insert(owner)
+        let mut subscriptions = self.subscriptions();
+        self.sessions.contains_key(&owner) && subscriptions.add(owner, uri)
     }
 
     pub(crate) fn unsubscribe(&self, owner: OwnerId, uri: &str) -> Unsubscribe {
-        let mut subscribers = self.subscribers();
-        let Some(owners) = subscribers.get_mut(uri) else {
-            return Unsubscribe::PassOn;
-        };
-        owners.remove(&owner);
-        if owners.is_empty() {
-            subscribers.remove(uri);
-            Unsubscribe::PassOn
-        } else {
-            Unsubscribe::AnswerHere
+        match self.subscriptions().remove(owner, uri) {
+            true => Unsubscribe::AnswerHere,
+            false => Unsubscribe::PassOn,
         }
     }
 
@@ -127,8 +107,8 @@ impl Hub {
         }
     }
 
-    fn subscribers(&self) -> MutexGuard<'_, HashMap<Box<str>, HashSet<OwnerId>>> {
-        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
+        self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn session(&self, owner: OwnerId) -> Option<Arc<Session>> {
@@ -149,9 +129,7 @@ impl Hub {
             return Vec::new();
         };
         let is_meant = |owner: &OwnerId| meta.client.is_none_or(|client| named(client) == Some(*owner));
-        let subscribers = self.subscribers();
-        let owners = subscribers.get(&*uri).into_iter().flatten().copied();
-        owners.filter(is_meant).collect()
+        self.subscriptions().owners(&uri).filter(is_meant).collect()
     }
 
     fn hear_notification(&self, method: &str, envelope: &Envelope<'_>) {
@@ -210,7 +188,7 @@ impl Drop for Claim {
 
 impl Audience for Hub {
     fn greeted(&self, child: &Child) {
-        let wanted: Vec<Box<str>> = self.subscribers().keys().cloned().collect();
+        let wanted: Vec<Box<str>> = self.subscriptions().uris().map(Into::into).collect();
         wanted
             .iter()
             .for_each(|uri| Self::resubscribe(child, "resources/subscribe", uri));

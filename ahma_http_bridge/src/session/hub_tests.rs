@@ -1,3 +1,5 @@
+use std::time::Instant;
+
 use super::*;
 
 fn hub() -> Arc<Hub> {
@@ -23,26 +25,26 @@ fn a_resource_is_unsubscribed_by_its_last_subscriber() {
     let mut orphaned = hub.leave(2);
     orphaned.sort();
     assert_eq!(orphaned, ["a".into(), "b".into()]);
-    assert!(hub.subscribers().is_empty());
+    assert!(hub.subscriptions().is_empty());
 }
 
 #[test]
 fn a_subscription_lasts_only_if_it_is_granted() {
     let hub = hub();
     drop(hub.claim(1, "refused"));
-    assert!(hub.subscribers().is_empty());
+    assert!(hub.subscriptions().is_empty());
     let mut granted = hub.claim(1, "granted");
     // Whoever comes second does not take the first one's away.
     drop(hub.claim(1, "granted"));
     granted.granted();
     drop(granted);
     drop(hub.claim(1, "granted"));
-    assert!(hub.subscribers().contains_key("granted"));
+    assert!(hub.subscriptions().contains(1, "granted"));
     let mut late = hub.claim(1, "late");
     hub.leave(1);
     late.granted();
     drop(late);
-    assert!(hub.subscribers().is_empty());
+    assert!(hub.subscriptions().is_empty());
 }
 
 #[test]
@@ -58,4 +60,43 @@ fn subscriptions_are_few_and_short() {
     assert!(hub.refuses(1, "one more").is_some());
     assert!(hub.refuses(1, "0").is_none(), "it is there already");
     assert!(hub.refuses(2, "one more").is_none(), "others have their own");
+}
+
+#[test]
+fn places_are_given_back() {
+    let hub = hub();
+    for number in 0..MAX_SUBSCRIPTIONS {
+        // Twice is once.
+        hub.subscribe(1, &number.to_string());
+        hub.subscribe(1, &number.to_string());
+    }
+    hub.unsubscribe(1, "unknown");
+    hub.unsubscribe(2, "0");
+    assert!(hub.refuses(1, "one more").is_some());
+    hub.unsubscribe(1, "0");
+    hub.unsubscribe(1, "0");
+    assert!(hub.refuses(1, "one more").is_none());
+    hub.subscribe(1, "one more");
+    assert!(hub.refuses(1, "and another").is_some());
+    hub.leave(1);
+    hub.join(1, Weak::new());
+    assert!(hub.refuses(1, "and another").is_none());
+    assert!(hub.subscriptions().is_empty());
+}
+
+#[test]
+fn whether_a_session_may_subscribe_does_not_depend_on_the_others() {
+    let hub = hub();
+    for owner in 2..52 {
+        hub.join(owner, Weak::new());
+        for number in 0..MAX_SUBSCRIPTIONS {
+            hub.subscribe(owner, &format!("{owner}/{number}"));
+        }
+    }
+    // Minutes, if each looked at all there are.
+    let start = Instant::now();
+    for _ in 0..50_000 {
+        assert!(hub.refuses(2, "one more").is_some());
+    }
+    assert!(start.elapsed() < test_support::PATIENCE, "{:?}", start.elapsed());
 }

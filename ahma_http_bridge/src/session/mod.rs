@@ -16,6 +16,7 @@ mod roots;
 #[expect(clippy::module_inception, reason = "the session itself, beside its parts")]
 mod session;
 mod state;
+mod subscriptions;
 mod waiting;
 
 pub(crate) use activity::{Activity, Uses};

@@ -185,6 +185,26 @@ async fn a_batch_is_answered_in_the_revision_that_has_them() {
 }
 
 #[tokio::test]
+async fn a_batch_has_only_so_many_members() {
+    let bridge = Bridge::shared().await;
+    let mut client = bridge.client();
+    client.initialize_as("2025-03-26", json!({})).await;
+    let batch = |count: usize| {
+        let member = |id| json!({ "jsonrpc": "2.0", "id": id, "method": "resources/subscribe", "params": { "uri": "x:" } });
+        Value::from_iter((0..count).map(member))
+    };
+    for accept in [JSON, BOTH] {
+        let refused = client.post(accept, &batch(257)).await;
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+        let body: Value = refused.json().await.unwrap();
+        assert_eq!(body["error"]["code"], -32600, "{body}");
+    }
+    let answers: Vec<Value> = client.post(JSON, &batch(256)).await.json().await.unwrap();
+    assert_eq!(answers.len(), 256);
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn a_key_given_twice_is_refused_in_every_message() {
     let bridge = Bridge::shared().await;
     let mut client = bridge.client();
