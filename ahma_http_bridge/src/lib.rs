@@ -26,6 +26,7 @@ mod server;
 mod session;
 mod settings;
 mod sse_endpoint;
+mod stall;
 mod stream;
 mod tls;
 

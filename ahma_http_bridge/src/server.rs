@@ -11,7 +11,6 @@ use axum::Router;
 use axum::body::Body;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
@@ -34,6 +33,7 @@ use crate::peer::{Doorkeeper, Peer};
 use crate::routes;
 use crate::session::{Activity, Uses};
 use crate::settings::{BridgeSettings, ExposureError, Limits, Times};
+use crate::stall::{StallLimit, Taken};
 use crate::tls::{Certificate, TlsError};
 
 /// Why a bridge does not serve.
@@ -93,6 +93,7 @@ pub async fn serve(
         tls,
         handshake: times.head,
         idle: times.head,
+        write: times.write,
         doorkeeper,
         bridge: Arc::clone(&bridge),
     });
@@ -143,6 +144,8 @@ struct Door {
     handshake: Duration,
     /// How long a connection may be open without a request.
     idle: Duration,
+    /// How long a client may take nothing of what it is sent.
+    write: Duration,
     /// Without authentication.
     doorkeeper: Option<Arc<Doorkeeper>>,
     bridge: Arc<Bridge>,
@@ -155,6 +158,7 @@ impl Door {
             tracing::debug!(%error, "TCP_NODELAY");
         }
         let service = self.service_for(&stream, peer).await;
+        let stream = StallLimit::new(stream, self.write);
         match &self.tls {
             None => self.converse(stream, service, watcher).await,
             Some(tls) => match tokio::time::timeout(self.handshake, tls.accept(stream)).await {
@@ -218,7 +222,15 @@ impl Door {
             () = unused_for(&uses, self.idle) => {}
         }
         connection.as_mut().graceful_shutdown();
-        let _ = connection.await;
+        // What was answered may still be on its way, and a last request may have come in between.
+        let unused_again = async {
+            tokio::time::sleep(self.write).await;
+            unused_for(&uses, self.write).await;
+        };
+        tokio::select! {
+            _ = connection => {}
+            () = unused_again => {}
+        }
     }
 }
 
@@ -232,7 +244,7 @@ async fn unused_for(uses: &Uses, patience: Duration) {
     }
 }
 
-/// A connection's service that is in use until the last answer has been taken.
+/// A connection's service that is in use while a request is being answered, as long as the client takes the answer.
 #[derive(Debug, Clone)]
 struct Counted {
     service: ForPeer,
@@ -245,14 +257,13 @@ impl Service<Request<Incoming>> for Counted {
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let activity = Activity::begin(&self.uses);
+        let uses = Arc::clone(&self.uses);
+        let activity = Activity::begin(&uses);
         let answering = self.service.call(request);
         Box::pin(async move {
-            let held = move |frame| {
-                let _activity = &activity;
-                frame
-            };
-            Ok(answering.await?.map(|body| Body::new(body.map_frame(held))))
+            let response = answering.await?;
+            drop(activity);
+            Ok(response.map(|body| Body::new(Taken::new(body, uses))))
         })
     }
 }

@@ -61,6 +61,8 @@ pub struct Times {
     pub head: Duration,
     /// How long a client may take to send the body of a request.
     pub body: Duration,
+    /// How long a client may take nothing of what waits to be sent to it. Longer than `keep_alive`.
+    pub write: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -146,6 +148,7 @@ impl Default for Times {
             keep_alive: Duration::from_secs(15),
             head: Duration::from_secs(60),
             body: Duration::from_secs(30),
+            write: Duration::from_secs(60),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ahma_http_bridge::{AuthSettings, Secret, TokenSource};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::harness::{Bridge, BridgeProcess, Client, PATIENCE, eventually};
 
@@ -39,6 +39,24 @@ async fn a_slow_head_or_body_is_not_waited_for() {
     let request = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
     let body = answer_of(raw(&bridge, request).await).await;
     assert!(body.starts_with("HTTP/1.1 408"), "{body}");
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_loses_its_connection() {
+    let bridge = Bridge::start(&[], |settings| {
+        settings.auth = AuthSettings::Token(TokenSource::Single(Secret::new("t")));
+        settings.times.write = Duration::from_millis(300);
+    })
+    .await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(bridge.address).await.unwrap();
+    let requests = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
+    let asking = async { while stream.write_all(requests.as_bytes()).await.is_ok() {} };
+    tokio::time::timeout(PATIENCE, asking)
+        .await
+        .expect("the connection to end");
     bridge.stop().await;
 }
 

@@ -106,3 +106,41 @@ async fn a_connection_without_a_request_is_closed_and_one_with_an_open_stream_is
     );
     bridge.stop().await;
 }
+
+#[tokio::test]
+async fn a_client_that_takes_no_answer_loses_its_connection() {
+    let directory = tempfile::tempdir().unwrap();
+    let certificate = write_certificate(directory.path());
+    let bridge = Bridge::start(&[], |settings| {
+        settings.tls = Some(TlsSettings {
+            certificate: directory.path().join("cert.pem"),
+            key: directory.path().join("key.pem"),
+        });
+        settings.times.head = Duration::from_millis(300);
+        settings.times.write = Duration::from_millis(300);
+        settings.times.keep_alive = Duration::from_millis(50);
+    })
+    .await;
+    let url = |path: &str| format!("https://localhost:{}{path}", bridge.address.port());
+    let mut unread = Vec::new();
+    // The first takes nothing of any answer, the second one byte.
+    for window in [0, 1] {
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .tls_certs_only([certificate.clone()])
+            .http2_initial_stream_window_size(window)
+            .build()
+            .unwrap();
+        let response = client.get(url("/healthz")).send().await.unwrap();
+        assert_eq!(response.version(), Version::HTTP_2);
+        unread.push((client, response));
+    }
+    let asking = trusting(&certificate);
+    eventually("the end of both connections", async || {
+        let text = asking.get(url("/metrics")).send().await.unwrap().text();
+        text.await.unwrap().contains("ahma_connections 1\n")
+    })
+    .await;
+    drop(unread);
+    bridge.stop().await;
+}
