@@ -16,6 +16,10 @@ use serde_json::value::RawValue;
 /// no more open requests than that.
 const MAX_BATCH: usize = 256;
 
+/// Ids and progress tokens are kept while a request is open and written into what belongs to it, so long ones would make
+/// much of little.
+pub(crate) const MAX_ID_BYTES: usize = 1024;
+
 /// One JSON-RPC message, read but not taken apart.
 #[derive(Debug)]
 pub(crate) struct Envelope<'a> {
@@ -261,7 +265,10 @@ impl<'a> Params<'a> {
     }
 
     pub(crate) fn meta(&self) -> Result<Meta<'a>, EnvelopeError> {
-        object_fields(self.meta)
+        let meta: Meta<'a> = object_fields(self.meta)?;
+        meta.progress_token
+            .map_or(Ok(()), |token| within_bounds("progressToken", token))?;
+        Ok(meta)
     }
 }
 
@@ -277,10 +284,19 @@ fn object_fields<'a, T: Default + Deserialize<'a>>(value: Option<&'a RawValue>) 
 /// MCP allows strings and numbers; `null` would make the answer unattributable.
 fn usable_id(id: &RawValue) -> Result<&RawValue, EnvelopeError> {
     match id.get().as_bytes().first() {
-        Some(b'"' | b'-' | b'0'..=b'9') => Ok(id),
+        Some(b'"' | b'-' | b'0'..=b'9') => within_bounds("id", id).map(|()| id),
         _ => Err(EnvelopeError::NotJsonRpc(
             r#""id" must be a string or a number"#.to_owned(),
         )),
+    }
+}
+
+fn within_bounds(name: &str, value: &RawValue) -> Result<(), EnvelopeError> {
+    match value.get().len() {
+        ..=MAX_ID_BYTES => Ok(()),
+        _ => Err(EnvelopeError::NotJsonRpc(format!(
+            r#""{name}" is longer than {MAX_ID_BYTES} bytes"#
+        ))),
     }
 }
 

@@ -105,3 +105,17 @@ fn a_batch_is_seen_and_taken_apart() {
     assert!(batch_members(batch(MAX_BATCH).as_bytes()).is_ok());
     assert!(batch_members(batch(MAX_BATCH + 1).as_bytes()).is_err());
 }
+
+#[test]
+fn ids_and_progress_tokens_are_short() {
+    let longest = "x".repeat(MAX_ID_BYTES - 2);
+    for (text, expected) in [(longest.clone(), true), (longest + "x", false)] {
+        let id = format!(r#"{{"jsonrpc":"2.0","id":"{text}","method":"ping"}}"#);
+        assert_eq!(Envelope::parse(id.as_bytes()).is_ok(), expected);
+        let token = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"_meta":{{"progressToken":"{text}"}}}}}}"#
+        );
+        let envelope = Envelope::parse(token.as_bytes()).unwrap();
+        assert_eq!(envelope.params().unwrap().meta().is_ok(), expected);
+    }
+}

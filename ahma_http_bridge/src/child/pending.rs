@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::audit::CallRecord;
-use crate::envelope::{Edit, Envelope, Params, RpcRequest, error_message, splice};
+use crate::envelope::{Edit, Envelope, MAX_ID_BYTES, Params, RpcRequest, error_message, splice};
 use crate::session::Activity;
 use crate::stream::EventStream;
 
@@ -91,7 +91,7 @@ pub(crate) enum CallFailure {
     Stopped,
     #[error("the server process does not read its input")]
     ChildStuck,
-    #[error("`params` names a key twice")]
+    #[error("`params` names a key twice, or a progress token of more than {MAX_ID_BYTES} bytes")]
     Unreadable,
     #[error("no such method for clients")]
     NotForClients,

@@ -4,7 +4,7 @@ use reqwest::StatusCode;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
-use crate::harness::{BOTH, Bridge, Client, Events, JSON, initialize, tool_call};
+use crate::harness::{BOTH, Bridge, Client, Events, JSON, initialize, tool_call, with_token};
 
 async fn raw(client: &Client, headers: &[(&str, &str)], body: impl Into<String>) -> (StatusCode, String) {
     let mut request = client.http.post(&client.url).body(body.into());
@@ -238,6 +238,30 @@ async fn a_key_given_twice_is_refused_in_every_message() {
     assert_eq!(answers[0]["error"]["code"], -32600, "{text}");
     assert_eq!(answers[1]["error"]["code"], -32600, "{text}");
     assert_eq!(answers[2]["result"]["content"][0]["text"], "fine", "{text}");
+    bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_long_id_or_progress_token_is_refused_in_every_message() {
+    let bridge = Bridge::shared().await;
+    let mut client = bridge.client();
+    client.initialize_as("2025-03-26", json!({})).await;
+    let long = Value::from("x".repeat(2000));
+    let echo = |id: Value| tool_call(id, "echo", json!({ "text": "fine" }));
+    let by_id = echo(long.clone());
+    let by_token = with_token(echo(json!(1)), long);
+    let batches = [json!([by_id]), json!([by_token])];
+    for message in [&by_id, &by_token, &batches[0]] {
+        for accept in [JSON, BOTH] {
+            let refused = client.post(accept, message).await;
+            assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+            let body: Value = refused.json().await.unwrap();
+            assert_eq!(body["error"]["code"], -32600, "{body}");
+        }
+    }
+    // Its id is known, so it is answered for itself.
+    let answers: Value = client.post(JSON, &batches[1]).await.json().await.unwrap();
+    assert_eq!(answers[0]["error"]["code"], -32600, "{answers}");
     bridge.stop().await;
 }
 
