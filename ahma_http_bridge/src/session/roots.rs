@@ -11,6 +11,9 @@ use url::Url;
 
 use super::state::RootsAnswer;
 
+/// Longer than any path.
+const MAX_SHOWN_BYTES: usize = 4096;
+
 /// How wide a client's root may be.
 #[derive(Debug, Clone)]
 pub(crate) struct RootsRule {
@@ -76,29 +79,45 @@ impl RootsRule {
 
     async fn scope_of(&self, uri: &str) -> Result<PathBuf, String> {
         let named = local_path(uri)?;
-        let scope = tokio::fs::canonicalize(&named)
-            .await
-            .map_err(|error| format!("root {uri}: {} cannot be used: {error}", named.display()))?;
+        let found = tokio::fs::canonicalize(&named).await;
+        let scope = match &self.within {
+            None => found.map_err(|error| format!("root {}: cannot be used: {error}", shown(uri)))?,
+            // Whoever is confined must not find out what there is outside, nor where a link leads to.
+            Some(outer) => found
+                .ok()
+                .filter(|scope| scope.starts_with(outer))
+                .ok_or_else(|| {
+                    format!(
+                        "root {}: this client is confined to {}, and the root must be a directory there",
+                        shown(uri),
+                        outer.display()
+                    )
+                })?,
+        };
         let is_directory = tokio::fs::metadata(&scope)
             .await
             .is_ok_and(|found| found.is_dir());
         if !is_directory {
-            return Err(format!("root {uri}: {} is not a directory", scope.display()));
-        }
-        if is_too_wide(&scope, std::env::home_dir().as_deref()) {
             return Err(format!(
-                "root {uri}: {} is too wide for a scope; open a project in it",
+                "root {}: {} is not a directory",
+                shown(uri),
                 scope.display()
             ));
         }
-        match &self.within {
-            Some(outer) if !scope.starts_with(outer) => Err(format!(
-                "root {uri}: this client is confined to {}",
-                outer.display()
-            )),
-            _ => Ok(scope),
+        if is_too_wide(&scope, std::env::home_dir().as_deref()) {
+            return Err(format!(
+                "root {}: {} is too wide for a scope; open a project in it",
+                shown(uri),
+                scope.display()
+            ));
         }
+        Ok(scope)
     }
+}
+
+/// As much of a URI as a reason may repeat: the client reads it in every answer of a session that ended so.
+fn shown(uri: &str) -> &str {
+    &uri[..uri.floor_char_boundary(MAX_SHOWN_BYTES)]
 }
 
 /// Whether a directory is, or holds, the user's home; `/` holds everything.
@@ -109,7 +128,8 @@ fn is_too_wide(scope: &Path, home: Option<&Path>) -> bool {
 
 /// The path of a `file:` URI on this machine, percent-decoded.
 fn local_path(uri: &str) -> Result<PathBuf, String> {
-    let url = Url::parse(uri).map_err(|error| format!("root {uri}: not a URI: {error}"))?;
+    let url = Url::parse(uri).map_err(|error| format!("root {}: not a URI: {error}", shown(uri)))?;
+    let uri = shown(uri);
     if url.scheme() != "file" {
         return Err(format!("root {uri}: only file:// roots can be a scope"));
     }

@@ -95,6 +95,54 @@ async fn a_confined_client_cannot_choose_a_scope_outside() {
     assert!(matches!(refused, RootsAnswer::Unusable(why) if why.contains("confined")));
 }
 
+#[tokio::test]
+async fn a_confined_client_learns_nothing_of_what_is_outside() {
+    let temp = tempfile::tempdir().unwrap();
+    let top = temp.path().canonicalize().unwrap();
+    let mine = top.join("mine");
+    std::fs::create_dir_all(&mine).unwrap();
+    std::fs::create_dir_all(top.join("other")).unwrap();
+    std::fs::write(top.join("file"), "").unwrap();
+    std::os::unix::fs::symlink(top.join("file"), mine.join("to-file")).unwrap();
+    std::os::unix::fs::symlink(top.join("nowhere"), mine.join("to-nowhere")).unwrap();
+    let paths = [
+        "other",
+        "file",
+        "nowhere",
+        "file/below",
+        "mine/to-file",
+        "mine/to-nowhere",
+        "mine/to-file/below",
+        "mine/nowhere",
+    ];
+    for path in paths {
+        let uri = format!("file://{}/{path}", top.display());
+        let expected = format!(
+            "root {uri}: this client is confined to {}, and the root must be a directory there",
+            mine.display()
+        );
+        let refused = judge(Some(&mine), roots(&[&uri])).await.answer;
+        assert_eq!(refused, RootsAnswer::Unusable(expected));
+    }
+    for uri in ["file:///", "file:///proc/self/exe"] {
+        let refused = judge(Some(&mine), roots(&[uri])).await.answer;
+        assert!(matches!(refused, RootsAnswer::Unusable(why) if why.contains("confined")));
+    }
+}
+
+#[tokio::test]
+async fn a_reason_repeats_only_so_much_of_a_root() {
+    for start in ["x", "x:", "file:///", "file:///?"] {
+        let uri = format!("{start}{}", "ä".repeat(1 << 20));
+        for within in [None, Some(Path::new("/mine"))] {
+            match judge(within, roots(&[&uri])).await.answer {
+                RootsAnswer::Unusable(why) => assert!(why.len() < 10_000, "{} bytes", why.len()),
+                other => panic!("{start}: {other:?}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn a_directory_that_holds_the_home_is_too_wide() {
     let temp = tempfile::tempdir().unwrap();
