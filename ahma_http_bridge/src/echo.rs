@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use ahma_flags::variables;
 use serde_json::Value;
 
+use crate::harmless::harmless_pretty_json;
 use crate::redact::Redactor;
 
 /// What may wait to be printed. One message that is longer waits alone.
@@ -78,7 +79,7 @@ impl Echo {
         let body = match serde_json::from_slice::<Value>(line) {
             Ok(mut value) if value.is_object() || value.is_array() => {
                 self.redactor.redact(&mut value);
-                format!("{value:#}")
+                harmless_pretty_json(&value)
             }
             _ => {
                 let text = String::from_utf8_lossy(line);

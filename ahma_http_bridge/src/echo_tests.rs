@@ -27,6 +27,7 @@ fn json_is_pretty_everything_else_is_left_alone_and_credentials_are_hidden() {
             b"[{\"password\":1}]",
             "→ STDIN:\n[\n  {\n    \"password\": \"[redacted]\"\n  }\n]\n",
         ),
+        (b"[\"\xc2\x9b31m\"]", "→ STDIN:\n[\n  \"\\u009b31m\"\n]\n"),
         (b"\xff", "→ STDIN:\n\u{fffd}\n"),
     ];
     for (line, expected) in table {

@@ -15,6 +15,7 @@ mod child;
 mod descriptors;
 mod echo;
 mod envelope;
+mod harmless;
 mod housekeeping;
 mod http;
 mod metrics;

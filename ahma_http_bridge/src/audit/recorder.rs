@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::trail::{Trail, line};
 use crate::child::Verdict;
+use crate::harmless::harmless_json;
 use crate::redact::Redactor;
 
 /// Lines waiting for the disk.
@@ -110,6 +111,7 @@ impl Audit {
         self.redactor.redact(&mut fields);
         cut_texts(&mut fields);
         let Some(orders) = &self.orders else {
+            let fields = harmless_json(&fields);
             tracing::info!(target: "audit", event, %fields);
             return;
         };

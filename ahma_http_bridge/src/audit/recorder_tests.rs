@@ -35,6 +35,23 @@ fn no_text_of_a_client_is_written_whole_or_with_a_credential() {
     assert_eq!(line["status"], 404);
 }
 
+#[test]
+fn nothing_a_terminal_would_obey_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("audit.jsonl");
+    let audit = Audit::to_file(&file, Arc::new(Redactor::new())).unwrap();
+    let tool = "x\u{9b}31m\u{7f}\u{1b}";
+    audit.record("call", json!({ "tool": tool }));
+    audit.record("call", json!({ "tool": tool }));
+    drop(audit);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+    for line in text.lines() {
+        assert_eq!(serde_json::from_str::<Value>(line).unwrap()["tool"], tool);
+    }
+    assert_eq!(super::super::verify_audit(&file).unwrap(), 2);
+}
+
 /// A disk that hangs until the test lets go.
 struct Hung(mpsc::Receiver<()>);
 

@@ -16,6 +16,8 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::harmless::harmless_json;
+
 /// A file that grew over this is set aside with a number.
 const ROTATE_BYTES: u64 = 64 << 20;
 pub(super) const KEPT_FILES: u32 = 8;
@@ -105,7 +107,7 @@ impl Trail {
             line.insert("dropped_before".to_owned(), missing.into());
         }
         line.insert("previous".to_owned(), self.last.clone().into());
-        let text = Value::Object(line).to_string();
+        let text = harmless_json(&Value::Object(line));
         let written = self.append(&format!("{text}\n"));
         match written {
             Ok(()) => {

@@ -288,7 +288,7 @@ impl Session {
                 if let (SessionState::Locked { scope }, [Effect::StopChild]) = (before, &*effects) {
                     tracing::error!(
                         session = self.id(),
-                        scope = %scope.display(),
+                        ?scope,
                         "the client changed its roots after the scope was locked; the session is ended"
                     );
                 }
@@ -347,7 +347,7 @@ impl Session {
         for effect in effects {
             match effect {
                 Effect::StartChild(scope) => {
-                    tracing::info!(session = self.id(), scope = %scope.display(), "scope locked");
+                    tracing::info!(session = self.id(), ?scope, "scope locked");
                     if let Ok(backend) = self.backend() {
                         // Eagerly, so that the first request finds it; that request reports a failure.
                         tokio::spawn(async move { drop(backend.child().await) });

@@ -7,7 +7,7 @@ use ahma_http_bridge::Isolation;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::harness::{BOTH, Bridge, Client, Events, JSON, eventually, is_alive, tool_call};
+use crate::harness::{BOTH, Bridge, BridgeProcess, Client, Events, JSON, eventually, is_alive, tool_call};
 
 fn roots_capable() -> Value {
     json!({ "roots": { "listChanged": true } })
@@ -438,4 +438,27 @@ async fn whoever_is_refused_in_a_crowd_hears_of_its_own_request() {
         );
     }
     bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_directorys_name_cannot_write_into_the_log() {
+    let project = tempfile::tempdir().unwrap();
+    let root = project.path().canonicalize().unwrap();
+    let root = root.join("x\nERROR forged: \u{1b}[31m\u{9b}31m");
+    std::fs::create_dir(&root).unwrap();
+    let bridge = BridgeProcess::start(&[], &["--session-isolation"]);
+    let mut client = bridge.client();
+    client.initialize(roots_capable()).await;
+    let mut events = client.events(None).await;
+    answer_roots(&client, &mut events, &[uri(&root)]).await;
+    assert_eq!(client.who().await.scope, root);
+    let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+    client.post(JSON, &changed).await;
+    let log = bridge.stop();
+    assert!(
+        log.contains("scope locked") && log.contains("changed its roots"),
+        "{log}"
+    );
+    assert!(!log.lines().any(|line| line.starts_with("ERROR forged")), "{log}");
+    assert!(!log.contains(|c: char| c.is_control() && c != '\n'), "{log:?}");
 }
