@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderValue, Uri, Version};
 
 use url::Url;
 
+use super::negotiate::single;
 use super::refusal::Refusal;
 
 #[derive(Debug, Clone)]
@@ -44,13 +45,18 @@ impl WebGuard {
         uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<Option<HeaderValue>, Refusal> {
-        let host = match (headers.get(HOST), uri.authority()) {
-            (Some(host), _) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
+        // Of several, another reader might take another one.
+        let host = single(headers, HOST.as_str())?.map(str::parse::<Authority>);
+        let host = match (host, uri.authority()) {
+            (Some(Ok(host)), Some(authority)) if host != *authority => {
+                return Err(Refusal::bad_request("the request names two hosts"));
+            }
+            (Some(host), _) => host.ok(),
             // HTTP/2 has it in the address.
             (None, authority) if version == Version::HTTP_2 => authority.cloned(),
             (None, _) => None,
         };
-        let Some(host) = host else {
+        let Some(host) = host.filter(is_host_and_port) else {
             return Err(Refusal::forbidden("the Host header is missing or malformed"));
         };
         if !self.allows_host(&host) {
@@ -58,11 +64,9 @@ impl WebGuard {
                 "host {host} is not served here; allow it with --allow-host"
             )));
         }
-        match headers.get(ORIGIN) {
+        match single(headers, ORIGIN.as_str())? {
             None => Ok(None),
-            Some(origin) if origin.to_str().is_ok_and(|origin| self.allows_origin(origin)) => {
-                Ok(Some(origin.clone()))
-            }
+            Some(origin) if self.allows_origin(origin) => Ok(headers.get(ORIGIN).cloned()),
             Some(_) => Err(Refusal::forbidden(
                 "this origin may not use the server; allow it with --allow-origin",
             )),
@@ -72,9 +76,6 @@ impl WebGuard {
     fn allows_host(&self, host: &Authority) -> bool {
         let whole = host.as_str().to_ascii_lowercase();
         let name = host.host().to_ascii_lowercase();
-        if whole.contains('@') {
-            return false;
-        }
         let bare = name.trim_start_matches('[').trim_end_matches(']');
         LOOPBACK.contains(&name.as_str())
             || self

@@ -16,6 +16,8 @@ fn only_known_hosts_are_served() {
     let table = [
         ("127.0.0.1:1", "localhost:3000", true),
         ("127.0.0.1:1", "LOCALHOST", true),
+        ("127.0.0.1:1", "localhost:abc", false),
+        ("127.0.0.1:1", "localhost:99999", false),
         ("127.0.0.1:1", "127.0.0.1:9", true),
         ("127.0.0.1:1", "[::1]:3000", true),
         ("127.0.0.1:1", "tools.example.com", true),
@@ -37,6 +39,45 @@ fn only_known_hosts_are_served() {
     }
     let none = guard("127.0.0.1:1").check(Version::HTTP_11, &Uri::from_static("/mcp"), &HeaderMap::new());
     assert!(none.is_err());
+}
+
+#[test]
+fn a_request_names_one_host_and_one_origin() {
+    let check = |version, uri, headers: &[(http::HeaderName, &'static str)]| {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(name, HeaderValue::from_static(value));
+        }
+        let checked = guard("127.0.0.1:1").check(version, &Uri::from_static(uri), &map);
+        checked.err().map(|refusal| refusal.status().as_u16())
+    };
+    let (old, new) = (Version::HTTP_11, Version::HTTP_2);
+    let local = (HOST, "localhost");
+    let origin = (ORIGIN, "http://localhost");
+    for (version, uri, headers, expected) in [
+        (old, "/mcp", vec![local.clone(), origin.clone()], None),
+        (old, "/mcp", vec![local.clone(), local.clone()], Some(400)),
+        (old, "/mcp", vec![local.clone(), (HOST, "evil.com")], Some(400)),
+        (
+            old,
+            "/mcp",
+            vec![local.clone(), origin.clone(), origin.clone()],
+            Some(400),
+        ),
+        (old, "http://localhost/mcp", vec![local.clone()], None),
+        (old, "http://evil.com/mcp", vec![local.clone()], Some(400)),
+        (new, "https://localhost/mcp", vec![], None),
+        (new, "https://LOCALHOST/mcp", vec![local.clone()], None),
+        (new, "https://evil.com/mcp", vec![], Some(403)),
+        (new, "https://evil.com/mcp", vec![local.clone()], Some(400)),
+        (new, "https://localhost/mcp", vec![(HOST, "evil.com")], Some(400)),
+    ] {
+        assert_eq!(
+            check(version, uri, &headers),
+            expected,
+            "{version:?} {uri} {headers:?}"
+        );
+    }
 }
 
 #[test]

@@ -48,10 +48,7 @@ fn is_zero(quality: &str) -> bool {
 
 /// Refuses a body that does not claim to be JSON: a web page may send others without asking first.
 pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), Refusal> {
-    let media = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let media = single(headers, CONTENT_TYPE.as_str())?.unwrap_or_default();
     let media = media.split(';').next().unwrap_or_default().trim();
     if media.eq_ignore_ascii_case("application/json") {
         return Ok(());

@@ -48,4 +48,8 @@ fn only_json_bodies_are_read() {
         }
         assert_eq!(require_json(&headers).is_ok(), expected, "{value:?}");
     }
+    let mut headers = HeaderMap::new();
+    headers.append(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.append(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    assert!(require_json(&headers).is_err(), "two readers could disagree");
 }
