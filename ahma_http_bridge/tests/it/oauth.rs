@@ -149,6 +149,20 @@ async fn every_bad_token_is_refused_with_its_reason() {
         };
         encode(&header, &issuer.claims(), &EncodingKey::from_secret(&public)).unwrap()
     };
+    let nameless_client = {
+        let mut claims = issuer.claims();
+        claims["client_id"] = json!("");
+        claims.as_object_mut().unwrap().remove("sub");
+        key.token(&claims)
+    };
+    let critical = {
+        let header = Header {
+            kid: Some("one".to_owned()),
+            crit: Some(vec!["exp".to_owned()]),
+            ..Header::new(Algorithm::ES256)
+        };
+        encode(&header, &issuer.claims(), &key.signing()).unwrap()
+    };
     let stranger = Key {
         id: "one".to_owned(),
         ..Key::new("x")
@@ -169,7 +183,11 @@ async fn every_bad_token_is_refused_with_its_reason() {
         (without("exp"), 401, "lacks a required claim"),
         (without("aud"), 401, "lacks a required claim"),
         (without("iss"), 401, "lacks a required claim"),
+        (with("iss", json!([issuer.url])), 401, "malformed"),
         (without("sub"), 401, "names nobody"),
+        (with("sub", json!("")), 401, "names nobody"),
+        (nameless_client, 401, "names nobody"),
+        (critical, 401, "an extension"),
         (with("scope", json!("other")), 403, "insufficient_scope"),
         (stranger.token(&issuer.claims()), 401, "signature is wrong"),
         (
