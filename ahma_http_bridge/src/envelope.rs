@@ -57,7 +57,7 @@ pub(crate) struct RpcRequest<'a> {
 /// The fields of `params` that a bridge may look at.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct Params<'a> {
-    #[serde(borrow, default, rename = "_meta")]
+    #[serde(borrow, default, rename = "_meta", deserialize_with = "present")]
     meta: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) name: Option<&'a RawValue>,
@@ -262,6 +262,11 @@ impl<'a> Params<'a> {
     /// The text of `_meta`, if it is an object.
     pub(crate) fn meta_object(&self) -> Option<&'a RawValue> {
         self.meta.filter(|meta| meta.get().starts_with('{'))
+    }
+
+    /// A `_meta` that says nothing, but is there.
+    pub(crate) fn null_meta(&self) -> Option<&'a RawValue> {
+        self.meta.filter(|meta| meta.get() == "null")
     }
 
     pub(crate) fn meta(&self) -> Result<Meta<'a>, EnvelopeError> {

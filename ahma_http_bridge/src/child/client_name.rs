@@ -22,6 +22,12 @@ pub(super) fn edit(
         });
     }
     let member = format!(r#""ahma/client":"{owner}""#);
+    if let Some(null) = params.null_meta() {
+        return Some(Edit {
+            span: envelope.span(null),
+            text: format!("{{{member}}}"),
+        });
+    }
     let (object, member) = match params.meta_object() {
         Some(meta) => (meta, member),
         None => (envelope.params_object()?, format!(r#""_meta":{{{member}}}"#)),
@@ -68,6 +74,10 @@ mod tests {
                 json!({ "name": "x" }),
                 json!({ "name": "x", "_meta": { "ahma/client": "7" } }),
             ),
+            (
+                json!({ "_meta": null, "name": "x" }),
+                json!({ "name": "x", "_meta": { "ahma/client": "7" } }),
+            ),
             (json!({ "_meta": {} }), json!({ "_meta": { "ahma/client": "7" } })),
             (
                 json!({ "_meta": { "progressToken": 1 } }),
@@ -83,7 +93,10 @@ mod tests {
                 let envelope = Envelope::parse(text.as_bytes()).unwrap();
                 let params = envelope.params().unwrap();
                 let edit = edit(&envelope, &params, &params.meta().unwrap(), 7).unwrap();
-                let named: Value = serde_json::from_slice(&splice(&text, vec![edit])).unwrap();
+                let named = splice(&text, vec![edit]);
+                let keys = named.windows(7).filter(|found| found == b"\"_meta\"");
+                assert_eq!(keys.count(), 1, "{text}");
+                let named: Value = serde_json::from_slice(&named).unwrap();
                 assert_eq!(named["params"], expected, "{text}");
             }
         }
