@@ -30,9 +30,9 @@ pub(crate) struct Roots {
 }
 
 #[derive(Deserialize)]
-struct ListRootsResult {
-    #[serde(default)]
-    roots: Vec<Root>,
+struct ListRootsResult<'a> {
+    #[serde(borrow, default)]
+    roots: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -50,8 +50,8 @@ impl RootsRule {
                 ignored: vec![],
             };
         };
-        let roots = match serde_json::from_str::<ListRootsResult>(result.get()) {
-            Ok(list) => list.roots,
+        let roots = match listed(result) {
+            Ok(roots) => roots,
             Err(error) => {
                 let why = format!("the answer to roots/list cannot be read: {error}");
                 return Roots {
@@ -113,6 +113,19 @@ impl RootsRule {
         }
         Ok(scope)
     }
+}
+
+fn listed(result: &RawValue) -> Result<Vec<Root>, String> {
+    let list: ListRootsResult<'_> = object(result)?;
+    list.roots.into_iter().map(object).collect()
+}
+
+/// Serde would read an array into a struct, field by field.
+fn object<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Result<T, String> {
+    if !value.get().starts_with('{') {
+        return Err("expected an object".to_owned());
+    }
+    serde_json::from_str(value.get()).map_err(|error| error.to_string())
 }
 
 /// As much of a URI as a reason may repeat: the client reads it in every answer of a session that ended so.

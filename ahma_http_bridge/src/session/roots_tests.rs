@@ -75,8 +75,17 @@ async fn what_cannot_be_a_scope_is_refused_with_its_reason() {
             other => panic!("{uri}: {other:?}"),
         }
     }
-    let odd = judge(None, serde_json::json!({ "roots": 7 })).await;
-    assert!(matches!(odd.answer, RootsAnswer::Unusable(_)));
+    let root = format!("file://{}", temp.path().display());
+    let odd = [
+        serde_json::json!({ "roots": 7 }),
+        serde_json::json!([[{ "uri": root }]]),
+        serde_json::json!({ "roots": [[root]] }),
+        serde_json::json!(null),
+    ];
+    for odd in odd {
+        let found = judge(None, odd.clone()).await;
+        assert!(matches!(found.answer, RootsAnswer::Unusable(_)), "{odd}");
+    }
 }
 
 #[tokio::test]
