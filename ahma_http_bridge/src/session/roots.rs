@@ -130,7 +130,8 @@ fn object<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Result<T, String> {
 
 /// As much of a URI as a reason may repeat: the client reads it in every answer of a session that ended so.
 fn shown(uri: &str) -> &str {
-    &uri[..uri.floor_char_boundary(MAX_SHOWN_BYTES)]
+    let end = (0..=MAX_SHOWN_BYTES).rev().find(|end| uri.is_char_boundary(*end));
+    &uri[..end.unwrap_or(0)]
 }
 
 /// Whether a directory is, or holds, the user's home; `/` holds everything.

@@ -56,9 +56,10 @@ impl Subscriptions {
         if self.counts.remove(&owner).is_none() {
             return Vec::new();
         }
-        let is_orphaned =
-            |_: &Box<str>, owners: &mut HashSet<OwnerId>| owners.remove(&owner) && owners.is_empty();
-        self.by_uri.extract_if(is_orphaned).map(|(uri, _)| uri).collect()
+        self.by_uri
+            .extract_if(|_, owners| owners.remove(&owner) && owners.is_empty())
+            .map(|(uri, _)| uri)
+            .collect()
     }
 
     pub(super) fn owners(&self, uri: &str) -> impl Iterator<Item = OwnerId> {
