@@ -97,6 +97,6 @@ fn whether_a_session_may_subscribe_does_not_depend_on_the_others() {
     let start = Instant::now();
     for _ in 0..50_000 {
         assert!(hub.refuses(2, "one more").is_some());
+        assert!(start.elapsed() < test_support::PATIENCE, "it is not over");
     }
-    assert!(start.elapsed() < test_support::PATIENCE, "{:?}", start.elapsed());
 }
