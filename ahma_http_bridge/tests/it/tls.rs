@@ -122,6 +122,7 @@ async fn a_client_that_takes_no_answer_loses_its_connection() {
     })
     .await;
     let url = |path: &str| format!("https://localhost:{}{path}", bridge.address.port());
+    let asking = trusting(&certificate);
     let mut unread = Vec::new();
     // The first takes nothing of any answer, the second one byte.
     for window in [0, 1] {
@@ -135,7 +136,6 @@ async fn a_client_that_takes_no_answer_loses_its_connection() {
         assert_eq!(response.version(), Version::HTTP_2);
         unread.push((client, response));
     }
-    let asking = trusting(&certificate);
     eventually("the end of both connections", async || {
         let text = asking.get(url("/metrics")).send().await.unwrap().text();
         text.await.unwrap().contains("ahma_connections 1\n")
