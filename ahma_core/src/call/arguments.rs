@@ -13,7 +13,8 @@ use super::{
     planner::PlanSettings,
 };
 use crate::mtdf::{
-    ArgumentProblem, CommandTemplate, Dash, Form, Given, Leaf, Parameter, Slot, ValueStyle, ValueType, accept,
+    ArgumentProblem, CommandTemplate, Dash, Form, Given, Leaf, META_PARAMETERS, Parameter, Slot, ValueStyle,
+    ValueType, accept,
 };
 
 /// Linux refuses to start a program with a longer argument (32 pages, with the final NUL).
@@ -30,7 +31,7 @@ pub(super) fn command(
     settings: &PlanSettings,
     directory: &Path,
 ) -> Result<Command, Vec<ArgumentProblem>> {
-    let (values, problems) = accept(leaf.parameters(), arguments);
+    let (values, problems) = accept(leaf.parameters(), arguments, &META_PARAMETERS);
     let mut line = Line {
         template,
         settings,

@@ -16,7 +16,9 @@ use super::{
 };
 use crate::{
     catalog::Catalog,
-    mtdf::{Action, ArgumentProblem, Leaf, SequenceTemplate, Skip, StepTemplate, shell_command},
+    mtdf::{
+        Action, ArgumentProblem, Leaf, META_PARAMETERS, SequenceTemplate, Skip, StepTemplate, shell_command,
+    },
 };
 
 /// A call as a client makes it.
@@ -157,7 +159,9 @@ impl Planning<'_> {
             Action::Command(template) => {
                 arguments::command(leaf, template, arguments, self.settings, self.directory).map_err(invalid)
             }
-            Action::Script => Ok(script(shell_command(arguments).map_err(invalid)?)),
+            Action::Script => Ok(script(
+                shell_command(arguments, &META_PARAMETERS).map_err(invalid)?,
+            )),
             Action::Sequence(_) => Err(invalid(vec![ArgumentProblem::new(
                 &leaf.name,
                 "is a sequence, not a command",

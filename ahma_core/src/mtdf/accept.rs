@@ -45,10 +45,12 @@ pub(crate) enum Given<'a> {
 }
 
 /// What is said about each parameter, in the order of the parameters, and everything that is wrong.
-/// `null` counts as not given, because many clients send it for what they leave out.
+/// `null` counts as not given, because many clients send it for what they leave out. `besides` are names that stand for
+/// something else where the arguments come from.
 pub(crate) fn accept<'a>(
     parameters: impl Iterator<Item = &'a Arc<Parameter>>,
     arguments: &'a Map<String, Value>,
+    besides: &[&str],
 ) -> (Vec<Given<'a>>, Vec<ArgumentProblem>) {
     let parameters: Vec<&Arc<Parameter>> = parameters.collect();
     let mut problems = Vec::new();
@@ -94,7 +96,7 @@ pub(crate) fn accept<'a>(
             .map(|parameter| parameter.name.as_str())
             .collect();
         let near = nearest(name, names.iter().copied()).first().copied();
-        let message = match near.or_else(|| meant_for_every_tool(name)) {
+        let message = match near.or_else(|| meant(name, besides)) {
             Some(near) => format!("is not an argument of this tool; did you mean `{near}`?"),
             None if names.is_empty() => "is not an argument of this tool, which takes none".into(),
             None => format!("is not an argument of this tool; it takes {}", listed(&names)),
@@ -104,18 +106,22 @@ pub(crate) fn accept<'a>(
     (values, problems)
 }
 
-/// What every tool takes, by the names that shells and agents of others have for it.
-fn meant_for_every_tool(name: &str) -> Option<&'static str> {
-    match name {
-        "cwd" | "dir" | "directory" | "workdir" | "working_dir" => Some("working_directory"),
-        "timeout" | "timeout_ms" | "timeoutMs" => Some("timeout_seconds"),
-        "background" | "run_in_background" | "async" => Some("execution_mode"),
-        _ => None,
-    }
+/// What is meant by a name that other agents' tools have.
+fn meant(name: &str, besides: &[&str]) -> Option<&'static str> {
+    let meant = match name {
+        "cwd" | "dir" | "directory" | "workdir" | "working_dir" => "working_directory",
+        "timeout" | "timeout_ms" | "timeoutMs" => "timeout_seconds",
+        "background" | "run_in_background" | "async" => "execution_mode",
+        _ => return None,
+    };
+    besides.contains(&meant).then_some(meant)
 }
 
-/// The script in the arguments of the built-in shell tool.
-pub(crate) fn shell_command(arguments: &Map<String, Value>) -> Result<String, Vec<ArgumentProblem>> {
+/// The script in the arguments of the built-in shell tool. `besides` is as for [`accept`].
+pub(crate) fn shell_command(
+    arguments: &Map<String, Value>,
+    besides: &[&str],
+) -> Result<String, Vec<ArgumentProblem>> {
     let script = ValueType::Scalar(Scalar::String { choices: Vec::new() });
     let mut problems = Vec::new();
     match arguments.get("command").filter(|value| !value.is_null()) {
@@ -129,7 +135,7 @@ pub(crate) fn shell_command(arguments: &Map<String, Value>) -> Result<String, Ve
         None => problems.push(ArgumentProblem::new("command", "is required")),
     }
     for name in arguments.keys().filter(|name| *name != "command") {
-        let message = match meant_for_every_tool(name) {
+        let message = match meant(name, besides) {
             Some(meant) => format!("is not an argument of this tool; did you mean `{meant}`?"),
             None => "is not an argument of this tool; the script goes into `command`".to_owned(),
         };

@@ -172,7 +172,9 @@ impl<'a> Known<'a> {
         let mut mistakes = Vec::new();
         for step in &sequence.steps {
             if step.target == SHELL_TOOL {
-                let problems = accept::shell_command(&step.arguments).err().unwrap_or_default();
+                let problems = accept::shell_command(&step.arguments, &[])
+                    .err()
+                    .unwrap_or_default();
                 let is_known = |name: &str| name == "command";
                 mistakes.extend(
                     problems
@@ -188,7 +190,7 @@ impl<'a> Known<'a> {
             match &target.action {
                 Action::Command(_) | Action::Script if drafts.contains(target.name.as_str()) => {}
                 Action::Command(_) | Action::Script => {
-                    let (_, problems) = accept::accept(target.parameters(), &step.arguments);
+                    let (_, problems) = accept::accept(target.parameters(), &step.arguments, &[]);
                     let is_known = |name: &str| target.parameters().any(|parameter| parameter.name == name);
                     mistakes.extend(
                         problems
