@@ -1,6 +1,6 @@
 //! Searching an output log line by line, with the results and the layout of `grep -n -C`.
 
-use std::{collections::VecDeque, fmt::Write as _, io, ops::Range, sync::Weak};
+use std::{collections::VecDeque, fmt::Write as _, io, ops::Range, sync::Weak, time::Instant};
 
 use regex::bytes::Regex;
 
@@ -21,6 +21,9 @@ const SEARCHED_LINE_BYTES: usize = 1 << 20;
 /// How much is read at a time.
 const READ_BYTES: usize = 256 << 10;
 
+/// After so many bytes the clock is looked at.
+const CLOCK_BYTES: usize = 4 << 10;
+
 /// A search.
 #[derive(Debug)]
 pub(super) struct Search {
@@ -34,9 +37,12 @@ pub(super) struct Search {
     pub(super) page_bytes: usize,
     /// Gone when nobody waits for the answer any more.
     pub(super) asker: Weak<()>,
+    /// When to answer with what was found until then.
+    pub(super) deadline: Instant,
 }
 
-/// Reads all there is to its end, so that the count is exact, and shows the first matches that fit on a page.
+/// Reads all there is to its end, so that the count is exact, and shows the first matches that fit on a page. What takes too
+/// long is broken off after a line, and the next page goes on from there.
 pub(super) fn search(view: &LogView, search: &Search) -> io::Result<OutputPage> {
     let mut hunt = Hunt {
         search,
@@ -44,6 +50,7 @@ pub(super) fn search(view: &LogView, search: &Search) -> io::Result<OutputPage> 
         page: Page::new(search),
         matches: 0,
         unsearched_bytes: 0,
+        searched_to: None,
     };
     let (start, first_line) = view.seek_line(hunt.scan_from);
     hunt.through(
@@ -54,7 +61,9 @@ pub(super) fn search(view: &LogView, search: &Search) -> io::Result<OutputPage> 
             ..view.beginning()
         },
     )?;
-    if let Some(after_gap) = view.after_gap() {
+    if hunt.searched_to.is_none()
+        && let Some(after_gap) = view.after_gap()
+    {
         hunt.through(view, after_gap)?;
     }
     let page = hunt.page;
@@ -64,6 +73,7 @@ pub(super) fn search(view: &LogView, search: &Search) -> io::Result<OutputPage> 
         lines: page.lines,
         next: page.next.map(PageStart::Line),
         matches: Some(hunt.matches),
+        searched_to: hunt.searched_to,
         unsearched_bytes: hunt.unsearched_bytes,
         total_lines: view.total_lines,
         total_bytes: view.total_bytes,
@@ -79,6 +89,8 @@ struct Hunt<'a> {
     page: Page,
     matches: u64,
     unsearched_bytes: u64,
+    /// Its last line, if it was broken off.
+    searched_to: Option<u64>,
 }
 
 impl Hunt<'_> {
@@ -89,7 +101,9 @@ impl Hunt<'_> {
         let mut lines = Lines::new(view, stretch, &search.asker)?;
         let mut before: VecDeque<(u64, String)> = VecDeque::new();
         let mut after = 0;
+        let mut unclocked = 0;
         while let Some(line) = lines.next()? {
+            unclocked += line.bytes.len() + 1;
             let in_reach = number >= self.scan_from;
             let on_page = number >= search.from_line;
             if on_page {
@@ -118,6 +132,16 @@ impl Hunt<'_> {
                 before.push_back((number, line.shown_from(0)));
             }
             number += 1;
+            // Those that wait for a match are shown with it, on the next page.
+            let next = before.front().map_or(number, |(first, _)| *first);
+            if unclocked >= CLOCK_BYTES && next > search.from_line {
+                unclocked = 0;
+                if Instant::now() >= search.deadline {
+                    self.searched_to = Some(number - 1);
+                    self.page.next.get_or_insert(next);
+                    break;
+                }
+            }
         }
         Ok(())
     }

@@ -2,7 +2,8 @@ use std::{io::Write, process::Command};
 
 use proptest::prelude::*;
 
-use crate::operation::{OutputLog, OutputPage, OutputQuery, PageStart, log::tests::Sample};
+use super::*;
+use crate::operation::{OutputLog, OutputQuery, PageError, log::tests::Sample};
 
 /// What the `grep` of this system prints for `output`.
 fn real_grep(output: &[u8], pattern: &str, context: usize) -> String {
@@ -105,9 +106,60 @@ fn pages_of_a_search_join_to_real_grep() {
 }
 
 #[test]
+fn a_search_that_takes_too_long_goes_on_where_it_was_broken_off() {
+    let output: Vec<u8> = (0..2_000u32)
+        .flat_map(|number| format!("entry {number} of {}\n", number % 97).into_bytes())
+        .collect();
+    let sample = Sample::of(&output, 64 << 10, 64 << 10);
+    let asker = std::sync::Arc::new(());
+    let mut hunt = Search {
+        pattern: Regex::new("of 13$").unwrap(),
+        context: 2,
+        from_line: 1,
+        max_lines: u64::MAX,
+        page_bytes: 64 << 10,
+        asker: std::sync::Arc::downgrade(&asker),
+        deadline: Instant::now(),
+    };
+    let (mut found, mut matches, mut pages) = (Vec::new(), 0, 0);
+    loop {
+        let page = search(&sample.log.view(), &hunt).unwrap();
+        found.extend(page.text.lines().filter(|line| *line != "--").map(str::to_owned));
+        (matches, pages) = (matches + page.matches.unwrap(), pages + 1);
+        match (page.next, page.searched_to) {
+            (Some(PageStart::Line(line)), Some(last)) => {
+                assert!(hunt.from_line < line && line <= last + 1, "{line} after {last}");
+                hunt.from_line = line;
+            }
+            (None, None) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(pages > 2);
+    assert_eq!(matches as usize, real_grep(&output, "of 13$", 0).lines().count());
+    let expected = real_grep(&output, "of 13$", 2);
+    let expected: Vec<_> = expected.lines().filter(|line| *line != "--").collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_pattern_of_any_size_is_not_taken() {
+    let sample = Sample::of(b"a\n", 64, 4096);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let query = OutputQuery::Grep {
+        pattern: r"\w{2000}".into(),
+        context: 0,
+        from_line: 1,
+        max_lines: 1,
+    };
+    let error = runtime.block_on(sample.log.read(query)).unwrap_err();
+    assert!(matches!(error, PageError::Pattern(_)), "{error:?}");
+}
+
+#[test]
 fn the_end_of_a_very_long_line_is_not_held_and_that_is_said() {
     let long = [b"here ".as_slice(), &vec![b'x'; 3 << 20], b" beyond"].concat();
-    let rest_bytes = (long.len() - super::SEARCHED_LINE_BYTES) as u64;
+    let rest_bytes = (long.len() - SEARCHED_LINE_BYTES) as u64;
     for end in ["", "\n", "\nnext beyond\n"] {
         let output = [b"first\n".as_slice(), &long, end.as_bytes()].concat();
         for pieces in [1 << 10, 64 << 20] {

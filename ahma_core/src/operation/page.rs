@@ -1,9 +1,13 @@
 //! Reading an output log: its end, a range of it, or the lines that match a pattern. An answer is never larger than a
 //! result, and says where to go on. What is not kept leaves a gap that answers lead over and name.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use regex::bytes::Regex;
+use regex::bytes::RegexBuilder;
 use tokio::sync::Semaphore;
 
 use super::{
@@ -16,6 +20,12 @@ use super::{
 /// ours. Other reading is bounded and waits for none of them.
 const MAX_SEARCHES: usize = 2;
 static SEARCHES: Semaphore = Semaphore::const_new(MAX_SEARCHES);
+
+/// How long a search may take; others wait for it, and a client gives up on a request after a minute.
+const LONGEST_SEARCH: Duration = Duration::from_secs(10);
+
+/// The largest pattern, when it is compiled. The time for a line grows with it.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// What is asked of an output log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +70,8 @@ pub struct OutputPage {
     pub next: Option<PageStart>,
     /// How many lines match, from where the search began to the end; only for a search.
     pub matches: Option<u64>,
+    /// The last line that a search looked at, if it took too long to go on.
+    pub searched_to: Option<u64>,
     /// What a search did not look at, because it stands at the end of a very long line.
     pub unsearched_bytes: u64,
     /// Of the whole output, when this was read.
@@ -124,8 +136,10 @@ impl OutputLog {
                 let search = move || {
                     let _turn = turn;
                     // A large pattern takes long to compile, too.
-                    let pattern =
-                        Regex::new(&pattern).map_err(|error| PageError::Pattern(Box::new(error)))?;
+                    let pattern = RegexBuilder::new(&pattern)
+                        .size_limit(MAX_PATTERN_BYTES)
+                        .build()
+                        .map_err(|error| PageError::Pattern(Box::new(error)))?;
                     let search = grep::Search {
                         pattern,
                         context: context.min(OutputQuery::MAX_CONTEXT),
@@ -133,6 +147,7 @@ impl OutputLog {
                         max_lines,
                         page_bytes,
                         asker: is_asked,
+                        deadline: Instant::now() + LONGEST_SEARCH,
                     };
                     grep::search(&view, &search).map_err(PageError::Storage)
                 };
@@ -176,6 +191,7 @@ fn tail(view: &LogView, lines: u64, page_bytes: usize) -> OutputPage {
         lines: count,
         next: None,
         matches: None,
+        searched_to: None,
         unsearched_bytes: 0,
         total_lines: view.total_lines,
         total_bytes: view.total_bytes,
@@ -234,6 +250,7 @@ fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> 
         lines,
         next,
         matches: None,
+        searched_to: None,
         unsearched_bytes: 0,
         total_lines: view.total_lines,
         total_bytes: view.total_bytes,

@@ -40,6 +40,9 @@ pub(super) struct Lines {
     /// How many lines match `grep`.
     #[serde(skip_serializing_if = "Option::is_none")]
     matches: Option<u64>,
+    /// The last line that `grep` looked at, if it took too long to go on to the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    searched_to: Option<u64>,
     /// Bytes at the end of very long lines that `grep` did not look at.
     #[serde(skip_serializing_if = "Option::is_none")]
     unsearched_bytes: Option<u64>,
@@ -155,6 +158,7 @@ impl Lines {
             next_line,
             next_byte,
             matches: page.matches,
+            searched_to: page.searched_to,
             unsearched_bytes: Some(page.unsearched_bytes).filter(|bytes| *bytes > 0),
             total_lines: page.total_lines,
             total_bytes: page.total_bytes,
@@ -176,6 +180,9 @@ impl Lines {
             }
             (None, None) => format!("no lines; there are {}", self.total_lines),
         };
+        if let Some(last) = self.searched_to {
+            place.push_str(&format!(" up to line {last}, where the search took too long"));
+        }
         if let Some(bytes) = self.unsearched_bytes {
             place.push_str(&format!(
                 "; {bytes} bytes at the end of very long lines were not searched"

@@ -66,6 +66,7 @@ fn what_was_not_kept_is_named() {
         lines: 2,
         next: Some(PageStart::Line(90)),
         matches: None,
+        searched_to: None,
         unsearched_bytes: 0,
         total_lines: 99,
         total_bytes: 9999,

@@ -117,7 +117,7 @@ pub(super) async fn call(
             biased;
             page = operation.output().read(lines.query()) => page,
             // A search may take long, and ends with its future.
-            () = ctx.ct.cancelled() => return Err(error::shutting_down()),
+            () = ctx.ct.cancelled() => return Err(error::cancelled()),
         } {
             Ok(page) => {
                 let lines = Lines::of(&page);
