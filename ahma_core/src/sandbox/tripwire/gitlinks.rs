@@ -24,6 +24,12 @@ use crate::call::normalise;
 /// Of an index so much is read: that of half a million files.
 const MOST_INDEX_BYTES: u64 = 64 * 1024 * 1024;
 
+/// And of the index of a repository in it, of which there may be many.
+const MOST_INNER_BYTES: u64 = 8 * 1024 * 1024;
+
+/// What looking into a repository counts for, in bytes to read.
+const LOOK_BYTES: u64 = 8 * 1024;
+
 /// A file `.git` is one line.
 const MOST_FILE_BYTES: u64 = 4096;
 
@@ -69,7 +75,7 @@ impl Gitlinks {
         let paths = match stamp {
             // One that a command made is removed; see `links`.
             Some(stamp) if stamp.kind == FileType::Symlink => Some(BTreeSet::new()),
-            _ => paths(&root.directory, git),
+            _ => paths(&root.directory, git, MOST_INDEX_BYTES),
         };
         let keeps_times = place.is_ok_and(|place| place.keeps_times());
         Self {
@@ -82,7 +88,8 @@ impl Gitlinks {
 
     /// How much may have to be read to look again.
     pub(super) fn bytes_to_read(&self) -> usize {
-        usize::try_from(self.size).unwrap_or(usize::MAX)
+        let looks = self.paths.as_ref().map_or(0, |paths| paths.len() as u64);
+        usize::try_from(self.size + looks * LOOK_BYTES).unwrap_or(usize::MAX)
     }
 
     /// Those that make git run something since then.
@@ -96,12 +103,12 @@ impl Gitlinks {
     }
 }
 
-/// What the index of a git directory lists; `None` if it cannot be read.
-fn paths(root: &Arc<OwnedFd>, git: &Path) -> Option<BTreeSet<PathBuf>> {
+/// What the index of a git directory lists; `None` if it cannot be read, or not in as many bytes.
+fn paths(root: &Arc<OwnedFd>, git: &Path, most_bytes: u64) -> Option<BTreeSet<PathBuf>> {
     let read = |name: &str| match Place::below(root, &git.join(name)) {
         Ok(place) => match place.stamp() {
             Ok(None) => Some(None),
-            Ok(Some(_)) => Some(Some(place.content(MOST_INDEX_BYTES)?)),
+            Ok(Some(_)) => Some(Some(place.content(most_bytes)?)),
             Err(_) => None,
         },
         Err(error) => is_absence(&error).then_some(None),
@@ -138,7 +145,7 @@ fn is_asleep(root: &Arc<OwnedFd>, path: &Path, depth: usize) -> bool {
     };
     let is_harmless = Place::below(root, &git).is_ok_and(|git| repository::is_harmless(&git, Kind::Inner));
     let inner_sleep = || {
-        paths(root, &git).is_some_and(|inner| {
+        paths(root, &git, MOST_INNER_BYTES).is_some_and(|inner| {
             let sleeps = |inner: &PathBuf| is_asleep(root, &path.join(inner), depth + 1);
             inner.is_empty() || depth < DEEPEST && inner.iter().all(sleeps)
         })
