@@ -1,8 +1,8 @@
 //! Links in git directories.
 //!
 //! Git writes some of its files in place, its logs and messages for instance, with words that commands choose, such as the
-//! names of branches. A link there would send that anywhere. What git keeps there changes as git likes; only links must
-//! not come to be. Git makes none itself.
+//! names of branches, and clears whole directories away. A link there would send that anywhere. What git keeps there changes
+//! as git likes; only links must not come to be. Git makes none itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -20,8 +20,14 @@ use super::{
     place::{self, Place, Stamp},
 };
 
-/// What git writes in place besides files directly in its directory; with all directories below.
-const WRITTEN: [&str; 5] = ["logs", "refs", "rebase-apply", "rebase-merge", "sequencer"];
+/// Directories in a git directory of which only the names directly in them are looked at, and those directories in them that
+/// are looked into all the same. They may hold thousands, of objects that are never written in place, or repositories.
+const STORES: [(&str, &[&str]); 4] = [
+    ("annex/objects", &[]),
+    ("lfs/objects", &[]),
+    ("modules", &[]),
+    ("objects", &["info", "pack"]),
+];
 
 /// Where a link leads that `git init` makes for a moment, to see whether it can; and how long its name is, which begins
 /// with a t.
@@ -50,16 +56,18 @@ impl Links {
     pub(super) fn take(root: &Root, git_directories: &[PathBuf], earlier: &Self) -> Self {
         let mut taken = Self::default();
         for git in git_directories {
-            let listed = taken
-                .look_into(root, git, earlier)
-                .map(|listing| listing.directories.clone());
-            let is_unknown = taken.unknown.contains(git);
-            let is_there = |name: &str| listed.iter().flatten().any(|listed| listed == name);
-            let written = WRITTEN.iter().filter(|name| is_unknown || is_there(name));
-            let mut waiting: Vec<PathBuf> = written.map(|name| git.join(name)).collect();
+            let mut waiting = vec![git.clone()];
             while let Some(path) = waiting.pop() {
+                let store = STORES.iter().find(|(store, _)| {
+                    path.strip_prefix(git)
+                        .is_ok_and(|below| below == Path::new(store))
+                });
+                let is_looked_into = |name: &&OsString| {
+                    store.is_none_or(|(_, besides)| besides.iter().any(|other| name == other))
+                };
                 if let Some(listing) = taken.look_into(root, &path, earlier) {
-                    waiting.extend(listing.directories.iter().map(|name| path.join(name)));
+                    let directories = listing.directories.iter().filter(is_looked_into);
+                    waiting.extend(directories.map(|name| path.join(name)));
                 }
             }
         }

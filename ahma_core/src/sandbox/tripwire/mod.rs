@@ -247,19 +247,33 @@ impl Tripwire {
 
     /// Looks for what may be anywhere, as far as it is near something that is watched.
     fn finds(&self, earlier: &Finds) -> Finds {
-        let mut finds = Finds::default();
         let Some(root) = &self.root else {
-            return finds;
+            return Finds::default();
         };
         let _usable = KeptUsable::new(&root.directory);
-        finds.links = Links::take(root, &self.git_directories, &earlier.links);
-        if self.git_directories.iter().any(|git| git == Path::new(".git")) {
-            finds.gitlinks = Gitlinks::take(root, &earlier.gitlinks);
+        Finds {
+            links: self.links(root, earlier),
+            gitlinks: self.gitlinks(root, earlier),
+            workspaces: self.workspaces(root, earlier),
         }
-        if self.watched.iter().any(|(path, _)| path == Path::new(".vscode")) {
-            finds.workspaces = Workspaces::take(root, &earlier.workspaces);
+    }
+
+    fn links(&self, root: &Root, earlier: &Finds) -> Links {
+        Links::take(root, &self.git_directories, &earlier.links)
+    }
+
+    fn gitlinks(&self, root: &Root, earlier: &Finds) -> Gitlinks {
+        match self.git_directories.iter().any(|git| git == Path::new(".git")) {
+            true => Gitlinks::take(root, &earlier.gitlinks),
+            false => Gitlinks::default(),
         }
-        finds
+    }
+
+    fn workspaces(&self, root: &Root, earlier: &Finds) -> Workspaces {
+        match self.watched.iter().any(|(path, _)| path == Path::new(".vscode")) {
+            true => Workspaces::take(root, &earlier.workspaces),
+            false => Workspaces::default(),
+        }
     }
 
     fn check(&self) -> Vec<Incident> {
@@ -300,10 +314,11 @@ impl Tripwire {
                 round.look(path, *depth);
             }
         }
-        let (before, now) = (&known.finds, self.finds(&known.finds));
-        round.remove_links(&before.links, &now.links);
-        round.remove_repositories(&before.gitlinks, &now.gitlinks);
-        round.remove_workspaces(&before.workspaces, &now.workspaces);
+        let before = &known.finds;
+        // First what takes a bounded time, whatever commands wrote.
+        round.remove_workspaces(&before.workspaces, &self.workspaces(root, before));
+        round.remove_links(&before.links, &self.links(root, before));
+        round.remove_repositories(&before.gitlinks, &self.gitlinks(root, before));
         let (incidents, put_back) = round.end();
         known.picture.extend(put_back);
         if known.running == 0

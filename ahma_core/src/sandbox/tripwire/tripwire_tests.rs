@@ -203,7 +203,20 @@ async fn links_in_a_repository_do_not_stay_and_the_rest_does() {
             fs::remove_dir(git.join("objects")).unwrap();
             fs::remove_file(git.join("yours")).unwrap();
             fs::create_dir_all(scope.join(deep)).unwrap();
-            for name in ["logs/HEAD", "index", "COMMIT_EDITMSG", "objects", "yours"] {
+            for directory in ["worktrees", "rr-cache/id", "modules/a", "some/where"] {
+                fs::create_dir_all(git.join(directory)).unwrap();
+            }
+            for name in [
+                "logs/HEAD",
+                "index",
+                "COMMIT_EDITMSG",
+                "objects",
+                "yours",
+                "worktrees/x",
+                "rr-cache/id/thisimage",
+                "modules/b",
+                "some/where/link",
+            ] {
                 symlink("/victim", git.join(name)).unwrap();
             }
             symlink("/victim", scope.join(deep).join("c")).unwrap();
@@ -220,12 +233,16 @@ async fn links_in_a_repository_do_not_stay_and_the_rest_does() {
         (".git/index", Appeared),
         (".git/logs/HEAD", Appeared),
         (".git/logs/refs/heads/a/b/c", Appeared),
+        (".git/modules/b", Appeared),
         (".git/objects", Appeared),
+        (".git/rr-cache/id/thisimage", Appeared),
+        (".git/some/where/link", Appeared),
+        (".git/worktrees/x", Appeared),
         (".git/yours", Changed),
     ];
     assert_eq!(found, expected.map(|(path, kind)| (path.to_owned(), kind)));
     let git = scene.scope().join(".git");
-    for (path, _) in expected.iter().take(6) {
+    for (path, _) in expected.iter().filter(|(_, kind)| *kind == Appeared) {
         assert!(!scene.scope().join(path).is_symlink(), "{path}");
     }
     assert_eq!(fs::read_link(git.join("mine")).unwrap(), Path::new("/old"));
@@ -412,8 +429,25 @@ async fn a_listed_repository_stays_as_long_as_it_runs_nothing() {
     assert_eq!(scene.during(|_| {}).await, []);
 }
 
+/// Git clears packs away, and writes no object in place.
 #[tokio::test]
-async fn an_index_that_cannot_be_read_is_told() {
+async fn a_store_of_objects_is_watched_where_git_tidies_it() {
+    let scene = Scene::new(|scope| {
+        fs::create_dir_all(scope.join(".git/objects/pack")).unwrap();
+        fs::create_dir_all(scope.join(".git/objects/ab")).unwrap();
+    });
+    let found = scene.during(|scope| {
+        let objects = scope.join(".git/objects");
+        fs::rename(objects.join("pack"), objects.join("p0")).unwrap();
+        symlink("/victim", objects.join("pack")).unwrap();
+        symlink("/victim", objects.join("ab/c")).unwrap();
+    });
+    let expected = [(".git/objects/pack".to_owned(), IncidentKind::Appeared)];
+    assert_eq!(found.await, expected);
+}
+
+#[tokio::test]
+async fn an_index_that_cannot_be_read_is_moved_away() {
     let scene = Scene::new(|scope| git(scope, &["init", "-q"]));
     let found = scene
         .incidents_during(|scope| fs::write(scope.join(".git/index"), "nothing").unwrap())
@@ -422,12 +456,15 @@ async fn an_index_that_cannot_be_read_is_told() {
         matches!(
             found[..],
             [Incident {
-                kind: IncidentKind::Unknown,
+                kind: IncidentKind::Changed,
+                quarantined: Some(_),
                 ..
             }]
         ),
         "{found:?}"
     );
+    assert!(!scene.scope().join(".git/index").exists());
+    assert_eq!(scene.during(|_| {}).await, []);
 }
 
 /// `git init` beside another command that ends first.

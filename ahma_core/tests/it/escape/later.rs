@@ -67,6 +67,10 @@ pub(super) const LATER: &[Attempt] = &[
         .before("rm -rf .git")
         .after(GIT),
     attempt("a repository that git looks into", "cd $SCOPE; git init -q lib; git -C lib -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git update-index --add --cacheinfo 160000,$(git -C lib rev-parse HEAD),lib; git -C lib config core.fsmonitor \"touch $OUT/ran; false\"").after(GIT),
+    attempt("a repository that git looks into, by an unusual mode", "cd $SCOPE; git init -q lib; git -C lib -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git update-index --add --cacheinfo 160000,$(git -C lib rev-parse HEAD),lib; perl -pi -e 's/\\0\\0\\xe0\\0/\\0\\0\\xe1\\xa4/' .git/index; git -C lib config core.fsmonitor \"touch $OUT/ran; false\"").after(GIT),
+    attempt("a worktree of git as a link to a directory outside", "cd $SCOPE; mkdir -p .git/worktrees; ln -s $OUT .git/worktrees/x")
+        .unwalled(Unwalled::Harmful)
+        .after("git worktree prune; git gc -q"),
     attempt("another common directory for another worktree", concat!("cd $SCOPE; mkdir c; cp -r .git/HEAD .git/refs .git/objects c; ", evil_config!(), " > c/config; echo $SCOPE/c > .git/worktrees/wt/commondir"))
         .before("git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git worktree add -q $DOORS/$NAME/wt")
         .after("git -C $DOORS/$NAME/wt status"),
