@@ -202,3 +202,25 @@ fn configuration_of_git_that_is_a_link_into_the_scope_is_protected() {
     let policy = assemble(&settings(&scope), &host).unwrap();
     assert!(policy.protected.contains(&scope.join("gitconfig")));
 }
+
+#[test]
+fn what_a_repository_around_the_scope_acts_on_is_protected() {
+    let directory = tempfile::tempdir().unwrap();
+    let top = directory.path().canonicalize().unwrap();
+    let (git, scope) = (top.join(".git"), top.join("app"));
+    for directory in [
+        &git.join("hooks"),
+        &scope.join("scripts"),
+        &scope.join("githooks"),
+    ] {
+        fs::create_dir_all(directory).unwrap();
+    }
+    fs::write(git.join("config"), "[core]\n\thooksPath = app/githooks\n").unwrap();
+    fs::write(scope.join("scripts/hook"), "").unwrap();
+    symlink("../../app/scripts/hook", git.join("hooks/pre-commit")).unwrap();
+    let policy = assemble(&settings(&scope), &Host::default()).unwrap();
+    for name in ["githooks", "scripts/hook"] {
+        assert!(policy.protected.contains(&scope.join(name)), "{name}");
+    }
+    assert!(policy.protected.iter().all(|path| path.starts_with(&scope)));
+}

@@ -38,14 +38,22 @@ const OF_A_REPOSITORY: [&str; 7] = [
 /// Paths that git acts on, in its directory and elsewhere. Those outside the scope are for the caller to leave
 /// out.
 pub(super) fn acted_on(scope: &Path, host: &Host) -> Vec<PathBuf> {
-    let mut paths = configured(scope, host);
-    for git in directories(scope) {
-        if let Ok(worktrees) = fs::read_dir(git.join("worktrees")) {
-            for worktree in worktrees.flatten() {
-                paths.extend(pointers(&worktree.path()));
+    let mut paths = Vec::new();
+    // The scope may be a part of a repository, which then names files in it.
+    let above = scope
+        .ancestors()
+        .skip(1)
+        .find(|above| above.join(".git").exists());
+    for top in std::iter::once(scope).chain(above) {
+        paths.extend(configured(top, host));
+        for git in directories(top) {
+            if let Ok(worktrees) = fs::read_dir(git.join("worktrees")) {
+                for worktree in worktrees.flatten() {
+                    paths.extend(pointers(&worktree.path()));
+                }
             }
+            paths.extend(OF_A_REPOSITORY.map(|name| git.join(name)));
         }
-        paths.extend(OF_A_REPOSITORY.map(|name| git.join(name)));
     }
     if scope.join("HEAD").exists() {
         let is_bare = ["objects", "refs"].iter().all(|name| scope.join(name).is_dir());
@@ -64,11 +72,11 @@ pub(super) fn pointers(own: &Path) -> impl Iterator<Item = PathBuf> {
     WORKTREE_POINTERS.map(|name| own.join(name)).into_iter()
 }
 
-/// The git directory of the scope, and the one that it shares with other working trees.
-fn directories(scope: &Path) -> Vec<PathBuf> {
-    let link = scope.join(".git");
+/// The git directory of a working tree, and the one that it shares with others.
+fn directories(top: &Path) -> Vec<PathBuf> {
+    let link = top.join(".git");
     let own = match target(&link, "gitdir:") {
-        Some(led_to) => normalise(&scope.join(led_to)),
+        Some(led_to) => normalise(&top.join(led_to)),
         None => link,
     };
     let common = target(&own.join("commondir"), "").map(|common| normalise(&own.join(common)));
@@ -82,8 +90,8 @@ fn target(file: &Path, prefix: &str) -> Option<PathBuf> {
 }
 
 /// The configuration files that git begins with.
-fn configuration_files(scope: &Path, host: &Host) -> VecDeque<PathBuf> {
-    let own = directories(scope);
+fn configuration_files(top: &Path, host: &Host) -> VecDeque<PathBuf> {
+    let own = directories(top);
     let own = own
         .iter()
         .flat_map(|git| ["config", "config.worktree"].map(|name| git.join(name)));
@@ -102,8 +110,8 @@ fn configuration_files(scope: &Path, host: &Host) -> VecDeque<PathBuf> {
 
 /// Configuration, and the hooks, further configuration and programs that it names: the repository's, the user's and the
 /// machine's.
-fn configured(scope: &Path, host: &Host) -> Vec<PathBuf> {
-    let mut files = configuration_files(scope, host);
+fn configured(top: &Path, host: &Host) -> Vec<PathBuf> {
+    let mut files = configuration_files(top, host);
     // One of them may be a link into the scope.
     let mut found: Vec<PathBuf> = files.iter().cloned().collect();
     let mut read = 0;
@@ -113,7 +121,7 @@ fn configured(scope: &Path, host: &Host) -> Vec<PathBuf> {
             Ok(_) | Err(_) => continue,
         };
         read += 1;
-        let in_the_tree = |path: &str| normalise(&scope.join(from_home(path, host)));
+        let in_the_tree = |path: &str| normalise(&top.join(from_home(path, host)));
         for setting in settings(&text) {
             match setting.names() {
                 Names::Configuration(path) => {
