@@ -121,12 +121,6 @@ impl World {
         for name in ["memory", "server", "printed", "root", "file"] {
             secret(name);
         }
-        let program = at("ahma_mcp");
-        let built = env!("CARGO_BIN_EXE_ahma_mcp");
-        // A copy that is open to be written in a process another test just forks could not be executed.
-        if fs::hard_link(built, &program).is_err() {
-            fs::copy(built, &program).unwrap();
-        }
         fs::write(at("outside.py"), include_str!("outside.py")).unwrap();
         prepare_scope(&at("scope"));
         if user == User::Nobody {
@@ -135,6 +129,13 @@ impl World {
             fs::set_permissions(at("scope/cat"), fs::Permissions::from_mode(0o4755)).unwrap();
             fs::write(at("root-secret"), named(&secrets, "root")).unwrap();
             fs::set_permissions(at("root-secret"), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let program = at("ahma_mcp");
+        let built = env!("CARGO_BIN_EXE_ahma_mcp");
+        // A copy that is open to be written in a process another test just forks could not be executed. The program is not
+        // given away: by another name it is the one that was built.
+        if fs::hard_link(built, &program).is_err() {
+            fs::copy(built, &program).unwrap();
         }
         let outside = Outside::start(&at("outside.py"), &at("doors"), user, named(&secrets, "memory"));
         let mut world = Self {
