@@ -116,14 +116,22 @@ fn paths(root: &Arc<OwnedFd>, git: &Path, most_bytes: u64) -> Option<BTreeSet<Pa
     let Some(content) = read("index")? else {
         return Some(BTreeSet::new());
     };
-    let Index { mut links, shared } = index::read(&content)?;
+    // One that cannot be read is a link of the user's, or git cannot read it either.
+    let config = read("config").flatten().unwrap_or_default();
+    let name_length = repository::name_length(&String::from_utf8_lossy(&config))?;
+    let Index { mut links, shared } = index::read(&content, name_length)?;
     for name in shared {
         // What an index shares with others is in a file of its own.
-        links.extend(index::read(&read(&name)??)?.links);
+        links.extend(index::read(&read(&name)??, name_length)?.links);
     }
-    // A part of a shared index has no name here. Which one it is nobody needs to know: git makes none by itself.
-    let is_named = links.iter().all(|name| !name.is_empty());
-    is_named.then(|| links.iter().map(|name| OsStr::from_bytes(name).into()).collect())
+    // A part of a shared index has no name here. Which one it is nobody needs to know: git makes none by itself, nor any
+    // other name that leads elsewhere than it seems to.
+    let is_plain = |name: &Vec<u8>| {
+        name.split(|byte| *byte == b'/')
+            .all(|part| !part.is_empty() && part != b"." && part != b"..")
+    };
+    let are_plain = links.iter().all(is_plain);
+    are_plain.then(|| links.iter().map(|name| OsStr::from_bytes(name).into()).collect())
 }
 
 /// Whether git, looking into the repository at `path`, runs nothing.
@@ -143,7 +151,10 @@ fn is_asleep(root: &Arc<OwnedFd>, path: &Path, depth: usize) -> bool {
         },
         Err(_) => return false,
     };
-    let is_harmless = Place::below(root, &git).is_ok_and(|git| repository::is_harmless(&git, Kind::Inner));
+    // As git writes it for submodules.
+    let up: PathBuf = git.components().map(|_| Component::ParentDir).collect();
+    let kind = Kind::Inner { tree: &up.join(path) };
+    let is_harmless = Place::below(root, &git).is_ok_and(|git| repository::is_harmless(&git, kind));
     let inner_sleep = || {
         paths(root, &git, MOST_INNER_BYTES).is_some_and(|inner| {
             let sleeps = |inner: &PathBuf| is_asleep(root, &path.join(inner), depth + 1);

@@ -15,9 +15,6 @@ pub(super) struct Index {
     pub(super) shared: BTreeSet<String>,
 }
 
-/// The lengths of object names: SHA-1 and SHA-256.
-const NAME_LENGTHS: [usize; 2] = [20, 32];
-
 /// Which bits of an entry's mode tell its kind, and those of a repository and of a directory.
 const KIND: u32 = 0o170_000;
 const GITLINK: u32 = 0o160_000;
@@ -39,17 +36,17 @@ const LONGEST_PATH: usize = 4096;
 /// More repositories are in no tree that commands work on.
 const MOST_LINKS: usize = 4096;
 
-/// Reads an index; `None` if it is none. It does not say how long its object names are, so it is read both ways, and
-/// one that could be read both ways lists what it does in either.
-pub(super) fn read(content: &[u8]) -> Option<Index> {
-    let readings = NAME_LENGTHS
-        .iter()
-        .filter_map(|length| Reading::of(content, *length));
-    readings.reduce(|mut all, other| {
-        all.links.extend(other.links);
-        all.shared.extend(other.shared);
-        all
-    })
+/// Reads an index; `None` if it is none. It does not say how long its object names are: git knows that from the
+/// configuration.
+pub(super) fn read(content: &[u8], name_length: usize) -> Option<Index> {
+    // At the end there is a checksum.
+    let (content, _) = content.split_at_checked(content.len().checked_sub(name_length)?)?;
+    let reading = Reading {
+        content,
+        rest: content,
+        name_length,
+    };
+    reading.whole()
 }
 
 /// What is left to read.
@@ -69,19 +66,12 @@ struct Entry {
 }
 
 impl<'a> Reading<'a> {
-    fn of(content: &'a [u8], name_length: usize) -> Option<Index> {
-        // At the end there is a checksum.
-        let (content, _) = content.split_at_checked(content.len().checked_sub(name_length)?)?;
-        let mut reading = Self {
-            content,
-            rest: content,
-            name_length,
-        };
-        if reading.take(4)? != b"DIRC" {
+    fn whole(mut self) -> Option<Index> {
+        if self.take(4)? != b"DIRC" {
             return None;
         }
-        let version = reading.number()?;
-        let count = reading.number()?;
+        let version = self.number()?;
+        let count = self.number()?;
         if !(2..=4).contains(&version) {
             return None;
         }
@@ -89,7 +79,7 @@ impl<'a> Reading<'a> {
         let mut path = Vec::new();
         let mut entries = Vec::new();
         for _ in 0..count {
-            let entry = reading.entry(version, &mut path)?;
+            let entry = self.entry(version, &mut path)?;
             match entry.mode & KIND {
                 GITLINK if index.links.len() < MOST_LINKS => _ = index.links.insert(path.clone()),
                 // What lies in a directory that is listed as one is not told here.
@@ -98,7 +88,7 @@ impl<'a> Reading<'a> {
             }
             entries.push(entry);
         }
-        index.shared = reading.extensions(&entries)?;
+        index.shared = self.extensions(&entries)?;
         Some(index)
     }
 
@@ -230,7 +220,7 @@ fn are_blocks_of(entries: &[Entry], table: &[u8]) -> bool {
 mod tests {
     use std::{collections::BTreeSet, path::Path, process::Command};
 
-    use super::read;
+    use super::Index;
 
     fn git(directory: &Path, arguments: &[&str]) {
         let done = Command::new("git")
@@ -244,7 +234,8 @@ mod tests {
 
     #[test]
     fn links_are_found_in_every_version() {
-        for format in ["sha1", "sha256"] {
+        for (format, name_length) in [("sha1", 20), ("sha256", 32)] {
+            let read = |content: &[u8]| super::read(content, name_length);
             for version in ["2", "4"] {
                 let directory = tempfile::tempdir().unwrap();
                 let top = directory.path();
@@ -309,6 +300,10 @@ mod tests {
         content.extend(rest);
         content.extend([0; 20]);
         content
+    }
+
+    fn read(content: &[u8]) -> Option<Index> {
+        super::read(content, 20)
     }
 
     #[test]

@@ -11,18 +11,19 @@ const MOST_CONFIG_BYTES: u64 = 64 * 1024;
 
 /// Which repository is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Kind<'a> {
     /// That of the scope.
     Whole,
     /// The same, while another command may be about to make it: then it has no configuration yet.
     Unfinished,
-    /// One that git looks into from another. It may say where its tree is, and may have no configuration.
-    Inner,
+    /// One that git looks into from another. It may say where its tree is, if that is this path from its directory, and may
+    /// have no configuration. What it pushes to is the business of whoever works in it.
+    Inner { tree: &'a Path },
 }
 
 /// Whether a `.git` is as `git init` or `git clone` makes it: no hook that runs, a configuration that makes git run
 /// nothing, and nothing that makes git look elsewhere.
-pub(super) fn is_harmless(git: &Place, kind: Kind) -> bool {
+pub(super) fn is_harmless(git: &Place, kind: Kind<'_>) -> bool {
     let Ok(directory) = git.directory().map(Arc::new) else {
         return false;
     };
@@ -61,8 +62,23 @@ pub(super) fn is_harmless(git: &Place, kind: Kind) -> bool {
         && (is_unfinished || config.is_some_and(|config| config_sleeps(&config, kind)))
 }
 
+/// How long the names of objects are, by a configuration that runs nothing or is the user's; `None` if that is not certain.
+pub(super) fn name_length(config: &str) -> Option<usize> {
+    let bare = |line: &str| line.to_ascii_lowercase().replace([' ', '\t', '"'], "");
+    let mut said = config
+        .lines()
+        .map(bare)
+        .filter(|line| !line.starts_with(['#', ';']))
+        .filter(|line| line.contains("objectformat") && !line.contains("compatobjectformat"));
+    match (said.next().as_deref(), said.next()) {
+        (None | Some("objectformat=sha1"), None) => Some(20),
+        (Some("objectformat=sha256"), None) => Some(32),
+        _ => None,
+    }
+}
+
 /// Whether every line is one of those that are known to run nothing.
-fn config_sleeps(config: &str, kind: Kind) -> bool {
+fn config_sleeps(config: &str, kind: Kind<'_>) -> bool {
     let mut current = Section::default();
     // What branches are pushed to, and what has an address: what has none is itself taken for one.
     let (mut used, mut addressed) = (BTreeSet::from(["."]), BTreeSet::from(["."]));
@@ -80,11 +96,12 @@ fn config_sleeps(config: &str, kind: Kind) -> bool {
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
         // A line that continues hides the next one from this reader.
-        if line.ends_with('\\') || !is_harmless_setting(&current.name, &key, kind) {
+        if line.ends_with('\\') || !is_harmless_setting(&current.name, &key) {
             return false;
         }
         match (current.name.as_str(), key.as_str()) {
-            ("remote", "url" | "pushurl") if !is_elsewhere(value) => return false,
+            ("core", "worktree") if !kind.has_tree(value) => return false,
+            ("remote", "url" | "pushurl") if !kind.is_inner() && !is_elsewhere(value) => return false,
             ("remote", "url") => {
                 addressed.insert(current.subsection);
             }
@@ -94,7 +111,18 @@ fn config_sleeps(config: &str, kind: Kind) -> bool {
             _ => {}
         }
     }
-    used.is_subset(&addressed)
+    kind.is_inner() || used.is_subset(&addressed)
+}
+
+impl Kind<'_> {
+    fn is_inner(self) -> bool {
+        matches!(self, Self::Inner { .. })
+    }
+
+    /// Whether a repository may say that its tree is there.
+    fn has_tree(self, value: &str) -> bool {
+        matches!(self, Self::Inner { tree } if tree == Path::new(value))
+    }
 }
 
 /// Whether the address of a repository is on another machine. One on this machine may have hooks that commands made, and
@@ -140,7 +168,7 @@ impl<'a> Section<'a> {
     }
 }
 
-fn is_harmless_setting(section: &str, key: &str, kind: Kind) -> bool {
+fn is_harmless_setting(section: &str, key: &str) -> bool {
     let harmless: &[&str] = match section {
         "branch" => &[
             "description",
@@ -151,7 +179,6 @@ fn is_harmless_setting(section: &str, key: &str, kind: Kind) -> bool {
             "remote",
             "vscode-merge-base",
         ],
-        "core" if kind == Kind::Inner && key == "worktree" => &["worktree"],
         "core" => &[
             "autocrlf",
             "bare",
@@ -161,14 +188,24 @@ fn is_harmless_setting(section: &str, key: &str, kind: Kind) -> bool {
             "precomposeunicode",
             "repositoryformatversion",
             "symlinks",
+            "worktree",
         ],
-        "extensions" => &["compatobjectformat", "objectformat", "refstorage"],
+        "commit" => &["gpgsign"],
+        "extensions" => &["compatobjectformat", "objectformat", "partialclone", "refstorage"],
         "fetch" => &["prune"],
         "init" => &["defaultbranch"],
+        "lfs" => &["repositoryformatversion"],
         "pull" => &["ff", "rebase"],
         "push" => &["autosetupremote", "default"],
-        "remote" => &["fetch", "pushurl", "url"],
-        "submodule" => &["active", "url"],
+        "remote" => &[
+            "fetch",
+            "partialclonefilter",
+            "promisor",
+            "pushurl",
+            "tagopt",
+            "url",
+        ],
+        "submodule" => &["active", "branch", "fetchrecursesubmodules", "ignore", "url"],
         "user" => &["email", "name"],
         _ => &[],
     };

@@ -58,7 +58,7 @@ impl<'a> Round<'a> {
     }
 
     /// Whether a command made a repository, and one that may stay.
-    pub(super) fn has_new_repository(&mut self, kind: Kind) -> bool {
+    pub(super) fn has_new_repository(&mut self, kind: Kind<'_>) -> bool {
         let path = Path::new(".git");
         !self.known.contains_key(path)
             && matches!(self.ways.place(path), Ok(Some(git)) if repository::is_harmless(&git, kind))
@@ -98,14 +98,16 @@ impl<'a> Round<'a> {
 
     /// Moves repositories away that git would look into and then run something.
     pub(super) fn remove_repositories(&mut self, before: &Gitlinks, now: &Gitlinks) {
+        // Git may read an index that cannot be read here, and then run what nobody looked at.
+        let mut is_index_bad = now.is_unknown_since(before);
         for path in now.woken_since(before) {
             let path = path.join(".git");
             let place = Place::below(self.root, &path).ok();
             let kept = place.and_then(|place| self.tripwire.quarantine(&place, &path));
+            is_index_bad |= kept.is_none();
             self.report(&path, IncidentKind::Appeared, kept.is_some(), kept);
         }
-        // Git may read what cannot be read here, and then run what nobody looked at. It makes another one of the last commit.
-        if now.is_unknown_since(before) {
+        if is_index_bad {
             let path = Path::new(".git/index");
             let place = Place::below(self.root, path).ok();
             let kept = place.and_then(|place| self.tripwire.quarantine(&place, path));

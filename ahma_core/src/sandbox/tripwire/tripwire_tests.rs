@@ -429,6 +429,59 @@ async fn a_listed_repository_stays_as_long_as_it_runs_nothing() {
     assert_eq!(scene.during(|_| {}).await, []);
 }
 
+#[tokio::test]
+async fn a_listed_repository_is_judged_where_git_looks_for_it() {
+    let scene = Scene::new(|scope| git(scope, &["init", "-q"]));
+    // Another tree than the one it is listed for.
+    let found = scene.during(|scope| {
+        list_repository(scope, "c");
+        git(scope, &["init", "-q", "tree/d"]);
+        git(&scope.join("tree/d"), &AWAKE);
+        let entry = format!("160000,{},d", "1".repeat(40));
+        git(
+            &scope.join("c"),
+            &["update-index", "--add", "--cacheinfo", &entry],
+        );
+        git(&scope.join("c"), &["config", "core.worktree", "../../tree"]);
+    });
+    assert_eq!(found.await, [("c/.git".to_owned(), IncidentKind::Appeared)]);
+    // Its own tree, by a name that git would not have taken.
+    let found = scene.incidents_during(|scope| {
+        list_repository(scope, "12lib");
+        git(scope, &["init", "-q", "lib"]);
+        git(&scope.join("lib"), &AWAKE);
+        let index = scope.join(".git/index");
+        let mut content = fs::read(&index).unwrap();
+        let at = memchr::memmem::find(&content, b"12lib").unwrap();
+        content[at..at + 2].copy_from_slice(b"./");
+        fs::write(&index, content).unwrap();
+    });
+    let found = found.await;
+    assert!(
+        matches!(&found[..], [Incident { path, quarantined: Some(_), .. }] if path.ends_with(".git/index")),
+        "{found:?}"
+    );
+    assert!(scene.scope().join("lib/.git").exists());
+    // In an index that is read by the length of names that git knows.
+    let found = scene.during(|scope| {
+        git(scope, &["init", "-q", "--object-format", "sha256", "s"]);
+        list_repository(scope, "s");
+        let entry = format!("160000,{},t", "1".repeat(64));
+        git(
+            &scope.join("s"),
+            &["update-index", "--add", "--cacheinfo", &entry],
+        );
+        git(&scope.join("s"), &["init", "-q", "t"]);
+        git(
+            &scope.join("s/t"),
+            &["remote", "add", "origin", "/home/somebody/t"],
+        );
+    });
+    assert_eq!(found.await, []);
+    let found = scene.during(|scope| git(&scope.join("s/t"), &AWAKE));
+    assert_eq!(found.await, [("s/.git".to_owned(), IncidentKind::Appeared)]);
+}
+
 /// Git clears packs away, and writes no object in place.
 #[tokio::test]
 async fn a_store_of_objects_is_watched_where_git_tidies_it() {
