@@ -82,6 +82,7 @@ fn config_sleeps(config: &str, kind: Kind<'_>) -> bool {
     let mut current = Section::default();
     // What branches are pushed to, and what has an address: what has none is itself taken for one.
     let (mut used, mut addressed) = (BTreeSet::from(["."]), BTreeSet::from(["."]));
+    let (mut are_elsewhere, mut is_partial) = (true, false);
     for line in config.lines().map(str::trim) {
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
@@ -101,9 +102,16 @@ fn config_sleeps(config: &str, kind: Kind<'_>) -> bool {
         }
         match (current.name.as_str(), key.as_str()) {
             ("core", "worktree") if !kind.has_tree(value) => return false,
-            ("remote", "url" | "pushurl") if !kind.is_inner() && !is_elsewhere(value) => return false,
-            ("remote", "url") => {
-                addressed.insert(current.subsection);
+            ("remote", "url" | "pushurl") => {
+                are_elsewhere &= is_elsewhere(value);
+                if key == "url" {
+                    addressed.insert(current.subsection);
+                }
+            }
+            ("remote", "promisor") => is_partial = true,
+            ("extensions", "partialclone") => {
+                is_partial = true;
+                used.insert(value);
             }
             ("branch", "remote" | "pushremote") => {
                 used.insert(value);
@@ -111,7 +119,9 @@ fn config_sleeps(config: &str, kind: Kind<'_>) -> bool {
             _ => {}
         }
     }
-    kind.is_inner() || used.is_subset(&addressed)
+    let speaks_to_others = are_elsewhere && used.is_subset(&addressed);
+    // Nobody pushes or fetches by looking into one, unless git has to fetch what is missing in it.
+    speaks_to_others || kind.is_inner() && !is_partial
 }
 
 impl Kind<'_> {

@@ -478,6 +478,23 @@ async fn a_listed_repository_is_judged_where_git_looks_for_it() {
         );
     });
     assert_eq!(found.await, []);
+    // One that git has to fetch from, just by looking.
+    let promises = ["config", "remote.origin.promisor", "true"];
+    let found = scene.during(|scope| git(&scope.join("s/t"), &promises));
+    assert_eq!(found.await, [("s/.git".to_owned(), IncidentKind::Appeared)]);
+    let found = scene.during(|scope| {
+        git(scope, &["init", "-q", "--object-format", "sha256", "s"]);
+        let entry = format!("160000,{},t", "1".repeat(64));
+        git(
+            &scope.join("s"),
+            &["update-index", "--add", "--cacheinfo", &entry],
+        );
+        git(
+            &scope.join("s/t"),
+            &["config", "--unset", "remote.origin.promisor"],
+        );
+    });
+    assert_eq!(found.await, []);
     let found = scene.during(|scope| git(&scope.join("s/t"), &AWAKE));
     assert_eq!(found.await, [("s/.git".to_owned(), IncidentKind::Appeared)]);
 }
