@@ -32,6 +32,7 @@ pub(super) type Answer = Result<(), String>;
 pub struct Prober {
     launcher: Launcher,
     checks: TaskTracker,
+    patience: Duration,
 }
 
 impl Prober {
@@ -39,7 +40,14 @@ impl Prober {
         Self {
             launcher,
             checks: TaskTracker::new(),
+            patience: LONGEST_PROBE,
         }
+    }
+
+    /// Lets each check take this long.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Waits until nothing of any check is left. One that somebody still waits for may take its time.
@@ -85,22 +93,23 @@ impl Prober {
                 .collect(),
             stdio: Stdio::Merged,
         };
+        let stopped = || "was stopped".to_owned();
+        // Whoever makes processes may stand still.
+        let launched = unwanted.run_until_cancelled(self.launcher.launch(script)).await;
         let Running {
             output,
             mut process,
             tripwire,
-        } = self
-            .launcher
-            .launch(script)
-            .await
+        } = launched
+            .ok_or_else(stopped)?
             .map_err(|error| format!("could not be started: {error}"))?;
-        let watch = tokio::time::timeout(LONGEST_PROBE, watch(output, &mut process, &probe));
+        let watch = tokio::time::timeout(self.patience, watch(output, &mut process, &probe));
         let answer = unwanted.run_until_cancelled(watch).await;
         self.checks.spawn(clear_away(process, tripwire));
         match answer {
             Some(Ok(answer)) => answer,
-            Some(Err(_)) => Err(format!("did not answer within {} s", LONGEST_PROBE.as_secs())),
-            None => Err("was stopped".to_owned()),
+            Some(Err(_)) => Err(format!("did not answer within {} s", self.patience.as_secs())),
+            None => Err(stopped()),
         }
     }
 }

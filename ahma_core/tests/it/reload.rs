@@ -3,12 +3,20 @@
 use std::{
     fs::{self, Permissions},
     os::unix::fs::{PermissionsExt as _, symlink},
+    time::Duration,
 };
 
+use ahma_core::{
+    catalog::CatalogSettings,
+    shell::TierChoice,
+    toolbox::{self, Prober, ToolboxSettings},
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use test_support::{Era, Server, Workspace, wait_for};
+use tokio_util::sync::CancellationToken;
 
+use crate::launchers::TestLauncher;
 use crate::session::{echo, options};
 use crate::terminal::is_alive;
 
@@ -368,4 +376,35 @@ fn a_call_waits_for_the_check_of_its_tool_and_for_no_other() {
     fs::write(workspace.scope().join("ready"), "").expect("writable");
     assert_eq!(server.tool("late", call)["content"][0]["text"], "here");
     assert!(is_alive(&seconds), "the other check is over");
+}
+
+/// What the end of a server waits for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_nobody_waits_for_any_more_ends_at_once() {
+    let TestLauncher {
+        launcher,
+        scope,
+        private: _private,
+    } = TestLauncher::start(TierChoice::Highest);
+    let tools = tempfile::tempdir().expect("a directory");
+    let slow = with_check("slow", json!("sh -c 'touch begun; sleep 86414'"));
+    fs::write(tools.path().join("slow.json"), slow.to_string()).expect("writable");
+    // Without being stopped it would go on for longer than this waits.
+    let prober = Prober::new(launcher.clone()).with_patience(Duration::from_secs(86_400));
+    let shutdown = CancellationToken::new();
+    let settings = ToolboxSettings {
+        directory: tools.path().to_owned(),
+        scope: scope.path().to_owned(),
+        catalog: CatalogSettings::default(),
+        probes: true,
+        reload: false,
+    };
+    let _toolbox = toolbox::open(settings, prober.clone(), shutdown.clone());
+    wait_for("the check to begin", || {
+        scope.path().join("begun").exists().then_some(())
+    });
+    shutdown.cancel();
+    let ended = tokio::time::timeout(Duration::from_secs(60), prober.ended());
+    ended.await.expect("it is stopped");
+    launcher.shutdown().await;
 }

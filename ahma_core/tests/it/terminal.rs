@@ -5,7 +5,6 @@ use std::{
     io::{Read as _, Write as _},
     os::{fd::OwnedFd, unix::fs::PermissionsExt as _},
     process::{Command, Output, Stdio},
-    time::Duration,
 };
 
 use rustix::{
@@ -264,11 +263,10 @@ fn an_interrupt_ends_what_comes_before_and_after_a_command() {
     let [check, shell] = [92_000, 93_000].map(|number| format!("{number}.{}", std::process::id()));
     let mut slow = echo("slow");
     slow["command"] = "sh -c false".into();
-    slow["availability_check"] = format!("sh -c 'touch begun; sleep {check}'").into();
+    slow["availability_check"] = format!("sleep {check}").into();
     workspace.write_tool("slow.json", &slow);
-    let begun = workspace.scope().join("begun");
     let hanging = workspace.scope().join("hanging");
-    fs::write(&hanging, format!("#!/bin/sh\ntouch begun\nexec sleep {shell}\n")).expect("writable");
+    fs::write(&hanging, format!("#!/bin/sh\nexec sleep {shell}\n")).expect("writable");
     fs::set_permissions(&hanging, Permissions::from_mode(0o755)).expect("ours");
     let hanging = hanging.to_str().expect("plain");
     for (arguments, seconds) in [
@@ -277,15 +275,11 @@ fn an_interrupt_ends_what_comes_before_and_after_a_command() {
         (&["--shell", hanging, "run", "slow", "x"], &shell),
         (&["--shell", hanging, "--sandbox-report"], &shell),
     ] {
-        let _ = fs::remove_file(&begun);
         let mut child = command(&workspace, arguments).spawn().expect("it starts");
         wait_for("something to sleep", || is_alive(seconds).then_some(()));
         kill_process(Pid::from_child(&child), Signal::INT).expect("it lives");
         let status = wait_for("the end", || child.try_wait().expect("our child"));
         assert_eq!(status.code(), Some(130), "{arguments:?}");
-        let begun = begun.metadata().and_then(|file| file.modified()).expect("a file");
-        let life = begun.elapsed().expect("in the past");
-        assert!(life < Duration::from_secs(8), "{arguments:?}: {life:?}");
         assert!(!is_alive(seconds), "{arguments:?}: something is left");
     }
 }
