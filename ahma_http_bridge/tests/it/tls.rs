@@ -9,6 +9,14 @@ use serde_json::json;
 
 use crate::harness::{Bridge, Client, eventually, http_client};
 
+/// What is written by [`write_certificate`].
+fn certified(directory: &Path) -> TlsSettings {
+    TlsSettings {
+        certificate: directory.join("cert.pem"),
+        key: directory.join("key.pem"),
+    }
+}
+
 /// Writes a new certificate for localhost; gives it back for the client to trust.
 fn write_certificate(directory: &Path) -> Certificate {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -31,11 +39,7 @@ async fn tls_serves_http_2_and_takes_up_a_new_certificate() {
     let directory = tempfile::tempdir().unwrap();
     let first = write_certificate(directory.path());
     let bridge = Bridge::start(&[], |settings| {
-        let path = |name: &str| directory.path().join(name);
-        settings.tls = Some(TlsSettings {
-            certificate: path("cert.pem"),
-            key: path("key.pem"),
-        });
+        settings.tls = Some(certified(directory.path()));
     })
     .await;
     let url = format!("https://localhost:{}/healthz", bridge.address.port());
@@ -74,10 +78,7 @@ async fn a_connection_without_a_request_is_closed_and_one_with_an_open_stream_is
     let directory = tempfile::tempdir().unwrap();
     let certificate = write_certificate(directory.path());
     let bridge = Bridge::start(&[], |settings| {
-        settings.tls = Some(TlsSettings {
-            certificate: directory.path().join("cert.pem"),
-            key: directory.path().join("key.pem"),
-        });
+        settings.tls = Some(certified(directory.path()));
         settings.times.head = Duration::from_millis(300);
         settings.times.keep_alive = Duration::from_millis(50);
     })
@@ -112,10 +113,7 @@ async fn a_client_that_takes_no_answer_loses_its_connection() {
     let directory = tempfile::tempdir().unwrap();
     let certificate = write_certificate(directory.path());
     let bridge = Bridge::start(&[], |settings| {
-        settings.tls = Some(TlsSettings {
-            certificate: directory.path().join("cert.pem"),
-            key: directory.path().join("key.pem"),
-        });
+        settings.tls = Some(certified(directory.path()));
         settings.times.head = Duration::from_millis(300);
         settings.times.write = Duration::from_millis(300);
         settings.times.keep_alive = Duration::from_millis(50);

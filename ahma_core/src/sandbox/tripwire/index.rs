@@ -218,19 +218,9 @@ fn are_blocks_of(entries: &[Entry], table: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, path::Path, process::Command};
+    use std::collections::BTreeSet;
 
-    use super::Index;
-
-    fn git(directory: &Path, arguments: &[&str]) {
-        let done = Command::new("git")
-            .current_dir(directory)
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .args(arguments)
-            .output()
-            .unwrap();
-        assert!(done.status.success(), "{arguments:?}: {done:?}");
-    }
+    use super::{super::tests::git, Index};
 
     #[test]
     fn links_are_found_in_every_version() {

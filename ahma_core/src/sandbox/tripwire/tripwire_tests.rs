@@ -344,7 +344,7 @@ async fn a_new_repository_names_nothing_to_push_to_in_old_ways() {
     }
 }
 
-fn git(directory: &Path, arguments: &[&str]) {
+pub(super) fn git(directory: &Path, arguments: &[&str]) {
     let done = std::process::Command::new("git")
         .current_dir(directory)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
