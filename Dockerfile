@@ -3,7 +3,7 @@
 #   docker build -t ahma_mcp --build-arg COMMIT=$(git rev-parse HEAD) .
 #   docker run -i --rm -v "$PWD:/project" ahma_mcp
 #
-# Docker forbids user namespaces to containers, so the wall is the core tier, which needs kernel 6.12 on the host.
+# Docker forbids user namespaces to containers, so the sandbox uses the core tier, which needs kernel 6.12 on the host.
 FROM rust:1-slim-trixie AS build
 ARG COMMIT=
 WORKDIR /source

@@ -9,7 +9,7 @@
 use std::{collections::BTreeMap, env, io, io::Write, path::PathBuf, process::ExitCode, time::Duration};
 
 use ahma_core::{
-    call::{Command, CommandPlan, ExecutionMode, Program, Work},
+    call::{Command, CommandPlan, ExecutionMode, Lifetime, Program, Work},
     jail,
     operation::{Engine, EngineSettings, Outcome},
     sandbox::{Host, Network, SandboxSettings, Toolchains, assemble},
@@ -31,7 +31,7 @@ fn main() -> Result<ExitCode, Failure> {
 
     let runtime = tokio::runtime::Runtime::new()?;
     let failures = runtime.block_on(async {
-        tokio::spawn(launcher.clone().keep_warm());
+        tokio::spawn(launcher.clone().keep_pools_filled());
         let engine = Engine::new(
             launcher.clone(),
             EngineSettings::new(private.path().join("state")),
@@ -90,17 +90,10 @@ async fn run_all(engine: &Engine, commands: Vec<String>, scope: &std::path::Path
         .map(|text| {
             engine.start(CommandPlan {
                 tool: "shell".into(),
-                work: Work::Command(Command {
-                    program: Program::Script(text),
-                    files: Vec::new(),
-                    environment: BTreeMap::new(),
-                    path_dirs: Vec::new(),
-                    success_codes: vec![0],
-                    stream: None,
-                    success_hint: None,
-                }),
+                work: Work::Command(Command::new(Program::Script(text))),
                 mode: ExecutionMode::Synchronous,
                 timeout: Duration::from_secs(60),
+                lifetime: Lifetime::Finite,
                 directory: scope.to_owned(),
             })
         })

@@ -4,14 +4,16 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ahma_flags::value;
+use ahma_common::value;
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::auth::{AuthSettings, OAuthSettings, Secret, TokenSource, oauth_address};
+use crate::auth::{AuthSettings, OAuthSettings, TokenSource, oauth_address};
 use crate::http::guard::{allowed_host, allowed_origin};
-use crate::settings::{BridgeSettings, Isolation};
+use crate::isolation::Isolation;
+use crate::settings::BridgeSettings;
 use crate::sse_endpoint::SseEndpoint;
 use crate::tls::TlsSettings;
+use ahma_common::secret::Secret;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AuthMode {
@@ -112,11 +114,11 @@ pub struct BridgeArgs {
     #[arg(long, env = "AHMA_MAX_BODY", value_name = "BYTES", default_value = "4M", value_parser = value::positive_byte_count)]
     pub max_body: usize,
 
-    /// How long a request may go without an answer or progress [default: 60s].
+    /// Time that a request may go without an answer or progress [default: 60s].
     #[arg(long, env = "AHMA_REQUEST_TIMEOUT", value_name = "TIME", value_parser = value::positive_duration)]
     pub request_timeout: Option<Duration>,
 
-    /// How long a session may be without requests and open streams before it ends.
+    /// Time that a session may be without requests and open streams before it ends.
     #[arg(
         long,
         env = "AHMA_SESSION_IDLE",
@@ -126,7 +128,7 @@ pub struct BridgeArgs {
     )]
     pub session_idle: Duration,
 
-    /// How clients prove who they are; default is oauth if there is an issuer, token if there are tokens, else none.
+    /// Authentication of clients; default is oauth if there is an issuer, token if there are tokens, else none.
     #[arg(long, env = "AHMA_AUTH", value_name = "MODE")]
     pub auth: Option<AuthMode>,
 
@@ -190,11 +192,11 @@ pub struct BridgeArgs {
     pub audit_file: Option<PathBuf>,
 }
 
-/// Where clients expect a server of this kind by default.
+/// Port at which clients expect a server of this kind.
 const DEFAULT_PORT: u16 = 3000;
 
 impl BridgeArgs {
-    /// What to listen on.
+    /// Address to listen on.
     pub fn address(&self) -> SocketAddr {
         let (host, port) = self
             .sse_endpoint
@@ -204,13 +206,13 @@ impl BridgeArgs {
         SocketAddr::new(self.http_host.unwrap_or(host), self.http_port.unwrap_or(port))
     }
 
-    /// Whether anything was said about authentication, be it that there is none.
-    pub fn says_who_may_come(&self) -> bool {
+    /// True if a flag or variable is about authentication, even to switch it off.
+    pub fn has_auth(&self) -> bool {
         let said = self.auth.is_some() || self.tokens_file.is_some() || self.http_token.is_some();
         said || self.oauth_issuer.is_some()
     }
 
-    /// What lets clients in or tells what they did: nothing that the bridge runs may reach it.
+    /// Files with credentials or the audit trail: no command may reach them.
     pub fn private_files(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.tokens_file, &self.tls_key, &self.audit_file]
             .into_iter()
@@ -289,4 +291,4 @@ impl BridgeArgs {
 
 #[cfg(test)]
 #[path = "args_tests.rs"]
-mod args_tests;
+mod tests;

@@ -1,6 +1,6 @@
-//! What all requests share: the settings, the sessions, the clients without one, and the child of everybody.
+//! State that all requests share: settings, sessions, backends of clients without one, and the shared child.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, json};
@@ -9,32 +9,35 @@ use tokio_util::task::TaskTracker;
 
 use crate::audit::{Audit, CallRecord, shown_arguments};
 use crate::auth::{Authenticator, Principal};
-use crate::backend::{Backend, Restart, own_initialize};
-use crate::child::{Audience, CallFailure, Child, ChildFactory, ChildLimits, Spawn};
+use crate::child::{
+    Backend, CallFailure, Child, ChildFactory, ChildLimits, ChildSink, ChildSpawner, Restart, Spawn,
+    own_initialize,
+};
 use crate::echo::Echo;
-use crate::envelope::{Envelope, RpcRequest, string_of};
+use crate::isolation::Isolation;
 use crate::metrics::{Gauges, Metrics};
 use crate::pressure::Pressure;
 use crate::redact::Redactor;
-use crate::server::ServeError;
+use crate::serve_error::ServeError;
 use crate::session::{
-    EndReason, Greeter, Guests, Hub, Isolated, Lent, Nursery, OpenError, RootsRule, Service, Session,
-    SessionError, SessionParams, Sessions, Transport,
+    BackendLease, EndReason, Hub, InitializeCache, Isolated, RequestError, RootsRule, Service, Session,
+    SessionParams, SessionlessBackends, Sessions, Transport,
 };
-use crate::settings::{BridgeSettings, Isolation};
+use crate::settings::BridgeSettings;
+use ahma_common::envelope::{Envelope, RpcRequest, string_of};
 
-/// How often to look whether the last request has been answered.
+/// Interval between looks for open requests at the end.
 const DRAIN_TICK: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub(crate) struct Bridge {
     pub(crate) settings: BridgeSettings,
     pub(crate) sessions: Sessions,
-    pub(crate) greeter: Greeter,
-    nursery: Nursery,
-    /// The child of everybody, without isolation.
+    pub(crate) initialize_cache: InitializeCache,
+    spawner: ChildSpawner,
+    /// The one child of all clients, without isolation.
     shared: Option<Shared>,
-    pub(crate) guests: Guests,
+    pub(crate) sessionless: SessionlessBackends,
     pub(crate) auth: Authenticator,
     pub(crate) audit: Arc<Audit>,
     pub(crate) redactor: Arc<Redactor>,
@@ -71,7 +74,7 @@ impl Bridge {
                 .debug_echo
                 .then(|| Echo::to_stderr(Arc::clone(&redactor))),
         };
-        let nursery = Nursery {
+        let spawner = ChildSpawner {
             factory,
             limits,
             start_timeout: settings.times.start,
@@ -79,20 +82,28 @@ impl Bridge {
         let tasks = TaskTracker::new();
         let shared = (settings.isolation == Isolation::Shared).then(|| {
             let hub = Arc::new(Hub::default());
-            let audience = Arc::clone(&hub) as Arc<dyn Audience>;
-            let backend = nursery.backend(Spawn::Shared, Restart::Eager, own_initialize(), audience);
+            let sink = Arc::clone(&hub) as Arc<dyn ChildSink>;
+            let backend = spawner.backend(Spawn::Shared, Restart::Eager, own_initialize(), sink);
             Shared { hub, backend }
         });
         Ok(Arc::new(Self {
-            auth: Authenticator::new(&settings)?,
+            auth: Authenticator::new(
+                &settings.auth,
+                settings.isolation,
+                settings.limits.sessions_per_principal,
+            )?,
             audit: Arc::new(audit),
             redactor,
             metrics: Metrics::default(),
             pressure: Pressure::default(),
             sessions: Sessions::new(settings.limits.sessions),
-            greeter: Greeter::new(nursery.clone(), tasks.clone()),
-            guests: Guests::new(nursery.clone(), tasks.clone(), settings.limits.calls_per_session),
-            nursery,
+            initialize_cache: InitializeCache::new(spawner.clone(), tasks.clone()),
+            sessionless: SessionlessBackends::new(
+                spawner.clone(),
+                tasks.clone(),
+                settings.limits.calls_per_session,
+            ),
+            spawner,
             shared,
             tasks,
             shutdown,
@@ -105,16 +116,15 @@ impl Bridge {
         &self,
         principal: &Arc<Principal>,
         transport: Transport,
-    ) -> Result<Arc<Session>, OpenError> {
+    ) -> Result<Arc<Session>, RequestError> {
         self.refuse_under_pressure()?;
         let service = match &self.shared {
             Some(Shared { hub, backend }) => Service::Shared {
                 backend: Arc::clone(backend),
                 hub: Arc::clone(hub),
-                ended: OnceLock::new(),
             },
             None => Service::Isolated(Box::new(Isolated::new(
-                self.nursery.clone(),
+                self.spawner.clone(),
                 self.roots_rule(principal),
             ))),
         };
@@ -132,13 +142,13 @@ impl Bridge {
     }
 
     /// Refuses new work when memory or load are over their thresholds; what is open goes on.
-    pub(crate) fn refuse_under_pressure(&self) -> Result<(), OpenError> {
+    pub(crate) fn refuse_under_pressure(&self) -> Result<(), RequestError> {
         self.pressure
             .over(&self.settings.limits)
-            .map_or(Ok(()), |why| Err(OpenError::Pressure(why)))
+            .map_or(Ok(()), |why| Err(RequestError::Pressure(why)))
     }
 
-    /// What must hear of credentials, because messages are shown or written down.
+    /// The redactor, if messages are shown or written down: it must know accepted credentials.
     pub(crate) fn writes_messages(&self) -> Option<&Redactor> {
         (self.audit.records_calls() || self.settings.debug_echo).then_some(&self.redactor)
     }
@@ -160,7 +170,7 @@ impl Bridge {
         );
     }
 
-    /// What the audit trail will say of a request, if it says anything.
+    /// The audit record of a request, if calls are recorded.
     pub(crate) fn record_call(
         &self,
         request: RpcRequest<'_>,
@@ -211,18 +221,28 @@ impl Bridge {
         let _ = ended.await;
     }
 
+    /// The same without waiting for it.
+    pub(crate) fn end_session_later(self: &Arc<Self>, session: Arc<Session>, reason: EndReason) {
+        let bridge = Arc::clone(self);
+        self.tasks
+            .spawn(async move { bridge.end_session(session, reason).await });
+    }
+
     /// The child for a request without a session. One of its own counts as a session.
-    pub(crate) async fn child_without_session(&self, principal: &Principal) -> Result<Lent, SessionError> {
+    pub(crate) async fn child_without_session(
+        &self,
+        principal: &Principal,
+    ) -> Result<BackendLease, RequestError> {
         if let Some(Shared { backend, hub }) = &self.shared {
-            hub.note_stranger();
-            return Ok(Lent {
+            hub.note_sessionless();
+            return Ok(BackendLease {
                 child: backend.child().await?,
                 activity: None,
             });
         }
         let scope = self.roots_rule(principal).default_scope;
-        let (backend, activity) = self.guests.borrow(principal, scope, &self.sessions)?;
-        Ok(Lent {
+        let (backend, activity) = self.sessionless.borrow(principal, scope, &self.sessions)?;
+        Ok(BackendLease {
             child: backend.child().await?,
             activity: Some(activity),
         })
@@ -233,14 +253,14 @@ impl Bridge {
     }
 
     /// Starts the shared child, so that the first client does not wait for it.
-    pub(crate) fn warm_up(&self) {
+    pub(crate) fn start_shared(&self) {
         if let Some(Shared { backend, .. }) = &self.shared {
             let backend = Arc::clone(backend);
             self.tasks.spawn(async move { drop(backend.child().await) });
         }
     }
 
-    /// Ends calls that are silent for too long and sessions that nobody uses, until the bridge stops.
+    /// Ends calls that are silent for too long and idle sessions, until the bridge stops.
     pub(crate) async fn sweep(self: Arc<Self>) {
         let times = self.settings.times;
         let tick = (times.request.min(times.session_idle) / 4)
@@ -251,11 +271,9 @@ impl Bridge {
             let now = Instant::now();
             self.children().iter().for_each(|child| child.cancel_silent(now));
             for session in self.sessions.take_idle(times.session_idle) {
-                let bridge = Arc::clone(&self);
-                self.tasks
-                    .spawn(async move { bridge.end_session(session, EndReason::Idle).await });
+                self.end_session_later(session, EndReason::Idle);
             }
-            self.guests.end_idle(times.session_idle, &self.sessions);
+            self.sessionless.end_idle(times.session_idle, &self.sessions);
         }
     }
 
@@ -263,17 +281,15 @@ impl Bridge {
     pub(crate) fn end_moved(self: &Arc<Self>) {
         for session in self.sessions.all() {
             if !self.auth.confines_as_before(session.principal()) {
-                let bridge = Arc::clone(self);
-                self.tasks
-                    .spawn(async move { bridge.end_session(session, EndReason::Moved).await });
+                self.end_session_later(session, EndReason::Moved);
             }
         }
     }
 
     /// Waits for open requests to be answered, but not for ever. New ones are refused meanwhile.
-    pub(crate) async fn drain(&self, patience: Duration) {
+    pub(crate) async fn drain(&self, timeout: Duration) {
         let open = || self.children().iter().any(|child| child.open_calls() > 0);
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         while open() && Instant::now() < deadline {
             tokio::time::sleep(DRAIN_TICK).await;
         }
@@ -283,16 +299,16 @@ impl Bridge {
     pub(crate) async fn end(&self) {
         Sessions::end_all(self.sessions.take_all(), EndReason::Shutdown).await;
         // Complete, since no more are let in: one that is just being added is waited for here.
-        let of_guests = self.guests.backends();
+        let of_sessionless = self.sessionless.backends();
         let shared = self.shared.iter().map(|shared| &shared.backend);
-        let stops = of_guests
+        let stops = of_sessionless
             .iter()
             .chain(shared)
             .map(|backend| backend.stop(CallFailure::Stopped));
         futures::future::join_all(stops).await;
         self.tasks.close();
         self.tasks.wait().await;
-        let (audit, echo) = (Arc::clone(&self.audit), self.nursery.limits.echo.clone());
+        let (audit, echo) = (Arc::clone(&self.audit), self.spawner.limits.echo.clone());
         let settle = move || {
             audit.settle();
             if let Some(echo) = echo {
@@ -306,7 +322,7 @@ impl Bridge {
     pub(crate) fn children(&self) -> Vec<Arc<Child>> {
         let own = self.shared.iter().map(|shared| Arc::clone(&shared.backend));
         let mut children: Vec<Arc<Child>> = own
-            .chain(self.guests.backends())
+            .chain(self.sessionless.backends())
             .filter_map(|backend| backend.running())
             .collect();
         if !self.is_shared() {

@@ -1,4 +1,4 @@
-//! How many connections there is room for: each is a descriptor, and so is every end of a child's pipes.
+//! Room for connections: each is a descriptor, and so is every end of a child's pipes.
 //!
 //! The bridge asks for as many descriptors as it may have. Its children get back what was before: programs that use
 //! select(2) count on it.
@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 
-/// What the bridge was started with.
+/// The limit that the bridge was started with.
 static BEFORE: OnceLock<Rlimit> = OnceLock::new();
 
-/// What is open whatever the clients do: the listener, files, the runtime's own, and what a start takes for a moment.
+/// Descriptors open whatever the clients do: the listener, files, the runtime's own, and what a start takes for a moment.
 const OWN: usize = 128;
 /// Three pipes, the watch on its exit, and another pair for the one that takes its place.
 const PER_SESSION: usize = 6;
@@ -35,7 +35,7 @@ pub(crate) fn room_for_connections(wanted: usize, sessions: usize) -> usize {
 fn room(limit: Option<u64>, sessions: usize) -> usize {
     let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let kept = sessions.saturating_mul(PER_SESSION).saturating_add(OWN);
-    // Sessions that nobody can reach are of no use either.
+    // Sessions that cannot be reached are of no use either.
     limit.saturating_sub(kept).max(limit / 2).max(1)
 }
 

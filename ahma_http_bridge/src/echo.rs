@@ -1,6 +1,6 @@
 //! The debug echo: every message between bridge and child, readable, on the terminal.
 //!
-//! Credentials are replaced. Apart from that, what is not JSON is printed as it is. A terminal that nobody reads must not hold
+//! Credentials are replaced. Apart from that, what is not JSON is printed as it is. A terminal that is not read must not hold
 //! the bridge up, so a thread prints; what it cannot keep up with is left out, and counted.
 
 use std::io::{IsTerminal, Write};
@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use ahma_flags::variables;
+use ahma_common::variables;
 use serde_json::Value;
 
 use crate::harmless::harmless_pretty_json;
 use crate::redact::Redactor;
 
-/// What may wait to be printed. One message that is longer waits alone.
+/// Bytes that may wait to be printed. A single longer message waits alone.
 const MAX_WAITING_BYTES: usize = 16 << 20;
 const MAX_WAITING: usize = 4096;
-/// How long the end waits for the last of it.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(1);
+/// Time that the end waits for the rest.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where the echo goes is fixed: standard error, which is for people.
+/// Prints messages to standard error.
 #[derive(Debug, Clone)]
 pub(crate) struct Echo {
     coloured: bool,
@@ -52,7 +52,7 @@ impl Echo {
 
     /// Waits, not for ever, until everything is printed. Blocks.
     pub(crate) fn settle(&self) {
-        let deadline = Instant::now() + SETTLE_PATIENCE;
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
         while self.printer.waiting_bytes.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -130,7 +130,7 @@ impl Printer {
         let text = match left_out {
             0 => render(),
             _ => format!(
-                "({left_out} messages are not shown here: nobody read)\n{}",
+                "({left_out} messages are not shown here: there was no reader)\n{}",
                 render()
             ),
         };
@@ -145,4 +145,4 @@ impl Printer {
 
 #[cfg(test)]
 #[path = "echo_tests.rs"]
-mod echo_tests;
+mod tests;

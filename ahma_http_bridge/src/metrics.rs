@@ -13,7 +13,7 @@ pub(crate) struct Metrics {
     connections: AtomicU64,
 }
 
-/// What is true right now.
+/// Current figures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gauges {
     pub(crate) sessions: usize,

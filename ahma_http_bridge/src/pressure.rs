@@ -1,5 +1,6 @@
-//! How much memory and processor time the bridge and everything below it use, from cgroup or /proc, sampled in the
-//! background so that a request only reads numbers.
+//! Memory and processor time of the bridge and its descendants, from cgroup or /proc, sampled in the
+//! background so that a request only reads numbers. A few numbers of `/proc` do not need `procfs`, which is a
+//! large parser.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +26,7 @@ impl Pressure {
         self.memory_bytes.store(memory, Ordering::Relaxed);
         self.load_milli
             .store(load_milli().unwrap_or(0), Ordering::Relaxed);
-        // A process takes its time with it when nobody waits for it; the sum must not go back for that.
+        // A process takes its time with it when it is not waited for; the sum must not go back for that.
         self.cpu_ms
             .fetch_max(tree.iter().copied().map(cpu_ms).sum(), Ordering::Relaxed);
     }
@@ -43,7 +44,7 @@ impl Pressure {
         self.load_milli.load(Ordering::Relaxed) as f64 / 1000.0
     }
 
-    /// Why no new work is taken, if so.
+    /// The reason why no new work is taken, if there is one.
     pub(crate) fn over(&self, limits: &Limits) -> Option<&'static str> {
         if limits
             .memory_bytes
@@ -61,7 +62,7 @@ impl Pressure {
     }
 }
 
-/// The memory of our cgroup, if somebody gave it a limit of its own. Without one it may be that of a whole desktop.
+/// The memory of our cgroup, if it has a limit of its own. Without one it may be that of a whole desktop.
 fn limited_cgroup_memory() -> Option<u64> {
     let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -126,4 +127,4 @@ fn load_milli() -> Option<u64> {
 
 #[cfg(test)]
 #[path = "pressure_tests.rs"]
-mod pressure_tests;
+mod tests;

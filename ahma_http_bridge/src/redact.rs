@@ -5,12 +5,13 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::{LazyLock, PoisonError, RwLock};
+use std::sync::LazyLock;
 
+use parking_lot::RwLock;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::auth::Secret;
+use ahma_common::secret::Secret;
 
 #[derive(Debug)]
 pub(crate) struct Redactor {
@@ -35,10 +36,10 @@ impl Redactor {
     /// Takes note of a credential that was accepted.
     pub(crate) fn remember(&self, credential: &Secret) {
         let is_known = |accepted: &VecDeque<Secret>| accepted.contains(credential);
-        if is_known(&self.accepted.read().unwrap_or_else(PoisonError::into_inner)) {
+        if is_known(&self.accepted.read()) {
             return;
         }
-        let mut accepted = self.accepted.write().unwrap_or_else(PoisonError::into_inner);
+        let mut accepted = self.accepted.write();
         if accepted.len() >= REMEMBERED {
             accepted.pop_front();
         }
@@ -75,12 +76,7 @@ impl Redactor {
     /// The text without credentials.
     pub(crate) fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut scrubbed = Cow::Borrowed(text);
-        for credential in self
-            .accepted
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-        {
+        for credential in self.accepted.read().iter() {
             if let Some(without) = without(&scrubbed, credential.expose()) {
                 scrubbed = Cow::Owned(without);
             }
@@ -113,7 +109,7 @@ fn without(text: &str, credential: &str) -> Option<String> {
     (copied > 0).then(|| result + &text[copied..])
 }
 
-/// How credentials are written, whoever they belong to.
+/// Forms of credentials, known or not.
 static PATTERNS: LazyLock<[(Regex, &'static str); 4]> = LazyLock::new(|| {
     #[expect(
         clippy::expect_used,
@@ -167,4 +163,4 @@ fn is_secret(key: &str) -> bool {
 
 #[cfg(test)]
 #[path = "redact_tests.rs"]
-mod redact_tests;
+mod tests;

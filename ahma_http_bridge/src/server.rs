@@ -1,8 +1,6 @@
 //! The listener: accepts connections within a bound, serves them, and drains them at the end.
 
-use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,41 +21,25 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::{AuthSettings, TokenError};
+use crate::activity::{Activity, Uses};
+use crate::auth::AuthSettings;
 use crate::bridge::Bridge;
 use crate::child::ChildFactory;
 use crate::descriptors::room_for_connections;
-use crate::housekeeping::keep_house;
 use crate::http::guard::WebGuard;
-use crate::peer::{Doorkeeper, Peer};
+use crate::maintenance::maintain;
+use crate::peer::{Peer, PeerCheck};
 use crate::routes;
-use crate::session::{Activity, Uses};
-use crate::settings::{BridgeSettings, ExposureError, Limits, Times};
-use crate::stall::{StallLimit, Taken};
-use crate::tls::{Certificate, TlsError};
-
-/// Why a bridge does not serve.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    #[error(transparent)]
-    Exposed(#[from] ExposureError),
-    #[error(transparent)]
-    Tokens(#[from] TokenError),
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    #[error("no client for the authorization server: {0}")]
-    Http(String),
-    #[error("--audit-file {path}: {reason}")]
-    Audit { path: PathBuf, reason: String },
-    #[error("the listener failed")]
-    Listener(#[from] io::Error),
-}
+use crate::serve_error::ServeError;
+use crate::settings::{BridgeSettings, Limits, Times};
+use crate::stall::{MeasuredBody, StallLimit};
+use crate::tls::Certificate;
 
 /// A machine out of descriptors gets some back when connections end, not when we ask again at once.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// How long connections may take to carry away what was answered before the end.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// Time for connections to deliver the last answers.
+const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Serves MCP on `listener` until `shutdown`; when this returns, no child is left.
 ///
@@ -79,14 +61,14 @@ pub async fn serve(
         .transpose()?;
     let (times, limits) = (settings.times, settings.limits);
     let places = room_for_connections(limits.connections, limits.sessions);
-    // Whoever proves who he is need not be looked at.
-    let doorkeeper = matches!(settings.auth, AuthSettings::None).then(Doorkeeper::new);
+    // With authentication the process at the other end does not matter.
+    let peer_check = matches!(settings.auth, AuthSettings::None).then(PeerCheck::new);
     let bridge = Bridge::new(settings, factory, shutdown.clone())?;
-    bridge.warm_up();
+    bridge.start_shared();
     bridge.tasks.spawn(Arc::clone(&bridge).sweep());
-    bridge.tasks.spawn(keep_house(Arc::clone(&bridge), certificate));
+    bridge.tasks.spawn(maintain(Arc::clone(&bridge), certificate));
 
-    let door = Arc::new(Door {
+    let handler = Arc::new(ConnectionHandler {
         service: TowerToHyperService::new(routes::router(&bridge, guard)),
         http1: http1_builder(times, limits),
         http2: http2_builder(times, limits),
@@ -94,7 +76,7 @@ pub async fn serve(
         handshake: times.head,
         idle: times.head,
         write: times.write,
-        doorkeeper,
+        peer_check,
         bridge: Arc::clone(&bridge),
     });
     ready(address);
@@ -105,19 +87,19 @@ pub async fn serve(
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "no connection accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
-        // Over the bound a connection is closed at once: waiting for a place would stop everybody.
+        // Over the bound a connection is closed at once: waiting for a place would stop all others.
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             continue;
         };
-        let (door, watcher) = (Arc::clone(&door), graceful.watcher());
+        let (handler, watcher) = (Arc::clone(&handler), graceful.watcher());
         tokio::spawn(async move {
-            door.bridge.metrics.connected();
-            door.serve(stream, peer, watcher).await;
-            door.bridge.metrics.disconnected();
+            handler.bridge.metrics.connected();
+            handler.serve(stream, peer, watcher).await;
+            handler.bridge.metrics.disconnected();
             drop(place);
         });
     }
@@ -127,7 +109,7 @@ pub async fn serve(
     // Ends the event streams too, or the connections would never be done.
     bridge.end().await;
     // A client that does not read its last answer cannot hold us.
-    let _ = tokio::time::timeout(LAST_ANSWERS, connections).await;
+    let _ = tokio::time::timeout(LAST_RESPONSES_TIMEOUT, connections).await;
     Ok(())
 }
 
@@ -135,23 +117,23 @@ pub async fn serve(
 /// a connection open by not saying which it speaks.
 const HTTP_2: &[u8] = b"h2";
 
-/// What every connection needs.
-struct Door {
+/// Serves connections.
+struct ConnectionHandler {
     service: TowerToHyperService<Router>,
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
     tls: Option<TlsAcceptor>,
     handshake: Duration,
-    /// How long a connection may be open without a request.
+    /// Time that a connection may be open without a request.
     idle: Duration,
-    /// How long a client may take nothing of what it is sent.
+    /// Time that a client may go without reading.
     write: Duration,
     /// Without authentication.
-    doorkeeper: Option<Arc<Doorkeeper>>,
+    peer_check: Option<Arc<PeerCheck>>,
     bridge: Arc<Bridge>,
 }
 
-impl Door {
+impl ConnectionHandler {
     async fn serve(&self, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
         // Without this a small answer may wait 40 ms for the acknowledgement of the one before.
         if let Err(error) = stream.set_nodelay(true) {
@@ -173,10 +155,10 @@ impl Door {
         }
     }
 
-    /// What serves this connection, decided before anything of it is read.
-    async fn service_for(&self, stream: &TcpStream, peer: SocketAddr) -> ForPeer {
-        let judged = match &self.doorkeeper {
-            Some(doorkeeper) => doorkeeper.judge(stream, peer).await,
+    /// The service for a connection, decided before anything of it is read.
+    async fn service_for(&self, stream: &TcpStream, peer: SocketAddr) -> PeerService {
+        let judged = match &self.peer_check {
+            Some(peer_check) => peer_check.judge(stream, peer).await,
             None => Ok(()),
         };
         let service = match judged {
@@ -186,7 +168,7 @@ impl Door {
                 TowerToHyperService::new(routes::refusing(&self.bridge, reason))
             }
         };
-        ForPeer {
+        PeerService {
             service,
             peer: Peer(peer),
         }
@@ -195,7 +177,7 @@ impl Door {
     async fn converse(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        service: ForPeer,
+        service: PeerService,
         watcher: Watcher,
     ) {
         let connection = self.http1.serve_connection(TokioIo::new(stream), service);
@@ -207,10 +189,10 @@ impl Door {
     async fn converse_in_streams(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        service: ForPeer,
+        service: PeerService,
     ) {
         let uses = Arc::new(Uses::default());
-        let service = Counted {
+        let service = CountedService {
             service,
             uses: Arc::clone(&uses),
         };
@@ -235,8 +217,8 @@ impl Door {
 }
 
 /// Returns when nothing has been used for so long.
-async fn unused_for(uses: &Uses, patience: Duration) {
-    while let Some(left) = patience
+async fn unused_for(uses: &Uses, timeout: Duration) {
+    while let Some(left) = timeout
         .checked_sub(uses.idle_for())
         .filter(|left| !left.is_zero())
     {
@@ -246,14 +228,14 @@ async fn unused_for(uses: &Uses, patience: Duration) {
 
 /// A connection's service that is in use while a request is being answered, as long as the client takes the answer.
 #[derive(Debug, Clone)]
-struct Counted {
-    service: ForPeer,
+struct CountedService {
+    service: PeerService,
     uses: Arc<Uses>,
 }
 
-impl Service<Request<Incoming>> for Counted {
+impl Service<Request<Incoming>> for CountedService {
     type Response = Response<Body>;
-    type Error = <ForPeer as Service<Request<Incoming>>>::Error;
+    type Error = <PeerService as Service<Request<Incoming>>>::Error;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
@@ -263,21 +245,21 @@ impl Service<Request<Incoming>> for Counted {
         Box::pin(async move {
             let response = answering.await?;
             drop(activity);
-            Ok(response.map(|body| Body::new(Taken::new(body, uses))))
+            Ok(response.map(|body| Body::new(MeasuredBody::new(body, uses))))
         })
     }
 }
 
-/// What serves one connection: its requests know who they come from.
+/// The service of one connection: its requests carry the peer's address.
 #[derive(Debug, Clone)]
-struct ForPeer {
+struct PeerService {
     service: TowerToHyperService<Router>,
     peer: Peer,
 }
 
 type RouterService = TowerToHyperService<Router>;
 
-impl Service<Request<Incoming>> for ForPeer {
+impl Service<Request<Incoming>> for PeerService {
     type Response = <RouterService as Service<Request<Incoming>>>::Response;
     type Error = <RouterService as Service<Request<Incoming>>>::Error;
     type Future = <RouterService as Service<Request<Incoming>>>::Future;

@@ -4,7 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ahma_common::loopback::is_loopback;
+
 use crate::auth::AuthSettings;
+use crate::isolation::Isolation;
 use crate::sse_endpoint::SsePath;
 use crate::tls::TlsSettings;
 
@@ -14,7 +17,7 @@ pub struct BridgeSettings {
     pub isolation: Isolation,
     /// The scope of clients that name no root.
     pub default_scope: PathBuf,
-    /// Where the transport of 2024-11-05 is served.
+    /// Path of the transport of 2024-11-05.
     pub sse_path: SsePath,
     /// Prints every message between bridge and child to standard error.
     pub debug_echo: bool,
@@ -22,46 +25,37 @@ pub struct BridgeSettings {
     pub tls: Option<TlsSettings>,
     /// Allows a bind beyond the local machine without authentication or without TLS.
     pub insecure_http: bool,
-    /// Host names that clients may address, beside the loopback ones: `name` or `name:port`.
+    /// Host names that clients may address, in addition to the loopback ones: `name` or `name:port`.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may use the bridge, beside those of this machine: exactly as browsers send them.
+    /// Origins of web pages that may use the bridge, in addition to those of this machine: exactly as browsers send them.
     pub allowed_origins: Vec<String>,
     /// Serves Prometheus text at `/metrics`.
     pub metrics: bool,
-    /// Where the audit trail goes; without it, session events go to the log.
+    /// File of the audit trail; without it, session events go to the log.
     pub audit_file: Option<PathBuf>,
     pub times: Times,
     pub limits: Limits,
 }
 
-/// Who shares a child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Isolation {
-    /// One child serves all.
-    Shared,
-    /// Each session has its own, confined to the client's first root.
-    PerSession,
-}
-
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// How long a request may go without an answer or a sign of life.
+    /// Time that a request may go without an answer or progress.
     pub request: Duration,
-    /// How long a child may take to answer `initialize`.
+    /// Time for a child to answer `initialize`.
     pub start: Duration,
-    /// How long a child may take to exit, first after the end of its input, again after TERM.
+    /// Time for a child to exit, first after the end of its input, again after TERM.
     pub stop_grace: Duration,
-    /// How long open requests may go on once the bridge is told to stop.
+    /// Time for open requests once the bridge is told to stop.
     pub drain: Duration,
     /// After how long without requests or open streams a session ends.
     pub session_idle: Duration,
-    /// How often an idle event stream carries a comment, so that nothing on the way closes it.
+    /// Interval at which an idle event stream carries a comment, so that nothing on the way closes it.
     pub keep_alive: Duration,
-    /// How long a client may take to send the head of a request, and a connection may be idle between two.
+    /// Time for a client to send the head of a request, and for a connection to be idle between two.
     pub head: Duration,
-    /// How long a client may take to send the body of a request.
+    /// Time for a client to send the body of a request.
     pub body: Duration,
-    /// How long a client may take nothing of what waits to be sent to it. Longer than `keep_alive`.
+    /// Time that a client may go without reading what waits to be sent to it. Longer than `keep_alive`.
     pub write: Duration,
 }
 
@@ -82,7 +76,7 @@ pub struct Limits {
 }
 
 impl BridgeSettings {
-    /// How the addresses of this bridge begin.
+    /// Scheme of the bridge's addresses.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }
@@ -116,9 +110,9 @@ pub enum ExposureError {
 }
 
 impl BridgeSettings {
-    /// Whether it is safe to listen there.
+    /// Refuses an address where it is not safe to listen.
     pub fn check_exposure(&self, address: SocketAddr) -> Result<(), ExposureError> {
-        let exposed = if address.ip().is_loopback() {
+        let exposed = if is_loopback(address.ip()) {
             Ok(())
         } else if matches!(self.auth, AuthSettings::None) {
             Err(ExposureError::NoAuth(address))

@@ -1,4 +1,4 @@
-//! Where the transport of 2024-11-05 is served: a path of this server, or its whole address.
+//! Address of the transport of 2024-11-05: a path of this server, or a whole URL.
 //!
 //! A path that is taken already, or that a router would read as a pattern, never gets further than here.
 
@@ -6,12 +6,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use ahma_flags::value;
+use ahma_common::value;
 use url::Url;
 
-use crate::routes;
+use crate::paths;
 
-/// A path that the event stream can be served at. Its messages are posted to `…/message` below it.
+/// A path that the event stream can be served at. Its messages are exchange to `…/message` below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SsePath(String);
 
@@ -30,7 +30,7 @@ impl SsePath {
         &self.0
     }
 
-    /// Where the messages of a stream are posted.
+    /// The path to which the messages of a stream are posted.
     pub(crate) fn messages(&self) -> String {
         format!("{}/message", self.0)
     }
@@ -69,7 +69,7 @@ impl FromStr for SsePath {
         let path = Self(format!("/{segments}"));
         match [path.0.clone(), path.messages()]
             .iter()
-            .find(|path| routes::is_taken(path))
+            .find(|path| paths::is_taken(path))
         {
             Some(taken) => Err(format!("{taken} is served already; {FORM}")),
             None => Ok(path),
@@ -109,4 +109,4 @@ impl FromStr for SseEndpoint {
 
 #[cfg(test)]
 #[path = "sse_endpoint_tests.rs"]
-mod sse_endpoint_tests;
+mod tests;

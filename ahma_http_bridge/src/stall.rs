@@ -1,7 +1,7 @@
 //! Ends connections whose clients do not take what they asked for.
 //!
 //! A client may be slow. One that takes nothing at all for long enough would hold its connection, and what waits to be
-//! sent, for ever. In HTTP/2 that shows in single answers, since the connection itself goes on: see [`Taken`].
+//! sent, for ever. In HTTP/2 that shows in single answers, since the connection itself goes on: see [`MeasuredBody`].
 
 use std::io;
 use std::pin::Pin;
@@ -14,29 +14,29 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use crate::session::{Activity, Uses};
+use crate::activity::{Activity, Uses};
 
 /// A connection that fails when not a byte could be written for so long.
 #[derive(Debug)]
 pub(crate) struct StallLimit<S> {
     stream: S,
-    patience: Duration,
+    timeout: Duration,
     /// Runs while something waits to be written.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> StallLimit<S> {
-    pub(crate) fn new(stream: S, patience: Duration) -> Self {
+    pub(crate) fn new(stream: S, timeout: Duration) -> Self {
         Self {
             stream,
-            patience,
+            timeout,
             waiting: None,
         }
     }
 }
 
 impl<S: Unpin> StallLimit<S> {
-    /// What the stream says to an attempt to write; an error if it has said for too long that there is no room.
+    /// Result of an attempt to write; an error if there has been no room for too long.
     fn attempt<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -47,10 +47,10 @@ impl<S: Unpin> StallLimit<S> {
             self.waiting = None;
             return written;
         }
-        let patience = self.patience;
+        let timeout = self.timeout;
         let waiting = self
             .waiting
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         ready!(waiting.as_mut().poll(cx));
         tracing::debug!("a client does not read what it asked for; its connection is closed");
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
@@ -95,22 +95,22 @@ impl<S: AsyncRead + Unpin> AsyncRead for StallLimit<S> {
     }
 }
 
-/// What HTTP/2 takes of an answer in one go. A client that takes less than this in the time a connection may be idle
+/// Bytes of an answer that HTTP/2 takes in one go. A client that takes less than this in the time a connection may be idle
 /// counts as one that takes nothing.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The body of an answer over HTTP/2. Its connection is in use while the body has nothing to say, but not while it waits
-/// for the client to take what it said: then nobody asks for more.
+/// for the client to take what it said: then no more is asked for.
 #[derive(Debug)]
-pub(crate) struct Taken<B> {
+pub(crate) struct MeasuredBody<B> {
     body: B,
-    /// What the body said last, as far as it is still to be taken.
+    /// The rest of the last frame, still to be taken.
     rest: Bytes,
     uses: Arc<Uses>,
     asked: Option<Activity>,
 }
 
-impl<B> Taken<B> {
+impl<B> MeasuredBody<B> {
     pub(crate) fn new(body: B, uses: Arc<Uses>) -> Self {
         Self {
             body,
@@ -121,7 +121,7 @@ impl<B> Taken<B> {
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Taken<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for MeasuredBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -163,4 +163,4 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Taken<B> {
 
 #[cfg(test)]
 #[path = "stall_tests.rs"]
-mod stall_tests;
+mod tests;

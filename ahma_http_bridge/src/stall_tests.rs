@@ -5,32 +5,28 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::*;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_write_that_gets_nowhere_fails() {
     let (ours, _theirs) = duplex(16);
-    let mut ours = StallLimit::new(ours, Duration::from_millis(20));
+    let mut ours = StallLimit::new(ours, Duration::from_secs(5));
     ours.write_all(&[0; 16]).await.unwrap();
-    let written = tokio::time::timeout(test_support::PATIENCE, ours.write_all(&[0; 1])).await;
+    let written = tokio::time::timeout(test_support::TEST_TIMEOUT, ours.write_all(&[0; 1])).await;
     let error = written.expect("an end").unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_slow_reader_gets_everything() {
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const LIMIT: Duration = Duration::from_secs(5);
     let (ours, mut theirs) = duplex(16);
-    let mut ours = StallLimit::new(ours, PATIENCE);
+    let mut ours = StallLimit::new(ours, LIMIT);
     let writing = tokio::spawn(async move { ours.write_all(&[7; 160]).await });
-    let start = std::time::Instant::now();
     let mut read = Vec::new();
-    // Longer than the whole patience, but each pause is short.
-    while start.elapsed() < PATIENCE + Duration::from_secs(1) {
-        tokio::time::sleep(Duration::from_millis(600)).await;
-        if let Ok(byte) = theirs.read_u8().await {
-            read.push(byte);
-        }
+    // Much longer than the limit in all, but each pause is shorter.
+    while read.len() < 160 {
+        tokio::time::sleep(LIMIT - Duration::from_secs(1)).await;
+        read.push(theirs.read_u8().await.unwrap());
     }
-    theirs.read_to_end(&mut read).await.unwrap();
     writing.await.unwrap().unwrap();
     assert_eq!(read, [7; 160]);
 }
@@ -44,9 +40,9 @@ async fn an_answer_that_nobody_takes_is_no_use() {
         let data: Vec<u8> = rx.recv().await?;
         Some((Ok::<_, io::Error>(data), rx))
     });
-    let mut body = Taken::new(AnyBody::from_stream(stream), Arc::clone(&uses));
+    let mut body = MeasuredBody::new(AnyBody::from_stream(stream), Arc::clone(&uses));
     assert!(!uses.idle_for().is_zero());
-    let next = async |body: &mut Taken<AnyBody>| {
+    let next = async |body: &mut MeasuredBody<AnyBody>| {
         let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
         frame.map(|frame| frame.unwrap().into_data().unwrap().len())
     };
@@ -59,7 +55,7 @@ async fn an_answer_that_nobody_takes_is_no_use() {
     said.iter().for_each(|data| tx.send(data.clone()).unwrap());
     drop(tx);
     assert_eq!(asking.await, Some(PIECE_BYTES));
-    assert!(!uses.idle_for().is_zero(), "nobody asks for more");
+    assert!(!uses.idle_for().is_zero(), "no reader asks for more");
     assert_eq!(next(&mut body).await, Some(1));
     assert_eq!(next(&mut body).await, Some(3));
     assert_eq!(next(&mut body).await, None);

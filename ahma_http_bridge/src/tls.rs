@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, RwLock};
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -68,14 +69,14 @@ impl Certificate {
     /// Reads the files again if they changed. Files that became unusable, or fit only half, change nothing.
     pub(crate) fn refresh(&self) {
         let now = stamps(&self.settings);
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         if *seen == now {
             return;
         }
         match read(&self.settings, &self.provider) {
             Ok(key) => {
                 *seen = now;
-                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
+                *self.current.write() = Arc::new(key);
                 tracing::info!(path = %self.settings.certificate.display(), "certificate read again");
             }
             Err(error) => {
@@ -88,9 +89,7 @@ impl Certificate {
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(
-            &self.current.read().unwrap_or_else(PoisonError::into_inner),
-        ))
+        Some(Arc::clone(&self.current.read()))
     }
 }
 

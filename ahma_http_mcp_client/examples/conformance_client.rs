@@ -6,18 +6,21 @@
 
 use std::time::Duration;
 
-use ahma_http_mcp_client::config::{HttpEndpoint, Secret, ServerConfig, TransportChoice};
 use ahma_http_mcp_client::{
-    CallError, ClientSettings, LoginMode, RemoteServers, ServerState, TokenFile, front,
+    ClientSettings, LoginMode, RemoteError, RemoteServers, ServerState, TokenFile,
+    config::{HttpEndpoint, Secret, ServerConfig, TransportChoice},
+    front,
 };
 use anyhow::{Context, Result, bail};
-use rmcp::model::{
-    CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
-    ElicitationAction, ElicitationCapability, FormElicitationCapability, Implementation, ProtocolVersion,
-    Tool,
+use rmcp::{
+    ClientHandler, ErrorData, RoleClient,
+    model::{
+        CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
+        ElicitationAction, ElicitationCapability, FormElicitationCapability, Implementation, ProtocolVersion,
+        Tool,
+    },
+    service::{ClientLifecycleMode, RequestContext, serve_client_with_lifecycle},
 };
-use rmcp::service::{ClientLifecycleMode, RequestContext, serve_client_with_lifecycle};
-use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -83,7 +86,7 @@ async fn mounted(config: ServerConfig, settings: ClientSettings, context: &Value
                 .await
             {
                 // More rights are wanted: the actor logs in again.
-                Err(CallError::LoginRequired { .. }) => {
+                Err(RemoteError::LoginRequired { .. }) => {
                     ready(&servers).await?;
                 }
                 Err(error) => bail!("{name}: {error}"),

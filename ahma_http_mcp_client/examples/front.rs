@@ -1,7 +1,10 @@
 //! Serves the remote server whose address is given on stdin and stdout: `front URL`.
 
-use ahma_http_mcp_client::config::{HttpEndpoint, ServerConfig, TransportChoice};
-use ahma_http_mcp_client::{ClientSettings, FrontNews, front};
+use ahma_http_mcp_client::{
+    ClientSettings, FrontNews,
+    config::{HttpEndpoint, ServerConfig, TransportChoice},
+    front,
+};
 use anyhow::{Context, Result};
 
 #[tokio::main]

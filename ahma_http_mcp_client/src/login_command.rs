@@ -1,11 +1,11 @@
-//! What a person types to log in, so that it can be copied as it is.
+//! The command that logs in, ready to be copied.
 
 /// `ahma_mcp login SERVER` with the flags that lead it to the same server and the same token file.
 #[derive(Debug, Clone)]
 pub struct LoginCommand {
-    /// The program and what comes before the subcommand.
+    /// The program and its own flags.
     program: Vec<String>,
-    /// What comes after the server.
+    /// Flags after the server.
     flags: Vec<String>,
 }
 

@@ -1,7 +1,10 @@
-//! The name under which a remote tool is mounted.
+//! The names that others see: ours, and those of mounted tools.
 
-/// The longest name that all clients accept.
-const LONGEST: usize = 64;
+/// The name under which this client introduces itself, to MCP servers whose tools it mounts and to authorization servers.
+pub const CLIENT_NAME: &str = ahma_common::contract::PRODUCT;
+
+/// Length that all clients accept.
+const MAX_NAME: usize = 64;
 
 /// `{server}_{tool}`, made of letters, digits, `_` and `-` only and at most 64 long.
 ///
@@ -16,11 +19,18 @@ pub fn mounted_name(server: &str, tool: &str) -> String {
         }
     };
     let name: String = whole.chars().map(allowed).collect();
-    if name.len() <= LONGEST {
+    if name.len() <= MAX_NAME {
         return name;
     }
-    let hash = format!("_{:08x}", crate::fnv1a(&whole) as u32);
-    format!("{}{hash}", &name[..LONGEST - hash.len()])
+    let hash = format!("_{:08x}", fnv1a(&whole) as u32);
+    format!("{}{hash}", &name[..MAX_NAME - hash.len()])
+}
+
+/// A hash on which every build of this program agrees.
+pub(crate) fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]

@@ -1,33 +1,44 @@
-//! The choices that hold for all remote servers of one process.
+//! The settings for all remote servers of one process.
 
 use std::time::Duration;
 
-use crate::login_command::LoginCommand;
-use crate::oauth::TokenFile;
-use crate::transport::RetryPolicy;
+use crate::{
+    login_command::LoginCommand,
+    oauth::{Browser, TokenFile},
+    transport::RetryPolicy,
+};
 
 #[derive(Debug, Clone)]
 pub struct ClientSettings {
     pub tokens: TokenFile,
     pub retry: RetryPolicy,
     pub login: LoginMode,
-    /// What the user is told to type where no link is shown.
+    /// The command shown to the user where no link is.
     pub login_command: LoginCommand,
-    /// How long one transport may take to shake hands. rmcp alone waits 10 s for a silent legacy server.
-    pub connect_patience: Duration,
-    /// How often a server that announces no changes is asked for its tools. It is also how its death is noticed.
+    /// Limit for the handshake of one transport. rmcp alone waits 10 s for a silent legacy server.
+    pub connect_timeout: Duration,
+    /// Interval at which a server that announces no changes is asked for its tools. Its death is noticed by that, too.
     pub relist_every: Duration,
 }
 
-/// What happens when a server asks for a login while we run.
+/// The reaction to a login that is required while we run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginMode {
     /// Open the browser, and show the link as well.
     Browser,
     /// Only show the link.
     Link,
-    /// Wait until somebody logs in with `ahma_mcp login`.
+    /// Wait for a login by `ahma_mcp login`.
     Never,
+}
+
+impl LoginMode {
+    pub(crate) fn browser(self) -> Browser {
+        match self {
+            Self::Browser => Browser::Open,
+            Self::Link | Self::Never => Browser::Leave,
+        }
+    }
 }
 
 impl Default for ClientSettings {
@@ -37,7 +48,7 @@ impl Default for ClientSettings {
             retry: RetryPolicy::default(),
             login: LoginMode::Browser,
             login_command: LoginCommand::default(),
-            connect_patience: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(30),
             relist_every: Duration::from_secs(30),
         }
     }

@@ -1,9 +1,9 @@
-//! Addresses as they may be shown. A model and a log read what is said of a server, and the address of one may hold a
-//! password or a key.
+//! Addresses as they may be shown. Messages about a server end up with a model and in a log, and its address may hold
+//! a password or a key.
 
 use url::Url;
 
-/// What stands for something that is not shown.
+/// Placeholder for what is not shown.
 const HIDDEN: &str = "…";
 
 /// The address without password, fragment and the values of its query.
@@ -28,7 +28,7 @@ pub(crate) fn without_secrets(text: &str) -> String {
     shown
 }
 
-/// Where the part after the scheme of the next address begins.
+/// Position after the scheme of the next address.
 fn next_address(text: &str) -> Option<usize> {
     ["http://", "https://"]
         .into_iter()

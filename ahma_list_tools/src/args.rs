@@ -1,16 +1,17 @@
 //! The command line.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
-use ahma_flags::variables;
-use ahma_http_mcp_client::config::{
-    self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables,
+use ahma_common::variables;
+use ahma_http_mcp_client::{
+    LoginCommand, TokenFile,
+    config::{self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables},
+    shown_address,
 };
-use ahma_http_mcp_client::{LoginCommand, TokenFile, shown_address};
-use clap::error::ErrorKind;
-use clap::parser::ValueSource;
-use clap::{ArgGroup, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
+use clap::{
+    ArgGroup, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum, error::ErrorKind,
+    parser::ValueSource,
+};
 use http::HeaderValue;
 use url::Url;
 
@@ -20,19 +21,19 @@ use url::Url;
 #[derive(Debug, Parser)]
 #[command(version, about, after_help = EXAMPLES, group(ArgGroup::new("target").required(true).args(["http", "mcp_config", "command"])))]
 pub(crate) struct Args {
-    /// Ask the server at this address
+    /// Address of the server
     #[arg(long, value_name = "URL", value_parser = config::address, env = "AHMA_SERVER_URL")]
     http: Option<Url>,
 
-    /// Ask a server of this mcp.json; needs --server if there are several
+    /// mcp.json that names the server; requires --server if it names several
     #[arg(long, value_name = "FILE", env = "AHMA_MCP_CONFIG")]
     mcp_config: Option<PathBuf>,
 
-    /// Which server of the file
+    /// Name of the server in the file
     #[arg(long, value_name = "NAME", requires = "mcp_config", env = "AHMA_SERVER")]
     server: Option<String>,
 
-    /// How the list is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text, env = "AHMA_FORMAT")]
     pub(crate) format: Format,
 
@@ -44,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", env = "AHMA_TOKEN_ENV")]
     token_env: Option<String>,
 
-    /// Where logins are kept [default: mcp_http_token.json in the temporary directory]
+    /// File that stores logins [default: mcp_http_token.json in the temporary directory]
     #[arg(long, value_name = "FILE", env = "AHMA_HTTP_CLIENT_TOKEN_PATH")]
     token_file: Option<PathBuf>,
 
@@ -78,7 +79,7 @@ Examples:
   ahma_list_tools --mcp-config mcp.json --server jira       a server of an mcp.json
   ahma_list_tools --format json -- ahma_mcp                 for a program";
 
-/// What the user has to correct, and how.
+/// A mistake of the user, with its remedy.
 #[derive(Debug)]
 pub(crate) struct UserError {
     pub(crate) message: String,
@@ -118,7 +119,7 @@ impl Args {
             .map_or_else(TokenFile::in_temp_dir, TokenFile::at)
     }
 
-    /// Whether the token is right is the first question when the server refuses it.
+    /// The hint for a server that rejects the token.
     pub(crate) fn token_hint(&self) -> Option<String> {
         let name = self.token_env.as_ref()?;
         Some(format!(
@@ -126,11 +127,11 @@ impl Args {
         ))
     }
 
-    pub(crate) fn patience(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout)
     }
 
-    /// What a person can do when a server wants a login.
+    /// The command that logs in to a server.
     pub(crate) fn login_command(&self) -> LoginCommand {
         let flags = [
             ("--mcp-config", &self.mcp_config),
@@ -239,7 +240,7 @@ impl Args {
             stdio: Some(StdioCommand {
                 program: program.clone(),
                 args: args.to_vec(),
-                // The user typed the command into his own shell: it gets what his shell would give it.
+                // The user typed the command into a shell: it gets the environment of that shell.
                 env: std::env::vars_os()
                     .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                     .collect(),
@@ -273,7 +274,7 @@ fn bearer(name: &str) -> Result<HeaderValue, UserError> {
     })?;
     let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim())).map_err(|_| {
         error(
-            format!("environment variable `{name}` is no token"),
+            format!("environment variable `{name}` is not a token"),
             "it must be one line of text",
         )
     })?;

@@ -5,12 +5,10 @@
 mod args;
 mod print;
 
-use std::io::Write as _;
-use std::process::ExitCode;
+use std::{io::Write as _, process::ExitCode};
 
-use ahma_flags::words::visible;
-use ahma_http_mcp_client::{ClientSettings, ConnectError, LoginMode, inspect};
-
+use ahma_common::words::visible;
+use ahma_http_mcp_client::{ClientSettings, Fault, LoginMode, RemoteError, config::ServerConfig, inspect};
 use args::{Args, UserError};
 
 /// Something the user has to provide is missing: a login.
@@ -42,41 +40,15 @@ async fn run(args: Args) -> ExitCode {
         tokens: args.tokens(),
         login: LoginMode::Never,
         login_command: args.login_command(),
-        connect_patience: args.patience(),
+        connect_timeout: args.timeout(),
         ..ClientSettings::default()
     };
     let inspection = match inspect(&config, &settings).await {
         Ok(inspection) => inspection,
-        Err(ConnectError::LoginRequired { server, command, .. }) => {
-            return fail(
-                PREREQUISITE_MISSING,
-                &format!("server `{server}` wants a login"),
-                &format!("run `{command}`, or name a variable that holds a token with --token-env NAME"),
-            );
-        }
-        Err(error @ ConnectError::TokenFile { .. }) => {
-            return fail(
-                USER_ERROR,
-                &error.to_string(),
-                "choose another place for logins with --token-file",
-            );
-        }
-        Err(error @ ConnectError::Failed { .. }) => {
-            return fail(
-                USER_ERROR,
-                &error.to_string(),
-                &match args.token_hint() {
-                    Some(hint) if error.refuses_credentials() => hint,
-                    _ if config.http.is_some() => {
-                        "is the server running, and is the address right?".to_owned()
-                    }
-                    _ => "is the program installed, and does it serve MCP on stdin and stdout?".to_owned(),
-                },
-            );
-        }
+        Err(error) => return not_listed(&error, &args, &config),
     };
     match print::print(&mut std::io::stdout().lock(), &inspection, args.format) {
-        // Nobody reads on: `ahma_list_tools … | head` is no error.
+        // The reader has left: `ahma_list_tools … | head` is no error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => fail(
             USER_ERROR,
@@ -87,8 +59,27 @@ async fn run(args: Args) -> ExitCode {
     }
 }
 
+fn not_listed(error: &RemoteError, args: &Args, config: &ServerConfig) -> ExitCode {
+    let hint = match error {
+        RemoteError::LoginRequired { server, how } => {
+            return fail(
+                PREREQUISITE_MISSING,
+                &format!("server `{server}` requires a login"),
+                &format!("{how}, or name a variable that holds a token with --token-env NAME"),
+            );
+        }
+        RemoteError::TokenFile { .. } => "choose another file for logins with --token-file".to_owned(),
+        error => match args.token_hint() {
+            Some(hint) if error.fault() == Fault::User => hint,
+            _ if config.http.is_some() => "is the server running, and is the address right?".to_owned(),
+            _ => "is the program installed, and does it serve MCP on stdin and stdout?".to_owned(),
+        },
+    };
+    fail(USER_ERROR, &error.to_string(), &hint)
+}
+
 fn fail(code: u8, message: &str, hint: &str) -> ExitCode {
-    // Nobody is left to tell when stderr is closed.
+    // A closed stderr cannot be reported.
     let _ = writeln!(std::io::stderr(), "error: {}\nhint: {hint}", visible(message));
     ExitCode::from(code)
 }

@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use ahma_flags::words::{counted, visible};
+use ahma_common::words::{counted, visible};
 use ahma_http_mcp_client::Inspection;
 use serde_json::{Map, Value, json};
 

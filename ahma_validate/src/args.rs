@@ -14,7 +14,7 @@ pub(crate) struct Args {
     #[arg(default_value = ".ahma/tools")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// How to report.
+    /// Format of the report.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use ahma_core::{
-    mtdf::{Problem, Severity, Source, is_tool_file},
+    mtdf::{Problem, ProblemSeverity, ToolSource, is_tool_file},
     toolbox::read_tool_file,
 };
 use anyhow::{Context, Result};
@@ -17,14 +17,14 @@ use anyhow::{Context, Result};
 pub(crate) struct Group {
     pub(crate) directory: PathBuf,
     /// All tool files of the directory, in the order of their names.
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<ToolSource>,
     /// The files whose problems are reported; the others only answer questions about names.
     pub(crate) asked_for: BTreeSet<String>,
     /// Files that the server could not read either.
     pub(crate) unreadable: Vec<Problem>,
 }
 
-/// What to report of a directory.
+/// Files of a directory to report on.
 #[derive(Default)]
 struct Wanted {
     whole_directory: bool,
@@ -74,7 +74,7 @@ fn read_group(directory: &Path, wanted: Wanted) -> Result<Group> {
         let name = path.display().to_string();
         let is_asked_for = asked_for.contains(&path);
         match read_tool_file(&path) {
-            Ok(text) => group.sources.push(Source {
+            Ok(text) => group.sources.push(ToolSource {
                 name: name.clone(),
                 text,
             }),
@@ -115,7 +115,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Problem {
         line: 1,
         column: 1,
         length: 1,
-        severity: Severity::Error,
+        severity: ProblemSeverity::Error,
         message: if leads_nowhere {
             "the file is a link that leads nowhere".to_owned()
         } else {

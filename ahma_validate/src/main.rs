@@ -12,8 +12,8 @@ use std::{
     process::ExitCode,
 };
 
-use ahma_core::mtdf::{self, Severity, Source};
-use ahma_flags::variables;
+use ahma_common::variables;
+use ahma_core::mtdf::{self, ProblemSeverity, ToolSource};
 use clap::Parser;
 
 use crate::{
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let report = check(&groups);
     let text = match (&args.sample, args.format) {
         // Rules are tried only where they are right.
-        (Some(recording), format) if report.count(Severity::Error) == 0 => {
+        (Some(recording), format) if report.count(ProblemSeverity::Error) == 0 => {
             let tried = only_file(&groups).and_then(|source| {
                 let checked = mtdf::check_file(&source.name, &source.text);
                 sample::try_sample(&checked, recording, args.tool.as_deref(), format)
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }
     // A reader that has seen enough closes the pipe; that is not an error.
     let _ = io::stdout().lock().write_all(text.as_bytes());
-    ExitCode::from(if report.count(Severity::Error) > 0 || !empty.is_empty() {
+    ExitCode::from(if report.count(ProblemSeverity::Error) > 0 || !empty.is_empty() {
         PROBLEMS
     } else {
         0
@@ -66,12 +66,12 @@ fn main() -> ExitCode {
 }
 
 fn complain(error: &anyhow::Error, hint: &str) -> ExitCode {
-    // Nobody is left to tell when stderr is closed.
+    // If stderr is closed, the error cannot be reported.
     let _ = writeln!(io::stderr(), "error: {error:#}\nhint: {hint}");
     ExitCode::from(USAGE)
 }
 
-fn only_file(groups: &[Group]) -> anyhow::Result<&Source> {
+fn only_file(groups: &[Group]) -> anyhow::Result<&ToolSource> {
     let mut asked_for = groups.iter().flat_map(|group| {
         group
             .sources

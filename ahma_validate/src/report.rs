@@ -2,19 +2,19 @@
 
 use std::fmt::Write;
 
-use ahma_core::mtdf::{Problem, Severity, Source};
-use ahma_flags::words::counted;
+use ahma_common::words::counted;
+use ahma_core::mtdf::{Problem, ProblemSeverity, ToolSource};
 use serde_json::json;
 
-/// How much of a line is shown around a problem; a file on one line would fill the screen otherwise.
+/// Number of characters shown around a problem; a file on one line would fill the screen otherwise.
 const SHOWN_BEFORE: usize = 60;
 const SHOWN_LINE: usize = 110;
 
-/// What a run found.
+/// Result of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Report<'a> {
     pub(crate) files: usize,
-    pub(crate) sources: Vec<&'a Source>,
+    pub(crate) sources: Vec<&'a ToolSource>,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Paint {
 }
 
 impl Report<'_> {
-    pub(crate) fn count(&self, severity: Severity) -> usize {
+    pub(crate) fn count(&self, severity: ProblemSeverity) -> usize {
         self.problems
             .iter()
             .filter(|problem| problem.severity == severity)
@@ -35,8 +35,8 @@ impl Report<'_> {
     pub(crate) fn json(&self) -> String {
         let report = json!({
             "files_checked": self.files,
-            "errors": self.count(Severity::Error),
-            "warnings": self.count(Severity::Warning),
+            "errors": self.count(ProblemSeverity::Error),
+            "warnings": self.count(ProblemSeverity::Warning),
             "problems": self.problems,
         });
         format!("{report:#}\n")
@@ -62,8 +62,8 @@ impl Report<'_> {
         if self.problems.is_empty() {
             return format!("{checked} checked, no problems\n");
         }
-        let errors = counted(self.count(Severity::Error), "error");
-        let warnings = counted(self.count(Severity::Warning), "warning");
+        let errors = counted(self.count(ProblemSeverity::Error), "error");
+        let warnings = counted(self.count(ProblemSeverity::Warning), "warning");
         format!("{checked} checked, {errors}, {warnings}\n")
     }
 }
@@ -80,8 +80,8 @@ fn entry(problem: &Problem, line: Option<&str>, paint: Paint) -> String {
         ..
     } = problem;
     let colour = match severity {
-        Severity::Error => "\x1b[1;31m",
-        Severity::Warning => "\x1b[1;33m",
+        ProblemSeverity::Error => "\x1b[1;31m",
+        ProblemSeverity::Warning => "\x1b[1;33m",
     };
     let headline = paint.with("\x1b[1m", message);
     let margin = " ".repeat(number.to_string().len());

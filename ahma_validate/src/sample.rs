@@ -7,11 +7,11 @@ use std::{
     sync::Arc,
 };
 
+use ahma_common::words::counted;
 use ahma_core::{
-    mtdf::{Action, Checked, Leaf},
+    mtdf::{Checked, Leaf, LeafAction},
     observe::{Finding, Progress, ReplayedLine, StreamEvent, StreamRules, replay},
 };
-use ahma_flags::words::counted;
 use anyhow::{Context, Result, bail};
 
 use crate::args::Format;
@@ -19,7 +19,7 @@ use crate::args::Format;
 /// A tool of the file, and its rules.
 type RuledLeaf<'a> = (&'a str, &'a Arc<StreamRules>);
 
-/// What the rules would make of the recording, line by line. `tool` chooses one where the file has several.
+/// Result of the rules on the recording, line by line. `tool` chooses one where the file has several.
 pub(crate) fn try_sample(
     checked: &Checked,
     recording: &Path,
@@ -73,8 +73,10 @@ fn choose<'a>(checked: &'a Checked, tool: Option<&str>) -> Result<RuledLeaf<'a>>
 
 fn rules_of(leaf: &Leaf) -> Option<&Arc<StreamRules>> {
     match &leaf.action {
-        Action::Command(command) => command.stream.as_ref(),
-        Action::Sequence(_) | Action::Script => None,
+        LeafAction::Command(command) => command.stream.as_ref(),
+        LeafAction::Sequence(_) | LeafAction::Script | LeafAction::ReadOnlyScript | LeafAction::File(_) => {
+            None
+        }
     }
 }
 

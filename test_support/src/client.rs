@@ -10,9 +10,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
+use crate::TEST_TIMEOUT;
 
-/// Which protocol the client speaks.
+/// Protocol that the client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     /// 2025-11-25: a handshake, then requests.
@@ -25,11 +25,11 @@ impl Era {
     pub const BOTH: [Self; 2] = [Self::Legacy, Self::Modern];
 }
 
-/// Carries messages to a server. What comes back goes into the channel that the client reads.
+/// Carries messages to a server. Its messages go into the channel that the client reads.
 pub(crate) trait Wire: fmt::Debug + Send {
     fn send(&mut self, message: &Value);
 
-    /// What the server had to say besides messages.
+    /// Diagnostics of the server, from standard error.
     fn complaints(&self) -> String;
 }
 
@@ -55,7 +55,7 @@ impl Client {
         }
     }
 
-    /// Does what a client of that era does first.
+    /// Opens the connection as a client of that era does.
     #[track_caller]
     pub fn open(&mut self, era: Era) -> Value {
         self.era = era;
@@ -65,7 +65,7 @@ impl Client {
         }
     }
 
-    /// The handshake of the older era, by a client with these capabilities.
+    /// The handshake of the legacy era, by a client with these capabilities.
     #[track_caller]
     pub fn initialize(&mut self, capabilities: Value) -> Value {
         self.era = Era::Legacy;
@@ -77,7 +77,7 @@ impl Client {
         answer
     }
 
-    /// What the server said besides messages so far.
+    /// The server's diagnostics so far.
     pub fn complaints(&self) -> String {
         self.wire.complaints()
     }
@@ -92,7 +92,7 @@ impl Client {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Sends a request and gives its id. What `params` says about the client goes before what is said for it.
+    /// Sends a request and gives its id. Client data in `params` overrides the default.
     #[track_caller]
     pub fn request(&mut self, method: &str, mut params: Value) -> i64 {
         let id = self.next_id;
@@ -150,13 +150,13 @@ impl Client {
         })
     }
 
-    /// The answer to a request, if it comes within `patience`.
-    pub fn answer_within(&mut self, id: i64, patience: Duration) -> Option<Value> {
+    /// The answer to a request, if it comes within `timeout`.
+    pub fn answer_within(&mut self, id: i64, timeout: Duration) -> Option<Value> {
         let wanted = |message: &Value| message["id"] == id && message.get("method").is_none();
         if let Some(place) = self.passed_over.iter().position(wanted) {
             return Some(self.passed_over.remove(place));
         }
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         while let Ok(message) = self
             .messages
             .recv_timeout(deadline.saturating_duration_since(Instant::now()))
@@ -181,7 +181,7 @@ impl Client {
         if let Some(place) = self.passed_over.iter().position(&wanted) {
             return self.passed_over.remove(place);
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             match self
                 .messages

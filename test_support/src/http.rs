@@ -1,4 +1,4 @@
-//! A server under test that listens, and clients of it by every way that HTTP offers.
+//! A server under test that listens, and its clients over every HTTP transport.
 //!
 //! HTTP/1.0 on purpose: an answer is all that comes until the connection closes, so nothing of a client library is
 //! between the test and the server.
@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{Client, Era, PATIENCE, Server, ServerOptions, client::Wire, wait_for};
+use crate::{Client, Era, Server, ServerOptions, TEST_TIMEOUT, client::Wire, wait_for};
 
 /// A process that serves MCP over HTTP on a port of its own choice.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct HttpServer {
     address: String,
 }
 
-/// What a client offers before its session starts.
+/// Roots that a client offers before its session starts.
 #[derive(Debug, Clone, Copy)]
 pub enum Roots<'a> {
     /// It cannot be asked for a directory.
@@ -62,14 +62,14 @@ impl HttpServer {
         client
     }
 
-    /// A client of the era without sessions.
+    /// A client of the modern era, without a session.
     pub fn sessionless(&self) -> Client {
         let mut client = self.client();
         client.open(Era::Modern);
         client
     }
 
-    /// A client over Streamable HTTP that has not said anything.
+    /// A client over Streamable HTTP that has sent nothing.
     fn client(&self) -> Client {
         let (sender, messages) = mpsc::channel();
         let wire = Streamable {
@@ -120,7 +120,7 @@ fn open_session(client: &mut Client, roots: Roots<'_>) {
     }
 }
 
-/// Streamable HTTP: every message is a request of its own, and a session has a stream beside them.
+/// Streamable HTTP: every message is a request of its own, and a session has a stream of its own.
 #[derive(Debug)]
 struct Streamable {
     address: String,
@@ -198,7 +198,7 @@ impl Drop for Streamable {
         if let Ok(mut connection) = TcpStream::connect(&self.address) {
             let headers = format!("host: {}\r\nmcp-session-id: {session}\r\n", self.address);
             let _ = write!(connection, "DELETE /mcp HTTP/1.0\r\n{headers}\r\n");
-            let _ = connection.set_read_timeout(Some(PATIENCE));
+            let _ = connection.set_read_timeout(Some(TEST_TIMEOUT));
             let _ = connection.read_to_end(&mut Vec::new());
         }
     }
@@ -227,7 +227,7 @@ impl Wire for LegacySse {
 fn exchange(address: &str, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
     let mut connection = TcpStream::connect(address).expect("the server listens");
     connection
-        .set_read_timeout(Some(PATIENCE * 2))
+        .set_read_timeout(Some(TEST_TIMEOUT * 2))
         .expect("a valid time");
     write!(
         connection,

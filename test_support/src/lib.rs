@@ -1,4 +1,4 @@
-//! What the tests of several crates share.
+//! Support for the tests of several crates: servers, clients, workspaces, layers.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +9,7 @@
 
 mod client;
 mod http;
+mod layers;
 mod server;
 mod workspace;
 
@@ -23,13 +24,14 @@ use std::{
 
 pub use client::{Client, Era};
 pub use http::{HttpServer, Roots};
+pub use layers::Layers;
 pub use server::{Server, ServerOptions};
 pub use workspace::Workspace;
 
-/// How long a test waits for something that must happen. Generous, because the machine may be busy.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Deadline for something that must happen. Generous, because the machine may be busy.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A free port that the kernel gives to nobody by itself, and no other test of this process gets.
+/// A free port outside of the kernel's ephemeral range, given once in this process.
 pub fn quiet_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(20_000);
     loop {
@@ -54,10 +56,10 @@ pub fn children(pid: i32) -> Vec<i32> {
     pids.map(|pid| pid.parse().expect("a number")).collect()
 }
 
-/// Polls `condition` until it gives a value; panics after [`PATIENCE`] saying what never happened.
+/// Polls `condition` until it gives a value; panics after [`TEST_TIMEOUT`] saying what never happened.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     loop {
         if let Some(value) = condition() {
             return value;
@@ -67,14 +69,14 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Where `scripts/test-programs` installs what nobody here wrote.
+/// Directory of the foreign programs that `scripts/test-programs` installs.
 pub fn test_programs() -> PathBuf {
     let program = std::env::current_exe().expect("a test");
     let built = program.ancestors().nth(3).expect("target/PROFILE/deps/TEST");
     built.join("test-programs")
 }
 
-/// Whether a program works here. Where `CI` is set it must; elsewhere the test says why it skips.
+/// True if a program works here. Where `CI` is set it must; elsewhere the test says why it skips.
 #[track_caller]
 pub fn needs(program: impl AsRef<Path>, arguments: &[&str], to_install: &str) -> bool {
     let program = program.as_ref();

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{Client, Era, Workspace, client::Wire, wait_for};
 
-/// How a server is started.
+/// Program, arguments and environment of a server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
     program: PathBuf,
@@ -32,6 +32,9 @@ impl ServerOptions {
             .collect();
         // Logs and caches of the server must not end up with those of the user who runs the tests.
         environment.push(("HOME".into(), workspace.home().into()));
+        // Tests read the parts of results, and tell an answer at once from one at the end.
+        environment.push(("AHMA_RESULTS".into(), "structured".into()));
+        environment.push(("AHMA_INLINE_WAIT".into(), "0s".into()));
         let directory = workspace.scope();
         Self {
             program: program.into(),
@@ -39,6 +42,14 @@ impl ServerOptions {
             arguments: Vec::new(),
             environment,
         }
+    }
+
+    /// Lets results and waiting be as clients of a server without flags find them.
+    #[must_use]
+    pub fn with_defaults(mut self) -> Self {
+        self.environment
+            .retain(|(name, _)| !name.to_string_lossy().starts_with("AHMA_"));
+        self
     }
 
     /// `program`, to be run in `directory` with nothing in its environment.
@@ -213,13 +224,13 @@ impl Server {
         kill_process(pid, signal).expect("the server is there");
     }
 
-    /// How the server ended. Something else must have asked it to.
+    /// Exit status of a server that was told to end.
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
         wait_for("the server to end", || self.child.try_wait().expect("our child"))
     }
 
-    /// Whether the server is still there.
+    /// True while the server runs.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("our child").is_none()
     }

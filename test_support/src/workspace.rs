@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A project and a home beside it, both empty; removed with the value.
+/// An empty project and an empty home directory; removed with the value.
 #[derive(Debug)]
 pub struct Workspace {
     directory: TempDir,

@@ -53,12 +53,12 @@ async def main():
 
 
 async def until(client, state):
-    while state not in [operation["status"] for operation in await operations(client)]:
+    while state not in await operations(client):
         await asyncio.sleep(0.1)
 
 
 async def operations(client):
-    return (await client.call_tool("status", {})).structured_content["operations"]
+    return (await client.call_tool("status", {})).content[0].text
 
 
 asyncio.run(main())

@@ -59,8 +59,8 @@ await assert.rejects(cancelled);
 const deadline = Date.now() + 60_000;
 for (;;) {
   const status = await client.callTool({ name: "status", arguments: {} });
-  const rows = JSON.stringify(status.structuredContent);
-  if (rows.includes('"cancelled"')) break;
+  const rows = status.content[0].text;
+  if (rows.includes("cancelled")) break;
   assert(Date.now() < deadline, rows);
   await new Promise((resolve) => setTimeout(resolve, 100));
 }

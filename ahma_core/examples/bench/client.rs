@@ -19,6 +19,9 @@ pub(crate) struct Session {
     scope: tempfile::TempDir,
 }
 
+/// Results are judged by their parts, and calls in the background by the time of their answer.
+const PARTS: [&str; 4] = ["--results", "structured", "--inline-wait", "0s"];
+
 pub(crate) fn initialize(id: u64) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
         "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}})
@@ -28,7 +31,7 @@ impl Session {
     pub(crate) fn start(server: &Path, flags: &[&str], tools: Option<&Path>) -> Self {
         let scope = tempfile::tempdir().unwrap();
         let mut command = Command::new(server);
-        command.args(flags).current_dir(scope.path());
+        command.args(PARTS).args(flags).current_dir(scope.path());
         if let Some(tools) = tools {
             command.arg("--tools-dir").arg(tools);
         }
@@ -216,7 +219,10 @@ impl Listening {
     pub(crate) fn start(server: &Path, flags: &[&str], tools: Option<&Path>) -> Self {
         let scope = tempfile::tempdir().unwrap();
         let mut command = Command::new(server);
-        command.args(["--mode", "http", "--http-port", "0"]).args(flags);
+        command
+            .args(["--mode", "http", "--http-port", "0"])
+            .args(PARTS)
+            .args(flags);
         if let Some(tools) = tools {
             command.arg("--tools-dir").arg(tools);
         }

@@ -297,7 +297,7 @@ impl Bench {
         let mut session = Session::start(&self.server, &[], None);
         let start = Instant::now();
         for _ in 0..count {
-            // One short line is appended in one piece, whoever else does so.
+            // One short line is appended in one piece, whatever other processes append.
             session.send_call("sandboxed_shell", json!({"command": "echo $$ >> ended"}));
         }
         let mut ids = HashSet::new();

@@ -1,10 +1,11 @@
 //! MCP clients: where each keeps its servers, and what the entry `Ahama` says there.
 
+use ahma_common::contract::SCOPE_VARIABLE;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{given::GivenFlags, tasks::ClientArg};
+use super::{repeatable_flags::RepeatableFlags, subcommands::ClientArg};
 
 /// The name under which clients know the running server.
 pub(crate) const SERVER: &str = "Ahama";
@@ -51,7 +52,7 @@ impl Client {
     }
 
     /// The file that holds its servers: of the project where the client has such a one, else of the user.
-    /// None if it is the user's and he has no home.
+    /// None if it is the user's and there is no home directory.
     pub(crate) fn file(self, project: &Path, home: Option<&Path>) -> Option<PathBuf> {
         match self {
             Self::VsCode => Some(project.join(".vscode/mcp.json")),
@@ -91,11 +92,20 @@ impl Client {
         if self == Self::VsCode {
             entry["cwd"] = WORKSPACE.into();
         }
+        if self == Self::Claude {
+            // Otherwise it shows the model only the names of the tools, and many tasks never ask for more.
+            entry["alwaysLoad"] = true.into();
+        }
         entry
     }
 
     /// The words of `flags`, with paths that the server finds wherever this client starts it.
-    pub(crate) fn flags(self, flags: &GivenFlags, project: &Path, working_directory: &Path) -> Vec<String> {
+    pub(crate) fn flags(
+        self,
+        flags: &RepeatableFlags,
+        project: &Path,
+        working_directory: &Path,
+    ) -> Vec<String> {
         flags.words(|path| {
             let path = match path.is_absolute() {
                 true => path.to_owned(),
@@ -114,7 +124,7 @@ impl Client {
         })
     }
 
-    /// How an entry that is there already fits; what else it says is the user's.
+    /// Judges an existing entry by what matters here; the rest is the user's.
     pub(crate) fn fit(self, entry: &Value, project: &Path) -> Fit {
         let starts_us = entry["command"]
             .as_str()
@@ -137,7 +147,7 @@ impl Client {
         }
     }
 
-    /// What is left for the user to do.
+    /// Next step for the user.
     pub(crate) fn next_step(self) -> &'static str {
         match self {
             Self::VsCode => "open .vscode/mcp.json in VS Code and press Start above the entry",
@@ -149,7 +159,7 @@ impl Client {
     }
 }
 
-/// Whether an entry `Ahama` does what it is for.
+/// Judgement of an entry `Ahama`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
     Good,
@@ -160,11 +170,10 @@ pub(crate) enum Fit {
     AnotherProgram,
 }
 
-/// What editors replace by the directory of the project.
+/// Variable that editors replace by the project directory.
 const WORKSPACE: &str = "${workspaceFolder}";
 
 pub(crate) const SCOPE_FLAG: &str = "--sandbox-scope";
-const SCOPE_VARIABLE: &str = "AHMA_SANDBOX_SCOPE";
 
 impl From<ClientArg> for Client {
     fn from(client: ClientArg) -> Self {

@@ -1,10 +1,12 @@
-//! How the program ends: few, documented, stable exit codes, and one way to say what went wrong.
+//! Exit codes, few and stable, and the one way to report a failure.
 
 use std::{
     fmt,
     io::{self, Write as _},
     process::ExitCode,
 };
+
+pub(crate) use ahma_common::error_chain as chain;
 
 /// Whose turn it is after the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl Failure {
         }
     }
 
-    /// For mistakes the user can mend.
+    /// For mistakes the user can fix.
     pub fn user(what: impl Into<String>) -> Self {
         Self::new(Exit::UserError, what)
     }
@@ -99,22 +101,10 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     }
 }
 
-/// Where shells put the number of a signal.
+/// Offset that shells add to the number of a signal.
 const SIGNAL_BASE: i32 = 128;
 
 /// The code by which shells tell that a signal was the end.
 pub(crate) fn signalled(signal: i32) -> u8 {
     u8::try_from(SIGNAL_BASE + signal).unwrap_or(u8::MAX)
-}
-
-/// An error and its causes on one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

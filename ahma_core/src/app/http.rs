@@ -1,40 +1,40 @@
 //! `--mode http`: the bridge in front of children of this same program.
 //!
 //! Each child is `ahma_mcp` in stdio mode with the same flags and its own scope behind them. The process that listens
-//! runs no command and keeps no wall; that one holds is proven before the port is opened, once for all children.
+//! runs no command and keeps no sandbox; that one holds is proven before the port is opened, once for all children.
 
 #[cfg(feature = "bridge")]
 use super::args::ModeArg;
-use super::{args::Args, confine::Wall, exit::Failure, settings::Settings};
+use super::{active_sandbox::ActiveSandbox, args::Args, exit::Failure, settings::Settings};
 
 #[cfg(not(feature = "bridge"))]
 pub(super) fn check(_args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What must be certain before anything else is done.
+/// Refuses to open the server by mistake, before anything else is done.
 #[cfg(feature = "bridge")]
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
-    if args.mode == ModeArg::Http && !args.http.says_who_may_come() {
-        args.doubts.refuse_open_server()?;
+    if args.mode == ModeArg::Http && !args.http.has_auth() {
+        args.ignored.refuse_open_server()?;
     }
     Ok(())
 }
 
 #[cfg(not(feature = "bridge"))]
-pub(super) fn serve(_settings: Settings, _wall: Wall) -> Result<(), Failure> {
+pub(super) fn serve(_settings: Settings, _wall: ActiveSandbox) -> Result<(), Failure> {
     Err(Failure::user("--mode http is not part of this build")
         .with_hint("build with the feature `bridge`, or serve over stdio, which is the default"))
 }
 
 #[cfg(feature = "bridge")]
-pub(super) fn serve(settings: Settings, wall: Wall) -> Result<(), Failure> {
+pub(super) fn serve(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> {
     // Connections and children are many; one slow one must not hold up the others.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::internal("the runtime could not be started", &error))?;
-    runtime.block_on(bridge::run(settings, wall))
+    runtime.block_on(bridge::run(settings, sandbox))
 }
 
 #[cfg(feature = "bridge")]
@@ -45,22 +45,21 @@ mod bridge {
     use tokio::net::TcpListener;
     use tokio_util::sync::CancellationToken;
 
-    use super::{Failure, Settings, Wall};
+    use super::{ActiveSandbox, Failure, Settings};
     use crate::{
         app::{
             exit::{Exit, chain},
-            settings::WallSettings,
             signals,
         },
-        mcp::LONGEST_WAIT_SECONDS,
+        mcp::{DEFAULT_SYNC_WAIT, MAX_QUIET_WAIT},
         sandbox::Tier,
     };
 
-    pub(super) async fn run(settings: Settings, wall: Wall) -> Result<(), Failure> {
+    pub(super) async fn run(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> {
         // It holds, so the children's will. They have their own.
-        wall.prove().await?;
-        let proven = wall.launcher.tier();
-        wall.take_down().await;
+        sandbox.prove().await?;
+        let proven = sandbox.launcher.tier();
+        sandbox.shut_down().await;
         let shutdown = CancellationToken::new();
         signals::watch(shutdown.clone())?;
         let address = settings.http.address();
@@ -72,7 +71,7 @@ mod bridge {
         let bound = listener
             .local_addr()
             .map_err(|error| Failure::internal("the listener has no address", &error))?;
-        let factory = Children::of_this_program(&settings.sandbox, proven, bound)
+        let factory = Children::of_this_program(&settings, proven, bound)
             .map_err(|error| Failure::internal("the program cannot find itself", &error))?;
         let mut bridge = settings
             .http
@@ -80,9 +79,13 @@ mod bridge {
             .map_err(|error| {
                 Failure::new(Exit::Usage, error.to_string()).with_hint("--help shows the flags under HTTP")
             })?;
-        bridge.times.request = patience(
+        bridge.times.request = request_timeout(
             settings.http.request_timeout,
-            settings.execution.sync_wait,
+            settings
+                .execution
+                .sync_wait
+                .unwrap_or(DEFAULT_SYNC_WAIT)
+                .max(settings.execution.inline_wait),
             bridge.times.request,
         )?;
         bridge.debug_echo = settings.log.debug;
@@ -96,20 +99,17 @@ mod bridge {
             .map_err(refused)
     }
 
-    /// The longest that the tool `await` waits.
-    const LONGEST_AWAIT: Duration = Duration::from_secs(LONGEST_WAIT_SECONDS);
-
-    /// What an answer may take on its way when the wait for it is over.
+    /// Time for an answer to arrive once the wait for it is over.
     const MARGIN: Duration = Duration::from_secs(10);
 
-    /// How long a request may be silent. A call that waits is silent by design, and one that the bridge gives up takes
+    /// Longest silence of a request. A call that waits is silent by design, and one that the bridge gives up takes
     /// its command with it.
-    fn patience(
+    fn request_timeout(
         asked: Option<Duration>,
         sync_wait: Duration,
         default: Duration,
     ) -> Result<Duration, Failure> {
-        let longest = sync_wait.max(LONGEST_AWAIT);
+        let longest = sync_wait.max(MAX_QUIET_WAIT);
         let enough = longest.saturating_add(MARGIN);
         match asked {
             None => Ok(default.max(enough)),
@@ -118,14 +118,14 @@ mod bridge {
                 Exit::Usage,
                 format!(
                     "--request-timeout {asked:?} ends calls that still wait: synchronous ones wait up to {sync_wait:?} \
-                     (--sync-wait), await up to {LONGEST_AWAIT:?}"
+                     (--sync-wait), await up to {MAX_QUIET_WAIT:?}"
                 ),
             )
             .with_hint(format!("use --request-timeout {}s, or leave it out", enough.as_secs()))),
         }
     }
 
-    /// Most of what keeps the bridge from serving is for the user to mend.
+    /// Most failures here are for the user to fix.
     fn refused(error: ServeError) -> Failure {
         let hint = match &error {
             ServeError::Exposed(_) => {
@@ -142,30 +142,33 @@ mod bridge {
         Failure::user(chain(&error)).with_hint(hint)
     }
 
-    /// How the children are started.
     #[derive(Debug)]
     struct Children {
         program: PathBuf,
         /// This process's own flags.
         flags: Vec<OsString>,
         default_scope: PathBuf,
-        /// What no child needs to prove again.
+        /// The tier that no child has to test again.
         proven: Tier,
-        /// Where we listen, so that no child mounts us.
+        /// The address of this listener, so that no child mounts it.
         bound: SocketAddr,
         out_of_reach: Vec<PathBuf>,
+        /// The user did not say how long synchronous calls wait. The bridge gives up a request that is silent for long,
+        /// whatever its client allows.
+        sync_wait_is_default: bool,
     }
 
     impl Children {
-        fn of_this_program(sandbox: &WallSettings, proven: Tier, bound: SocketAddr) -> std::io::Result<Self> {
+        fn of_this_program(settings: &Settings, proven: Tier, bound: SocketAddr) -> std::io::Result<Self> {
             let program = std::env::current_exe()?;
             Ok(Self {
                 program,
                 flags: without_token(std::env::args_os().skip(1)),
-                default_scope: sandbox.scope.clone(),
+                default_scope: settings.sandbox.scope.clone(),
                 proven,
                 bound,
-                out_of_reach: sandbox.out_of_reach.clone(),
+                out_of_reach: settings.sandbox.out_of_reach.clone(),
+                sync_wait_is_default: settings.execution.sync_wait.is_none(),
             })
         }
     }
@@ -193,6 +196,10 @@ mod bridge {
         fn command(&self, spawn: &Spawn) -> ChildCommand {
             let mut args = self.flags.clone();
             args.extend(["--mode".into(), "stdio".into()]);
+            if self.sync_wait_is_default {
+                let seconds = DEFAULT_SYNC_WAIT.as_secs();
+                args.extend(["--sync-wait".into(), format!("{seconds}s").into()]);
+            }
             if self.proven != Tier::Off {
                 args.extend(["--proven-tier".into(), self.proven.name().into()]);
             }
@@ -215,7 +222,10 @@ mod bridge {
             ChildCommand {
                 program: self.program.clone().into(),
                 args,
-                env: vec![("AHMA_BRIDGE_ADDRESS".into(), self.bound.to_string().into())],
+                env: vec![(
+                    ahma_common::contract::BRIDGE_ADDRESS_VARIABLE.into(),
+                    self.bound.to_string().into(),
+                )],
                 keeps_clients_apart: true,
             }
         }
@@ -229,7 +239,7 @@ mod bridge {
         fn calls_that_wait_are_not_given_up_meanwhile() {
             let seconds = Duration::from_secs;
             let check = |asked: Option<u64>, sync_wait: u64, expected: Option<u64>| {
-                let found = patience(asked.map(seconds), seconds(sync_wait), seconds(60)).ok();
+                let found = request_timeout(asked.map(seconds), seconds(sync_wait), seconds(60)).ok();
                 assert_eq!(
                     found,
                     expected.map(seconds),

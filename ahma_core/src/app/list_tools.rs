@@ -5,29 +5,30 @@ use std::{
     io::Write as _,
 };
 
-use ahma_flags::words::counted;
+use ahma_common::words::counted;
 use serde_json::{Map, Value, json};
 
 use super::{
     exit::{Failure, print},
-    run::PROBE_PATIENCE,
+    run::PROBE_TIMEOUT,
     settings::Format,
 };
 use crate::{
     mcp,
-    mtdf::{META_PARAMETERS, Severity},
+    mtdf::{META_PARAMETERS, ProblemSeverity},
     toolbox::{Toolbox, ToolboxHandle},
 };
 
 pub(crate) async fn run(toolbox: &ToolboxHandle, format: Format) -> Result<(), Failure> {
-    let toolbox = toolbox.settled(PROBE_PATIENCE).await;
+    let toolbox = toolbox.settled(PROBE_TIMEOUT).await;
     let text = match format {
         Format::Json => format!("{:#}\n", as_json(&toolbox)),
         Format::Text => as_text(&toolbox),
+        Format::Cost => as_cost(&mcp::costs(&toolbox)),
     };
     print(text)?;
     let broken: HashSet<_> = (toolbox.problems.iter())
-        .filter(|problem| problem.severity == Severity::Error)
+        .filter(|problem| problem.severity == ProblemSeverity::Error)
         .map(|problem| &problem.file)
         .collect();
     if !broken.is_empty() {
@@ -50,7 +51,7 @@ struct Row<'a> {
     missing: Option<Missing<'a>>,
 }
 
-/// Why a tool cannot be called here.
+/// Reason for which a tool cannot be called here.
 struct Missing<'a> {
     reason: &'a str,
     install_instructions: Option<&'a str>,
@@ -109,6 +110,24 @@ fn as_json(toolbox: &Toolbox) -> Value {
         "tools": tools,
         "problems": toolbox.problems,
     })
+}
+
+/// The dearest first.
+fn as_cost(costs: &[mcp::ToolCost]) -> String {
+    let line = |bytes: usize, name: &str| {
+        format!(
+            "{bytes:>7} bytes {:>6} tokens  {name}\n",
+            bytes / mcp::ToolCost::BYTES_PER_TOKEN
+        )
+    };
+    let mut sorted: Vec<_> = costs.iter().collect();
+    sorted.sort_by_key(|cost| std::cmp::Reverse(cost.bytes));
+    let lines: String = sorted.iter().map(|cost| line(cost.bytes, &cost.name)).collect();
+    let total = costs.iter().map(|cost| cost.bytes).sum();
+    format!(
+        "{lines}{}",
+        line(total, &format!("in all, {}", counted(costs.len(), "tool")))
+    )
 }
 
 fn as_text(toolbox: &Toolbox) -> String {

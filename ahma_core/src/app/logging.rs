@@ -31,7 +31,7 @@ pub(crate) struct LogGuard {
 /// Starts the log. That it cannot be written is no reason not to serve.
 pub(crate) fn start(settings: &LogSettings) -> LogGuard {
     if settings.to_stderr {
-        // Whoever does not read it must not hold up what is logged.
+        // A reader that stalls must not hold up what is logged.
         let (writer, worker) = buffered(std::io::stderr());
         let layer = tracing_subscriber::fmt::layer()
             .with_writer(writer)

@@ -1,29 +1,32 @@
 //! The edge: command line, settings, logging, start and stop.
 //!
-//! Everything the outside says (flags, environment, working directory) is read here once and becomes [`Settings`];
-//! no other layer looks at any of it, and no other knows clap.
+//! Flags, environment and working directory are read here once and become [`Settings`]; no other layer reads any of them or
+//! knows clap. `run` is where a server starts, `dispatch` where a subcommand does.
 
+mod active_sandbox;
 mod args;
 mod clients;
-mod confine;
+#[cfg(feature = "bridge")]
+mod credentials;
+mod dispatch;
 mod doctor;
-mod doubts;
 mod exit;
-mod given;
+mod flag_order;
 mod http;
+mod ignored_inputs;
 mod init;
 mod list_tools;
 mod logging;
 mod man;
-mod order;
-mod perform;
-mod places;
+mod obstacle;
+mod private_dir;
 mod project;
 #[cfg(feature = "client")]
 mod remote;
 #[cfg(not(feature = "client"))]
-#[path = "no_remote.rs"]
+#[path = "remote_disabled.rs"]
 mod remote;
+mod repeatable_flags;
 mod run;
 mod run_tool;
 mod sandbox_report;
@@ -31,11 +34,11 @@ mod scope;
 mod settings;
 mod signals;
 mod streams;
-mod tasks;
+mod subcommands;
 
 pub use exit::{Exit, Failure};
 pub use project::EnclosingProject;
 #[cfg(feature = "client")]
 pub use remote::{ConfigFile, RemoteSettings};
 pub use run::main;
-pub use settings::{ExecutionSettings, Format, LogSettings, Mode, Settings, WallSettings};
+pub use settings::{ExecutionSettings, Format, LogSettings, Mode, RequestedSandbox, Settings};

@@ -1,6 +1,6 @@
-//! What a project is written in, as far as its files tell, and the tool files that fit.
+//! The languages of a project, recognised by its files, and the tool files for them.
 //!
-//! Which signs mean what is data, `.ahma/projects.json`; this code knows no tool by name.
+//! The rules are data, `.ahma/projects.json`; this code knows no tool by name.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use std::{
 use serde::Deserialize;
 
 use super::{exit::Failure, settings::TOOLS_DIR};
-use crate::sandbox::plain::read_plain;
+use crate::sandbox::regular_file::read_regular_file;
 
 /// A language or tool that projects use.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
@@ -19,7 +19,7 @@ pub(crate) struct Language {
     pub(crate) name: String,
     /// Files whose presence tells; empty for what every project can use.
     signs: Vec<String>,
-    /// What must be on PATH for its tools.
+    /// The program its tools need on PATH.
     pub(crate) program: String,
     /// Names of shipped tool files.
     tools: Vec<String>,
@@ -32,7 +32,7 @@ impl Language {
         self.tools.iter().filter_map(shipped)
     }
 
-    /// Whether it says what the project itself is made of. Hidden files tell where it is kept.
+    /// Hidden files say how a project is kept, not what it is made of.
     pub(crate) fn is_written_in(&self) -> bool {
         self.signs.iter().any(|sign| !sign.starts_with('.'))
     }
@@ -47,7 +47,7 @@ const LANGUAGES: &str = include_str!("../../../.ahma/projects.json");
 /// Directories that hold other people's projects.
 const FOREIGN: [&str; 3] = ["node_modules", "target", "vendor"];
 
-/// What the files of the project and of its direct sub-directories tell. A project of several parts has its signs there.
+/// Recognised by files in the project and its direct subdirectories.
 pub(crate) fn languages(project: &Path) -> Result<Vec<Language>, Failure> {
     let mut places = vec![project.to_owned()];
     let entries = fs::read_dir(project).into_iter().flatten().flatten();
@@ -67,7 +67,7 @@ pub(crate) fn languages(project: &Path) -> Result<Vec<Language>, Failure> {
     Ok(languages)
 }
 
-/// What a project can be written in, each with the file that tells.
+/// Names of all known languages, each with its sign.
 pub(crate) fn known_languages() -> Result<Vec<String>, Failure> {
     let described = |language: &Language| Some(format!("{} ({})", language.name, language.signs.first()?));
     let known = known()?;
@@ -110,17 +110,28 @@ fn known() -> Result<Vec<Language>, Failure> {
         .map_err(|error| Failure::internal("the list of languages cannot be read", &error))
 }
 
+/// The first executable of that name in a directory of PATH.
+pub(super) fn find_on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
+        .find(|candidate| {
+            candidate.is_file() && rustix::fs::access(candidate, rustix::fs::Access::EXEC_OK).is_ok()
+        })
+}
+
 /// The text of a file in the project. One that a command left there may be anything.
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
     /// More than settings and tool files have.
-    const MOST_BYTES: u64 = 16 << 20;
-    String::from_utf8(read_plain(path, MOST_BYTES)?).map_err(io::Error::other)
+    const MAX_BYTES: u64 = 16 << 20;
+    String::from_utf8(read_regular_file(path, MAX_BYTES)?).map_err(io::Error::other)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mtdf::{Severity, Source, check_set};
+    use crate::mtdf::{ProblemSeverity, ToolSource, check_set};
 
     #[test]
     fn a_project_is_known_by_its_files() {
@@ -169,15 +180,15 @@ mod tests {
                 "a file of {} is not there",
                 language.name
             );
-            let sources: Vec<Source> = (language.tool_files())
-                .map(|(name, text)| Source {
+            let sources: Vec<ToolSource> = (language.tool_files())
+                .map(|(name, text)| ToolSource {
                     name: name.to_owned(),
                     text: text.to_owned(),
                 })
                 .collect();
             let report = check_set(&sources);
             let errors: Vec<_> = (report.problems.iter())
-                .filter(|problem| problem.severity == Severity::Error)
+                .filter(|problem| problem.severity == ProblemSeverity::Error)
                 .collect();
             assert!(errors.is_empty(), "{}: {errors:?}", language.name);
         }

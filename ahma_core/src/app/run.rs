@@ -10,19 +10,22 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    active_sandbox::{ActiveSandbox, start_sandbox},
     args::Args,
-    confine::{Wall, confine},
+    dispatch,
     exit::{Exit, Failure},
-    http, list_tools, logging, perform, remote, sandbox_report,
-    settings::{Mode, Settings, Surroundings},
+    http, list_tools, logging, remote, sandbox_report,
+    settings::{Environment, Mode, Settings},
     signals,
-    streams::{Input, Output},
+    streams::{StandardInput, StandardOutput},
 };
 use crate::{
     call::PlanSettings,
     catalog::CatalogSettings,
     mcp::{self, ServerSettings},
     operation::{Engine, EngineSettings},
+    sandbox::Tier,
+    shell::TierChoice,
     toolbox::{self, ToolboxHandle, ToolboxSettings},
 };
 
@@ -36,11 +39,11 @@ pub fn main() -> ExitCode {
 }
 
 fn start(mut args: Args) -> Result<ExitCode, Failure> {
-    for warning in args.doubts.warnings() {
+    for warning in args.ignored.warnings() {
         let _ = writeln!(std::io::stderr().lock(), "warning: {warning}");
     }
-    if let Some(task) = args.task.take() {
-        return perform::perform(task, args);
+    if let Some(subcommand) = args.subcommand.take() {
+        return dispatch::dispatch(subcommand, args);
     }
     #[cfg(feature = "client")]
     if let Some(url) = &args.remote.server_url {
@@ -49,38 +52,38 @@ fn start(mut args: Args) -> Result<ExitCode, Failure> {
     serve(args)
 }
 
-/// Settings, confinement, log, runtime, in this order: until the wall stands there may be no thread.
+/// Settings, confinement, log, runtime, in this order: until the sandbox stands there may be no thread.
 fn serve(args: Args) -> Result<ExitCode, Failure> {
     http::check(&args)?;
-    let settings = Settings::resolve(args, &Surroundings::read()?)?;
+    let settings = Settings::resolve(args, &Environment::read()?)?;
     settings.require_tools_dir()?;
-    let wall = confine(&settings)?;
+    let sandbox = start_sandbox(&settings)?;
     let _log = logging::start(&settings.log);
-    warn(&settings, &wall);
+    warn(&settings, &sandbox);
     match settings.mode {
-        Mode::Stdio => behind(wall, async |wall| serve_stdio(&settings, wall).await),
-        Mode::Http => http::serve(settings, wall).map(|()| Exit::Success.into()),
-        Mode::ListTools(format) => behind(wall, async |wall| {
+        Mode::Stdio => with_sandbox(sandbox, async |sandbox| serve_stdio(&settings, sandbox).await),
+        Mode::Http => http::serve(settings, sandbox).map(|()| Exit::Success.into()),
+        Mode::ListTools(format) => with_sandbox(sandbox, async |sandbox| {
             let shutdown = CancellationToken::new();
             let _end = shutdown.clone().drop_guard();
-            let toolbox = open_toolbox(&settings, wall, &shutdown, ToolboxUse::Look);
+            let toolbox = open_toolbox(&settings, sandbox, &shutdown, ToolboxUse::Look);
             unless_broken_off(list_tools::run(&toolbox, format)).await
         }),
-        Mode::SandboxReport(format) => behind(wall, async |wall| {
-            unless_broken_off(sandbox_report::run(wall, format)).await
+        Mode::SandboxReport(format) => with_sandbox(sandbox, async |sandbox| {
+            unless_broken_off(sandbox_report::run(sandbox, format)).await
         }),
     }
 }
 
-/// Does `work` on a runtime, then takes the wall down.
-pub(super) fn behind(
-    wall: Wall,
-    work: impl AsyncFnOnce(&Wall) -> Result<ExitCode, Failure>,
+/// Does `work` on a runtime, then takes the sandbox down.
+pub(super) fn with_sandbox(
+    sandbox: ActiveSandbox,
+    work: impl AsyncFnOnce(&ActiveSandbox) -> Result<ExitCode, Failure>,
 ) -> Result<ExitCode, Failure> {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
-        let done = work(&wall).await;
-        wall.take_down().await;
+        let done = work(&sandbox).await;
+        sandbox.shut_down().await;
         done
     });
     // A terminal or another user's pipe is read and written by a thread that cannot be told to stop; the rest has ended
@@ -107,32 +110,32 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::internal("the runtime could not be started", &error))
 }
 
-async fn serve_stdio(settings: &Settings, wall: &Wall) -> Result<ExitCode, Failure> {
+async fn serve_stdio(settings: &Settings, sandbox: &ActiveSandbox) -> Result<ExitCode, Failure> {
     let shutdown = CancellationToken::new();
-    // Nobody waits for checks of tools any more when this is over.
+    // Ends the availability checks when this returns.
     let _end = shutdown.clone().drop_guard();
     signals::watch(shutdown.clone())?;
     // A server without a scope runs nothing: there is nothing to warm for, and nothing to prove. What the listening
     // process has proven holds for its children: same program, same kernel, same flags.
     let deferred = settings.sandbox.deferred;
-    let warmer = (!deferred).then(|| tokio::spawn(wall.launcher.clone().keep_warm()));
-    let toolbox = open_toolbox(settings, wall, &shutdown, ToolboxUse::Serve);
+    let warmer = (!deferred).then(|| tokio::spawn(sandbox.launcher.clone().keep_pools_filled()));
+    let toolbox = open_toolbox(settings, sandbox, &shutdown, ToolboxUse::Serve);
     // Tool files are read meanwhile.
-    if !deferred && settings.sandbox.proven != Some(wall.launcher.tier()) {
-        let Some(proven) = shutdown.run_until_cancelled(wall.prove()).await else {
+    if !deferred && settings.sandbox.proven != Some(sandbox.launcher.tier()) {
+        let Some(proven) = shutdown.run_until_cancelled(sandbox.prove()).await else {
             return Ok(Exit::Success.into());
         };
         proven?;
     }
-    let engine = Engine::new(wall.launcher.clone(), engine_settings(settings, wall));
-    let mount = remote::mount(settings, wall).await;
+    let engine = Engine::new(sandbox.launcher.clone(), engine_settings(settings, sandbox));
+    let mount = remote::mount(settings, sandbox).await;
     if std::io::stdin().is_terminal() {
-        tell_person();
+        greet_person();
     }
-    let streams = (Input::open(), Output::open());
+    let streams = (StandardInput::open(), StandardOutput::open());
     let served = mcp::serve(
         streams,
-        server_settings(settings, wall),
+        server_settings(settings, sandbox),
         engine.clone(),
         (toolbox, mount.remotes()),
         shutdown,
@@ -147,16 +150,16 @@ async fn serve_stdio(settings: &Settings, wall: &Wall) -> Result<ExitCode, Failu
         .map_err(|error| Failure::internal("the client could not be served", &error))
 }
 
-/// Somebody started the server by hand, and would wonder why nothing happens.
-fn tell_person() {
+/// For a person who started the server by hand and wonders why nothing happens.
+fn greet_person() {
     let _ = writeln!(
         std::io::stderr().lock(),
-        "serving MCP on stdin and stdout, where a client should be; Ctrl-D ends it\n\
-         hint: ahma_mcp init adds the server to your client, ahma_mcp --help shows what else there is"
+        "serving MCP on stdin and stdout, which a client should use; Ctrl-D ends it\n\
+         hint: ahma_mcp init adds the server to your client, ahma_mcp --help shows other commands"
     );
 }
 
-/// What the tools directory is opened for.
+/// Purpose for which the tools directory is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolboxUse {
     /// Its changes are followed, and programs are looked for.
@@ -169,7 +172,7 @@ pub(super) enum ToolboxUse {
 
 pub(super) fn open_toolbox(
     settings: &Settings,
-    wall: &Wall,
+    sandbox: &ActiveSandbox,
     shutdown: &CancellationToken,
     purpose: ToolboxUse,
 ) -> ToolboxHandle {
@@ -177,36 +180,41 @@ pub(super) fn open_toolbox(
         directory: settings.tools_dir.clone(),
         scope: settings.sandbox.scope.clone(),
         catalog: CatalogSettings {
-            force_sync: settings.execution.force_sync,
+            files: settings.execution.files,
+            expose: settings.execution.expose,
+            read_only_shell: settings.sandbox.tier != TierChoice::Only(Tier::Off),
         },
         probes: !settings.sandbox.deferred && purpose != ToolboxUse::RunOne,
         reload: purpose == ToolboxUse::Serve,
     };
-    toolbox::open(toolbox, wall.prober.clone(), shutdown.clone())
+    toolbox::open(toolbox, sandbox.prober.clone(), shutdown.clone())
 }
 
-pub(super) fn engine_settings(settings: &Settings, wall: &Wall) -> EngineSettings {
+pub(super) fn engine_settings(settings: &Settings, sandbox: &ActiveSandbox) -> EngineSettings {
     EngineSettings {
         max_operations: settings.execution.max_operations.get(),
         result_bytes: settings.execution.max_result_bytes,
-        ..EngineSettings::new(wall.state_dir.join("spool"))
+        ..EngineSettings::new(sandbox.state_dir.join("spool"))
     }
 }
 
-fn server_settings(settings: &Settings, wall: &Wall) -> ServerSettings {
+fn server_settings(settings: &Settings, sandbox: &ActiveSandbox) -> ServerSettings {
     ServerSettings {
-        plan: plan_settings(settings, wall),
+        plan: plan_settings(settings, sandbox),
+        inline_wait: settings.execution.inline_wait,
         sync_wait: settings.execution.sync_wait,
+        results: settings.execution.results,
         deferred: settings.sandbox.deferred,
-        sandbox: wall.note.clone(),
+        sandbox: sandbox.note.clone(),
+        expose: settings.execution.expose,
     }
 }
 
-pub(super) fn plan_settings(settings: &Settings, wall: &Wall) -> PlanSettings {
+pub(super) fn plan_settings(settings: &Settings, sandbox: &ActiveSandbox) -> PlanSettings {
     PlanSettings {
         scope: settings.sandbox.scope.clone(),
         scope_aliases: settings.sandbox.scope_aliases.clone(),
-        also_allowed: std::iter::once(wall.launcher.policy().visible_temp(wall.launcher.tier()))
+        also_allowed: std::iter::once(sandbox.launcher.policy().visible_temp(sandbox.launcher.tier()))
             .chain(settings.sandbox.allow_read.iter().cloned())
             .chain(settings.sandbox.allow_write.iter().cloned())
             .collect(),
@@ -215,17 +223,17 @@ pub(super) fn plan_settings(settings: &Settings, wall: &Wall) -> PlanSettings {
     }
 }
 
-/// What the user should not overlook, on stderr as well as in the log.
-pub(super) fn warn(settings: &Settings, wall: &Wall) {
+/// Prints warnings on stderr as well as in the log.
+pub(super) fn warn(settings: &Settings, sandbox: &ActiveSandbox) {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        tier = wall.note.tier,
-        scope = %wall.note.scope.display(),
-        network = wall.note.network,
+        tier = sandbox.note.tier,
+        scope = %sandbox.note.scope.display(),
+        network = sandbox.note.network,
         "started"
     );
-    let of_the_wall = wall.launcher.warnings();
-    let warnings = settings.sandbox.warnings.iter().chain(&wall.note.warning);
+    let of_the_wall = sandbox.launcher.warnings();
+    let warnings = settings.sandbox.warnings.iter().chain(&sandbox.note.warning);
     for warning in warnings.chain(&of_the_wall) {
         tracing::warn!("{warning}");
         if !settings.log.to_stderr {
@@ -234,5 +242,5 @@ pub(super) fn warn(settings: &Settings, wall: &Wall) {
     }
 }
 
-/// How long `--mode list-tools` waits for probes; they end by themselves before that.
-pub(super) const PROBE_PATIENCE: Duration = Duration::from_secs(15);
+/// Longest wait for availability checks, which have shorter timeouts of their own.
+pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(15);

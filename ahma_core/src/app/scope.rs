@@ -1,24 +1,24 @@
-//! Which directory commands may change, as asked for and as it is.
+//! Resolves and checks the scope.
 
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD};
 
-use super::{args::Args, exit::Failure, settings::Surroundings};
+use super::{args::Args, exit::Failure, settings::Environment};
 
 const CHOOSE: &str = "choose a project directory with --sandbox-scope";
 
-/// The canonical scope. Too wide a one is refused unless the user named it, and the root always: a wall needs something
+/// The canonical scope. Too wide a one is refused unless the user named it, and the root always: a sandbox needs something
 /// on its other side.
 pub(super) fn resolve(
     args: &Args,
-    around: &Surroundings,
+    environment: &Environment,
     warnings: &mut Vec<String>,
 ) -> Result<PathBuf, Failure> {
     let named = args.sandbox_scope.as_deref();
-    let directory = around.working_directory.join(named.unwrap_or(Path::new("")));
+    let directory = environment.working_directory.join(named.unwrap_or(Path::new("")));
     let scope = enterable(&directory)?;
-    let home = around
+    let home = environment
         .home
         .as_deref()
         .and_then(|home| std::fs::canonicalize(home).ok());
@@ -51,7 +51,7 @@ pub(super) fn resolve(
     Ok(scope)
 }
 
-/// The real path of a directory that this user can enter. Whether he may write there is his business.
+/// The canonical path of a directory that this user can enter; write access is not required.
 fn enterable(directory: &Path) -> Result<PathBuf, Failure> {
     let unusable = |why: &dyn std::fmt::Display| {
         Failure::user(format!(

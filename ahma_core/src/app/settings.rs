@@ -1,6 +1,6 @@
 //! Everything the user decides, resolved once at start-up and never changed afterwards.
 //!
-//! [`Settings`] is made from the command line (which already holds the `AHMA_…` variables) and the [`Surroundings`].
+//! [`Settings`] is made from the command line (which already holds the `AHMA_…` variables) and the [`Environment`].
 //! Paths in it are absolute and the scope is canonical.
 
 use std::{
@@ -11,12 +11,14 @@ use std::{
 };
 
 use super::{
-    args::{Args, FormatArg, ModeArg, NetworkArg, TierArg},
+    args::{Args, ExposeArg, FormatArg, ModeArg, NetworkArg, OnOff, ResultsArg, TierArg},
     exit::{Exit, Failure},
     project::{self, EnclosingProject},
     scope,
 };
 use crate::{
+    catalog::Expose,
+    mcp::ResultForm,
     operation::EngineSettings,
     sandbox::{Network, Tier, Toolchain, Toolchains},
     shell::TierChoice,
@@ -35,14 +37,13 @@ pub struct Settings {
     pub tools_dir_is_named: bool,
     /// The project that the current directory is a part of, if nothing says that it is meant by itself.
     pub enclosing: Option<EnclosingProject>,
-    /// Where the spool files of long output go, out of reach of commands; none if the user has no home.
+    /// Directory of spool files, out of reach of commands; none without a home directory.
     pub state_dir: Option<PathBuf>,
-    pub sandbox: WallSettings,
+    pub sandbox: RequestedSandbox,
     pub execution: ExecutionSettings,
     pub log: LogSettings,
 }
 
-/// What the program does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Stdio,
@@ -56,11 +57,13 @@ pub enum Mode {
 pub enum Format {
     Text,
     Json,
+    /// The price of each tool in the list; for the list of tools alone.
+    Cost,
 }
 
-/// The wall around commands, as asked for; what is enforced is decided by the kernel at start-up.
+/// The sandbox around commands, as asked for; what is enforced is decided by the kernel at start-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WallSettings {
+pub struct RequestedSandbox {
     /// Canonical.
     pub scope: PathBuf,
     /// The scope as the user wrote it, where that is another path.
@@ -78,47 +81,53 @@ pub struct WallSettings {
     pub network: Network,
     pub trust_workspace_config: bool,
     pub deny_sensitive_reads: bool,
-    /// Files of the HTTP bridge: whoever reaches them could let itself in, or change what was recorded.
+    /// Files of the HTTP bridge, such as tokens and audit trails, that commands must not reach.
     pub out_of_reach: Vec<PathBuf>,
-    /// What the user should hear about these choices at start-up.
+    /// Warnings about these choices, printed at startup.
     pub warnings: Vec<String>,
 }
 
-/// How commands are run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionSettings {
     pub shell: Option<PathBuf>,
     pub force_sync: bool,
-    pub sync_wait: Duration,
+    /// Tools that read and change files are offered.
+    pub files: bool,
+    /// Tools that the list shows.
+    pub expose: Expose,
+    /// Time that a call of a tool in the background waits.
+    pub inline_wait: Duration,
+    /// Time that a synchronous call waits; none if it depends on the client.
+    pub sync_wait: Option<Duration>,
     pub timeout: Duration,
     pub max_operations: NonZeroUsize,
     pub max_result_bytes: usize,
+    pub results: ResultForm,
 }
 
-/// Where the log goes and how much of it there is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSettings {
     pub to_stderr: bool,
     pub debug: bool,
     pub colour: bool,
-    /// Where daily files go; none if the user has no cache directory.
+    /// Directory of the daily files; none without a cache directory.
     pub directory: Option<PathBuf>,
 }
 
 impl LogSettings {
-    pub(crate) fn new(args: &Args, around: &Surroundings) -> Self {
+    pub(crate) fn new(args: &Args, environment: &Environment) -> Self {
         Self {
             to_stderr: args.log_to_stderr,
             debug: args.debug,
-            colour: around.colour,
-            directory: log_directory(around),
+            colour: environment.colour,
+            directory: log_directory(environment),
         }
     }
 }
 
-/// What the process finds around it, apart from flags.
+/// Everything the process inherits, apart from flags.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct Environment {
     pub(crate) working_directory: PathBuf,
     pub(crate) home: Option<PathBuf>,
     pub(crate) cache_home: Option<PathBuf>,
@@ -128,12 +137,12 @@ pub(crate) struct Surroundings {
     )]
     pub(crate) config_home: Option<PathBuf>,
     pub(crate) state_home: Option<PathBuf>,
-    /// Somebody sees what goes to stderr, and has not refused colours.
+    /// stderr is a terminal and NO_COLOR is not set.
     pub(crate) colour: bool,
     pub(crate) cores: usize,
 }
 
-impl Surroundings {
+impl Environment {
     /// Reads them.
     pub(crate) fn read() -> Result<Self, Failure> {
         let working_directory = std::env::current_dir().map_err(|error| {
@@ -151,16 +160,20 @@ impl Surroundings {
             cache_home: path("XDG_CACHE_HOME").filter(|directory| directory.is_absolute()),
             config_home: path("XDG_CONFIG_HOME").filter(|directory| directory.is_absolute()),
             state_home: path("XDG_STATE_HOME").filter(|directory| directory.is_absolute()),
-            colour: std::io::stderr().is_terminal() && !ahma_flags::variables::no_color(),
+            colour: std::io::stderr().is_terminal() && !ahma_common::variables::no_color(),
             cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         })
     }
 }
 
 impl Settings {
-    pub(crate) fn resolve(args: Args, around: &Surroundings) -> Result<Self, Failure> {
-        let log = LogSettings::new(&args, around);
+    pub(crate) fn resolve(args: Args, environment: &Environment) -> Result<Self, Failure> {
+        let log = LogSettings::new(&args, environment);
         let mode = match (args.sandbox_report, args.mode) {
+            (true, _) if args.format == Some(FormatArg::Cost) => {
+                return Err(Failure::user("--format cost is for --mode list-tools")
+                    .with_hint("the report is printed as text or json"));
+            }
             (true, _) => Mode::SandboxReport(args.format.map_or(Format::Text, Format::from)),
             (false, ModeArg::ListTools) => Mode::ListTools(args.format.map_or(Format::Json, Format::from)),
             (false, ModeArg::Stdio) => Mode::Stdio,
@@ -169,13 +182,20 @@ impl Settings {
         let execution = ExecutionSettings {
             shell: args.shell.clone().map(absolute_shell).transpose()?,
             force_sync: args.sync,
+            files: args.files == OnOff::On,
+            inline_wait: args.inline_wait,
+            expose: args.expose.into(),
             sync_wait: args.sync_wait,
             timeout: args.timeout,
             max_operations: args
                 .max_operations
                 .and_then(|count| NonZeroUsize::new(count as usize))
-                .unwrap_or_else(|| EngineSettings::operations_on(around.cores)),
+                .unwrap_or_else(|| EngineSettings::operations_on(environment.cores)),
             max_result_bytes: args.max_result_bytes,
+            results: match args.results {
+                ResultsArg::Text => ResultForm::Text,
+                ResultsArg::Structured => ResultForm::Structured,
+            },
         };
         let tools_dir = args.tools_dir.clone();
         let tools_dir_is_named = tools_dir.is_some();
@@ -188,22 +208,25 @@ impl Settings {
             not(feature = "bridge"),
             expect(unused_mut, reason = "only the bridge has files of its own")
         )]
-        let mut sandbox = sandbox(args, around)?;
+        let mut sandbox = sandbox(args, environment)?;
         #[cfg(feature = "bridge")]
         if mode == Mode::Http {
             let files = http
                 .private_files()
-                .map(|file| around.working_directory.join(file));
+                .map(|file| environment.working_directory.join(file));
             sandbox.out_of_reach.extend(files);
         }
         #[cfg(feature = "client")]
         let remote =
-            super::remote::RemoteSettings::resolve(&remote, &around.working_directory, &sandbox.scope)?;
+            super::remote::RemoteSettings::resolve(&remote, &environment.working_directory, &sandbox.scope)?;
         let tools_dir = match tools_dir {
-            Some(directory) => around.working_directory.join(directory),
-            None => default_tools_dir(&around.working_directory, &sandbox.scope),
+            Some(directory) => environment.working_directory.join(directory),
+            None => default_tools_dir(&environment.working_directory, &sandbox.scope),
         };
-        let home = around.home.as_ref().and_then(|home| home.canonicalize().ok());
+        let home = environment
+            .home
+            .as_ref()
+            .and_then(|home| home.canonicalize().ok());
         let enclosing = match scope_is_named || tools_dir_is_named {
             true => None,
             false => project::enclosing(&sandbox.scope, home.as_deref()),
@@ -217,7 +240,7 @@ impl Settings {
             tools_dir,
             tools_dir_is_named,
             enclosing,
-            state_dir: state_dir(around),
+            state_dir: state_dir(environment),
             sandbox,
             execution,
             log,
@@ -234,7 +257,7 @@ impl Settings {
         self
     }
 
-    /// For whoever reads tool files: a directory that was named by mistake would only be missed much later.
+    /// A directory that was named by mistake would only be noticed much later.
     pub(crate) fn require_tools_dir(&self) -> Result<(), Failure> {
         match std::fs::read_dir(&self.tools_dir) {
             Err(error) if self.tools_dir_is_named => Err(Failure::user(format!(
@@ -247,13 +270,13 @@ impl Settings {
     }
 }
 
-fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
+fn sandbox(args: Args, environment: &Environment) -> Result<RequestedSandbox, Failure> {
     let mut warnings = Vec::new();
-    let written = around
+    let written = environment
         .working_directory
         .join(args.sandbox_scope.as_deref().unwrap_or(Path::new("")));
     let tier = tier(&args)?;
-    let scope = scope::resolve(&args, around, &mut warnings)?;
+    let scope = scope::resolve(&args, environment, &mut warnings)?;
     if args.scope_is_final && scope != written {
         return Err(scope::exchanged(&written, &scope));
     }
@@ -275,10 +298,10 @@ fn sandbox(args: Args, around: &Surroundings) -> Result<WallSettings, Failure> {
         paths
             .into_iter()
             .filter(|path| !path.as_os_str().is_empty())
-            .map(|path| around.working_directory.join(path))
+            .map(|path| environment.working_directory.join(path))
             .collect()
     };
-    Ok(WallSettings {
+    Ok(RequestedSandbox {
         scope_aliases: Some(written)
             .filter(|written| *written != scope)
             .into_iter()
@@ -382,7 +405,7 @@ fn absolute_shell(shell: PathBuf) -> Result<PathBuf, Failure> {
     )
 }
 
-/// Where tool files are expected if the user does not say: in the directory he works on, or else beside him.
+/// The scope's directory of tool files, or that of the current directory if only that exists.
 fn default_tools_dir(working_directory: &Path, scope: &Path) -> PathBuf {
     let here = working_directory.join(TOOLS_DIR);
     let in_scope = scope.join(TOOLS_DIR);
@@ -395,12 +418,12 @@ fn default_tools_dir(working_directory: &Path, scope: &Path) -> PathBuf {
 
 pub(super) const TOOLS_DIR: &str = ".ahma/tools";
 
-fn state_dir(around: &Surroundings) -> Option<PathBuf> {
-    let home = around.home.as_ref().filter(|home| home.is_absolute());
+fn state_dir(environment: &Environment) -> Option<PathBuf> {
+    let home = environment.home.as_ref().filter(|home| home.is_absolute());
     let state = if cfg!(target_os = "macos") {
         home.map(|home| home.join("Library/Application Support"))
     } else {
-        around
+        environment
             .state_home
             .clone()
             .or_else(|| home.map(|home| home.join(".local/state")))
@@ -408,12 +431,12 @@ fn state_dir(around: &Surroundings) -> Option<PathBuf> {
     state.map(|state| state.join("ahma_mcp"))
 }
 
-fn log_directory(around: &Surroundings) -> Option<PathBuf> {
-    let home = around.home.as_ref().filter(|home| home.is_absolute());
+fn log_directory(environment: &Environment) -> Option<PathBuf> {
+    let home = environment.home.as_ref().filter(|home| home.is_absolute());
     let cache = if cfg!(target_os = "macos") {
         home.map(|home| home.join("Library/Caches"))
     } else {
-        around
+        environment
             .cache_home
             .clone()
             .or_else(|| home.map(|home| home.join(".cache")))
@@ -426,6 +449,17 @@ impl From<FormatArg> for Format {
         match format {
             FormatArg::Text => Self::Text,
             FormatArg::Json => Self::Json,
+            FormatArg::Cost => Self::Cost,
+        }
+    }
+}
+
+impl From<ExposeArg> for Expose {
+    fn from(expose: ExposeArg) -> Self {
+        match expose {
+            ExposeArg::Core => Self::Core,
+            ExposeArg::All => Self::All,
+            ExposeArg::Search => Self::Search,
         }
     }
 }

@@ -3,7 +3,7 @@ use clap::Parser as _;
 use super::*;
 
 fn resolve_in(directory: &Path, flags: &[&str]) -> Result<Settings, Failure> {
-    let around = Surroundings {
+    let environment = Environment {
         working_directory: directory.to_owned(),
         home: Some(directory.join("home")),
         cache_home: None,
@@ -14,7 +14,7 @@ fn resolve_in(directory: &Path, flags: &[&str]) -> Result<Settings, Failure> {
     };
     let args =
         Args::try_parse_from(std::iter::once("ahma_mcp").chain(flags.iter().copied())).expect("valid flags");
-    Settings::resolve(args, &around)
+    Settings::resolve(args, &environment)
 }
 
 fn directory() -> (tempfile::TempDir, PathBuf) {
@@ -37,7 +37,7 @@ fn without_flags_everything_has_its_default() {
     assert_eq!(settings.state_dir, Some(path.join("home").join(state)));
     assert_eq!(
         settings.sandbox,
-        WallSettings {
+        RequestedSandbox {
             scope: path.clone(),
             scope_aliases: Vec::new(),
             deferred: false,
@@ -60,10 +60,14 @@ fn without_flags_everything_has_its_default() {
         ExecutionSettings {
             shell: None,
             force_sync: false,
-            sync_wait: Duration::from_secs(45),
+            files: true,
+            expose: Expose::Core,
+            inline_wait: Duration::from_secs(5),
+            sync_wait: None,
             timeout: Duration::from_secs(600),
             max_operations: NonZeroUsize::new(12).expect("not zero"),
-            max_result_bytes: 16 * 1024,
+            max_result_bytes: 7_500,
+            results: ResultForm::Text,
         }
     );
     let directory = Some(path.join("home").join(cache));
@@ -129,7 +133,7 @@ fn toolchains_are_auto_none_or_names() {
 fn too_wide_a_scope_must_be_named() {
     let (_guard, path) = directory();
     let home = path.join("home");
-    let around = Surroundings {
+    let environment = Environment {
         working_directory: home.clone(),
         home: Some(home.clone()),
         cores: 1,
@@ -139,10 +143,11 @@ fn too_wide_a_scope_must_be_named() {
         Args::try_parse_from(std::iter::once(&"ahma_mcp").chain(flags)).expect("valid flags")
     };
 
-    let refused = Settings::resolve(args(&[]), &around).expect_err("a home is too wide");
+    let refused = Settings::resolve(args(&[]), &environment).expect_err("a home is too wide");
     assert!(refused.to_string().contains("whole home directory"), "{refused}");
     let named = home.to_str().expect("plain text");
-    let settings = Settings::resolve(args(&["--sandbox-scope", named]), &around).expect("named, so allowed");
+    let settings =
+        Settings::resolve(args(&["--sandbox-scope", named]), &environment).expect("named, so allowed");
     assert_eq!(settings.sandbox.scope, home);
     assert_eq!(settings.sandbox.warnings.len(), 1);
 }

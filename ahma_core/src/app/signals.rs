@@ -61,7 +61,7 @@ fn listen() -> std::io::Result<impl Future<Output = SignalKind>> {
     })
 }
 
-/// Whoever starts us with a hang-up ignored, as `nohup` does, wants it to stay so.
+/// A hang-up that was ignored at start, as `nohup` does it, stays ignored.
 fn unless_ignored(kind: SignalKind) -> std::io::Result<Option<Signal>> {
     // SAFETY: a zeroed sigaction is a valid one, and the call only writes to it.
     let is_ignored = unsafe {

@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, unix::AsyncFd};
 
 /// Standard input. Must be opened inside a runtime.
 #[derive(Debug)]
-pub(crate) enum Input {
+pub(crate) enum StandardInput {
     Pipe(AsyncFd<OwnedFd>),
     Socket(AsyncFd<OwnedFd>),
     Other(tokio::io::Stdin),
@@ -28,13 +28,13 @@ pub(crate) enum Input {
 
 /// Standard output. Must be opened inside a runtime.
 #[derive(Debug)]
-pub(crate) enum Output {
+pub(crate) enum StandardOutput {
     Pipe(AsyncFd<OwnedFd>),
     Socket(AsyncFd<OwnedFd>),
     Other(tokio::io::Stdout),
 }
 
-impl Input {
+impl StandardInput {
     pub(crate) fn open() -> Self {
         match waitable(io::stdin(), "/proc/self/fd/0", OFlags::RDONLY, Interest::READABLE) {
             Some((FileType::Fifo, fd)) => Self::Pipe(fd),
@@ -44,7 +44,7 @@ impl Input {
     }
 }
 
-impl Output {
+impl StandardOutput {
     pub(crate) fn open() -> Self {
         match waitable(
             io::stdout(),
@@ -85,7 +85,7 @@ fn waitable(
 /// Above the three standard streams.
 const FIRST_FREE: i32 = 3;
 
-impl AsyncRead for Input {
+impl AsyncRead for StandardInput {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         type ReadOnce = fn(&OwnedFd, &mut [u8]) -> io::Result<usize>;
         let (fd, read): (_, ReadOnce) = match self.get_mut() {
@@ -105,7 +105,7 @@ impl AsyncRead for Input {
     }
 }
 
-impl AsyncWrite for Output {
+impl AsyncWrite for StandardOutput {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         type WriteOnce = fn(&OwnedFd, &[u8]) -> io::Result<usize>;
         let (fd, write): (_, WriteOnce) = match self.get_mut() {

@@ -32,7 +32,7 @@ pub(super) fn command(
     directory: &Path,
 ) -> Result<Command, Vec<ArgumentProblem>> {
     let (values, problems) = accept(leaf.parameters(), arguments, &META_PARAMETERS);
-    let mut line = Line {
+    let mut line = CommandLine {
         template,
         settings,
         directory,
@@ -62,7 +62,7 @@ pub(super) fn command(
                                 format!("comes after `{earlier}`, so `{earlier}` must be given as well");
                             line.refuse(parameter, message);
                         }
-                        line.parameter(parameter, value);
+                        line.parameter(parameter, &value);
                     }
                     (Given::Nothing, Form::Positional(Dash::Guarded | Dash::Verbatim)) => {
                         missing = Some(&parameter.name)
@@ -76,7 +76,7 @@ pub(super) fn command(
 }
 
 /// A command line that is being written.
-struct Line<'a> {
+struct CommandLine<'a> {
     template: &'a CommandTemplate,
     settings: &'a PlanSettings,
     directory: &'a Path,
@@ -88,7 +88,7 @@ struct Line<'a> {
     problems: Vec<ArgumentProblem>,
 }
 
-impl Line<'_> {
+impl CommandLine<'_> {
     fn refuse(&mut self, parameter: &Parameter, message: impl Into<String>) {
         self.problems.push(ArgumentProblem::new(&parameter.name, message));
     }
@@ -130,7 +130,8 @@ impl Line<'_> {
         let in_file = matches!(parameter.form, Form::File(_));
         if !in_file && text.len() > MAX_ARGUMENT_BYTES {
             let message = format!(
-                "is {} bytes long; a command line takes {MAX_ARGUMENT_BYTES} at most",
+                "is {} bytes long; a command line takes {MAX_ARGUMENT_BYTES} at most: write it to a file with `file_write` and \
+                 give the program the file's path",
                 text.len()
             );
             self.refuse(parameter, message);
@@ -210,6 +211,7 @@ impl Line<'_> {
         Ok(Command {
             program: Program::Argv(self.argv),
             files: self.files,
+            stdin: None,
             environment,
             path_dirs: template
                 .path_dirs
@@ -219,6 +221,7 @@ impl Line<'_> {
             success_codes: template.success_codes.clone(),
             stream: template.stream.clone(),
             success_hint: template.success_hint.clone(),
+            stop_signal: template.stop_signal,
         })
     }
 }

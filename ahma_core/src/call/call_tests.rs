@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
-    ArgumentFile, CallError, Command, CommandPlan, ExecutionMode, PlanSettings, Program, SkipCondition,
-    ToolCall, Work, plan,
+    ArgumentFile, CallError, Command, CommandPlan, ExecutionMode, Lifetime, PlanSettings, Program,
+    SkipCondition, StopSignal, ToolCall, Work, plan,
 };
 use crate::{
     catalog::{Catalog, CatalogSettings},
-    mtdf::{Source, check_set},
+    mtdf::{ToolSource, check_set},
 };
 
 fn settings() -> PlanSettings {
@@ -25,10 +25,10 @@ fn settings() -> PlanSettings {
 }
 
 fn catalog(files: &[Value]) -> Catalog {
-    let sources: Vec<Source> = files
+    let sources: Vec<ToolSource> = files
         .iter()
         .enumerate()
-        .map(|(index, file)| Source {
+        .map(|(index, file)| ToolSource {
             name: format!("{index}.json"),
             text: file.to_string(),
         })
@@ -62,7 +62,7 @@ fn command(plan: CommandPlan) -> Command {
 fn argv(program: &Program) -> Vec<&str> {
     match program {
         Program::Argv(argv) => argv.iter().map(String::as_str).collect(),
-        Program::Script(script) => panic!("not an argv: {script}"),
+        other => panic!("not an argv: {other:?}"),
     }
 }
 
@@ -169,7 +169,7 @@ fn every_mistake_of_a_call_is_listed() {
         demo(),
         "demo",
         json!({
-            "message": 5, "m": "twice", "verbose": "yes", "level": "medium", "count": 10, "ratio": "x", "tag": ["a", 1],
+            "message": 5, "m": "twice", "verbose": "yes", "level": "medium", "count": 10, "ratio": "x", "tag": ["a", true],
             "mesage": "typo", "zzz": 1, "execution_mode": "later", "timeout_seconds": 0, "working_directory": "/etc",
         }),
         &[
@@ -181,15 +181,14 @@ fn every_mistake_of_a_call_is_listed() {
             "`level` must be one of `low`, `high`, not `medium`",
             "`count` must be at most 9, not 10",
             "`ratio` must be a number, not string",
-            "`tag` element 1 must be a string, not integer",
+            "`tag` element 1 must be a string, not boolean",
             "`mesage` is not an argument of this tool; did you mean `message`?",
-            "`zzz` is not an argument of this tool; it takes `message`, `verbose`, `level`, `count`, `ratio`, `tag`, \
-             `all`, `-name`, `config`, `joined`, `separate`, `short`, `input`, `rest`",
+            "`zzz` is not an argument of this tool",
         ],
     );
 }
 
-/// What is wrong with values is not held back until names and types are right.
+/// Wrong values are reported together with wrong names and types.
 #[test]
 fn mistakes_of_every_kind_are_listed_at_once() {
     check_refused(
@@ -202,8 +201,7 @@ fn mistakes_of_every_kind_are_listed_at_once() {
         &[
             "`working_directory` `/etc` is outside the sandbox scope `/scope`",
             "`count` must be an integer, not string",
-            "`zzz` is not an argument of this tool; it takes `message`, `verbose`, `level`, `count`, `ratio`, `tag`, \
-             `all`, `-name`, `config`, `joined`, `separate`, `short`, `input`, `rest`",
+            "`zzz` is not an argument of this tool",
             "`all` must not have elements that begin with a dash, such as `-2`",
             "`config` `/etc/passwd` is outside the sandbox scope `/scope`",
             "`input` must not begin with a dash, because it could be taken for an option: `-rf`",
@@ -213,8 +211,8 @@ fn mistakes_of_every_kind_are_listed_at_once() {
     check_refused(
         demo(),
         "demo",
-        json!({ "input": 5, "rest": ["x"] }),
-        &["`input` must be a string, not integer"],
+        json!({ "input": {}, "rest": ["x"] }),
+        &["`input` must be a string, not object"],
     );
 }
 
@@ -280,7 +278,10 @@ fn values_that_no_program_could_receive_are_refused() {
         demo(),
         "demo",
         json!({ "message": huge }),
-        &["`message` is 200000 bytes long; a command line takes 131071 at most"],
+        &[
+            "`message` is 200000 bytes long; a command line takes 131071 at most: write it to a file with `file_write` \
+             and give the program the file's path",
+        ],
     );
 }
 
@@ -438,11 +439,11 @@ fn mode_and_timeout_come_from_the_nearest_that_says_so() {
             { "name": "own", "description": "O.", "force_synchronous": false, "timeout_seconds": 20 },
         ],
     });
-    use ExecutionMode::{Asynchronous, Synchronous};
+    use ExecutionMode::{Asynchronous, Inline, Synchronous};
     let cases = [
-        (demo(), "demo", json!({}), Asynchronous, 600),
+        (demo(), "demo", json!({}), Inline, 600),
         (tool.clone(), "t_plain", json!({}), Synchronous, 10),
-        (tool.clone(), "t_own", json!({}), Asynchronous, 20),
+        (tool.clone(), "t_own", json!({}), Inline, 20),
         (
             tool.clone(),
             "t_own",
@@ -563,15 +564,62 @@ fn the_shell_tool_takes_a_script() {
     let error = planned(
         &[],
         "sandboxed_shell",
-        json!({ "script": "ls", "command": " ", "cwd": "d" }),
+        json!({ "shell": "ls", "command": " ", "cwd": "d", "description": "x" }),
     )
     .unwrap_err();
     let expected = [
         "`command` must not be empty",
         "`cwd` is not an argument of this tool; did you mean `working_directory`?",
-        "`script` is not an argument of this tool; the script goes into `command`",
+        "`description` is not an argument of this tool",
+        "`shell` is not an argument of this tool; did you mean `command`?",
     ];
     assert_eq!(problems(error), expected);
+}
+
+#[test]
+fn variables_input_and_lifetime_steer_every_call() {
+    for (tool, more) in [
+        ("sandboxed_shell", json!({ "command": "cat" })),
+        ("demo", json!({})),
+    ] {
+        let mut arguments =
+            json!({ "env": { "A": "b", "N": 3 }, "stdin": "in\n", "ready": "listening on \\d+" });
+        arguments
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let file =
+            json!({ "name": "demo", "description": "Demo.", "command": "demo", "stop_signal": "QUIT" });
+        let plan = planned(&[file], tool, arguments).unwrap();
+        assert!(
+            matches!(&plan.lifetime, Lifetime::KeepsRunning { ready: Some(ready) } if ready.is_match("listening on 80"))
+        );
+        assert_eq!(plan.timeout, Duration::MAX);
+        let command = command(plan);
+        assert_eq!(command.stdin.as_deref(), Some("in\n"));
+        assert_eq!(command.environment["A"], "b");
+        assert_eq!(command.environment["N"], "3");
+        if tool == "demo" {
+            assert_eq!(argv(&command.program), ["demo"]);
+            assert_eq!(command.stop_signal, StopSignal::Quit);
+        }
+    }
+    let error = planned(
+        &[],
+        "sandboxed_shell",
+        json!({ "command": "x", "env": { "A=B": "c" }, "stdin": 1, "keep_running": 7, "ready": "(" }),
+    );
+    assert_eq!(problems(error.unwrap_err()).len(), 4);
+}
+
+/// Its own argument, not the call's.
+#[test]
+fn a_tool_may_have_an_argument_called_env() {
+    let file = json!({
+        "name": "demo", "description": "Demo.", "command": "demo",
+        "options": [{ "name": "env", "type": "string", "description": "E." }],
+    });
+    check(file, "demo", json!({ "env": "x" }), &["demo", "--env", "x"]);
 }
 
 #[test]
@@ -658,6 +706,119 @@ fn an_unknown_tool_is_answered_with_the_nearest_names() {
         error.to_string(),
         "no tool is called `shell`; did you mean `sandboxed_shell`?"
     );
+}
+
+/// The names and forms that agents use although the schema has others.
+#[test]
+fn what_can_only_mean_one_thing_is_taken() {
+    let tool = json!({
+        "name": "t", "description": "T.", "command": "t",
+        "options": [
+            { "name": "all-features", "type": "boolean" },
+            { "name": "no-run", "type": "boolean" },
+            { "name": "tests", "type": "array" },
+            { "name": "max_count", "type": "integer", "alias": "n", "aliases": ["limit"] },
+            { "name": "message", "type": "string", "aliases": ["msg"] },
+            { "name": "ratio", "type": "number" },
+            { "name": "i", "type": "boolean", "alias": "i2" },
+            { "name": "working-directory", "type": "string" },
+        ],
+    });
+    for (arguments, expected) in [
+        (
+            json!({ "all_features": true, "no_run": true }),
+            &["--all-features", "--no-run"][..],
+        ),
+        (
+            json!({ "allFeatures": "true", "--no-run": "False" }),
+            &["--all-features"],
+        ),
+        (json!({ "tests": "x" }), &["--tests", "x"]),
+        (json!({ "max-count": "3" }), &["-n", "3"]),
+        (json!({ "limit": 3, "msg": 5 }), &["-n", "3", "--message", "5"]),
+        (
+            json!({ "message": true, "ratio": "0.5" }),
+            &["--message", "true", "--ratio", "0.5"],
+        ),
+        (
+            json!({ "workingDirectory": ".", "timeout-seconds": "5", "executionMode": "synchronous" }),
+            &[],
+        ),
+        (json!({ "working-directory": "x" }), &["--working-directory", "x"]),
+    ] {
+        let expected: Vec<&str> = std::iter::once("t").chain(expected.iter().copied()).collect();
+        check(tool.clone(), "t", arguments, &expected);
+    }
+    for (arguments, expected) in [
+        (
+            json!({ "all_features": true, "all-features": true }),
+            "`all-features` is given twice, also as `all_features`",
+        ),
+        (
+            json!({ "limit": 1, "n": 2 }),
+            "`max_count` is given twice, also as `limit`",
+        ),
+        (
+            json!({ "working_directory": ".", "workingDirectory": "." }),
+            "`working_directory` is given twice, in two spellings",
+        ),
+        (
+            json!({ "I": true }),
+            "`I` is not an argument of this tool; did you mean `i`?",
+        ),
+        (
+            json!({ "all_features": "yes" }),
+            "`all-features` must be a boolean, not string",
+        ),
+    ] {
+        check_refused(tool.clone(), "t", arguments, &[expected]);
+    }
+}
+
+#[test]
+fn the_shell_takes_its_script_under_other_names() {
+    for arguments in [
+        json!({ "cmd": "ls" }),
+        json!({ "script": "ls" }),
+        json!({ "command": ["ls"] }),
+    ] {
+        let plan = planned(&[], "sandboxed_shell", arguments).unwrap();
+        assert_eq!(command(plan).program, Program::Script("ls".into()));
+    }
+}
+
+#[test]
+fn tools_known_from_elsewhere_are_answered_with_those_that_do_the_same() {
+    let catalog = Catalog::build(
+        &[],
+        CatalogSettings {
+            files: true,
+            ..CatalogSettings::default()
+        },
+    );
+    for (name, expected) in [
+        ("bash", "sandboxed_shell"),
+        ("Bash", "sandboxed_shell"),
+        ("shell", "sandboxed_shell"),
+        ("run", "sandboxed_shell"),
+        ("exec", "sandboxed_shell"),
+        ("execute_command", "sandboxed_shell"),
+        ("terminal", "sandboxed_shell"),
+        ("run_command", "sandboxed_shell"),
+        ("read_file", "file_read"),
+        ("view", "file_read"),
+        ("cat", "file_read"),
+        ("str_replace", "file_edit"),
+        ("edit_file", "file_edit"),
+        ("write_file", "file_write"),
+        ("apply_patch", "file_patch"),
+        ("wait", "await"),
+        ("KillShell", "cancel"),
+    ] {
+        assert_eq!(catalog.nearest(name).first(), Some(&expected), "{name}");
+    }
+    let without_files = Catalog::build(&[], CatalogSettings::default());
+    assert_eq!(without_files.nearest("read_file"), ["sandboxed_shell"]);
 }
 
 /// Any text that a kernel could pass, with a liking for what shells and option parsers treat specially.

@@ -5,7 +5,10 @@
 
 mod arguments;
 mod error;
+mod file_arguments;
+mod file_request;
 mod meta;
+mod named_arguments;
 mod paths;
 mod plan;
 mod planner;
@@ -14,9 +17,12 @@ mod planner;
 mod call_tests;
 
 pub use error::CallError;
+pub use file_request::{FileRequest, ReadRequest, TextEdit};
+pub(crate) use named_arguments::NamedArguments;
 pub(crate) use paths::{normalise, outside};
 pub use plan::{
-    ArgumentFile, Command, CommandPlan, ExecutionMode, Program, Sequence, SequenceStep, SkipCondition, Work,
+    ArgumentFile, Command, CommandPlan, ExecutionMode, Lifetime, Program, Sequence, SequenceStep,
+    SkipCondition, StopSignal, Work,
 };
 pub use planner::{PlanSettings, ToolCall, plan, working_directory};
 

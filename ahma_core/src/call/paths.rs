@@ -1,6 +1,6 @@
 //! Paths in calls, judged by their text alone.
 //!
-//! This gives an early and clear answer; it is not the wall. Links are not followed, because nothing here touches the
+//! This gives an early and clear answer; the sandbox does not rely on it. Links are not followed, because nothing here touches the
 //! file system: the kernel refuses what slips through.
 
 use std::path::{Component, Path, PathBuf};
@@ -53,7 +53,7 @@ pub(crate) fn normalise(path: &Path) -> PathBuf {
     plain
 }
 
-/// What to say about a path that leads out of everything a command may reach.
+/// Message about a path outside of everything a command may reach.
 pub(crate) fn outside(given: &str, resolved: &Path, settings: &PlanSettings) -> String {
     let scope = settings.scope.display();
     if Path::new(given) == resolved {

@@ -1,7 +1,11 @@
-//! What a call will run: data only, fully checked, nothing started yet.
+//! The plan of a call: data only, fully checked, nothing started yet.
 
 use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use regex::Regex;
+
+use super::file_request::FileRequest;
+pub use crate::mtdf::StopSignal;
 use crate::observe::StreamRules;
 
 /// Everything the engine needs to know to run one call.
@@ -9,21 +13,22 @@ use crate::observe::StreamRules;
 pub struct CommandPlan {
     /// The tool's name as the client knows it.
     pub tool: String,
-    /// What is run.
+    /// The work to run.
     pub work: Work,
-    /// Whether the caller waits for the end.
+    /// The caller waits for the end, or not.
     pub mode: ExecutionMode,
     /// After this long the work is stopped and its Outcome is `timed_out`.
     pub timeout: Duration,
-    /// Absolute; inside the scope as far as the text of the path tells. The kernel is the wall.
+    pub lifetime: Lifetime,
+    /// Absolute; inside the scope as far as the text of the path tells. The sandbox enforces it.
     pub directory: PathBuf,
 }
 
 impl CommandPlan {
-    /// What is run, on one line that is no longer than people read: a command line, a script, or the steps.
+    /// The work on one short line: a command line, a script, or the steps.
     pub fn in_short(&self) -> String {
         /// Enough to tell one call from another.
-        const LONGEST: usize = 120;
+        const MAX_CHARS: usize = 120;
         let line = match &self.work {
             Work::Command(command) => command.program.line(),
             Work::Sequence(sequence) => {
@@ -34,7 +39,7 @@ impl CommandPlan {
         // Only as many words as can be shown: a script may be long.
         let mut short = String::new();
         for word in line.split_whitespace() {
-            if short.len() > 4 * LONGEST {
+            if short.len() > 4 * MAX_CHARS {
                 break;
             }
             if !short.is_empty() {
@@ -42,7 +47,7 @@ impl CommandPlan {
             }
             short.push_str(word);
         }
-        if let Some((cut, _)) = short.char_indices().nth(LONGEST) {
+        if let Some((cut, _)) = short.char_indices().nth(MAX_CHARS) {
             short.truncate(cut);
             short.push('…');
         }
@@ -63,16 +68,37 @@ pub struct Command {
     pub program: Program,
     /// Arguments that the program reads from a file; written before it starts, removed when it has ended.
     pub files: Vec<ArgumentFile>,
+    /// Standard input; without it there is none.
+    pub stdin: Option<String>,
     /// Set on top of the sandbox's own allow-list.
     pub environment: BTreeMap<String, String>,
     /// Absolute; searched for programs before PATH.
     pub path_dirs: Vec<PathBuf>,
     /// Exit codes that are not failures; always holds 0.
     pub success_codes: Vec<i32>,
-    /// How output becomes progress and findings; none means only lines are shown.
+    /// Rules that turn output into progress and findings; without them only lines are shown.
     pub stream: Option<Arc<StreamRules>>,
     /// Shown to the caller after a success.
     pub success_hint: Option<String>,
+    /// Sent first when it is to end.
+    pub stop_signal: StopSignal,
+}
+
+impl Command {
+    /// A command with no settings of a tool file.
+    pub fn new(program: Program) -> Self {
+        Self {
+            program,
+            files: Vec::new(),
+            stdin: None,
+            environment: BTreeMap::new(),
+            path_dirs: Vec::new(),
+            success_codes: vec![0],
+            stream: None,
+            success_hint: None,
+            stop_signal: StopSignal::default(),
+        }
+    }
 }
 
 /// A value that is passed as a file: the engine writes `contents` to a private temporary file and puts the path of
@@ -83,13 +109,17 @@ pub struct ArgumentFile {
     pub contents: String,
 }
 
-/// How a process is described.
+/// Description of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// Executed as it is, one element per argument, no word splitting.
     Argv(Vec<String>),
     /// Text for the shell; only `sandboxed_shell` makes this.
     Script(String),
+    /// The same in the sandbox that only reads; only `readonly_shell` makes this.
+    ReadOnlyScript(String),
+    /// Done by our own code in the confined process; only the file tools make this.
+    File(FileRequest),
 }
 
 impl Program {
@@ -103,7 +133,8 @@ impl Program {
                 });
                 Cow::Owned(quoted.collect::<Vec<_>>().join(" "))
             }
-            Self::Script(text) => Cow::Borrowed(text),
+            Self::Script(text) | Self::ReadOnlyScript(text) => Cow::Borrowed(text),
+            Self::File(request) => Cow::Owned(request.line()),
         }
     }
 }
@@ -125,16 +156,31 @@ pub struct SequenceStep {
     pub skip: Option<SkipCondition>,
 }
 
-/// When a step is left out; paths are absolute.
+/// Condition for leaving out a step; paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkipCondition {
     FileExists(PathBuf),
     FileMissing(PathBuf),
 }
 
-/// Whether a call waits for its operation.
+/// Time that an operation is meant to run.
+#[derive(Debug, Clone, Default)]
+pub enum Lifetime {
+    /// Until it has done its work.
+    #[default]
+    Finite,
+    /// Until it is cancelled, such as a server. It is not waited for, and has no timeout unless the call names one.
+    KeepsRunning {
+        /// A line of output that matches says that it is ready for use.
+        ready: Option<Regex>,
+    },
+}
+
+/// Says whether a call waits for its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecutionMode {
     Synchronous,
+    /// For a moment; what takes longer goes on in the background.
+    Inline,
     Asynchronous,
 }

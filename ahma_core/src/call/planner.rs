@@ -11,13 +11,16 @@ use serde_json::{Map, Value};
 use super::{
     arguments,
     error::CallError,
-    meta, paths,
-    plan::{Command, CommandPlan, ExecutionMode, Program, Sequence, SequenceStep, SkipCondition, Work},
+    file_arguments, meta, paths,
+    plan::{
+        Command, CommandPlan, ExecutionMode, Lifetime, Program, Sequence, SequenceStep, SkipCondition, Work,
+    },
 };
 use crate::{
     catalog::Catalog,
     mtdf::{
-        Action, ArgumentProblem, Leaf, META_PARAMETERS, SequenceTemplate, Skip, StepTemplate, shell_command,
+        ArgumentProblem, Leaf, LeafAction, META_PARAMETERS, SequenceTemplate, Skip, StepTemplate, plain_name,
+        shell_command,
     },
 };
 
@@ -28,7 +31,7 @@ pub struct ToolCall {
     pub arguments: Map<String, Value>,
 }
 
-/// What the plan of a call depends on besides the call and the catalogue.
+/// Context of a plan: everything it depends on except the call and the catalogue.
 #[derive(Debug, Clone)]
 pub struct PlanSettings {
     /// Absolute, without links, `.` and `..`.
@@ -43,27 +46,28 @@ pub struct PlanSettings {
 }
 
 impl PlanSettings {
-    /// Where a path lies in the scope, by whatever name of it the path begins with. Judged by its text alone.
+    /// Position of a path in the scope, by whatever name of the scope the path begins with. Judged by its text alone.
     pub(crate) fn below_scope<'a>(&self, path: &'a Path) -> Option<&'a Path> {
         std::iter::once(&self.scope)
             .chain(&self.scope_aliases)
             .find_map(|root| path.strip_prefix(root).ok())
     }
 
-    /// Whether commands may reach a path, judged by its text alone.
+    /// Returns whether commands may reach a path, judged by its text alone.
     pub(crate) fn allows(&self, path: &Path) -> bool {
         self.below_scope(path).is_some() || self.also_allowed.iter().any(|root| path.starts_with(root))
     }
 }
 
-/// Where a call would run, whatever else is wrong with it; nothing if that cannot be told.
-pub fn working_directory(settings: &PlanSettings, call: &ToolCall) -> Option<PathBuf> {
-    let given = call.arguments.get_key_value("working_directory");
+/// Directory a call would run in, whatever else is wrong with it; none if that cannot be told.
+pub fn working_directory(catalog: &Catalog, settings: &PlanSettings, call: &ToolCall) -> Option<PathBuf> {
+    let leaf = &catalog.get(&call.tool)?.leaf;
+    let given = call.arguments.iter();
     let mut given = given
+        .filter(|(name, _)| plain_name(name) == "working_directory")
         .map(|(name, value)| (name.clone(), value.clone()))
-        .into_iter()
         .collect();
-    let meta = meta::take(&mut given, &mut Vec::new());
+    let meta = meta::take(&mut given, leaf, &mut Vec::new());
     paths::working_directory(settings, meta.directory.as_deref()).ok()
 }
 
@@ -79,7 +83,7 @@ pub fn plan(catalog: &Catalog, settings: &PlanSettings, call: ToolCall) -> Resul
     };
     let leaf = &tool.leaf;
     let mut problems = Vec::new();
-    let meta = meta::take(&mut arguments, &mut problems);
+    let meta = meta::take(&mut arguments, leaf, &mut problems);
     let directory = paths::working_directory(settings, meta.directory.as_deref()).unwrap_or_else(|message| {
         problems.push(ArgumentProblem::new("working_directory", message));
         settings.scope.clone()
@@ -90,7 +94,7 @@ pub fn plan(catalog: &Catalog, settings: &PlanSettings, call: ToolCall) -> Resul
         directory: &directory,
     };
     let work = match planning.work(leaf, &arguments) {
-        Ok(work) if problems.is_empty() => work,
+        Ok(work) if problems.is_empty() => with_input(work, meta.environment, meta.stdin),
         Ok(_) => return Err(CallError::Invalid { tool: name, problems }),
         Err(CallError::Invalid { problems: more, .. }) => {
             problems.extend(more);
@@ -101,24 +105,42 @@ pub fn plan(catalog: &Catalog, settings: &PlanSettings, call: ToolCall) -> Resul
     Ok(CommandPlan {
         work,
         mode: mode(settings, meta.mode, leaf),
-        timeout: meta.timeout.or(leaf.timeout).unwrap_or(settings.default_timeout),
+        timeout: match &meta.lifetime {
+            Lifetime::Finite => meta.timeout.or(leaf.timeout).unwrap_or(settings.default_timeout),
+            Lifetime::KeepsRunning { .. } => meta.timeout.unwrap_or(Duration::MAX),
+        },
+        lifetime: meta.lifetime,
         tool: name,
         directory,
     })
 }
 
-/// `--sync`, then the call, then the tool file; a call that nothing is said about runs in the background.
+/// Variables are for every step, standard input is for the first.
+fn with_input(mut work: Work, environment: BTreeMap<String, String>, stdin: Option<String>) -> Work {
+    let commands: Vec<&mut Command> = match &mut work {
+        Work::Command(command) => vec![command],
+        Work::Sequence(sequence) => sequence.steps.iter_mut().map(|step| &mut step.command).collect(),
+    };
+    let mut stdin = stdin;
+    for command in commands {
+        command.environment.extend(environment.clone());
+        command.stdin = stdin.take();
+    }
+    work
+}
+
+/// `--sync`, then the call, then the tool file; a call that nothing is said about runs in the background if it takes long.
 fn mode(settings: &PlanSettings, asked: Option<ExecutionMode>, leaf: &Leaf) -> ExecutionMode {
     if settings.force_sync {
         return ExecutionMode::Synchronous;
     }
     asked.unwrap_or(match leaf.synchronous {
         Some(true) => ExecutionMode::Synchronous,
-        Some(false) | None => ExecutionMode::Asynchronous,
+        Some(false) | None => ExecutionMode::Inline,
     })
 }
 
-/// What the steps of one call share.
+/// Values that the steps of one call share.
 struct Planning<'a> {
     catalog: &'a Catalog,
     settings: &'a PlanSettings,
@@ -128,8 +150,11 @@ struct Planning<'a> {
 impl Planning<'_> {
     fn work(&self, leaf: &Leaf, arguments: &Map<String, Value>) -> Result<Work, CallError> {
         match &leaf.action {
-            Action::Command(_) | Action::Script => Ok(Work::Command(self.command(leaf, arguments)?)),
-            Action::Sequence(sequence) => {
+            LeafAction::Command(_)
+            | LeafAction::Script
+            | LeafAction::ReadOnlyScript
+            | LeafAction::File(_) => Ok(Work::Command(self.command(leaf, arguments)?)),
+            LeafAction::Sequence(sequence) => {
                 let unknown: Vec<ArgumentProblem> = arguments
                     .keys()
                     .map(|name| ArgumentProblem::new(name, "is not an argument of a sequence"))
@@ -156,13 +181,26 @@ impl Planning<'_> {
             problems,
         };
         match &leaf.action {
-            Action::Command(template) => {
+            LeafAction::Command(template) => {
                 arguments::command(leaf, template, arguments, self.settings, self.directory).map_err(invalid)
             }
-            Action::Script => Ok(script(
-                shell_command(arguments, &META_PARAMETERS).map_err(invalid)?,
-            )),
-            Action::Sequence(_) => Err(invalid(vec![ArgumentProblem::new(
+            LeafAction::Script => {
+                let text = shell_command(arguments, &META_PARAMETERS).map_err(invalid)?;
+                Ok(Command::new(Program::Script(text)))
+            }
+            LeafAction::ReadOnlyScript => {
+                let text = shell_command(arguments, &META_PARAMETERS).map_err(invalid)?;
+                let mut command = Command::new(Program::ReadOnlyScript(text));
+                // `git status` would refresh the index, which cannot be written.
+                let locks = ("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned());
+                command.environment.extend([locks]);
+                Ok(command)
+            }
+            LeafAction::File(tool) => {
+                let request = file_arguments::request(*tool, arguments).map_err(invalid)?;
+                Ok(Command::new(Program::File(request)))
+            }
+            LeafAction::Sequence(_) => Err(invalid(vec![ArgumentProblem::new(
                 &leaf.name,
                 "is a sequence, not a command",
             )])),
@@ -186,13 +224,16 @@ impl Planning<'_> {
             };
             let target = &self.catalog.get(&step.target).ok_or_else(missing)?.leaf;
             match &target.action {
-                Action::Sequence(_) if inside.contains(&step.target.as_str()) => return Err(missing()),
-                Action::Sequence(inner) => {
+                LeafAction::Sequence(_) if inside.contains(&step.target.as_str()) => return Err(missing()),
+                LeafAction::Sequence(inner) => {
                     inside.push(&step.target);
                     self.sequence(target, inner, planned, inside)?;
                     inside.pop();
                 }
-                Action::Command(_) | Action::Script => planned.steps.push(SequenceStep {
+                LeafAction::Command(_)
+                | LeafAction::Script
+                | LeafAction::ReadOnlyScript
+                | LeafAction::File(_) => planned.steps.push(SequenceStep {
                     label: step.label.clone(),
                     description: step.description.clone(),
                     command: self.command(target, &step.arguments)?,
@@ -217,17 +258,5 @@ impl Planning<'_> {
             Some(below) => self.settings.scope.join(below),
             None => path,
         }
-    }
-}
-
-fn script(text: String) -> Command {
-    Command {
-        program: Program::Script(text),
-        files: Vec::new(),
-        environment: BTreeMap::new(),
-        path_dirs: Vec::new(),
-        success_codes: vec![0],
-        stream: None,
-        success_hint: None,
     }
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Catalog, CatalogSettings};
-use crate::mtdf::{Probe, Source, ToolDef, check_set};
+use super::{Catalog, CatalogSettings, Expose};
+use crate::mtdf::{AvailabilityCheck, META_PARAMETERS, ToolDef, ToolSource, check_set};
 
 fn tools(files: &[Value]) -> Vec<ToolDef> {
-    let sources: Vec<Source> = files
+    let sources: Vec<ToolSource> = files
         .iter()
         .enumerate()
-        .map(|(index, file)| Source {
+        .map(|(index, file)| ToolSource {
             name: format!("{index}.json"),
             text: file.to_string(),
         })
@@ -64,25 +64,28 @@ fn a_disabled_tool_is_left_out_with_all_its_subcommands() {
 }
 
 #[test]
-fn asynchronous_tools_tell_the_model_not_to_wait() {
-    let files = tools(&[nested()]);
-    let catalog = Catalog::build(&files, CatalogSettings::default());
-    let description = &catalog.get("vc").unwrap().description;
-    assert!(
-        description.starts_with("The tool itself. Runs in the background"),
-        "{description}"
-    );
-    assert!(description.contains("`await`"), "{description}");
-    assert_eq!(catalog.get("vc_remote_add").unwrap().description, "Add.");
-    let forced = Catalog::build(&files, CatalogSettings { force_sync: true });
-    assert_eq!(forced.get("vc").unwrap().description, "The tool itself.");
-    let default = |catalog: &Catalog, tool: &str| {
-        catalog.get(tool).unwrap().input_schema["properties"]["execution_mode"]["default"].clone()
-    };
-    assert_eq!(default(&catalog, "vc"), "asynchronous");
-    assert_eq!(default(&catalog, "sandboxed_shell"), "asynchronous");
-    assert_eq!(default(&catalog, "vc_remote_add"), "synchronous");
-    assert_eq!(default(&forced, "vc"), "synchronous");
+fn a_level_is_inherited_and_decides_what_is_listed() {
+    let mut tool = nested();
+    tool["subcommand"][2]["level"] = json!("extended");
+    tool["subcommand"][2]["subcommand"][1]["level"] = json!("core");
+    let files = tools(&[tool]);
+    for (expose, listed) in [
+        (Expose::Core, vec!["sandboxed_shell", "vc", "vc_remote_add"]),
+        (
+            Expose::All,
+            vec!["sandboxed_shell", "vc", "vc_remote", "vc_remote_add"],
+        ),
+        (Expose::Search, vec!["sandboxed_shell"]),
+    ] {
+        let settings = CatalogSettings {
+            expose,
+            ..CatalogSettings::default()
+        };
+        let catalog = Catalog::build(&files, settings);
+        let shown: Vec<&str> = catalog.listed().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(shown, listed, "{expose:?}");
+        assert_eq!(shown.len() + catalog.hidden().count(), catalog.len());
+    }
 }
 
 #[test]
@@ -96,7 +99,7 @@ fn what_a_level_does_not_say_comes_from_above() {
     );
     assert_eq!(
         flags,
-        (Some(true), None, Some(true)),
+        (Some(true), Some(false), Some(true)),
         "read-only settles the inherited opposite"
     );
     assert_eq!(list.install_instructions.as_deref(), Some("install vc"));
@@ -107,8 +110,8 @@ fn what_a_level_does_not_say_comes_from_above() {
         .probes
         .iter()
         .map(|probe| match &**probe {
-            Probe::Run(command) => (command.argv.as_slice(), command.success_codes.as_slice()),
-            Probe::Find { .. } => panic!("the file says what to run"),
+            AvailabilityCheck::Run(command) => (command.argv.as_slice(), command.success_codes.as_slice()),
+            AvailabilityCheck::Find { .. } => panic!("the file says what to run"),
         })
         .collect();
     let own = ["vc".to_owned(), "--version".into()];
@@ -171,14 +174,27 @@ fn near_names_are_found_among_all_tools() {
     assert!(catalog.nearest("completely-different").is_empty());
 }
 
-/// Every tool repeats them, so each byte is paid for a hundred times.
+#[test]
+fn a_tool_file_that_says_nothing_gets_all_hints() {
+    let catalog = catalog(&[json!({ "description": "D.", "command": "demo" })]);
+    let hints = &catalog.get("demo").unwrap().annotations;
+    let hints = [
+        hints.read_only,
+        hints.destructive,
+        hints.idempotent,
+        hints.open_world,
+    ];
+    assert_eq!(hints, [Some(false), Some(true), Some(false), Some(true)]);
+}
+
+/// Every tool repeats them, so each byte is paid for many times.
 #[test]
 fn what_all_tools_share_takes_little_of_the_list() {
     let catalog = catalog(&[]);
-    let properties = &catalog.get("sandboxed_shell").unwrap().input_schema["properties"];
-    let shared: usize = ["execution_mode", "timeout_seconds", "working_directory"]
-        .iter()
-        .map(|name| name.len() + properties[name].to_string().len())
-        .sum();
-    assert!(shared < 300, "{shared} bytes");
+    let mut schema = serde_json::Map::clone(&catalog.get("sandboxed_shell").unwrap().input_schema);
+    let properties = schema["properties"].as_object_mut().unwrap();
+    properties.retain(|name, _| META_PARAMETERS.contains(&name.as_str()));
+    let braces = 2;
+    let shared = schema["properties"].to_string().len() - braces;
+    assert!(shared <= 110, "{shared} bytes");
 }

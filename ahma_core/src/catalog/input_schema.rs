@@ -2,35 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tool::CatalogSettings;
 use crate::mtdf::{Leaf, Parameter, ValueType};
 
 /// The properties that every tool has: they steer the call and never reach the command line. Every tool repeats them, so
-/// they say no more than a model needs; a call that gets them wrong hears the rest.
-fn meta_properties(default_mode: &str) -> Map<String, Value> {
-    let properties = json!({
-        "execution_mode": {
-            "type": "string",
-            "enum": ["synchronous", "asynchronous"],
-            "default": default_mode,
-            "description": "asynchronous returns an operation id.",
-        },
-        "timeout_seconds": { "type": "integer", "minimum": 1 },
-        "working_directory": { "type": "string", "description": "Relative to the sandbox scope." },
-    });
-    object(properties)
+/// they have no prose; the instructions of the server explain them once.
+fn meta_properties() -> Map<String, Value> {
+    object(json!({
+        "execution_mode": { "type": "string" },
+        "timeout_seconds": { "type": "integer" },
+        "working_directory": { "type": "string" },
+    }))
 }
 
-/// How a call runs that does not say so itself.
-pub(super) fn default_mode(leaf: &Leaf, settings: CatalogSettings) -> &'static str {
-    if settings.force_sync || leaf.synchronous == Some(true) {
-        "synchronous"
-    } else {
-        "asynchronous"
-    }
-}
-
-pub(super) fn input_schema(leaf: &Leaf, default_mode: &str) -> Map<String, Value> {
+pub(super) fn input_schema(leaf: &Leaf) -> Map<String, Value> {
     let properties = leaf
         .parameters()
         .map(|parameter| (parameter.name.clone(), property(parameter)));
@@ -38,19 +22,23 @@ pub(super) fn input_schema(leaf: &Leaf, default_mode: &str) -> Map<String, Value
     schema(
         properties.collect(),
         required.map(|parameter| parameter.name.as_str()).collect(),
-        default_mode,
     )
 }
 
-pub(super) fn shell_schema(default_mode: &str) -> Map<String, Value> {
-    let command = json!({ "type": "string", "description": "The script, as for `bash -c`." });
-    let properties = Map::from_iter([("command".to_owned(), command)]);
-    schema(properties, vec!["command"], default_mode)
+pub(super) fn shell_schema() -> Map<String, Value> {
+    let properties = object(json!({
+        "command": { "type": "string" },
+        "stdin": { "type": "string" },
+        "env": { "type": "object" },
+        "keep_running": { "type": "boolean" },
+        "ready": { "type": "string" },
+    }));
+    schema(properties, vec!["command"])
 }
 
-fn schema(mut properties: Map<String, Value>, required: Vec<&str>, default_mode: &str) -> Map<String, Value> {
-    properties.extend(meta_properties(default_mode));
-    let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+fn schema(mut properties: Map<String, Value>, required: Vec<&str>) -> Map<String, Value> {
+    properties.extend(meta_properties());
+    let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
         schema["required"] = json!(required);
     }

@@ -3,11 +3,18 @@
 //! Built from valid tool files and never changed afterwards; a reload builds a new one.
 //! Knows no protocol: the `mcp` layer turns a [`Tool`] into what goes over the wire.
 
+mod annotations;
 mod build;
+mod builtin;
+mod familiar_names;
 mod input_schema;
+mod search;
+mod signature;
 mod tool;
 
 #[cfg(test)]
 mod catalog_tests;
 
-pub use tool::{Catalog, CatalogSettings, Tool};
+pub use search::SearchIndex;
+pub use signature::{Described, arguments, usage};
+pub use tool::{Catalog, CatalogSettings, Expose, Tool};

@@ -1,16 +1,15 @@
-//! What commands of the core tier do only with their owner's consent: changes of mode, owner and times, watching files,
-//! and new processes, which are counted here because no kernel limit counts those of one operation.
+//! Answers the notified calls of commands in the core tier: changes of mode, owner and times, and watching files.
 //!
-//! Landlock does not know these calls, so without a mount view a command could make them on any file of its user. The
-//! kernel stops each such call and asks the owner instead, who opens the file itself, and changes it if it lies where
-//! the command may write, or watches it if it lies where the command may read. The owner has the user's rights and no
-//! capability, so it can do no more than the command.
+//! The kernel suspends each such call and notifies the supervisor, which opens the file itself and makes the change if
+//! the file lies where the command may write, or watches it if it lies where the command may read. The supervisor has the
+//! user's rights and no capability, so it can do no more than the command. Forks are not notified: a signal that arrives
+//! before a notification is read makes the call fail with `EINTR`, and shells fork under a hail of SIGCHLD.
 //!
-//! Nothing that the command could change meanwhile is looked at twice: the path is copied, opened once, and from then on
-//! only the descriptor counts. A call with a path is never let through itself.
+//! Nothing that the command could change meanwhile is looked at twice: the path is copied and opened once, and from then
+//! on only the descriptor counts. A call is never let through to the kernel.
 //!
-//! A path may lead to a file system that never answers, so all this is done in a thread of its own: the owner goes on
-//! hearing the order to stop, and its end is the thread's end. Only callers queued behind that answer are delayed.
+//! A path may lead to a file system that never answers, so this runs in a thread of its own: the supervisor goes on
+//! reading its control socket, and its exit ends the thread.
 
 use std::{
     ffi::CString,
@@ -20,16 +19,15 @@ use std::{
         unix::ffi::{OsStrExt, OsStringExt},
     },
     path::PathBuf,
-    sync::Arc,
 };
 
-use rustix::{event::PollFlags, io::Errno, pipe::PipeFlags};
+use rustix::{event::PollFlags, io::Errno};
 
 use super::{
-    asker::{Asker, Change, outcome},
-    cell::Places,
     children,
-    population::{Births, Population, is_birth},
+    notified_call::{self, Action},
+    prepared::AllowedPaths,
+    requester::{Requester, result_of},
     wire,
 };
 use crate::sandbox::directory::by_descriptor;
@@ -38,151 +36,127 @@ use crate::sandbox::directory::by_descriptor;
 #[derive(Debug)]
 struct Broker {
     listener: OwnedFd,
-    /// Below these a command may change or watch what it likes.
-    places: Places,
-    population: Population,
-    births: Arc<Births>,
+    allowed: AllowedPaths,
 }
 
-/// What the kernel is told.
-enum Answer {
-    Value(i64),
-    /// To make the call as if nobody had been asked. Only where no argument mattered: they can change meanwhile.
-    GoOn,
-}
-
-/// Whether anyone is left who could ask.
+/// State of the processes that a listener belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Askers {
-    Alive,
-    Gone,
+enum Listening {
+    Active,
+    /// No process is left that could be notified of.
+    Ended,
 }
 
-/// Starts the thread that answers. The command says over `command` on which descriptor it and all below it ask.
+/// Starts the thread that answers. The command sends its listener over `command`.
 ///
-/// The returned descriptor hangs up when nobody answers any more. The caller must not fork from here on.
-pub(super) fn start(
-    command: OwnedFd,
-    places: Places,
-    max_processes: u32,
-    births: Arc<Births>,
-) -> io::Result<OwnedFd> {
-    let (ended, answering) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+/// The caller must not fork afterwards.
+pub(super) fn start(command: OwnedFd, allowed: AllowedPaths) -> io::Result<()> {
     let answer = move || {
-        // Closes last, however this ends.
-        let _answering = answering;
-        // Nothing comes from a command that could not be started; its exit is reported as any other.
+        // Nothing comes from a command that could not be started; its exit is reported like any other.
         let listener = wire::receive_short::<()>(&command)
             .ok()
             .flatten()
             .and_then(|((), fds)| fds.into_iter().next());
         drop(command);
         if let Some(listener) = listener {
-            let mut broker = Broker {
-                listener,
-                places,
-                population: Population::new(max_processes),
-                births,
-            };
-            while broker.answer_one() == Askers::Alive {}
+            let broker = Broker { listener, allowed };
+            while broker.answer_one() == Listening::Active {}
         }
     };
-    // Not waited for: it may be stuck, and the end of the process ends it.
-    std::thread::Builder::new().spawn(answer).map(drop)?;
-    Ok(ended)
+    // Not joined: it may be stuck in a file system, and the end of the process ends it.
+    std::thread::Builder::new().spawn(answer).map(drop)
 }
 
 impl Broker {
-    /// Waits for a question and answers it. The thread sleeps in the very call that takes the question, because an asker
-    /// can be interrupted by a signal until it is taken.
-    fn answer_one(&mut self) -> Askers {
-        // SAFETY: a zeroed notification is what the kernel asks for; its fields are plain numbers.
-        let mut asked: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    /// Waits for a notification and answers it. The thread sleeps in the very call that reads the notification, because
+    /// until then a signal can interrupt the requester.
+    fn answer_one(&self) -> Listening {
+        // SAFETY: the kernel asks for a zeroed notification; its fields are plain numbers.
+        let mut notification: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         // SAFETY: the kernel fills one notification, which lives until the call returns.
         let received = unsafe {
             libc::ioctl(
                 self.listener.as_raw_fd(),
                 libc::SECCOMP_IOCTL_NOTIF_RECV as _,
-                &raw mut asked,
+                &raw mut notification,
             )
         };
         if received != 0 {
-            // Who asked has died, or everybody has.
-            return self.askers();
+            // The requester has died, or all of them.
+            return self.listening();
         }
-        let (val, error, flags) = match self.act(&asked) {
-            Ok(Answer::Value(value)) => (value, 0, 0),
-            Ok(Answer::GoOn) => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
-            Err(error) => (0, -error.raw_os_error(), 0),
+        let (val, error) = match self.perform(&notification) {
+            Ok(value) => (value, 0),
+            Err(error) => (0, -error.raw_os_error()),
         };
-        let mut answer = libc::seccomp_notif_resp {
-            id: asked.id,
+        let mut response = libc::seccomp_notif_resp {
+            id: notification.id,
             val,
             error,
-            flags,
+            flags: 0,
         };
-        // SAFETY: the kernel reads one answer. It fails if the asker has died, and then nobody waits for it.
+        // SAFETY: the kernel reads one response. It fails if the requester has died and no longer waits for it.
         unsafe {
             libc::ioctl(
                 self.listener.as_raw_fd(),
                 libc::SECCOMP_IOCTL_NOTIF_SEND as _,
-                &raw mut answer,
+                &raw mut response,
             )
         };
-        Askers::Alive
+        Listening::Active
     }
 
-    /// A kernel before 6.11 leaves the call above asleep when nobody is left; the owner's end ends it.
-    fn askers(&self) -> Askers {
-        if children::now(&self.listener).intersects(PollFlags::HUP | PollFlags::ERR) {
-            Askers::Gone
+    /// A kernel before 6.11 leaves the read asleep when no process is left; the supervisor's exit ends it.
+    fn listening(&self) -> Listening {
+        if children::poll_now(&self.listener).intersects(PollFlags::HUP | PollFlags::ERR) {
+            Listening::Ended
         } else {
-            Askers::Alive
+            Listening::Active
         }
     }
 
-    fn act(&mut self, asked: &libc::seccomp_notif) -> Result<Answer, Errno> {
-        let asker = Asker { pid: asked.pid };
-        let call = i64::from(asked.data.nr);
-        if is_birth(call) {
-            return if self.births.are_refused() || !self.population.has_room() {
-                Err(Errno::AGAIN)
-            } else {
-                Ok(Answer::GoOn)
-            };
+    fn perform(&self, notification: &libc::seccomp_notif) -> Result<i64, Errno> {
+        let requester = Requester::new(notification.pid);
+        let call = notified_call::decode(i64::from(notification.data.nr), &notification.data.args)
+            .ok_or(Errno::NOSYS)?;
+        let file = requester.open(call.target)?;
+        match call.action {
+            Action::SetMode(mode) => {
+                self.check_writable(notification, &file)?;
+                set_mode(&file, mode)
+            }
+            Action::SetOwner { user, group } => {
+                self.check_writable(notification, &file)?;
+                set_owner(&file, user, group)
+            }
+            Action::SetTimes { pointer, unit } => {
+                let times = requester.read_times(pointer, unit)?;
+                self.check_writable(notification, &file)?;
+                set_times(&file, times.as_ref())
+            }
+            Action::Watch { inotify, events } => {
+                let inotify = requester.take_descriptor(inotify)?;
+                self.check_pending(notification)?;
+                if !is_below(&self.allowed.readable, &file) {
+                    return Err(Errno::ACCESS);
+                }
+                watch(&inotify, &file, events)
+            }
         }
-        if call == libc::SYS_inotify_add_watch {
-            return self.watch(&asker, asked).map(Answer::Value);
-        }
-        let (target, change) = asker.decode(call, &asked.data.args)?;
-        let file = asker.open(&target)?;
-        self.still_asks(asked)?;
-        if !is_in(&self.places.writable, &file) {
-            return Err(Errno::PERM);
-        }
-        change.apply(&file).map(|()| Answer::Value(0))
     }
 
-    fn watch(&self, asker: &Asker, asked: &libc::seccomp_notif) -> Result<i64, Errno> {
-        let [number, path, events, ..] = asked.data.args;
-        let events = events as u32;
-        let flags = if events & libc::IN_DONT_FOLLOW == 0 {
-            0
+    fn check_writable(&self, notification: &libc::seccomp_notif, file: &OwnedFd) -> Result<(), Errno> {
+        self.check_pending(notification)?;
+        if is_below(&self.allowed.writable, file) {
+            Ok(())
         } else {
-            libc::AT_SYMLINK_NOFOLLOW
-        };
-        let file = asker.open(&asker.named(libc::AT_FDCWD, path, flags as u32)?)?;
-        let by = asker.descriptor(number as i32)?;
-        self.still_asks(asked)?;
-        if !is_in(&self.places.readable, &file) {
-            return Err(Errno::ACCESS);
+            Err(Errno::PERM)
         }
-        watch_inode(&by, &file, events)
     }
 
-    /// All that was read of the asker was its own only if it lives still: numbers are used again.
-    fn still_asks(&self, asked: &libc::seccomp_notif) -> Result<(), Errno> {
-        let mut id = asked.id;
+    /// Fails if the requester has died: pids are reused, so what was read of it may have been another process's.
+    fn check_pending(&self, notification: &libc::seccomp_notif) -> Result<(), Errno> {
+        let mut id = notification.id;
         // SAFETY: the kernel reads one number.
         let is_valid = unsafe {
             libc::ioctl(
@@ -195,49 +169,44 @@ impl Broker {
     }
 }
 
-/// By where the file is now. It can be moved meanwhile, but by commands only to where they may write.
-fn is_in(roots: &[PathBuf], file: &OwnedFd) -> bool {
-    let Ok(place) = fs::read_link(by_descriptor(file.as_fd())) else {
+/// Judges by the file's present path. It can be moved meanwhile, but by commands only to where they may write.
+fn is_below(roots: &[PathBuf], file: &OwnedFd) -> bool {
+    let Ok(path) = fs::read_link(by_descriptor(file.as_fd())) else {
         return false;
     };
     // Pipes, sockets and memory have no path.
-    let is_nowhere = !place.is_absolute() || place.as_os_str().as_bytes().starts_with(b"/memfd:");
-    is_nowhere || roots.iter().any(|root| place.starts_with(root))
+    let has_no_path = !path.is_absolute() || path.as_os_str().as_bytes().starts_with(b"/memfd:");
+    has_no_path || roots.iter().any(|root| path.starts_with(root))
 }
 
-impl Change {
-    fn apply(&self, file: &OwnedFd) -> Result<(), Errno> {
-        let fd = file.as_raw_fd();
-        let result = match self {
-            Self::Mode(mode) => {
-                let path = c_path(file)?;
-                // SAFETY: the path ends in NUL. It leads to the very inode that is held.
-                unsafe { libc::chmod(path.as_ptr(), *mode as libc::mode_t) }
-            }
-            // SAFETY: the empty path ends in NUL and stands for the descriptor.
-            Self::Owner(user, group) => unsafe {
-                libc::fchownat(fd, c"".as_ptr(), *user, *group, libc::AT_EMPTY_PATH)
-            },
-            Self::Times(times) => {
-                let times = times.as_ref().map_or(std::ptr::null(), |times| times.as_ptr());
-                // SAFETY: as above; the times, if any, live until the call returns.
-                unsafe { libc::utimensat(fd, c"".as_ptr(), times, libc::AT_EMPTY_PATH) }
-            }
-        };
-        outcome(result.into()).map(drop)
-    }
+fn set_mode(file: &OwnedFd, mode: u32) -> Result<i64, Errno> {
+    let path = c_path(file)?;
+    // SAFETY: the path ends in NUL.
+    result_of(unsafe { libc::chmod(path.as_ptr(), mode as libc::mode_t) }.into())
 }
 
-/// A path to the very inode that is held.
+fn set_owner(file: &OwnedFd, user: u32, group: u32) -> Result<i64, Errno> {
+    let (fd, flags) = (file.as_raw_fd(), libc::AT_EMPTY_PATH);
+    // SAFETY: the empty path ends in NUL and stands for the descriptor.
+    result_of(unsafe { libc::fchownat(fd, c"".as_ptr(), user, group, flags) }.into())
+}
+
+fn set_times(file: &OwnedFd, times: Option<&[libc::timespec; 2]>) -> Result<i64, Errno> {
+    let (fd, flags) = (file.as_raw_fd(), libc::AT_EMPTY_PATH);
+    let times = times.map_or(std::ptr::null(), |times| times.as_ptr());
+    // SAFETY: the empty path ends in NUL and stands for the descriptor; the times, if any, outlive the call.
+    result_of(unsafe { libc::utimensat(fd, c"".as_ptr(), times, flags) }.into())
+}
+
+/// Watches the inode that is held, by an inotify descriptor of the requester.
+fn watch(inotify: &OwnedFd, file: &OwnedFd, events: u32) -> Result<i64, Errno> {
+    // A link that is not to be followed is held itself, and this leads to it.
+    let (path, events) = (c_path(file)?, events & !libc::IN_DONT_FOLLOW);
+    // SAFETY: the path ends in NUL.
+    result_of(unsafe { libc::inotify_add_watch(inotify.as_raw_fd(), path.as_ptr(), events) }.into())
+}
+
+/// A path to the inode that is held.
 fn c_path(file: &OwnedFd) -> Result<CString, Errno> {
     CString::new(by_descriptor(file.as_fd()).into_os_string().into_vec()).map_err(|_| Errno::INVAL)
-}
-
-/// Watches the very inode that is held, by an inotify descriptor of the asker.
-fn watch_inode(by: &OwnedFd, file: &OwnedFd, events: u32) -> Result<i64, Errno> {
-    // A link that is not to be followed is held itself, and this leads to it.
-    let path = c_path(file)?;
-    let events = events & !libc::IN_DONT_FOLLOW;
-    // SAFETY: the path ends in NUL.
-    outcome(unsafe { libc::inotify_add_watch(by.as_raw_fd(), path.as_ptr(), events) }.into())
 }

@@ -1,4 +1,4 @@
-//! The last steps of a new process before it becomes the command: descriptors, limits, the wall, `execve`.
+//! The last steps of a new process before it becomes the command: descriptors, limits, confinement, `execve`.
 //!
 //! Runs in a fork of a single-threaded process, so ordinary code is allowed. Every failure ends the process: a command
 //! that is not confined as promised is never started.
@@ -18,58 +18,56 @@ use rustix::{
 };
 
 use super::{
-    cell::{Cell, SCRIPT_FD},
+    cgroup::OperationCgroup,
+    prepared::{PreparedSandbox, SCRIPT_FD},
     program::{self, NotStarted},
-    wire::{self, Becomes},
+    streams::Streams,
+    wire::{self, ProcessKind},
 };
 use crate::sandbox::{
     Tier,
     linux::{privileges, seccomp},
 };
 
-/// Where the command's streams go.
-pub(super) struct Streams {
-    pub(super) script: OwnedFd,
-    pub(super) stdout: OwnedFd,
-    pub(super) stderr: OwnedFd,
-    /// The output is a terminal that shall be the controlling one.
-    pub(super) terminal: bool,
-}
-
-/// What the exit code says when the process never became a command.
+/// Exit code of a process that never became a command.
 const CANNOT_START: i32 = 126;
 
-/// Becomes a shell that waits for its script, or waits for an order and becomes the program it names.
-///
-/// `owner` is told, in the core tier, the descriptor on which the kernel asks it.
-pub(super) fn become_command(
-    cell: &Cell,
-    ruleset: Option<RulesetCreated>,
-    streams: Streams,
-    owner: Option<OwnedFd>,
-    becomes: Becomes,
-) {
+/// Parts of one command's sandbox that the jail has not prepared.
+pub(super) struct CommandResources<'a> {
+    pub(super) cgroup: Option<&'a OperationCgroup>,
+    pub(super) ruleset: Option<RulesetCreated>,
+    pub(super) streams: Streams,
+    /// In the core tier the listener of notified calls is sent there.
+    pub(super) supervisor: Option<OwnedFd>,
+}
+
+/// Becomes a shell that waits for its script, or waits for a request and becomes the program it names.
+pub(super) fn become_command(sandbox: &PreparedSandbox, resources: CommandResources<'_>, kind: ProcessKind) {
     let failed = |error: io::Error| NotStarted {
         code: CANNOT_START,
         reason: format!("the command could not be started: {error}"),
     };
     let Err(NotStarted { code, reason }) =
-        confine(cell, ruleset, streams, owner)
+        confine(sandbox, resources)
             .map_err(failed)
-            .and_then(|script| match becomes {
+            .and_then(|script| match kind {
                 // The shell opens the descriptor by its number.
-                Becomes::Shell => {
+                ProcessKind::Shell => {
                     std::mem::forget(script);
-                    Err(failed(exec(&cell.shell, &cell.arguments, &cell.environment)))
+                    Err(failed(exec(
+                        &sandbox.shell,
+                        &sandbox.arguments,
+                        &sandbox.environment,
+                    )))
                 }
-                Becomes::Program => program::obey(cell, script),
+                ProcessKind::Program => program::exec_requested(sandbox, script),
             });
     // Standard error is the operation's output by now, or at worst the jail's own.
     writeln!(io::stderr(), "ahma_mcp: {reason}").ok();
     exit_now(code)
 }
 
-/// Runs all that a new process shall do, and ends it. The stack below is a copy of its parent's: a panic must not unwind
+/// Runs the whole life of a new process, and ends it. The stack below is a copy of its parent's: a panic must not unwind
 /// into it and act on what both of them hold.
 pub(super) fn never_return(body: impl FnOnce()) -> ! {
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
@@ -77,20 +75,24 @@ pub(super) fn never_return(body: impl FnOnce()) -> ! {
 }
 
 /// Ends this process without running the destructors it shares with its parent.
-fn exit_now(code: i32) -> ! {
+pub(super) fn exit_now(code: i32) -> ! {
     // SAFETY: _exit takes a number and does not return.
     unsafe { libc::_exit(code) }
 }
 
-/// Puts up the wall around this process and returns the pipe on which it hears what to do.
-fn confine(
-    cell: &Cell,
-    ruleset: Option<RulesetCreated>,
-    streams: Streams,
-    owner: Option<OwnedFd>,
-) -> io::Result<OwnedFd> {
+/// Confines this process and returns the pipe from which it reads what to run.
+fn confine(sandbox: &PreparedSandbox, resources: CommandResources<'_>) -> io::Result<OwnedFd> {
+    let CommandResources {
+        cgroup,
+        ruleset,
+        streams,
+        supervisor,
+    } = resources;
+    if let Some(cgroup) = cgroup {
+        cgroup.enter()?;
+    }
     rustix::process::setsid()?;
-    // The helper ends what a killed owner leaves; this one does not depend on that.
+    // The jail ends what a killed supervisor leaves; this does not depend on that.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     unblock_signals();
     be_killed_first_when_memory_is_short()?;
@@ -98,7 +100,7 @@ fn confine(
         script,
         stdout,
         stderr,
-        terminal,
+        is_terminal,
     } = streams;
     rustix::stdio::dup2_stdin(rustix::fs::open(
         "/dev/null",
@@ -107,12 +109,12 @@ fn confine(
     )?)?;
     rustix::stdio::dup2_stdout(&stdout)?;
     rustix::stdio::dup2_stderr(&stderr)?;
-    if terminal {
+    if is_terminal {
         rustix::process::ioctl_tiocsctty(&stdout)?;
     }
     drop((stdout, stderr));
-    std::env::set_current_dir(&cell.scope)?;
-    if let Some(count) = cell.process_limit {
+    std::env::set_current_dir(&sandbox.scope)?;
+    if let Some(count) = sandbox.process_limit {
         privileges::limit_processes(count)?;
     }
 
@@ -121,13 +123,13 @@ fn confine(
         // Restricts this thread, which is the only one.
         ruleset.restrict_self().map_err(io::Error::other)?;
     }
-    if cell.tier != Tier::Off {
+    if sandbox.tier != Tier::Off {
         privileges::drop_capabilities()?;
-        seccompiler::apply_filter(&cell.filter).map_err(io::Error::other)?;
+        seccompiler::apply_filter(&sandbox.command_filter).map_err(io::Error::other)?;
     }
-    if let Some(owner) = owner {
-        let listener = seccomp::install_listener(&cell.asked)?;
-        wire::send(&owner, &(), &[listener.as_fd()])?;
+    if let Some(supervisor) = supervisor {
+        let listener = seccomp::install_listener(&sandbox.notification_filter)?;
+        wire::send(&supervisor, &(), &[listener.as_fd()])?;
     }
     // Last, when no other descriptor is held that might have its number.
     let script = place_script(script)?;
@@ -135,12 +137,12 @@ fn confine(
     Ok(script)
 }
 
-/// Lets the kernel end commands before it ends their owner, which would leave what they started, or the server, which has to
-/// put protected files back after them. All that they start inherits this, and cannot write there.
+/// Lets the kernel kill commands before their supervisor, which has to end what they started, or the server, which has to
+/// restore protected files after them. Everything they start inherits this, and cannot write there.
 fn be_killed_first_when_memory_is_short() -> io::Result<()> {
-    // Only what can be looked into may say so of itself. Nobody gets to it meanwhile: it is alone in its domain.
+    // Only a dumpable process may write there. No command can attach meanwhile: they cannot signal or trace it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
-    // Refused where somebody set a higher number already, which is as good.
+    // Refused where a higher number is set already, which is as good.
     std::fs::write("/proc/self/oom_score_adj", "500").ok();
     Ok(rustix::process::set_dumpable_behavior(
         DumpableBehavior::NotDumpable,
@@ -168,7 +170,7 @@ fn place_script(script: OwnedFd) -> io::Result<OwnedFd> {
     if unsafe { libc::dup2(script.as_raw_fd(), SCRIPT_FD) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just made, and nobody else owns it.
+    // SAFETY: the descriptor is new and not owned elsewhere.
     Ok(unsafe { OwnedFd::from_raw_fd(SCRIPT_FD) })
 }
 

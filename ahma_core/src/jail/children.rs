@@ -1,4 +1,7 @@
-//! Waiting for children, and finding all that is below this process.
+//! Waiting for children, and signalling all processes below this one.
+//!
+//! The walk reads the kernel's lists of children as they are. The `procfs` crate reads the same files, but parses a whole
+//! `stat` for each process on the way; a sweep races the processes it kills.
 
 use std::{
     fs, io,
@@ -8,13 +11,13 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
-    process::Pid,
+    process::{Pid, Signal},
 };
 
-/// Gives every signal its default action, here and in all that is started from here.
+/// Gives every signal its default action, here and in everything started from here.
 ///
-/// Rust ignores SIGPIPE, and whoever started the server may ignore others, which survives `exec`. Of an ignored SIGCHLD
-/// the kernel would throw away both the signal and what `wait` would tell.
+/// Rust ignores SIGPIPE, and the server's parent may ignore others, which survives `exec`. With SIGCHLD ignored the
+/// kernel would discard both the signal and the exit status.
 pub(super) fn reset_signals() {
     for signal in 1..=31 {
         // SAFETY: installs the default action; fails harmlessly for KILL and STOP.
@@ -22,7 +25,7 @@ pub(super) fn reset_signals() {
     }
 }
 
-/// Blocks every signal and returns a descriptor that tells when a child has ended.
+/// Blocks every signal and returns a descriptor that becomes readable when a child has ended.
 pub(super) fn block_signals() -> io::Result<OwnedFd> {
     // SAFETY: the sets are filled before they are used, and live until the calls return.
     let fd = unsafe {
@@ -37,55 +40,75 @@ pub(super) fn block_signals() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else owns it.
+    // SAFETY: the descriptor is new and not owned elsewhere.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Sleeps until a child ends, one of the others can be read, or there is no more patience.
+/// Sleeps until a child ends, one of the others can be read, or the timeout is over.
 pub(super) fn wait<'fd>(
     child_ended: &'fd OwnedFd,
     others: impl IntoIterator<Item = &'fd OwnedFd>,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 ) {
     let mut fds = vec![PollFd::new(child_ended, PollFlags::IN)];
     fds.extend(others.into_iter().map(|other| PollFd::new(other, PollFlags::IN)));
-    let patience = patience.map(|duration| Timespec {
-        tv_sec: duration.as_secs().try_into().unwrap_or(i64::MAX),
-        tv_nsec: duration.subsec_nanos().into(),
-    });
-    rustix::event::poll(&mut fds, patience.as_ref()).ok();
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    rustix::event::poll(&mut fds, timeout.as_ref()).ok();
     // Empties the queue of signals.
     let mut signals = [0_u8; 1024];
     rustix::io::read(child_ended, &mut signals).ok();
 }
 
-/// Whether a read would not wait.
+/// A read would not wait.
 pub(super) fn is_ready(fd: &OwnedFd) -> bool {
-    !now(fd).is_empty()
+    !poll_now(fd).is_empty()
 }
 
-/// What is the matter with a descriptor now.
-pub(super) fn now(fd: &OwnedFd) -> PollFlags {
-    const AT_ONCE: Timespec = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+/// The present state of a descriptor.
+pub(super) fn poll_now(fd: &OwnedFd) -> PollFlags {
     let mut fds = [PollFd::new(fd, PollFlags::IN)];
-    match rustix::event::poll(&mut fds, Some(&AT_ONCE)) {
+    match rustix::event::poll(&mut fds, Some(&Timespec::default())) {
         Ok(_) => fds[0].revents(),
         Err(_) => PollFlags::empty(),
     }
 }
 
-/// Every process below this one. The list is old as soon as it is made; callers repeat until nothing is left.
-pub(super) fn descendants() -> Vec<Pid> {
-    let mut found = children_of(rustix::process::getpid());
-    let mut next = 0;
-    while next < found.len() {
-        found.extend(children_of(found[next]));
-        next += 1;
+/// Signals every process below this one. Those that are born meanwhile are missed.
+pub(super) fn signal_descendants(signal: Signal) {
+    // Listed first: the children of one that ends at the signal would not be found below it.
+    let mut descendants = Vec::new();
+    walk_descendants(|pid| descendants.push(pid));
+    for pid in descendants {
+        rustix::process::kill_process(pid, signal).ok();
     }
-    found
+}
+
+/// Kills every process below this one. Some that are born meanwhile may be missed: callers repeat until nothing is left.
+pub(super) fn kill_descendants() {
+    // Each before its children are listed: a process with a pending KILL cannot fork any more, so its list is final, or
+    // it is gone and its children are ours for the next sweep.
+    walk_descendants(|pid| {
+        rustix::process::kill_process(pid, Signal::KILL).ok();
+    });
+}
+
+/// Number of processes and threads below this one.
+pub(super) fn count_tasks() -> usize {
+    let mut tasks = 0;
+    walk_descendants(|pid| {
+        let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
+        // One that ended meanwhile is still to be collected.
+        tasks += threads.map_or(1, Iterator::count);
+    });
+    tasks
+}
+
+fn walk_descendants(mut visit: impl FnMut(Pid)) {
+    let mut unvisited = children_of(rustix::process::getpid());
+    while let Some(pid) = unvisited.pop() {
+        visit(pid);
+        unvisited.extend(children_of(pid));
+    }
 }
 
 /// The children of a process, of all its threads.
@@ -93,23 +116,11 @@ pub(super) fn children_of(pid: Pid) -> Vec<Pid> {
     let Ok(threads) = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else {
         return Vec::new();
     };
-    threads
-        .filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok())
-        .flat_map(|children| {
-            children
-                .split_ascii_whitespace()
-                .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
-                .collect::<Vec<_>>()
-        })
-        .collect()
-}
-
-/// How many processes and threads there are below this one.
-pub(super) fn population() -> usize {
-    let threads = |pid: &Pid| {
-        let listed = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
-        // One that ended meanwhile waits to be collected.
-        listed.map_or(1, Iterator::count)
-    };
-    descendants().iter().map(threads).sum()
+    let mut children = Vec::new();
+    for thread in threads.flatten() {
+        let listed = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        let pids = listed.split_ascii_whitespace();
+        children.extend(pids.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
+    }
+    children
 }

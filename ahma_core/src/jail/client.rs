@@ -1,4 +1,4 @@
-//! The server's side of the jail: starting it, and asking it for processes.
+//! The server's side of the jail: starting it, and requesting processes from it.
 
 use std::{
     io,
@@ -15,25 +15,18 @@ use rustix::{
 };
 
 use super::{
-    role::ROLE,
+    role::JAIL_ROLE,
     wire::{self, Configure, Configured, Start},
 };
 
-/// A jail that is ready.
-#[derive(Debug)]
-pub(crate) struct Jail {
-    helper: Helper,
-    pub(crate) landlock_abi: i32,
-}
+/// Time that a closed jail may take to end; its supervisors need two seconds at most.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a helper that was let go may take to end; its owners need two seconds at most.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Why there is no jail.
+/// A jail could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum JailError {
-    #[error("cannot start the helper process {}", helper.display())]
-    Start { helper: PathBuf, source: io::Error },
+    #[error("cannot start the helper process {}", program.display())]
+    Start { program: PathBuf, source: io::Error },
     #[error("the helper process ended before it was ready")]
     Silent,
     #[error("{reason}")]
@@ -42,40 +35,47 @@ pub enum JailError {
     Talk(#[from] io::Error),
 }
 
-/// A helper process that has not heard yet which wall to put up.
+/// A jail that waits for its configuration.
 #[derive(Debug)]
-pub struct Helper {
+pub struct Jail {
     process: Child,
     socket: OwnedFd,
 }
 
-impl Helper {
+/// A jail whose sandbox is set up.
+#[derive(Debug)]
+pub(crate) struct ReadyJail {
+    jail: Jail,
+    pub(crate) landlock_abi: i32,
+}
+
+impl Jail {
     /// Starts `program`, the same binary in another role, with `posix_spawn` and an empty environment, so that neither the
-    /// server's memory nor its secrets are copied. It loads while the caller does something else.
+    /// server's memory nor its secrets are copied. It loads while the caller goes on.
     pub fn start(program: &Path) -> Result<Self, JailError> {
         let (socket, theirs) = wire::pair()?;
         let process = Command::new(program)
-            .arg(ROLE)
+            .arg(JAIL_ROLE)
             .env_clear()
             .stdin(theirs)
             .stdout(Stdio::null())
             .spawn()
             .map_err(|source| JailError::Start {
-                helper: program.to_owned(),
+                program: program.to_owned(),
                 source,
             })?;
         Ok(Self { process, socket })
     }
 
-    /// Makes it a jail, and waits until its wall stands. Blocks for some milliseconds.
-    pub(crate) fn configure(mut self, configure: &Configure) -> Result<Jail, JailError> {
+    /// Waits until the sandbox is set up. Blocks for some milliseconds.
+    pub(crate) fn configure(mut self, configure: &Configure) -> Result<ReadyJail, JailError> {
         let answer = wire::send(&self.socket, configure, &[]).and_then(|()| wire::receive(&self.socket));
         match answer {
             Ok(Some((Configured::Ready { landlock_abi }, _))) => {
-                // From now on it is only asked, and whoever asks must not wait for it.
+                // From now on requests are only sent, and sending must not block.
                 rustix::io::ioctl_fionbio(&self.socket, true).map_err(io::Error::from)?;
-                Ok(Jail {
-                    helper: self,
+                Ok(ReadyJail {
+                    jail: self,
                     landlock_abi,
                 })
             }
@@ -94,41 +94,41 @@ impl Helper {
         }
     }
 
-    /// Lets it go and waits until it and its owners have ended. One that stands still is ended.
+    /// Closes the socket and waits until the jail and its supervisors have ended. One that is stuck is killed.
     pub(crate) fn close(self) {
         let Self { mut process, socket } = self;
         drop(socket);
-        if !ends_within(&process, PATIENCE) {
+        if !ends_within(&process, CLOSE_TIMEOUT) {
             process.kill().ok();
         }
         process.wait().ok();
     }
 }
 
-impl Jail {
-    /// Asks for one process. Its owner answers on the control socket, not here. `EAGAIN` if the jail is behind.
+impl ReadyJail {
+    /// Requests one process. Its supervisor answers on the control socket, not here. `EAGAIN` if the jail is behind.
     pub(crate) fn request(&self, start: Start, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-        wire::send(&self.helper.socket, &start, fds)
+        wire::send(&self.jail.socket, &start, fds)
     }
 
-    /// Lets the jail go and waits until it and its owners have ended.
+    /// Closes the socket and waits until the jail and its supervisors have ended.
     pub(crate) fn close(self) {
-        self.helper.close();
+        self.jail.close();
     }
 
-    /// Ends the jail at once. What it started goes on until its own end.
+    /// Kills the jail. Commands that it started go on with their supervisors.
     pub(crate) fn kill(mut self) {
-        self.helper.process.kill().ok();
-        self.helper.process.wait().ok();
+        self.jail.process.kill().ok();
+        self.jail.process.wait().ok();
     }
 }
 
-/// Whether a child ends in time. One that cannot be watched is taken for one that does.
-fn ends_within(child: &Child, patience: Duration) -> bool {
+/// Waits for a child's end, and returns whether it came in time. One that cannot be watched is taken for one that ends.
+fn ends_within(child: &Child, timeout: Duration) -> bool {
     let Ok(child) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
         return true;
     };
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec::try_from(left).ok();

@@ -1,48 +1,59 @@
-//! The server's hold on one operation's owner.
+//! The server's side of one operation's supervisor.
 
 use std::{collections::VecDeque, io, os::fd::OwnedFd, time::Duration};
 
 use tokio::io::{Interest, unix::AsyncFd};
 
-use super::wire::{self, Exited, Order, Report};
+use super::wire::{self, Exited, Instruction, Report};
 
-/// Holds on to a command. Dropping it stops the command with everything it started.
+/// A handle on a command. Dropping it stops the command with everything it started.
 #[derive(Debug)]
 pub struct ProcessHandle {
     control: AsyncFd<OwnedFd>,
-    waiting: VecDeque<ProcessEvent>,
-    ended: bool,
+    /// Read and not yet returned.
+    pending: VecDeque<ProcessEvent>,
+    life: Life,
 }
 
-/// What a command's owner reports, in this order: at most one `Exited`, then exactly one `Gone` or `Lost`.
+/// Reported state of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Requested,
+    /// Waiting for what to run, or running it.
+    Started,
+    /// `Gone` or `Lost` is the last event.
+    Ended,
+}
+
+/// A report of a command's supervisor. In this order: at most one `Exited`, then exactly one `Gone` or `Lost`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProcessEvent {
     /// The command itself has ended; what it left in the background may still run.
     Exited(ExitReport),
     /// Nothing of the command is left.
     Gone,
-    /// The owner died without a report, or could not start the command. The command was killed, and what it had started
-    /// was, or is about to be.
+    /// The supervisor died without a report, or could not start the command. The command was killed, and what it had
+    /// started was, or is about to be.
     Lost { reason: String },
 }
 
-/// What became of a request for a process. Unless it was made, `Lost` is the next event.
+/// The result of a request for a process. Unless it is idle, `Lost` is the next event.
 #[derive(Debug)]
-pub(crate) enum Beginning {
-    Made {
-        /// If it was asked for.
+pub(crate) enum Requested {
+    Idle {
+        /// If one was requested.
         terminal: Option<OwnedFd>,
     },
     Failed {
         reason: String,
     },
-    /// The owner, or the helper before it made one. The process has heard nothing, so nothing can have run.
+    /// The supervisor died, or the jail before it started one. The process was told nothing, so nothing can have run.
     Died {
         reason: String,
     },
 }
 
-/// How a command ended and what it used.
+/// The end of a command and the resources it used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExitReport {
     pub status: ExitStatus,
@@ -50,7 +61,7 @@ pub struct ExitReport {
     pub peak_memory_bytes: u64,
 }
 
-/// The end of a process, as `wait` tells it.
+/// The end of a process, as `wait` reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitStatus {
     Code(i32),
@@ -64,18 +75,18 @@ impl ProcessHandle {
         let control = unsafe { AsyncFd::register_with_interest(control, Interest::READABLE) }?;
         Ok(Self {
             control,
-            waiting: VecDeque::new(),
-            ended: false,
+            pending: VecDeque::new(),
+            life: Life::Requested,
         })
     }
 
     /// The next report. After `Gone` or `Lost` it never returns.
     pub async fn next_event(&mut self) -> ProcessEvent {
         loop {
-            if let Some(event) = self.waiting.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 return event;
             }
-            if self.ended {
+            if self.life == Life::Ended {
                 std::future::pending::<()>().await;
             }
             let (report, _) = self.receive().await;
@@ -83,36 +94,54 @@ impl ProcessHandle {
         }
     }
 
-    /// Asks the owner to end everything: TERM, `grace`, KILL, until nothing is left. Returns at once; `Gone` follows.
-    pub fn stop(&self, grace: Duration) {
+    /// Has the supervisor end everything: `signal`, TERM, KILL within `grace`, until nothing is left. Returns at once;
+    /// `Gone` follows.
+    pub fn stop(&self, signal: i32, grace: Duration) {
         let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-        // An owner that cannot be reached is gone already, and `next_event` says so.
-        wire::send(self.control.get_ref(), &Order::Stop { grace_ms }, &[]).ok();
+        // A supervisor that cannot be reached is gone already, and `next_event` reports it.
+        wire::send(
+            self.control.get_ref(),
+            &Instruction::Stop { signal, grace_ms },
+            &[],
+        )
+        .ok();
     }
 
-    /// Waits until the owner has made its process, which in turn waits to hear what to run.
-    pub(crate) async fn begin(&mut self) -> Beginning {
-        let mut terminal = None;
+    /// The process has not ended, as far as its supervisor has reported. Does not wait.
+    pub(crate) fn is_alive(&mut self) -> bool {
         loop {
-            let (report, fds) = self.receive().await;
-            terminal = fds.into_iter().next().or(terminal);
-            let beginning = match &report {
-                Ok(Report::Begun) => Some(Beginning::Made {
-                    terminal: terminal.take(),
-                }),
-                Ok(Report::Failed { reason }) => Some(Beginning::Failed {
-                    reason: reason.clone(),
-                }),
-                Ok(Report::Terminal | Report::Exited(_) | Report::Gone { .. }) => None,
-                Err(reason) => Some(Beginning::Died {
-                    reason: reason.clone(),
-                }),
-            };
-            self.take(report);
-            if let Some(beginning) = beginning {
-                return beginning;
+            match wire::receive_short(self.control.get_ref()) {
+                Ok(Some((report, _))) => self.take(Ok(report)),
+                Ok(None) => return false,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return self.life != Life::Ended && self.pending.is_empty();
+                }
+                Err(_) => return false,
             }
         }
+    }
+
+    /// Waits until the process exists and waits for what to run.
+    pub(crate) async fn wait_until_idle(&mut self) -> Requested {
+        let mut terminal = None;
+        while self.life == Life::Requested {
+            let (report, fds) = self.receive().await;
+            terminal = fds.into_iter().next().or(terminal);
+            let failure = match &report {
+                Ok(Report::Failed { reason }) => Some(Requested::Failed {
+                    reason: reason.clone(),
+                }),
+                Err(reason) => Some(Requested::Died {
+                    reason: reason.clone(),
+                }),
+                Ok(_) => None,
+            };
+            self.take(report);
+            if let Some(failure) = failure {
+                return failure;
+            }
+        }
+        Requested::Idle { terminal }
     }
 
     async fn receive(&self) -> (Result<Report, String>, Vec<OwnedFd>) {
@@ -121,21 +150,27 @@ impl ProcessHandle {
             .async_io(Interest::READABLE, |socket| wire::receive_short::<Report>(socket));
         match received.await {
             Ok(Some((report, fds))) => (Ok(report), fds),
-            Ok(None) => (Err("its owner process died".into()), Vec::new()),
-            Err(error) => (Err(format!("its owner process died: {error}")), Vec::new()),
+            Ok(None) => (Err("its supervisor died".into()), Vec::new()),
+            Err(error) => (Err(format!("its supervisor died: {error}")), Vec::new()),
         }
     }
 
     fn take(&mut self, report: Result<Report, String>) {
         let (exited, end) = match report {
-            Ok(Report::Terminal | Report::Begun) => (None, None),
+            Ok(Report::Terminal) => (None, None),
+            Ok(Report::Idle) => {
+                self.life = Life::Started;
+                (None, None)
+            }
             Ok(Report::Exited(exited)) => (Some(exited), None),
             Ok(Report::Gone { exited }) => (exited, Some(ProcessEvent::Gone)),
             Ok(Report::Failed { reason }) | Err(reason) => (None, Some(ProcessEvent::Lost { reason })),
         };
-        self.ended = end.is_some();
+        if end.is_some() {
+            self.life = Life::Ended;
+        }
         let exited = exited.map(|exited| ProcessEvent::Exited(exited.into()));
-        self.waiting.extend(exited.into_iter().chain(end));
+        self.pending.extend(exited.into_iter().chain(end));
     }
 }
 

@@ -1,7 +1,7 @@
-//! A program without a shell: the order that the server writes to a waiting process, and how the process obeys.
+//! A program without a shell: the request that the server writes to an idle process, and the `exec` in that process.
 //!
-//! The process is confined already and waits on the script pipe, as a warm shell does, but nothing has to be loaded for
-//! it ahead of time. It takes a whole order or none: half of one, from a server that died while it wrote, must never
+//! The process is confined already and waits on the script pipe, as an idle shell does, but nothing has to be loaded for
+//! it ahead of time. It takes a complete request or none: half of one, from a server that died while writing, must never
 //! run as a shorter command.
 
 use std::{
@@ -13,43 +13,66 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{cell::Cell, child};
+use rustix::process::DumpableBehavior;
 
-/// A value that no process can be given.
+use super::{child, prepared::PreparedSandbox};
+use crate::{call::FileRequest, files};
+
+/// A value that cannot be passed to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an argument, path or environment value holds a NUL byte, which no process can be given")]
 pub struct NulByte;
 
-/// Where programs are looked for when there is no `PATH`.
+/// Search path of programs when there is no `PATH`.
 pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Writes an order: how many variables and words follow, the directory, the variables, the words; each ended by NUL.
-pub(crate) fn order(
+/// First word of a request to read or change files, which is done without another program. No program has this name: no
+/// name of a file has a slash at its end.
+const FILE_WORKER: &str = "file-worker/";
+const FILE_WORKER_BYTES: &[u8] = FILE_WORKER.as_bytes();
+
+/// Encodes a request: the number of variables and of words, the directory, the file for standard input or nothing, the
+/// variables, the words; each ended by NUL.
+pub(crate) fn encode_exec_request(
     directory: &Path,
+    stdin: Option<&Path>,
     environment: &BTreeMap<String, String>,
     words: &[String],
 ) -> Result<Vec<u8>, NulByte> {
     let variables: Vec<String> = environment
         .iter()
-        .filter(|(name, _)| is_name(name))
+        .filter(|(name, _)| is_variable_name(name))
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     let counts = format!("{} {}", variables.len(), words.len());
-    let mut order = Vec::new();
-    let parts = [counts.as_bytes(), directory.as_os_str().as_bytes()];
+    let mut request = Vec::new();
+    let stdin = stdin.map_or(&b""[..], |path| path.as_os_str().as_bytes());
+    let parts = [counts.as_bytes(), directory.as_os_str().as_bytes(), stdin];
     let texts = variables.iter().chain(words).map(String::as_bytes);
     for part in parts.into_iter().chain(texts) {
         if part.contains(&0) {
             return Err(NulByte);
         }
-        order.extend_from_slice(part);
-        order.push(0);
+        request.extend_from_slice(part);
+        request.push(0);
     }
-    Ok(order)
+    Ok(request)
 }
 
-/// Whether a shell takes this as the name of a variable.
-pub(crate) fn is_name(name: &str) -> bool {
+/// Encodes a request that the process carries out itself: to read or change files.
+pub(crate) fn encode_file_request(directory: &Path, request: &FileRequest) -> Result<Vec<u8>, NulByte> {
+    // A request is plain data and can always be written.
+    let request = serde_json::to_string(request).unwrap_or_default();
+    encode_exec_request(
+        directory,
+        None,
+        &BTreeMap::new(),
+        &[FILE_WORKER.to_owned(), request],
+    )
+}
+
+/// A shell takes this as the name of a variable.
+pub(crate) fn is_variable_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes
         .next()
@@ -57,57 +80,68 @@ pub(crate) fn is_name(name: &str) -> bool {
         && bytes.all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
 }
 
-/// What an order asks for.
+/// The program to become.
 #[derive(Debug, PartialEq, Eq)]
-struct Order<'a> {
+struct ExecRequest<'a> {
     directory: &'a Path,
+    /// Empty if there is none.
+    stdin: &'a Path,
     variables: Vec<&'a [u8]>,
     words: Vec<&'a [u8]>,
 }
 
-impl<'a> Order<'a> {
-    /// Reads an order; nothing if it is not whole.
-    fn read(text: &'a [u8]) -> Option<Self> {
+impl<'a> ExecRequest<'a> {
+    /// Decodes a request; `None` if it is incomplete.
+    fn decode(text: &'a [u8]) -> Option<Self> {
         let mut parts = text.strip_suffix(b"\0")?.split(|byte| *byte == 0);
         let counts = std::str::from_utf8(parts.next()?).ok()?;
         let (variables, words) = counts.split_once(' ')?;
         let (variables, words): (usize, usize) = (variables.parse().ok()?, words.parse().ok()?);
-        let order = Self {
+        let request = Self {
             directory: Path::new(OsStr::from_bytes(parts.next()?)),
+            stdin: Path::new(OsStr::from_bytes(parts.next()?)),
             variables: parts.by_ref().take(variables).collect(),
             words: parts.collect(),
         };
-        (order.variables.len() == variables && order.words.len() == words && words > 0).then_some(order)
+        (request.variables.len() == variables && request.words.len() == words && words > 0).then_some(request)
     }
 }
 
-/// Why the process did not become the program, and the exit code that says so to those who know shells.
+/// The reason why the process did not become the program, and the exit code that a shell would use for it.
 #[derive(Debug)]
 pub(super) struct NotStarted {
     pub(super) code: i32,
     pub(super) reason: String,
 }
 
-/// Waits for an order and becomes the program it names.
-pub(super) fn obey(cell: &Cell, script: OwnedFd) -> Result<Infallible, NotStarted> {
+/// Waits for a request and becomes the program it names.
+pub(super) fn exec_requested(sandbox: &PreparedSandbox, script: OwnedFd) -> Result<Infallible, NotStarted> {
     const DIRECTORY: i32 = 1;
     const CANNOT_RUN: i32 = 126;
     const NOT_FOUND: i32 = 127;
     let not_started = |code, reason: String| NotStarted { code, reason };
     let mut text = Vec::new();
     io::Read::read_to_end(&mut std::fs::File::from(script), &mut text)
-        .map_err(|error| not_started(CANNOT_RUN, format!("no order came: {error}")))?;
-    let order = Order::read(&text).ok_or_else(|| {
+        .map_err(|error| not_started(CANNOT_RUN, format!("no request came: {error}")))?;
+    let request = ExecRequest::decode(&text).ok_or_else(|| {
         not_started(
             CANNOT_RUN,
             "the server went away before it had said what to run".into(),
         )
     })?;
-    std::env::set_current_dir(order.directory)
-        .map_err(|error| not_started(DIRECTORY, format!("{}: {error}", order.directory.display())))?;
-    let environment = environment(cell, &order);
-    let words = c_strings(&order.words);
-    let name = order.words.first().copied().unwrap_or_default();
+    std::env::set_current_dir(request.directory)
+        .map_err(|error| not_started(DIRECTORY, format!("{}: {error}", request.directory.display())))?;
+    if !request.stdin.as_os_str().is_empty() {
+        std::fs::File::open(request.stdin)
+            .and_then(|file| Ok(rustix::stdio::dup2_stdin(file)?))
+            .map_err(|error| not_started(CANNOT_RUN, format!("its standard input: {error}")))?;
+    }
+    if let [FILE_WORKER_BYTES, request] = request.words[..] {
+        serve_files(request);
+    }
+    let environment = environment(sandbox, &request);
+    let words = c_strings(&request.words);
+    let name = request.words.first().copied().unwrap_or_default();
     let mut denied = None;
     for file in candidates(name, &environment) {
         let Ok(path) = CString::new(file.as_os_str().as_bytes()) else {
@@ -115,11 +149,11 @@ pub(super) fn obey(cell: &Cell, script: OwnedFd) -> Result<Infallible, NotStarte
         };
         let mut error = child::exec(&path, &words, &environment);
         if error.raw_os_error() == Some(libc::ENOEXEC) {
-            // A script that does not name its interpreter is the shell's.
-            let mut script = cell.arguments.first().cloned().into_iter().collect::<Vec<_>>();
+            // A script that does not name its interpreter is run by the shell.
+            let mut script = sandbox.arguments.first().cloned().into_iter().collect::<Vec<_>>();
             script.push(path);
             script.extend_from_slice(words.get(1..).unwrap_or_default());
-            error = child::exec(&cell.shell, &script, &environment);
+            error = child::exec(&sandbox.shell, &script, &environment);
         }
         // A file that is there but cannot run is the answer if no later directory has one that can.
         if denied.is_none() && (file.exists() || error.raw_os_error() != Some(libc::ENOENT)) {
@@ -130,12 +164,28 @@ pub(super) fn obey(cell: &Cell, script: OwnedFd) -> Result<Infallible, NotStarte
     Err(denied.unwrap_or_else(|| not_started(NOT_FOUND, format!("{name}: command not found"))))
 }
 
-/// The environment of every command, with what the order sets.
-fn environment(cell: &Cell, order: &Order<'_>) -> Vec<CString> {
-    let directory = [b"PWD=", order.directory.as_os_str().as_bytes()].concat();
+/// Reads or changes files as asked, prints the answer, and ends the process.
+fn serve_files(request: &[u8]) -> ! {
+    // As after an `exec`: in the core tier the broker looks at the files of a process whose call it makes.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable).ok();
+    let answer = match serde_json::from_slice(request) {
+        Ok(request) => files::serve(&request),
+        Err(error) => files::FileAnswer::refused(&error),
+    };
+    let printed = io::Write::write_all(&mut io::stdout(), answer.text.as_bytes());
+    let code = if printed.is_ok() { answer.exit_code } else { 1 };
+    child::exit_now(code)
+}
+
+/// The environment of every command, with the variables of the request.
+fn environment(sandbox: &PreparedSandbox, request: &ExecRequest<'_>) -> Vec<CString> {
+    let directory = [b"PWD=", request.directory.as_os_str().as_bytes()].concat();
     let mut variables = BTreeMap::new();
-    let common = cell.environment.iter().map(|variable| variable.to_bytes());
-    for variable in common.chain([&*directory]).chain(order.variables.iter().copied()) {
+    let common = sandbox.environment.iter().map(|variable| variable.to_bytes());
+    for variable in common
+        .chain([&*directory])
+        .chain(request.variables.iter().copied())
+    {
         variables.insert(name_of(variable), variable);
     }
     c_strings(&variables.into_values().collect::<Vec<_>>())
@@ -163,7 +213,7 @@ fn name_of(variable: &[u8]) -> &[u8] {
     variable.split(|byte| *byte == b'=').next().unwrap_or_default()
 }
 
-/// What came out of an order split at NUL bytes holds none.
+/// The parts of a request, which was split at NUL bytes, hold none.
 fn c_strings(texts: &[&[u8]]) -> Vec<CString> {
     texts.iter().filter_map(|text| CString::new(*text).ok()).collect()
 }

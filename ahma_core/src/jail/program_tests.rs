@@ -2,22 +2,22 @@ use std::{collections::BTreeMap, path::Path};
 
 use proptest::prelude::*;
 
-use super::{NulByte, Order, candidates, order};
+use super::{ExecRequest, NulByte, candidates, encode_exec_request};
 
 proptest! {
     #[test]
-    fn an_order_arrives_whole_or_not_at_all(
+    fn a_request_arrives_complete_or_not_at_all(
         words in prop::collection::vec("[^\\x00]{0,20}", 1..4),
         environment in prop::collection::btree_map("[A-Z]{1,5}", "[^\\x00]{0,20}", 0..3),
     ) {
-        let text = order(Path::new("/some where"), &environment, &words).unwrap();
-        let read = Order::read(&text).unwrap();
+        let text = encode_exec_request(Path::new("/some where"), Some(Path::new("/in")), &environment, &words).unwrap();
+        let read = ExecRequest::decode(&text).unwrap();
         prop_assert_eq!(read.directory, Path::new("/some where"));
         let expected: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
         prop_assert_eq!(read.variables, expected.iter().map(String::as_bytes).collect::<Vec<_>>());
         prop_assert_eq!(read.words, words.iter().map(String::as_bytes).collect::<Vec<_>>());
         for length in 0..text.len() {
-            prop_assert_eq!(Order::read(&text[..length]), None);
+            prop_assert_eq!(ExecRequest::decode(&text[..length]), None);
         }
     }
 }
@@ -26,9 +26,15 @@ proptest! {
 fn a_nul_byte_is_refused() {
     let none = BTreeMap::new();
     let words = ["echo".to_owned(), "a\0b".to_owned()];
-    assert_eq!(order(Path::new("/"), &none, &words), Err(NulByte));
+    assert_eq!(
+        encode_exec_request(Path::new("/"), None, &none, &words),
+        Err(NulByte)
+    );
     let environment = BTreeMap::from([("A".to_owned(), "\0".to_owned())]);
-    assert_eq!(order(Path::new("/"), &environment, &words[..1]), Err(NulByte));
+    assert_eq!(
+        encode_exec_request(Path::new("/"), None, &environment, &words[..1]),
+        Err(NulByte)
+    );
 }
 
 #[test]

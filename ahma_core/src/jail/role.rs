@@ -1,9 +1,9 @@
 //! The jail process: the hidden role of the binary.
 //!
 //! Single-threaded from `main` on, no runtime, no access to anything the policy does not name once the view is entered.
-//! It answers one message with its wall and then does two things: for each request it makes an owner, and it collects
-//! owners that have ended. When the server is gone it waits for the owners, who stop by themselves, and wipes what the
-//! commands left in the private directory.
+//! It sets up the sandbox that its first message describes and then does two things: for each request it starts a
+//! supervisor, and it collects supervisors that have ended. When the server is gone it waits for the supervisors, which
+//! stop by themselves, and wipes what the commands left in the private directory.
 
 use std::{
     collections::HashSet,
@@ -19,22 +19,24 @@ use rustix::{
 };
 
 use super::{
-    cell::Cell,
-    child, children, owner,
+    cgroup::DelegatedCgroup,
+    child, children,
+    prepared::PreparedSandbox,
+    supervisor,
     wire::{self, Configure, Configured, Start},
 };
 use crate::sandbox::{Tier, linux::landlock, removal};
 
 /// The first argument that makes the binary a jail.
-pub(super) const ROLE: &str = "__jail";
+pub(super) use ahma_common::contract::JAIL_ROLE;
 
-/// How often the jail looks for what killed owners left, once the server is gone.
+/// Interval of sweeps for what killed supervisors left, once the server is gone.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs the jail if this process was started as one. The first thing `main` does, before any thread exists.
 pub fn run_if_asked() -> Option<ExitCode> {
     let mut arguments = std::env::args_os();
-    if arguments.nth(1).as_deref() != Some(ROLE.as_ref()) {
+    if arguments.nth(1).as_deref() != Some(JAIL_ROLE.as_ref()) {
         return None;
     }
     Some(match run() {
@@ -61,15 +63,15 @@ fn run() -> io::Result<()> {
         Mode::empty(),
     )?;
 
-    let mut built = Cell::build(&configure);
+    let mut built = PreparedSandbox::build(&configure);
     if configure.rehearse
-        && let Ok(cell) = &mut built
-        && let Err(reason) = rehearse(cell)
+        && let Ok(sandbox) = &mut built
+        && let Err(reason) = rehearse(sandbox)
     {
         built = Err(reason);
     }
-    let cell = match built {
-        Ok(cell) => cell,
+    let sandbox = match built {
+        Ok(sandbox) => sandbox,
         Err(reason) => return wire::send(&server, &Configured::Refused { reason }, &[]),
     };
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
@@ -81,28 +83,28 @@ fn run() -> io::Result<()> {
         &[],
     )?;
 
-    let mut owners = serve(cell, &server, &child_ended)?;
+    let mut supervisors = serve(sandbox, &server, &child_ended)?;
     drop(server);
-    // What a killed owner left becomes a child only when its own parent is gone, and the kernel's list of children may
-    // miss one while others end: it is looked for again and again.
-    while reap(&mut owners, Sweep::Always) == Children::Alive {
+    // What a killed supervisor left becomes a child only when its own parent is gone, and the kernel's list of children
+    // may miss one while others end: the sweep is repeated.
+    while supervisors.reap(Sweep::Always) == Children::Alive {
         children::wait(&child_ended, None, Some(SWEEP_INTERVAL));
     }
     wipe(&private);
     Ok(())
 }
 
-/// Makes once what every owner will make for itself. A tier that fails only there would be taken for one that works, and
-/// then refuse every command.
-fn rehearse(cell: &mut Cell) -> Result<(), String> {
-    if cell.tier != Tier::Full {
+/// Makes once what every supervisor will make for itself. A tier that fails only there would be taken for one that works,
+/// and then refuse every command.
+fn rehearse(sandbox: &mut PreparedSandbox) -> Result<(), String> {
+    if sandbox.tier != Tier::Full {
         return Ok(());
     }
     let text = |error: io::Error| error.to_string();
     let (ours, theirs) = wire::pair().map_err(text)?;
-    let pid = match fork_owner(cell.tier).map_err(text)? {
-        Forked::Owner => child::never_return(|| {
-            let done = owner::make_own_proc_and_ruleset(cell).map_err(text);
+    let pid = match fork_supervisor(sandbox.tier).map_err(text)? {
+        Forked::Supervisor => child::never_return(|| {
+            let done = supervisor::make_own_proc_and_ruleset(sandbox).map_err(text);
             wire::send(&theirs, &done.map(drop), &[]).ok();
         }),
         Forked::Jail(pid) => pid,
@@ -116,35 +118,39 @@ fn rehearse(cell: &mut Cell) -> Result<(), String> {
     }
 }
 
-/// Starts owners until the server is gone; returns those that still live.
-fn serve(cell: Cell, server: &OwnedFd, child_ended: &OwnedFd) -> io::Result<HashSet<Pid>> {
-    let mut owners = HashSet::new();
-    let while_serving = match cell.tier {
+/// Starts supervisors until the server is gone; returns those that still live.
+fn serve(sandbox: PreparedSandbox, server: &OwnedFd, child_ended: &OwnedFd) -> io::Result<Supervisors> {
+    let mut supervisors = Supervisors {
+        alive: HashSet::new(),
+        ended: Vec::new(),
+        cgroup: sandbox.cgroup.clone(),
+    };
+    let while_serving = match sandbox.tier {
         // Nothing outlives the first process of its namespace.
         Tier::Full => Sweep::Never,
         Tier::Core | Tier::Off => Sweep::IfAnyEnded,
     };
     loop {
         children::wait(child_ended, [server], None);
-        reap(&mut owners, while_serving);
+        supervisors.reap(while_serving);
         if !children::is_ready(server) {
             continue;
         }
         let Some((start, mut fds)) = wire::receive_short::<Start>(server)? else {
-            return Ok(owners);
+            return Ok(supervisors);
         };
         if fds.len() < 2 {
             continue;
         }
         let control = fds.remove(0);
-        match fork_owner(cell.tier) {
-            Ok(Forked::Owner) => child::never_return(|| {
+        match fork_supervisor(sandbox.tier) {
+            Ok(Forked::Supervisor) => child::never_return(|| {
                 // Held open here it would keep the server from noticing that the jail is gone.
                 close(server);
-                owner::own(cell, start, control, fds);
+                supervisor::supervise(sandbox, start, control, fds);
             }),
             Ok(Forked::Jail(pid)) => {
-                owners.insert(pid);
+                supervisors.alive.insert(pid);
             }
             Err(error) => {
                 let failed = wire::Report::Failed {
@@ -157,12 +163,12 @@ fn serve(cell: Cell, server: &OwnedFd, child_ended: &OwnedFd) -> io::Result<Hash
 }
 
 enum Forked {
-    Owner,
+    Supervisor,
     Jail(Pid),
 }
 
-/// Makes the process that becomes an owner, in the full tier as the first one of a new pid namespace.
-fn fork_owner(tier: Tier) -> io::Result<Forked> {
+/// Forks the process that becomes a supervisor, in the full tier as the first one of a new pid namespace.
+fn fork_supervisor(tier: Tier) -> io::Result<Forked> {
     let namespaces = if tier == Tier::Full {
         libc::CLONE_NEWPID | libc::CLONE_NEWNS
     } else {
@@ -172,7 +178,7 @@ fn fork_owner(tier: Tier) -> io::Result<Forked> {
     // copy may run any code.
     let pid = unsafe { libc::syscall(libc::SYS_clone, namespaces | libc::SIGCHLD, 0, 0, 0, 0) };
     match i32::try_from(pid) {
-        Ok(0) => Ok(Forked::Owner),
+        Ok(0) => Ok(Forked::Supervisor),
         Ok(pid) if pid > 0 => Pid::from_raw(pid)
             .map(Forked::Jail)
             .ok_or_else(|| io::Error::other("clone gave no process")),
@@ -180,7 +186,7 @@ fn fork_owner(tier: Tier) -> io::Result<Forked> {
     }
 }
 
-/// When to look for processes that a killed owner left behind.
+/// When to look for processes that a killed supervisor left behind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sweep {
     Never,
@@ -188,48 +194,66 @@ enum Sweep {
     Always,
 }
 
-/// Whether the jail still has children.
+/// Children of the jail.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Children {
     Alive,
     None,
 }
 
-/// Collects ended owners. An owner of the core tier that was killed leaves its processes to the jail, which ends them.
-fn reap(owners: &mut HashSet<Pid>, sweep: Sweep) -> Children {
-    let mut has_ended = false;
-    let children = loop {
-        let mut status = 0;
-        // SAFETY: the pointer is to a live variable.
-        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
-        match Pid::from_raw(pid.max(0)) {
-            Some(pid) => {
-                owners.remove(&pid);
-                has_ended = true;
+/// The supervisors of this jail.
+struct Supervisors {
+    alive: HashSet<Pid>,
+    /// Those whose cgroup is still to be removed.
+    ended: Vec<Pid>,
+    cgroup: Option<DelegatedCgroup>,
+}
+
+impl Supervisors {
+    /// Collects those that have ended. One of the core tier that was killed leaves its processes to the jail, which ends
+    /// them.
+    fn reap(&mut self, sweep: Sweep) -> Children {
+        let mut has_ended = false;
+        let children = loop {
+            let mut status = 0;
+            // SAFETY: the pointer is to a live variable.
+            let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+            match Pid::from_raw(pid.max(0)) {
+                Some(pid) => {
+                    if self.alive.remove(&pid) {
+                        self.ended.push(pid);
+                    }
+                    has_ended = true;
+                }
+                None if pid == 0 => break Children::Alive,
+                None => break Children::None,
             }
-            None if pid == 0 => break Children::Alive,
-            None => break Children::None,
-        }
-    };
-    let is_due = match sweep {
-        Sweep::Never => false,
-        Sweep::IfAnyEnded => has_ended,
-        Sweep::Always => true,
-    };
-    if children == Children::Alive && is_due {
-        for stray in children::children_of(rustix::process::getpid()) {
-            if !owners.contains(&stray) {
-                rustix::process::kill_process(stray, Signal::KILL).ok();
+        };
+        let is_due = match sweep {
+            Sweep::Never => false,
+            Sweep::IfAnyEnded => has_ended,
+            Sweep::Always => true,
+        };
+        if children == Children::Alive && is_due {
+            for stray in children::children_of(rustix::process::getpid()) {
+                if !self.alive.contains(&stray) {
+                    rustix::process::kill_process(stray, Signal::KILL).ok();
+                }
             }
         }
+        match &self.cgroup {
+            // One with strays in it is removed when they have ended.
+            Some(cgroup) => self.ended.retain(|pid| !cgroup.remove(*pid)),
+            None => self.ended.clear(),
+        }
+        children
     }
-    children
 }
 
 fn close(fd: &OwnedFd) {
     use std::os::fd::AsRawFd;
     // SAFETY: only called in a new process inside `child::never_return`, so not even a panic gets to where the
-    // descriptor's owner would be used or dropped again.
+    // `OwnedFd` would be used or dropped again.
     unsafe { libc::close(fd.as_fd().as_raw_fd()) };
 }
 

@@ -1,5 +1,5 @@
-//! The messages between server, jail and owners, and how they travel: JSON over `SOCK_SEQPACKET`, so that one send is
-//! one message and descriptors ride along. One that is too long for that rides as a file in memory.
+//! The messages between server, jail and supervisors: JSON over `SOCK_SEQPACKET`, so that one send is one message, with
+//! descriptors attached. A message too long for that is attached as a file in memory.
 
 use std::{
     fs::File,
@@ -21,26 +21,26 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::sandbox::{Policy, Tier};
 
-/// The longest message that is sent as it is. A policy with some hundred grants is far below it; a socket takes 200 KiB
+/// Length of a message sent directly. A policy with some hundred grants is far below it; a socket takes 200 KiB
 /// by default.
 const MAX_MESSAGE: usize = 160 * 1024;
 
-/// The longest message in a file. The kernel lets no environment grow beyond 6 MiB, of which JSON may make six times
+/// Length of a message in a file. The kernel lets no environment grow beyond 6 MiB, of which JSON may make six times
 /// as much.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
 
 /// Sent instead of a message that is in a file, the first descriptor. JSON has no such byte.
 const IN_FILE: &[u8] = b"\0";
 
-/// Descriptors in one message at most: control, script and two output pipes.
+/// Descriptors in one message: control, script and two output pipes.
 const MAX_DESCRIPTORS: usize = 4;
 
-/// What the server tells a new jail, once.
+/// Sent to a new jail, once.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Configure {
     pub(crate) policy: Policy,
     pub(crate) tier: Tier,
-    /// Whether to try first what every owner will do.
+    /// Try first what every supervisor will do.
     pub(crate) rehearse: bool,
     pub(crate) shell: PathBuf,
     /// The whole environment of every command.
@@ -64,20 +64,20 @@ pub(crate) enum Configured {
 /// Asks the jail for one confined process. Descriptors: control socket, script pipe, then the output pipes.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Start {
-    pub(crate) becomes: Becomes,
+    pub(crate) kind: ProcessKind,
     pub(crate) output: Output,
 }
 
-/// What the process waits as, and so what its pipe has to say.
+/// Kind of an idle process, which decides what is written to its pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Becomes {
+pub(crate) enum ProcessKind {
     /// A shell that reads a script.
     Shell,
-    /// A program that an order names (`jail::program`).
+    /// Our own code, which becomes the program that an [`ExecRequest`](super::program) names.
     Program,
 }
 
-/// Where the output goes.
+/// Destination of the output.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum Output {
     Merged,
@@ -85,30 +85,30 @@ pub(crate) enum Output {
     Pty,
 }
 
-/// What the server tells an owner.
+/// From the server to a supervisor.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
-    /// TERM now, KILL after the grace, until nothing is left.
-    Stop { grace_ms: u64 },
+pub(crate) enum Instruction {
+    /// The signal now, TERM after half the grace, KILL after the other half, until nothing is left.
+    Stop { signal: i32, grace_ms: u64 },
 }
 
-/// What an owner tells the server, in this order: perhaps `Terminal`, then `Begun`, perhaps `Exited`, then `Gone`; or
+/// From a supervisor to the server, in this order: perhaps `Terminal`, then `Idle`, perhaps `Exited`, then `Gone`; or
 /// `Failed` and nothing more.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// A pseudo-terminal's master rides with this message.
+    /// A pseudo-terminal's master is attached.
     Terminal,
-    /// The process is made and waits to hear what to run. The helper is needed no more.
-    Begun,
+    /// The process exists and waits for what to run. The jail is needed no more.
+    Idle,
     /// The command itself ended; something that it started still runs.
     Exited(Exited),
-    /// Nothing is left. Tells how the command ended if that was not told before.
+    /// Nothing is left. Holds the command's end if that was not reported before.
     Gone { exited: Option<Exited> },
-    /// No process could be made.
+    /// No process could be started.
     Failed { reason: String },
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Exited {
     /// As `wait4` gave it.

@@ -1,18 +1,26 @@
 use super::*;
 
-/// An owner that ends just as it is told to stop: its last words count.
+/// A supervisor that ends just as it is told to stop.
 #[test]
-fn what_was_sent_before_the_end_is_heard_although_an_order_was_not() {
+fn the_last_report_arrives_although_an_instruction_was_not_read() {
     for blocking in [true, false] {
-        let (server, owner) = pair().unwrap();
+        let (server, supervisor) = pair().unwrap();
         rustix::io::ioctl_fionbio(&server, !blocking).unwrap();
-        send(&server, &Order::Stop { grace_ms: 0 }, &[]).unwrap();
-        let last_words = Report::Gone { exited: None };
-        send(&owner, &last_words, &[]).unwrap();
-        drop(owner);
+        send(
+            &server,
+            &Instruction::Stop {
+                signal: libc::SIGTERM,
+                grace_ms: 0,
+            },
+            &[],
+        )
+        .unwrap();
+        let last_report = Report::Gone { exited: None };
+        send(&supervisor, &last_report, &[]).unwrap();
+        drop(supervisor);
 
         let (report, _) = receive_short::<Report>(&server).unwrap().unwrap();
-        assert_eq!(report, last_words);
+        assert_eq!(report, last_report);
         // A process that another test just forks may hold the other side a little longer.
         rustix::io::ioctl_fionbio(&server, false).unwrap();
         assert!(receive_short::<Report>(&server).unwrap().is_none());
@@ -21,9 +29,17 @@ fn what_was_sent_before_the_end_is_heard_although_an_order_was_not() {
 
 #[test]
 fn an_end_without_a_word_is_an_end_and_no_error() {
-    let (server, owner) = pair().unwrap();
-    send(&server, &Order::Stop { grace_ms: 0 }, &[]).unwrap();
-    drop(owner);
+    let (server, supervisor) = pair().unwrap();
+    send(
+        &server,
+        &Instruction::Stop {
+            signal: libc::SIGTERM,
+            grace_ms: 0,
+        },
+        &[],
+    )
+    .unwrap();
+    drop(supervisor);
     assert!(receive_short::<Report>(&server).unwrap().is_none());
 }
 

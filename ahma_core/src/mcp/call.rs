@@ -1,6 +1,6 @@
-//! A call of a tool: plan, start, and wait or not.
+//! A call of a tool: preflight, start, and wait or not.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rmcp::{
     ErrorData, RoleServer,
@@ -9,185 +9,209 @@ use rmcp::{
 };
 
 use super::{
-    Inner, error,
-    feed::{Feed, Start},
-    is_modern, owner,
-    progress::{self, Reporter},
-    report::{OperationReport, Status},
-    tasks,
+    client_id, client_wait, convert, error,
+    handler::is_modern,
+    log_messages::LogSink,
+    progress::{self, ProgressSink},
+    report::OperationReport,
+    server::Server,
+    tasks, terminal_hint,
+    watcher::{StartAt, Watcher},
 };
 use crate::{
-    call::{ArgumentProblem, CallError, ExecutionMode, ToolCall, plan, working_directory},
-    operation::{Operation, Outcome, directory_problem},
+    call::{CallError, ExecutionMode, ToolCall, plan},
+    catalog::Catalog,
+    operation::{Operation, Outcome, preflight},
     toolbox::Unavailable,
 };
 
-/// Runs a tool of the catalogue. Only a tool that does not exist is a protocol error.
+/// Runs a tool of the catalog. Only a tool that does not exist is a protocol error.
 pub(super) async fn run(
-    server: &Arc<Inner>,
+    server: &Arc<Server>,
     call: ToolCall,
     ctx: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let mut toolbox = server.toolbox.loaded().await;
-    let tool = call.tool.clone();
-    if toolbox.lacks(&tool).is_some() {
+    if toolbox.unavailable(&call.tool).is_some() {
         toolbox = ctx
             .ct
-            .run_until_cancelled(server.toolbox.look_again(&tool))
+            .run_until_cancelled(server.toolbox.recheck(&call.tool))
             .await
             .ok_or_else(error::cancelled)?;
     }
-    if let Some(unavailable) = toolbox.lacks(&tool) {
+    if let Some(unavailable) = toolbox.unavailable(&call.tool) {
         return Ok(server.results.refusal(why_unavailable(unavailable)).into());
     }
     let settings = &server.settings.plan;
-    let directory = working_directory(settings, &call);
-    let plan = match plan(&toolbox.offered, settings, call) {
+    let planned = if server.settings.deferred {
+        plan(&toolbox.offered, settings, call)
+    } else {
+        preflight(&toolbox.offered, settings, call).await
+    };
+    let plan = match planned {
+        Ok(_) if server.settings.deferred => {
+            return Ok(server
+                .results
+                .refusal("nothing can be run yet: the client has not said which directory to work in")
+                .into());
+        }
         Ok(plan) => plan,
         Err(CallError::UnknownTool { name, nearest }) => return Err(error::unknown_tool(&name, &nearest)),
-        Err(CallError::Invalid { mut problems, .. }) => {
-            // Everything that is wrong is said at once, also what only a look at the directory tells.
-            if let Some(directory) = directory.filter(|_| !server.settings.deferred)
-                && let Some(problem) = directory_problem(settings, &directory).await
-            {
-                problems.push(ArgumentProblem::new("working_directory", problem));
-            }
-            return Ok(server.results.invalid_arguments(&tool, &problems).into());
-        }
-        Err(error @ CallError::MissingStep { .. }) => {
-            return Ok(server.results.refusal(error.to_string()).into());
-        }
+        Err(error) => return Ok(refused(server, &toolbox.offered, error).into()),
     };
-    if server.settings.deferred {
-        return Ok(server
-            .results
-            .refusal("nothing can be run yet: the client has not said which directory to work in")
-            .into());
-    }
-    if let Some(problem) = directory_problem(settings, &plan.directory).await {
-        let problem = ArgumentProblem::new("working_directory", problem);
-        return Ok(server.results.invalid_arguments(&tool, &[problem]).into());
-    }
     // The client would never hear of what is started now: a cancelled request has no answer.
     if ctx.ct.is_cancelled() {
         return Err(error::cancelled());
     }
     let (mode, timeout) = (plan.mode, plan.timeout);
-    let operation = server.engine.start_for(owner::of(&ctx.meta), plan);
-    // It could not be taken in, and is not to be waited for.
+    let operation = server.engine.start_for(client_id::of(&ctx.meta), plan);
+    // It was refused, so there is nothing to wait for.
     if let Some(outcome) = operation.ended() {
         operation.mark_seen();
         return Ok(server.results.operation(&OperationReport::ended(&outcome)).into());
     }
-    match mode {
-        ExecutionMode::Synchronous => synchronous(server, operation, ctx).await.map(Into::into),
-        ExecutionMode::Asynchronous => {
-            let task = tasks::are_offered(ctx).then(|| tasks::create(server, &operation, timeout));
-            Ok(match task.flatten() {
-                Some(task) => task.into(),
-                None => asynchronous(server, operation, ctx).into(),
-            })
+    // A client that takes tasks follows one by itself: no turn of its model is lost, so there is nothing to wait for.
+    if mode != ExecutionMode::Synchronous && tasks::are_offered(ctx) {
+        let form = convert::wanted_form(server.settings.results, &ctx.meta);
+        if let Some(task) = tasks::create(server, &operation, timeout, form) {
+            return Ok(task.into());
         }
+    }
+    let wait = match mode {
+        // It tells when it can be used; nothing waits for its end.
+        _ if operation.tells_when_ready() => client_wait::sync_wait(&server.settings, ctx),
+        _ if operation.keeps_running() => server.settings.inline_wait,
+        ExecutionMode::Synchronous => client_wait::sync_wait(&server.settings, ctx),
+        ExecutionMode::Inline => server.settings.inline_wait,
+        ExecutionMode::Asynchronous => Duration::ZERO,
+    };
+    let (operation, watcher) = match waited(server, operation, wait, ctx).await? {
+        WaitedCall::Ended(result) => return Ok(result.into()),
+        WaitedCall::GoesOn(operation, watcher) => (operation, watcher),
+    };
+    let mut report = if wait.is_zero() {
+        OperationReport::started(&operation)
+    } else {
+        OperationReport::full(&operation)
+    };
+    if report.has_ended() {
+        operation.mark_seen();
+        return Ok(server.results.operation(&report).into());
+    }
+    report.hint = terminal_hint::of(&report.command);
+    // Output of a call that was answered at once has not been shown.
+    if report.output.is_some() {
+        operation.mark_read(report.output_bytes.unwrap_or(0));
+    }
+    watch_in_background(server, operation, watcher, ctx);
+    Ok(server.results.about(&report, goes_on(&report)).into())
+}
+
+fn refused(server: &Server, catalog: &Catalog, error: CallError) -> CallToolResult {
+    let offered = match &error {
+        CallError::Invalid { tool, .. } => catalog.get(tool),
+        CallError::UnknownTool { .. } | CallError::MissingStep { .. } => None,
+    };
+    match (error, offered) {
+        (CallError::Invalid { problems, .. }, Some(offered)) => server
+            .results
+            .invalid_arguments(&convert::tool(offered), problems),
+        (error, _) => server.results.refusal(error.to_string()),
     }
 }
 
-/// How waiting for a synchronous command came to its end.
+/// A call whose wait is over.
+enum WaitedCall {
+    Ended(CallToolResult),
+    /// The client would give up soon, or is not to be kept waiting; the command goes on.
+    GoesOn(Operation, Watcher),
+}
+
+/// End of a wait.
 enum Waited {
     Ended(Arc<Outcome>),
     TooLong,
     RequestGone,
 }
 
-async fn synchronous(
-    server: &Arc<Inner>,
+async fn waited(
+    server: &Arc<Server>,
     operation: Operation,
+    wait: Duration,
     ctx: &RequestContext<RoleServer>,
-) -> Result<CallToolResult, ErrorData> {
+) -> Result<WaitedCall, ErrorData> {
+    let operations = std::slice::from_ref(&operation);
+    let mut watcher = Watcher::new(operations);
+    // Progress of a call that is answered at once would come after its answer.
+    if !wait.is_zero() {
+        watcher = watcher.with(ProgressSink::for_request(ctx, operations, StartAt::Beginning));
+    }
+    watcher = watcher.with(LogSink::for_request(server, ctx, operations, StartAt::Beginning));
+    if wait.is_zero() {
+        return Ok(WaitedCall::GoesOn(operation, watcher));
+    }
     let waiting = async {
         tokio::select! {
             biased;
             outcome = operation.outcome() => Waited::Ended(outcome),
             () = ctx.ct.cancelled() => Waited::RequestGone,
-            () = tokio::time::sleep(server.settings.sync_wait) => Waited::TooLong,
+            () = operation.ready() => Waited::TooLong,
+            () = tokio::time::sleep(wait) => Waited::TooLong,
         }
     };
-    let operations = std::slice::from_ref(&operation);
-    let mut feed = Feed::new(server, ctx, operations, Start::Beginning);
-    let reported = Reporter::while_doing(Reporter::new(ctx), operations, Start::Beginning, waiting);
-    match Feed::while_doing(feed.as_mut(), reported).await {
+    let outcome = match watcher.during(waiting).await {
         Waited::Ended(outcome) => {
             operation.mark_seen();
-            Ok(server.results.operation(&OperationReport::ended(&outcome)))
+            outcome
         }
-        Waited::TooLong => {
-            let answer = still_running(server, &operation);
-            tell_in_background(server, operation, feed, ctx);
-            Ok(answer)
-        }
-        // The engine ends everything when the server does; nobody waits for this answer.
-        Waited::RequestGone if server.shutdown.is_cancelled() => Err(error::shutting_down()),
+        Waited::TooLong => return Ok(WaitedCall::GoesOn(operation, watcher)),
+        // The engine ends everything when the server does; this answer is not waited for.
+        Waited::RequestGone if server.shutdown.is_cancelled() => return Err(error::shutting_down()),
+        // The client has not been told of the operation, so nobody else can end it.
         Waited::RequestGone => {
-            let outcome = operation
+            operation
                 .cancel(Some("the client cancelled the request".to_owned()))
-                .await;
-            Ok(server.results.operation(&OperationReport::ended(&outcome)))
+                .await
         }
-    }
-}
-
-/// The client would give up soon, so it gets what there is; the command goes on.
-fn still_running(server: &Arc<Inner>, operation: &Operation) -> CallToolResult {
-    let mut report = OperationReport::full(operation);
-    let stands = match report.status {
-        Status::Queued => "it has not begun and keeps its place in the queue; await",
-        _ => "it goes on in the background; await",
     };
-    report.hint = Some(format!(
-        "{stands} {{\"operation_ids\": [\"{}\"]}} collects its result",
-        operation.id()
-    ));
-    server.results.operation(&report)
+    let result = server.results.operation(&OperationReport::ended(&outcome));
+    Ok(WaitedCall::Ended(result))
 }
 
-fn asynchronous(
-    server: &Arc<Inner>,
-    operation: Operation,
-    ctx: &RequestContext<RoleServer>,
-) -> CallToolResult {
-    let report = OperationReport::started(&operation);
-    let text = format!(
-        "{}; go on with other work, and collect the result with await {{\"operation_ids\": [\"{}\"]}}",
-        report.beginning(),
-        operation.id()
-    );
-    let feed = Feed::new(server, ctx, std::slice::from_ref(&operation), Start::Beginning);
-    tell_in_background(server, operation, feed, ctx);
-    server.results.success(text, &report)
+/// The text about an operation that goes on in the background.
+fn goes_on(report: &OperationReport) -> String {
+    let text = report.told();
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let separator = if rest.is_empty() { "" } else { "\n" };
+    let advice = if report.keeps_running {
+        "keeps running until it is cancelled"
+    } else {
+        "await collects its result"
+    };
+    format!("{first} ({advice}){separator}{rest}")
 }
 
-/// Tells on of an operation whose call is answered, and of its end. The newer era forbids messages about a request after
-/// its answer.
-fn tell_in_background(
-    server: &Arc<Inner>,
+/// Keeps reporting an operation whose call has been answered, and its end. The modern era forbids messages about a
+/// request after its answer.
+fn watch_in_background(
+    server: &Arc<Server>,
     operation: Operation,
-    feed: Option<Feed>,
+    watcher: Watcher,
     ctx: &RequestContext<RoleServer>,
 ) {
     if is_modern(ctx) {
         return;
     }
-    if let Some(feed) = feed {
-        server.spawn(feed.follow(operation.clone()));
-    }
+    let mut watcher = watcher.without_request();
     let peer = ctx.peer.clone();
     let (request, token) = (ctx.id.clone(), ctx.meta.get_progress_token());
     server.spawn(async move {
-        let outcome = operation.outcome().await;
+        let outcome = watcher.during(operation.outcome()).await;
         progress::announce_end(&peer, &request, token, &OperationReport::ended(&outcome)).await;
     });
 }
 
-/// For a tool that exists and cannot work here: why, and how to change that.
+/// Reason why a tool that exists cannot work here, and the way to change that.
 fn why_unavailable(unavailable: &Unavailable) -> String {
     let Unavailable { tool, reason, .. } = unavailable;
     let mut text = format!("`{tool}` is not available: {reason}");

@@ -1,38 +1,55 @@
 //! From our types to those of the protocol; the one place where results and tool descriptions are made.
 
-use std::sync::Arc;
-
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
-use schemars::{JsonSchema, generate::SchemaSettings};
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject, RequestMetaObject, Tool, ToolAnnotations};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{SandboxNote, report::OperationReport};
-use crate::{catalog, mtdf::Annotations};
+use super::{
+    report::OperationReport,
+    server::{ResultForm, SandboxNote},
+};
+use crate::{
+    call::{ArgumentProblem, CallError},
+    catalog,
+    mtdf::{Annotations, SHELL_TOOL},
+};
 
 /// Makes results, each with a note about the sandbox.
 #[derive(Debug)]
-pub(super) struct Results {
+pub(super) struct ResultBuilder {
     meta: MetaObject,
 }
 
-impl Results {
+impl ResultBuilder {
     pub(super) fn new(sandbox: &SandboxNote) -> Self {
         let mut meta = MetaObject::new();
         meta.0.insert(SANDBOX_META.to_owned(), sandbox_value(sandbox));
         Self { meta }
     }
 
-    /// What a tool has to say for people and for programs.
+    /// The answer of a tool, as text and as data.
     pub(super) fn success(&self, text: String, structured: &impl Serialize) -> CallToolResult {
         let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
         result.structured_content = serde_json::to_value(structured).ok();
         result.with_meta(Some(self.meta.clone()))
     }
 
-    /// How one operation stands or ended.
+    /// The answer of a tool that has nothing to say but a text.
+    pub(super) fn message(&self, text: String) -> CallToolResult {
+        CallToolResult::success(vec![ContentBlock::text(text)]).with_meta(Some(self.meta.clone()))
+    }
+
+    /// The answer about one operation, with what programs need to know of it.
+    pub(super) fn about(&self, report: &OperationReport, text: String) -> CallToolResult {
+        let mut result = self.success(text, report);
+        let meta = result.meta.get_or_insert_default();
+        meta.0.insert(OPERATION_META.to_owned(), report.reference());
+        result
+    }
+
+    /// State or end of one operation.
     pub(super) fn operation(&self, report: &OperationReport) -> CallToolResult {
-        let mut result = self.success(report.text(), report);
+        let mut result = self.about(report, report.text());
         result.is_error = Some(report.is_failure());
         result
     }
@@ -42,17 +59,55 @@ impl Results {
         CallToolResult::error(vec![ContentBlock::text(text)]).with_meta(Some(self.meta.clone()))
     }
 
-    /// Arguments that do not fit, with everything that is wrong.
-    pub(super) fn invalid_arguments(&self, tool: &str, problems: &[impl ToString]) -> CallToolResult {
-        let problems: Vec<String> = problems
-            .iter()
-            .map(|problem| format!("\n- {}", problem.to_string()))
-            .collect();
-        self.refusal(format!(
-            "the arguments of `{tool}` are not valid:{}",
-            problems.concat()
-        ))
+    /// Arguments that do not fit, with everything that is wrong and everything that the tool takes.
+    pub(super) fn invalid_arguments(&self, tool: &Tool, problems: Vec<ArgumentProblem>) -> CallToolResult {
+        let usage = catalog::usage(&tool.name, &tool.input_schema);
+        let error = CallError::Invalid {
+            tool: tool.name.to_string(),
+            problems,
+        };
+        self.refusal(format!("{error}\n{usage}"))
     }
+}
+
+/// Under this name the `_meta` of a result tells programs which operation it is about, its status and exit code.
+pub(super) const OPERATION_META: &str = "ahma/operation";
+
+/// The same where a result is about several.
+const OPERATIONS_META: &str = "ahma/operations";
+
+/// A result with what programs need to know of the operations in it.
+pub(super) fn with_operations(mut result: CallToolResult, reports: &[OperationReport]) -> CallToolResult {
+    let meta = result.meta.get_or_insert_default();
+    match reports {
+        [] => {}
+        [only] => _ = meta.0.insert(OPERATION_META.to_owned(), only.reference()),
+        several => {
+            let references = several.iter().map(OperationReport::reference).collect();
+            meta.0.insert(OPERATIONS_META.to_owned(), references);
+        }
+    }
+    result
+}
+
+/// Under this name the `_meta` of a request asks for a result as data, too.
+const STRUCTURED_META: &str = "ahma/structured";
+
+/// The form of result that a request asks for.
+pub(super) fn wanted_form(default: ResultForm, meta: &RequestMetaObject) -> ResultForm {
+    match meta.0.get(STRUCTURED_META).and_then(Value::as_bool) {
+        Some(true) => ResultForm::Structured,
+        Some(false) => ResultForm::Text,
+        None => default,
+    }
+}
+
+/// A result of ours in that form.
+pub(super) fn in_form(mut result: CallToolResult, form: ResultForm) -> CallToolResult {
+    if form == ResultForm::Text {
+        result.structured_content = None;
+    }
+    result
 }
 
 /// Under this name the `_meta` of a result tells what confined the command.
@@ -66,14 +121,29 @@ pub(super) fn sandbox_value(sandbox: &SandboxNote) -> Value {
     value
 }
 
-/// A tool of the catalogue as `tools/list` shows it.
+/// A tool of the catalog as `tools/list` shows it.
 pub(super) fn tool(tool: &catalog::Tool) -> Tool {
-    Tool::new(
+    let shown = Tool::new(
         tool.name.clone(),
         tool.description.clone(),
         tool.input_schema.clone(),
     )
-    .with_annotations(annotations(&tool.annotations))
+    .with_annotations(annotations(&tool.annotations));
+    if ALWAYS_LOADED.contains(&tool.name.as_str()) {
+        shown.with_meta(client_meta("anthropic/alwaysLoad", true))
+    } else {
+        shown
+    }
+}
+
+/// Tools that clients with deferred loading should load at once: every task begins with one of them.
+const ALWAYS_LOADED: [&str; 3] = [SHELL_TOOL, "file_edit", "file_read"];
+
+/// Metadata of a tool under a name that clients know.
+pub(super) fn client_meta(name: &str, value: impl Into<Value>) -> MetaObject {
+    let mut meta = MetaObject::new();
+    meta.0.insert(name.to_owned(), value.into());
+    meta
 }
 
 fn annotations(annotations: &Annotations) -> ToolAnnotations {
@@ -85,49 +155,4 @@ fn annotations(annotations: &Annotations) -> ToolAnnotations {
         open_world,
     } = annotations;
     ToolAnnotations::from_raw(title.clone(), *read_only, *destructive, *idempotent, *open_world)
-}
-
-/// The schema of what a tool answers, with everything in one place and without alternatives for absent values.
-pub(super) fn output_schema<T: JsonSchema>() -> Arc<JsonObject> {
-    let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
-        settings.inline_subschemas = true;
-        settings.meta_schema = None;
-    });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    tidy(&mut schema);
-    match schema {
-        Value::Object(schema) => Arc::new(schema),
-        _ => Arc::default(),
-    }
-}
-
-/// Absent values are left out, never null, and number formats say nothing to a client.
-fn tidy(schema: &mut Value) {
-    match schema {
-        Value::Object(object) => {
-            if let Some(Value::Array(types)) = object.get_mut("type") {
-                types.retain(|name| name != "null");
-                if let [only] = types.as_slice() {
-                    let only = only.clone();
-                    object.insert("type".to_owned(), only);
-                }
-            }
-            if let Some(Value::Array(alternatives)) = object.get_mut("anyOf") {
-                alternatives.retain(|alternative| alternative["type"] != "null");
-                if alternatives.len() == 1
-                    && let Some(Value::Array(alternatives)) = object.remove("anyOf")
-                    && let Some(Value::Object(only)) = alternatives.into_iter().next()
-                {
-                    for (key, value) in only {
-                        object.entry(key).or_insert(value);
-                    }
-                }
-            }
-            object.remove("format");
-            object.remove("title");
-            object.values_mut().for_each(tidy);
-        }
-        Value::Array(items) => items.iter_mut().for_each(tidy),
-        _ => {}
-    }
 }

@@ -45,7 +45,7 @@ pub(super) fn unreadable(what: &str, error: &dyn std::error::Error) -> ErrorData
     ErrorData::internal_error(format!("{what} could not be read: {error}"), None)
 }
 
-/// Nobody waits for this answer.
+/// This answer is not waited for.
 pub(super) fn cancelled() -> ErrorData {
     ErrorData::internal_error("the call was cancelled", None)
 }

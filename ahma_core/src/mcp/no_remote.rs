@@ -8,7 +8,7 @@ use rmcp::{
     service::RequestContext,
 };
 
-use super::{Inner, builtin::RemoteReport};
+use super::{builtin::RemoteReport, server::Server};
 use crate::toolbox::Toolbox;
 
 /// Cannot exist.
@@ -16,7 +16,7 @@ use crate::toolbox::Toolbox;
 pub enum Remotes {}
 
 #[derive(Debug)]
-pub(super) enum Target {}
+pub(super) enum RemoteTool {}
 
 impl Remotes {
     pub async fn shutdown(&self) {
@@ -27,13 +27,13 @@ impl Remotes {
         match *self {}
     }
 
-    pub(super) fn find(&self, _: &Toolbox, _: &str) -> Option<Target> {
+    pub(super) fn find(&self, _: &Toolbox, _: &str) -> Option<RemoteTool> {
         match *self {}
     }
 
     pub(super) async fn call(
         &self,
-        _: Target,
+        _: RemoteTool,
         _: CallToolRequestParams,
         _: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
@@ -49,6 +49,6 @@ impl Remotes {
     }
 }
 
-pub(super) async fn follow(_: Arc<Inner>) {}
+pub(super) async fn follow(_: Arc<Server>) {}
 
-pub(super) async fn tell_of_logins(_: Arc<Inner>) {}
+pub(super) async fn tell_of_logins(_: Arc<Server>) {}

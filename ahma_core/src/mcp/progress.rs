@@ -2,9 +2,9 @@
 //!
 //! A value must rise with every notification and none may follow the answer; a client may show the message, may keep its
 //! connection open because of it, or may ignore it. So there are at most five a second, one after ten quiet seconds, and
-//! a notification that is under way is finished before the answer is given. Only findings are told at once.
+//! a notification that is under way is finished before the answer is given. Only findings are sent at once.
 
-use std::{future::Future, pin::pin, time::Duration};
+use std::time::Duration;
 
 use rmcp::{
     Peer, RoleServer,
@@ -12,131 +12,117 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::Value;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{changes::Changes, feed::Start, owner, report::OperationReport};
+use super::{
+    client_id,
+    report::OperationReport,
+    watcher::{Pace, Sink, StartAt},
+};
 use crate::{
     observe::{Finding, FindingBudget},
     operation::Operation,
 };
 
-/// At most five a second.
-const PACE: Duration = Duration::from_millis(200);
+/// At most five messages a second.
+const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Clients that watch the clock see that we are alive.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// A finding does not wait for its turn, only for others that come with it.
-const FINDING_PACE: Duration = Duration::from_millis(50);
+const FINDING_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Under this name the `_meta` of a notification carries the findings that are new.
 const FINDINGS_META: &str = "ahma/findings";
 
 /// Messages are shown on one line of a screen.
-const LONGEST_MESSAGE: usize = 200;
+const MAX_MESSAGE_CHARS: usize = 200;
 
-/// Tells the client of one request how operations get on.
+/// Tells the client of one open request how operations get on.
 #[derive(Debug)]
-pub(super) struct Reporter {
+pub(super) struct ProgressSink {
+    operations: Vec<Operation>,
+    /// Of each operation, the number of the first finding that has not been sent.
+    next_findings: Vec<usize>,
+    /// Operations that have been running for a while are summarised at once, with their worst findings.
+    owes_summary: bool,
     peer: Peer<RoleServer>,
     token: ProgressToken,
     meter: Meter,
-    /// Cancelled with the request; then nobody listens any more.
+    /// Cancelled with the request; after that there is no listener.
     request: CancellationToken,
 }
 
-impl Reporter {
+impl ProgressSink {
     /// None if the client did not ask for progress.
-    pub(super) fn new(ctx: &RequestContext<RoleServer>) -> Option<Self> {
+    pub(super) fn for_request(
+        ctx: &RequestContext<RoleServer>,
+        operations: &[Operation],
+        start: StartAt,
+    ) -> Option<Sink> {
         let token = ctx.meta.get_progress_token()?;
-        Some(Self {
+        let owes_summary =
+            start == StartAt::Now && operations.iter().any(|operation| operation.ended().is_none());
+        Some(Sink::Progress(Self {
+            next_findings: operations
+                .iter()
+                .map(|operation| if owes_summary { operation.next_finding() } else { 0 })
+                .collect(),
+            operations: operations.to_vec(),
+            owes_summary,
             peer: ctx.peer.clone(),
             token,
             meter: Meter::default(),
             request: ctx.ct.clone(),
-        })
+        }))
     }
 
-    /// Does `work`, and meanwhile tells how `operations` get on. What they found is told before the work's result is.
-    pub(super) async fn while_doing<T>(
-        reporter: Option<Self>,
-        operations: &[Operation],
-        start: Start,
-        work: impl Future<Output = T>,
-    ) -> T {
-        let Some(mut reporter) = reporter else {
-            return work.await;
+    pub(super) fn pace(&self) -> Pace {
+        let has_findings = !self
+            .operations
+            .iter()
+            .map(Operation::next_finding)
+            .eq(self.next_findings.iter().copied());
+        Pace {
+            interval: if has_findings { FINDING_INTERVAL } else { INTERVAL },
+            heartbeat: Some(HEARTBEAT),
+            is_behind: has_findings || self.owes_summary,
+        }
+    }
+
+    pub(super) async fn send(&mut self) {
+        let findings = if std::mem::take(&mut self.owes_summary) {
+            findings_of(&self.operations, |operation, budget| {
+                operation.findings(0, budget).findings
+            })
+        } else {
+            self.take_findings()
         };
-        let mut work = pin!(work);
-        let mut changes = Changes::of(operations);
-        let mut found = vec![0; operations.len()];
-        let mut last_sent = Instant::now();
-        let mut pace = Duration::ZERO;
-        if let Start::Now = start
-            && operations.iter().any(|operation| operation.ended().is_none())
-        {
-            reporter.tell_so_far(operations, &mut found).await;
-            pace = PACE;
-        }
-        loop {
-            let is_behind = || {
-                operations
-                    .iter()
-                    .map(Operation::next_finding)
-                    .ne(found.iter().copied())
-            };
-            let next_turn = || last_sent + if is_behind() { pace.min(FINDING_PACE) } else { pace };
-            let was_behind = is_behind();
-            tokio::select! {
-                biased;
-                done = &mut work => {
-                    reporter.tell_rest(operations, &mut found).await;
-                    return done;
-                }
-                () = tokio::time::sleep_until(last_sent + FINDING_PACE), if was_behind => {}
-                () = changes.next(next_turn), if !was_behind => {}
-                () = tokio::time::sleep_until(last_sent + HEARTBEAT) => {}
-            }
-            let news = new_findings(operations, &mut found);
-            reporter.tell(operations, news).await;
-            last_sent = Instant::now();
-            pace = PACE;
-        }
+        self.notify(findings).await;
     }
 
-    /// Tells someone who comes later how `operations` stand, with the worst of what they found.
-    async fn tell_so_far(&mut self, operations: &[Operation], found: &mut [usize]) {
-        for (operation, found) in operations.iter().zip(found) {
-            *found = operation.next_finding();
-        }
-        let worst = findings_of(operations, |operation, budget| {
-            operation.findings(0, budget).findings
-        });
-        self.tell(operations, worst).await;
-    }
-
-    /// Tells what was found just before the end.
-    async fn tell_rest(&mut self, operations: &[Operation], found: &mut [usize]) {
+    /// Sends what was found just before the end.
+    pub(super) async fn finish(&mut self) {
         while !self.request.is_cancelled() {
-            let news = new_findings(operations, found);
-            if news.is_empty() {
+            let findings = self.take_findings();
+            if findings.is_empty() {
                 return;
             }
-            self.tell(operations, news).await;
+            self.notify(findings).await;
         }
     }
 
-    /// Tells how `operations` get on, and of `findings`.
-    async fn tell(&mut self, operations: &[Operation], findings: Vec<Value>) {
-        let reports: Vec<_> = operations
+    async fn notify(&mut self, findings: Vec<Value>) {
+        let reports: Vec<_> = self
+            .operations
             .iter()
             .map(|operation| OperationReport::row(&operation.snapshot()))
             .collect();
-        let value = self.meter.next(percent(&reports));
-        let mut progress =
-            ProgressNotificationParam::new(self.token.clone(), value).with_message(message(&reports));
-        if percent(&reports).is_some() {
+        let percent = percent(&reports);
+        let mut progress = ProgressNotificationParam::new(self.token.clone(), self.meter.next(percent))
+            .with_message(message(&reports));
+        if percent.is_some() {
             progress = progress.with_total(100.0);
         }
         if !findings.is_empty() {
@@ -149,9 +135,22 @@ impl Reporter {
             () = self.request.cancelled() => {}
         }
     }
+
+    /// Findings that were not sent yet. Those that do not fit into one message wait for the next.
+    fn take_findings(&mut self) -> Vec<Value> {
+        let mut next_findings = self.next_findings.iter_mut();
+        findings_of(&self.operations, |operation, budget| match next_findings.next() {
+            Some(next) => {
+                let news = operation.findings_since(*next, budget);
+                *next = news.next;
+                news.findings
+            }
+            None => Vec::new(),
+        })
+    }
 }
 
-/// Tells a client of the older era that an operation which `request` started has ended.
+/// Tells a client of the legacy era that an operation which `request` started has ended.
 pub(super) async fn announce_end(
     peer: &Peer<RoleServer>,
     request: &RequestId,
@@ -159,7 +158,7 @@ pub(super) async fn announce_end(
     report: &OperationReport,
 ) {
     // The client's own token says whose it is; one that we make up does not.
-    let meta = token.is_none().then(|| owner::related_to(request));
+    let meta = token.is_none().then(|| client_id::related_to(request));
     let token =
         token.unwrap_or_else(|| ProgressToken(NumberOrString::String(report.operation_id.as_str().into())));
     let mut progress = ProgressNotificationParam::new(token, 100.0)
@@ -171,20 +170,7 @@ pub(super) async fn announce_end(
     }
 }
 
-/// Findings that were not told yet. Those that do not fit into one message wait for the next.
-fn new_findings(operations: &[Operation], found: &mut [usize]) -> Vec<Value> {
-    let mut found = found.iter_mut();
-    findings_of(operations, |operation, budget| match found.next() {
-        Some(found) => {
-            let news = operation.findings_since(*found, budget);
-            *found = news.next;
-            news.findings
-        }
-        None => Vec::new(),
-    })
-}
-
-/// What `choose` gives for each operation, with the operation's id, as far as one message may carry it.
+/// Findings that `choose` picks from each operation, with the operation's id, up to the limit of one message.
 fn findings_of(
     operations: &[Operation],
     mut choose: impl FnMut(&Operation, FindingBudget) -> Vec<Finding>,
@@ -225,11 +211,11 @@ impl Meter {
     const STEP: f64 = 0.00001;
     const END: f64 = 100.0;
     /// Only the answer says that all is done.
-    const MOST: f64 = 99.0;
+    const MAX: f64 = 99.0;
 
     fn next(&mut self, percent: Option<f64>) -> f64 {
         let step = (Self::END - self.last) * Self::STEP;
-        self.last = percent.unwrap_or(0.0).min(Self::MOST).max(self.last + step);
+        self.last = percent.unwrap_or(0.0).min(Self::MAX).max(self.last + step);
         self.last
     }
 }
@@ -254,7 +240,7 @@ fn percent(reports: &[OperationReport]) -> Option<f64> {
     Some(sum / reports.len() as f64)
 }
 
-/// How operations stand, on one line.
+/// The state of operations on one line.
 pub(super) fn message(reports: &[OperationReport]) -> String {
     let mut message = match reports {
         [] => "nothing to wait for".to_owned(),
@@ -272,7 +258,7 @@ pub(super) fn message(reports: &[OperationReport]) -> String {
         message.push_str(": ");
         message.push_str(line);
     }
-    if let Some((cut, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
+    if let Some((cut, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS) {
         message.truncate(cut);
         message.push('…');
     }

@@ -1,19 +1,16 @@
-//! Tools of other MCP servers, offered beside our own as `{server}_{tool}`.
+//! Tools of other MCP servers, offered with our own as `{server}_{tool}`.
 //!
 //! Calls, progress, cancellation and results pass through; nothing is sent twice. A server that is not there only lacks
-//! its own tools: nobody waits for it, and `status` says why. A local tool keeps its name whatever a server calls its
+//! its own tools: no request waits for it, and `status` says why. A local tool keeps its name whatever a server calls its
 //! own, and what is mounted here is never offered to a client that mounts it again, or two servers could mount each
 //! other without end.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ahma_http_mcp_client::{
-    CLIENT_NAME, CallError, LoginNews, RemoteServers, ServerState, Snapshot, mounted_name,
+    CLIENT_NAME, LoginNews, RemoteError, RemoteServers, ServerState, Snapshot, mounted_name,
 };
+use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer,
     model::{
@@ -25,36 +22,36 @@ use rmcp::{
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    Inner,
-    audience::Change,
     builtin::{Builtin, RemoteReport},
-    error, feed, resources,
+    error, log_messages, resources,
+    server::Server,
+    subscriptions::Change,
 };
 use crate::toolbox::Toolbox;
 
-/// How long after the start the list of tools waits for servers that answer quickly; late ones change the list.
-const LIST_PATIENCE: Duration = Duration::from_millis(200);
+/// Time after the start during which the list of tools waits for servers; late ones change the list.
+const LIST_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Progress that waits to be written to the client; more than this is a burst nobody reads.
+/// Progress that waits to be written to the client; more than this is a burst that is not read anyway.
 const PROGRESS_BUFFER: usize = 256;
 
 /// The protocol's own metadata, which is about one connection and means nothing on another.
-const PROTOCOL_META: &str = "io.modelcontextprotocol/";
+const PROTOCOL_META: &str = ahma_common::contract::PROTOCOL_META_PREFIX;
 const PROGRESS_META: &str = "progressToken";
-/// What the bridge tells us, which is nobody else's business.
-const BRIDGE_META: &str = "ahma/";
+/// Metadata of the bridge, which concerns this server only.
+const BRIDGE_META: &str = ahma_common::contract::OWN_PREFIX;
 
 /// The remote servers, connected in the background.
 #[derive(Debug)]
 pub struct Remotes {
     servers: RemoteServers,
-    /// What is wrong with the file that names them.
+    /// Problems of the file that names them.
     problems: Vec<String>,
     started: Instant,
     offer: Mutex<Offer>,
 }
 
-/// What the servers offer, as it was last heard.
+/// Tools of the servers, as last reported.
 #[derive(Debug, Default)]
 struct Offer {
     tools_of: BTreeMap<String, Arc<[Tool]>>,
@@ -72,13 +69,13 @@ struct Mounted {
     /// The server's own name for it.
     tool: String,
     shown: Tool,
-    /// Whether clients see it: the server is there, or has been lost just now.
+    /// Visible to clients: the server is there, or was lost a moment ago.
     is_listed: bool,
 }
 
-/// Where a call goes.
+/// The tool that a call is passed on to.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct RemoteTool {
     server: String,
     tool: String,
 }
@@ -106,9 +103,9 @@ impl Remotes {
         }
         let mut states = self.servers.states();
         let answered = states.wait_for(|states| !states.values().any(is_first_attempt));
-        let _ = tokio::time::timeout_at(self.started + LIST_PATIENCE, answered).await;
+        let _ = tokio::time::timeout_at(self.started + LIST_TIMEOUT, answered).await;
         self.take_in(&states.borrow().clone());
-        let offer = self.offer();
+        let offer = self.offer.lock();
         let listed = offer.mounted.iter().filter(|(_, mounted)| mounted.is_listed);
         listed
             .filter(|(name, _)| !is_local(toolbox, name))
@@ -117,13 +114,13 @@ impl Remotes {
     }
 
     /// The remote tool of that name, if no local one has it.
-    pub(super) fn find(&self, toolbox: &Toolbox, name: &str) -> Option<Target> {
+    pub(super) fn find(&self, toolbox: &Toolbox, name: &str) -> Option<RemoteTool> {
         if is_local(toolbox, name) {
             return None;
         }
-        let offer = self.offer();
+        let offer = self.offer.lock();
         if let Some(mounted) = offer.mounted.get(name) {
-            return Some(Target {
+            return Some(RemoteTool {
                 server: mounted.server.clone(),
                 tool: mounted.tool.clone(),
             });
@@ -136,7 +133,7 @@ impl Remotes {
             .filter(|server| !offer.tools_of.contains_key(*server));
         unheard.into_iter().find_map(|server| {
             let tool = name.strip_prefix(&mounted_name(server, ""))?;
-            Some(Target {
+            Some(RemoteTool {
                 server: server.clone(),
                 tool: tool.to_owned(),
             })
@@ -146,7 +143,7 @@ impl Remotes {
     /// Passes a call on, and everything that comes back.
     pub(super) async fn call(
         &self,
-        target: Target,
+        target: RemoteTool,
         mut request: CallToolRequestParams,
         ctx: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
@@ -172,17 +169,17 @@ impl Remotes {
                 "remote server `{}` asks for something that cannot be passed on: it wants more input, or to answer later",
                 target.server
             ))),
-            Err(CallError::Protocol(error)) => Err(error),
-            Err(CallError::Cancelled) => Err(error::cancelled()),
+            Err(RemoteError::Protocol(error)) => Err(error),
+            Err(RemoteError::Cancelled) => Err(error::cancelled()),
             Err(error) => Ok(refusal(error.to_string())),
         }
     }
 
-    /// How every server stands.
+    /// The state of every server.
     pub(super) fn report(&self, toolbox: &Toolbox) -> Vec<RemoteReport> {
         let states = self.servers.states().borrow().clone();
         self.take_in(&states);
-        let offer = self.offer();
+        let offer = self.offer.lock();
         let of_server = |name: &str| {
             let mut hidden = offer.clashes.get(name).cloned().unwrap_or_default();
             let mounted = offer.mounted.iter().filter(|(_, mounted)| mounted.server == name);
@@ -205,11 +202,7 @@ impl Remotes {
 
     /// Updates the offer, and gives its version.
     fn take_in(&self, states: &Snapshot) -> u64 {
-        self.offer().take_in(states)
-    }
-
-    fn offer(&self) -> MutexGuard<'_, Offer> {
-        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.offer.lock().take_in(states)
     }
 }
 
@@ -225,7 +218,7 @@ impl Offer {
         for (server, tools) in &self.tools_of {
             let is_listed = match states.get(server) {
                 Some(ServerState::Ready { .. }) => true,
-                // One that was lost just now will be back soon; a list that flickers helps nobody.
+                // One that was lost just now will be back soon; the list should not flicker.
                 Some(ServerState::Connecting { .. }) => self.is_listed(server),
                 _ => false,
             };
@@ -262,7 +255,7 @@ impl Offer {
         mounted.any(|mounted| mounted.server == server && mounted.is_listed)
     }
 
-    /// Whether a name means another tool already: `a` with `b_c` and `a_b` with `c` have the same. First come keeps it,
+    /// True if a name means another tool already: `a` with `b_c` and `a_b` with `c` have the same. First come keeps it,
     /// for what a name means must not change under a client's hands.
     fn is_taken(&self, name: &str, server: &str, tool: &str) -> bool {
         let Some(holder) = self.mounted.get(name) else {
@@ -277,7 +270,7 @@ impl Offer {
 }
 
 /// Tells clients when remote servers come and go or change their tools.
-pub(super) async fn follow(server: Arc<Inner>) {
+pub(super) async fn follow(server: Arc<Server>) {
     let Some(remotes) = &server.remotes else { return };
     let mut states = remotes.servers.states();
     let mut told = 0;
@@ -286,13 +279,13 @@ pub(super) async fn follow(server: Arc<Inner>) {
         let snapshot = states.borrow_and_update().clone();
         let version = remotes.take_in(&snapshot);
         if version != told && server.is_anything_shown() {
-            server.audience.tell(Change::ToolList).await;
+            server.subscriptions.notify(Change::ToolList).await;
         }
         told = version;
         for news in logins.of(&snapshot) {
-            feed::warn(&server, news).await;
+            log_messages::warn(&server, news).await;
         }
-        resources::tell_of_tools(&server).await;
+        resources::notify_status(&server).await;
         if states.changed().await.is_err() {
             return;
         }
@@ -300,11 +293,11 @@ pub(super) async fn follow(server: Arc<Inner>) {
 }
 
 /// Tells a client that has just asked for log messages what it would have been told before.
-pub(super) async fn tell_of_logins(server: Arc<Inner>) {
+pub(super) async fn tell_of_logins(server: Arc<Server>) {
     let Some(remotes) = &server.remotes else { return };
     let snapshot = remotes.servers.states().borrow().clone();
     for news in LoginNews::default().of(&snapshot) {
-        feed::warn(&server, news).await;
+        log_messages::warn(&server, news).await;
     }
 }
 
@@ -317,7 +310,7 @@ fn is_local(toolbox: &Toolbox, name: &str) -> bool {
     Builtin::by_name(name).is_some() || toolbox.catalog.get(name).is_some()
 }
 
-/// What the client says about its call besides the protocol's own business and the bridge's.
+/// Metadata of a call without that of the protocol and of the bridge.
 fn passed_on(meta: &RequestMetaObject) -> RequestMetaObject {
     let mut meta = meta.clone();
     meta.0.0.retain(|key, _| {
@@ -326,7 +319,7 @@ fn passed_on(meta: &RequestMetaObject) -> RequestMetaObject {
     meta
 }
 
-/// What went wrong on the way: the model may read it, and do something about it.
+/// A failure on the way: the model may read it, and do something about it.
 fn refusal(text: String) -> CallToolResponse {
     CallToolResult::error(vec![ContentBlock::text(text)]).into()
 }

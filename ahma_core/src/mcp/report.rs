@@ -1,28 +1,35 @@
-//! Operations as clients see them: the structured content of results. `wording.rs` makes the text beside it.
+//! Operations as clients see them: the structured content of results. `report_text.rs` makes the text that goes with it.
 //!
 //! One shape serves every tool, so a client that can read one answer can read them all. Fields without a value are
 //! left out. The types here are also where the output schemas come from; they know nothing of rmcp.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
+use std::path::Path;
 
-use super::wording::forgotten_findings;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::report_text::forgotten_findings;
 use crate::{
     jail::ExitStatus,
     observe::{Finding, SeverityCounts, displayed},
-    operation::{Background, LeftOut, Operation, Outcome, Snapshot, State, StepReport, StepState},
+    operation::{
+        Background, ExcerptFocus, LeftOut, Operation, OperationId, OperationState, Outcome, Snapshot,
+        StepReport, StepState,
+    },
 };
 
 /// One operation.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct OperationReport {
     /// What `await`, `output` and `cancel` call this operation.
     pub(super) operation_id: String,
     pub(super) tool: String,
     /// What it runs, cut to one short line: a command line, a script, or the steps of a sequence.
     pub(super) command: String,
-    pub(super) status: Status,
+    pub(super) status: OperationStatus,
+    /// Meant to run until it is cancelled.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) keeps_running: bool,
     pub(super) working_directory: String,
     /// Seconds spent running.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,24 +61,21 @@ pub(super) struct OperationReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) output_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) left_out: Option<LeftOutReport>,
+    pub(super) left_out: Option<LeftOut>,
     /// Bytes that were printed but could not be kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lost_bytes: Option<u64>,
     /// What the tool found, the worst first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     pub(super) findings: Vec<Finding>,
     /// How many more findings `output` shows with `what: findings`.
     #[serde(skip_serializing_if = "is_none_left_out")]
     pub(super) findings_left_out: u64,
     /// How many findings of each severity there were.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
     pub(super) finding_counts: Option<SeverityCounts>,
     /// Those of them that nothing else is known of, because there were more than the tool's limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
     pub(super) findings_only_counted: Option<SeverityCounts>,
     /// Of a sequence: what became of each step.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -94,10 +98,10 @@ pub(super) struct OperationReport {
     pub(super) hint: Option<String>,
 }
 
-/// Where an operation stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+/// State of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Status {
+pub(super) enum OperationStatus {
     Started,
     Queued,
     Running,
@@ -108,19 +112,8 @@ pub(super) enum Status {
     Interrupted,
 }
 
-/// Output that an answer does not carry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub(super) struct LeftOutReport {
-    pub(super) bytes: u64,
-    pub(super) lines: u64,
-    /// The first line left out; `output` takes it as `from_line`.
-    pub(super) from_line: u64,
-    /// The first byte left out; `output` takes it as `from_byte`.
-    pub(super) from_byte: u64,
-}
-
 /// One step of a sequence.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct StepRow {
     pub(super) step: String,
     /// What it is for.
@@ -140,7 +133,7 @@ pub(super) struct StepRow {
 }
 
 /// What became of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StepStatus {
     Completed,
@@ -156,7 +149,7 @@ impl OperationReport {
     /// The answer to a call that goes on in the background, or waits for its turn there.
     pub(super) fn started(operation: &Operation) -> Self {
         let snapshot = operation.snapshot();
-        let bare = Self::bare(&snapshot);
+        let bare = Self::of_snapshot(&snapshot);
         match snapshot.queue_position {
             Some(_) => Self {
                 queue_position: snapshot.queue_position,
@@ -164,7 +157,7 @@ impl OperationReport {
                 ..bare
             },
             None => Self {
-                status: Status::Started,
+                status: OperationStatus::Started,
                 ..bare
             },
         }
@@ -187,7 +180,7 @@ impl OperationReport {
             reason: snapshot.reason.clone(),
             exit_code,
             signal,
-            ..Self::bare(snapshot)
+            ..Self::of_snapshot(snapshot)
         }
     }
 
@@ -202,12 +195,14 @@ impl OperationReport {
                 report
             }
             None => {
-                let excerpt = operation.output().excerpt();
+                let excerpt = operation.output().excerpt(ExcerptFocus::End);
                 let worst = operation.worst_findings();
                 Self {
                     newest_line: None,
                     output: Some(displayed(&excerpt.text).into_owned()),
-                    left_out: excerpt.left_out.map(LeftOutReport::from),
+                    output_lines: Some(excerpt.total_lines),
+                    output_bytes: Some(excerpt.total_bytes),
+                    left_out: excerpt.left_out,
                     lost_bytes: operation.output().loss().map(|loss| loss.bytes),
                     findings_left_out: left_out(worst.findings.len(), &worst.counts, &worst.only_counted),
                     findings_only_counted: counts(worst.only_counted),
@@ -218,27 +213,40 @@ impl OperationReport {
         }
     }
 
+    /// The same with the output that its client has not been given yet.
+    pub(super) fn news(operation: &Operation) -> Self {
+        let mut report = Self::full(operation);
+        let read = operation.read_bytes();
+        if read == 0 || operation.is_seen() {
+            return report;
+        }
+        let log = operation.output();
+        let new = log.since(read, log.page_bytes(), report.has_ended());
+        let mut text = String::new();
+        if new.skipped_bytes > 0 {
+            text = format!(
+                "[... {} bytes left out; to read them: output {{\"operation_id\": \"{}\", \"from_byte\": {read}}} ...]\n",
+                new.skipped_bytes, report.operation_id
+            );
+        }
+        text.push_str(&displayed(&new.text));
+        report.output = Some(text);
+        report.left_out = None;
+        report.output_bytes = Some(new.next);
+        report
+    }
+
     pub(super) fn ended(outcome: &Outcome) -> Self {
         let (exit_code, signal) = exit(outcome.exit);
         Self {
-            operation_id: outcome.id.to_string(),
-            tool: outcome.tool.clone(),
-            command: outcome.command.clone(),
-            status: State::from(outcome.state).into(),
-            working_directory: outcome.directory.display().to_string(),
             duration_seconds: Some(seconds(outcome.duration)),
-            queue_position: None,
-            percent: None,
-            phase: None,
-            eta_seconds: None,
             exit_code,
             signal,
             reason: outcome.reason.clone(),
             output: Some(displayed(&outcome.output.text).into_owned()),
-            newest_line: None,
             output_lines: Some(outcome.output.total_lines),
             output_bytes: Some(outcome.output.total_bytes),
-            left_out: outcome.output.left_out.clone().map(LeftOutReport::from),
+            left_out: outcome.output.left_out.clone(),
             lost_bytes: outcome.lost.as_ref().map(|loss| loss.bytes),
             findings: outcome.findings.clone(),
             findings_left_out: left_out(
@@ -255,16 +263,39 @@ impl OperationReport {
             notices: outcome.notices.clone(),
             sandbox_hint: outcome.sandbox_hint.clone(),
             hint: outcome.success_hint.clone(),
+            ..Self::bare(
+                &outcome.id,
+                &outcome.tool,
+                &outcome.command,
+                &outcome.directory,
+                outcome.state.into(),
+            )
         }
     }
 
-    fn bare(snapshot: &Snapshot) -> Self {
+    fn of_snapshot(snapshot: &Snapshot) -> Self {
+        let bare = Self::bare(
+            &snapshot.id,
+            &snapshot.tool,
+            &snapshot.command,
+            &snapshot.directory,
+            snapshot.state,
+        );
         Self {
-            operation_id: snapshot.id.to_string(),
-            tool: snapshot.tool.clone(),
-            command: snapshot.command.clone(),
-            status: snapshot.state.into(),
-            working_directory: snapshot.directory.display().to_string(),
+            keeps_running: snapshot.keeps_running && !snapshot.state.is_final(),
+            ..bare
+        }
+    }
+
+    /// A report without any of the optional parts.
+    fn bare(id: &OperationId, tool: &str, command: &str, directory: &Path, state: OperationState) -> Self {
+        Self {
+            operation_id: id.to_string(),
+            tool: tool.to_owned(),
+            command: command.to_owned(),
+            status: state.into(),
+            keeps_running: false,
+            working_directory: directory.display().to_string(),
             duration_seconds: None,
             queue_position: None,
             percent: None,
@@ -293,48 +324,42 @@ impl OperationReport {
         }
     }
 
-    /// Whether it tells of an end.
-    pub(super) fn has_ended(&self) -> bool {
-        self.is_failure() || self.status == Status::Completed
+    /// Its id, status and exit code, for programs.
+    pub(super) fn reference(&self) -> Value {
+        let mut reference = json!({ "operation_id": self.operation_id, "status": self.status });
+        if let Some(code) = self.exit_code {
+            reference["exit_code"] = code.into();
+        }
+        reference
     }
 
-    /// Whether a call that ends like this has failed.
+    /// True if the operation has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.is_failure() || self.status == OperationStatus::Completed
+    }
+
+    /// True if a call that ends like this has failed.
     pub(super) fn is_failure(&self) -> bool {
         matches!(
             self.status,
-            Status::Failed | Status::Cancelled | Status::TimedOut | Status::Interrupted
+            OperationStatus::Failed
+                | OperationStatus::Cancelled
+                | OperationStatus::TimedOut
+                | OperationStatus::Interrupted
         )
     }
 }
 
-impl From<State> for Status {
-    fn from(state: State) -> Self {
+impl From<OperationState> for OperationStatus {
+    fn from(state: OperationState) -> Self {
         match state {
-            State::Queued => Self::Queued,
-            State::Running => Self::Running,
-            State::Completed => Self::Completed,
-            State::Failed => Self::Failed,
-            State::Cancelled => Self::Cancelled,
-            State::TimedOut => Self::TimedOut,
-            State::Interrupted => Self::Interrupted,
-        }
-    }
-}
-
-impl From<LeftOut> for LeftOutReport {
-    fn from(
-        LeftOut {
-            bytes,
-            lines,
-            from_line,
-            from_byte,
-        }: LeftOut,
-    ) -> Self {
-        Self {
-            bytes,
-            lines,
-            from_line,
-            from_byte,
+            OperationState::Queued => Self::Queued,
+            OperationState::Running => Self::Running,
+            OperationState::Completed => Self::Completed,
+            OperationState::Failed => Self::Failed,
+            OperationState::Cancelled => Self::Cancelled,
+            OperationState::TimedOut => Self::TimedOut,
+            OperationState::Interrupted => Self::Interrupted,
         }
     }
 }
@@ -391,7 +416,7 @@ fn counts(counts: SeverityCounts) -> Option<SeverityCounts> {
     (counts.total() > 0).then_some(counts)
 }
 
-/// How many findings can be read besides the `shown` ones.
+/// Number of findings that can be read besides the `shown` ones.
 fn left_out(shown: usize, all: &SeverityCounts, only_counted: &SeverityCounts) -> u64 {
     (all.total() - only_counted.total()).saturating_sub(shown as u64)
 }

@@ -8,22 +8,20 @@ use rmcp::{
 };
 use serde::Serialize;
 use serde_json::json;
-use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    Inner,
-    audience::Change,
     builtin::{StatusReport, status_report},
-    changes::Changes,
     error,
     report::OperationReport,
+    server::Server,
+    subscriptions::Change,
+    watcher::{Pace, Sink, Watcher},
 };
-use crate::operation::{Operation, OperationChange, OutputQuery, Owner, PageStart};
+use crate::operation::{ClientId, OperationChange, OutputQuery, PageStart};
 
 const OPERATIONS: &str = "ahma://operations";
 const STATUS: &str = "ahma://status";
-/// A resource that changes all the time is told of this often.
-const PACE: Duration = Duration::from_millis(100);
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";
@@ -59,44 +57,48 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// What a URI of ours means.
+/// A URI of this server, read.
 #[derive(Debug, PartialEq, Eq)]
-enum Address<'a> {
+enum ResourceAddress<'a> {
     Operations,
     Operation(&'a str),
     Output(&'a str),
     Status,
 }
 
-fn parse(uri: &str) -> Option<Address<'_>> {
+fn parse(uri: &str) -> Option<ResourceAddress<'_>> {
     match uri
         .strip_prefix("ahma://")?
         .split('/')
         .collect::<Vec<_>>()
         .as_slice()
     {
-        ["operations"] => Some(Address::Operations),
-        ["operations", id] => Some(Address::Operation(id)),
-        ["operations", id, "output"] => Some(Address::Output(id)),
-        ["status"] => Some(Address::Status),
+        ["operations"] => Some(ResourceAddress::Operations),
+        ["operations", id] => Some(ResourceAddress::Operation(id)),
+        ["operations", id, "output"] => Some(ResourceAddress::Output(id)),
+        ["status"] => Some(ResourceAddress::Status),
         _ => None,
     }
 }
 
-pub(super) async fn read(server: &Inner, owner: &Owner, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(super) async fn read(
+    server: &Server,
+    client: &ClientId,
+    uri: &str,
+) -> Result<ReadResourceResult, ErrorData> {
     let unknown = || error::unknown_resource(uri);
-    let operation = |id: &str| operation_of(server, owner, id).ok_or_else(unknown);
+    let operation = |id: &str| server.operation_of(client, id).ok_or_else(unknown);
     let (text, kind) = match parse(uri).ok_or_else(unknown)? {
-        Address::Operations => {
-            let operations = server.engine.operations_of(owner);
+        ResourceAddress::Operations => {
+            let operations = server.engine.operations_of(client);
             let rows: Vec<_> = operations
                 .iter()
                 .map(|operation| OperationReport::row(&operation.snapshot()))
                 .collect();
             (pretty(&json!({ "operations": rows })), JSON)
         }
-        Address::Operation(id) => (pretty(&OperationReport::full(&operation(id)?)), JSON),
-        Address::Output(id) => {
+        ResourceAddress::Operation(id) => (pretty(&OperationReport::full(&operation(id)?)), JSON),
+        ResourceAddress::Output(id) => {
             let everything = OutputQuery::Range {
                 from: PageStart::Line(1),
                 max_lines: u64::MAX,
@@ -108,8 +110,8 @@ pub(super) async fn read(server: &Inner, owner: &Owner, uri: &str) -> Result<Rea
                 TEXT,
             )
         }
-        Address::Status => {
-            let report: StatusReport = status_report(server, owner, None);
+        ResourceAddress::Status => {
+            let report: StatusReport = status_report(server, client, None);
             (pretty(&report), JSON)
         }
     };
@@ -118,80 +120,103 @@ pub(super) async fn read(server: &Inner, owner: &Owner, uri: &str) -> Result<Rea
     ]))
 }
 
-fn operation_of(server: &Inner, owner: &Owner, id: &str) -> Option<Operation> {
-    server
-        .engine
-        .get(id)
-        .filter(|operation| operation.owner() == owner)
-}
-
-/// Whether this may be a resource of some client.
+/// True if a URI may be a resource of some client.
 pub(super) fn is_address(uri: &str) -> bool {
     parse(uri).is_some()
 }
 
-/// Whether the client has this resource now.
-pub(super) fn exists(server: &Inner, owner: &Owner, uri: &str) -> bool {
+/// True if the client has this resource now.
+pub(super) fn exists(server: &Server, client: &ClientId, uri: &str) -> bool {
     match parse(uri) {
-        Some(Address::Operations | Address::Status) => true,
-        Some(Address::Operation(id) | Address::Output(id)) => operation_of(server, owner, id).is_some(),
+        Some(ResourceAddress::Operations | ResourceAddress::Status) => true,
+        Some(ResourceAddress::Operation(id) | ResourceAddress::Output(id)) => {
+            server.operation_of(client, id).is_some()
+        }
         None => false,
     }
 }
 
-/// Tells of what an operation prints and finds while it runs, for as long as someone is subscribed to it.
-pub(super) fn watch(server: &Arc<Inner>, owner: &Owner, uri: String) {
-    let Some(Address::Operation(id) | Address::Output(id)) = parse(&uri) else {
+/// Tells subscribers that the resource of a running operation has changed.
+#[derive(Debug)]
+pub(super) struct ResourceSink {
+    server: Arc<Server>,
+    client: ClientId,
+    uri: String,
+    /// Cancelled when there is no subscriber any more.
+    unsubscribed: CancellationToken,
+}
+
+impl ResourceSink {
+    pub(super) const PACE: Pace = Pace {
+        interval: Duration::from_millis(100),
+        heartbeat: None,
+        is_behind: false,
+    };
+
+    pub(super) async fn send(&mut self) {
+        let subscriptions = &self.server.subscriptions;
+        if subscriptions.goes_on_watching(&self.uri) {
+            let change = Change::Operation(&self.client, &self.uri);
+            subscriptions.notify(change).await;
+        } else {
+            self.unsubscribed.cancel();
+        }
+    }
+}
+
+/// Tells of what an operation prints and finds while it runs, for as long as there are subscribers.
+pub(super) fn watch(server: &Arc<Server>, client: &ClientId, uri: String) {
+    let Some(ResourceAddress::Operation(id) | ResourceAddress::Output(id)) = parse(&uri) else {
         return;
     };
-    let Some(operation) = operation_of(server, owner, id) else {
+    let Some(operation) = server.operation_of(client, id) else {
         return;
     };
-    if operation.ended().is_some() || !server.audience.begin_watch(&uri) {
+    if operation.ended().is_some() || !server.subscriptions.begin_watch(&uri) {
         return;
     }
+    let unsubscribed = CancellationToken::new();
+    let sink = ResourceSink {
+        server: server.clone(),
+        client: client.clone(),
+        uri: uri.clone(),
+        unsubscribed: unsubscribed.clone(),
+    };
+    let mut watcher = Watcher::new(std::slice::from_ref(&operation)).with(Some(Sink::Resource(sink)));
     let watching = server.clone();
     server.spawn(async move {
-        let mut changes = Changes::of(std::slice::from_ref(&operation));
-        let mut pace_ends = Instant::now();
-        loop {
-            tokio::select! {
-                // The end is told to everyone, in `tell_of`.
-                _ = operation.outcome() => break watching.audience.end_watch(&uri),
-                () = changes.next(|| pace_ends) => {}
-            }
-            if !watching.audience.goes_on_watching(&uri) {
-                break;
-            }
-            let change = Change::Operation(operation.owner(), &uri);
-            watching.audience.tell(change).await;
-            pace_ends = Instant::now() + PACE;
+        let ended = watcher
+            .during(unsubscribed.run_until_cancelled(operation.outcome()))
+            .await;
+        // The end itself is told to everyone, in `notify_operation`.
+        if ended.is_some() {
+            watching.subscriptions.end_watch(&uri);
         }
     });
 }
 
-/// Tells those who subscribed that an operation is new, begins, ends or is forgotten.
-pub(super) async fn tell_of(server: &Arc<Inner>, OperationChange { id, owner }: &OperationChange) {
+/// Tells subscribers that an operation is new, begins, ends or is forgotten.
+pub(super) async fn notify_operation(server: &Arc<Server>, OperationChange { id, client }: &OperationChange) {
     let of_operation = format!("{OPERATIONS}/{id}");
     let of_output = format!("{OPERATIONS}/{id}/output");
     for uri in [OPERATIONS, STATUS, &of_operation, &of_output] {
-        if server.audience.wants(uri) {
-            server.audience.tell(Change::Operation(owner, uri)).await;
+        if server.subscriptions.wants(uri) {
+            server.subscriptions.notify(Change::Operation(client, uri)).await;
         }
     }
 }
 
-/// Tells those who subscribed to anything that it may have changed.
-pub(super) async fn tell_of_all(server: &Arc<Inner>) {
-    for uri in server.audience.subscriptions() {
-        server.audience.tell(Change::Resource(&uri)).await;
+/// Tells subscribers of every resource that it may have changed.
+pub(super) async fn notify_all(server: &Arc<Server>) {
+    for uri in server.subscriptions.uris() {
+        server.subscriptions.notify(Change::Resource(&uri)).await;
     }
 }
 
-/// Tells those who subscribed that the state of the tools changed.
-pub(super) async fn tell_of_tools(server: &Arc<Inner>) {
-    if server.audience.wants(STATUS) {
-        server.audience.tell(Change::Resource(STATUS)).await;
+/// Tells subscribers that the state of the tools has changed.
+pub(super) async fn notify_status(server: &Arc<Server>) {
+    if server.subscriptions.wants(STATUS) {
+        server.subscriptions.notify(Change::Resource(STATUS)).await;
     }
 }
 
@@ -206,10 +231,13 @@ mod tests {
     #[test]
     fn addresses_are_read_exactly() {
         for (uri, expected) in [
-            ("ahma://operations", Some(Address::Operations)),
-            ("ahma://operations/op_1", Some(Address::Operation("op_1"))),
-            ("ahma://operations/op_1/output", Some(Address::Output("op_1"))),
-            ("ahma://status", Some(Address::Status)),
+            ("ahma://operations", Some(ResourceAddress::Operations)),
+            ("ahma://operations/op_1", Some(ResourceAddress::Operation("op_1"))),
+            (
+                "ahma://operations/op_1/output",
+                Some(ResourceAddress::Output("op_1")),
+            ),
+            ("ahma://status", Some(ResourceAddress::Status)),
             ("ahma://operations/op_1/output/more", None),
             ("ahma://nothing", None),
             ("file:///etc/passwd", None),

@@ -1,315 +1,229 @@
-//! The server as rmcp knows it: every request goes to the module that answers it.
-#![expect(
-    deprecated,
-    reason = "log messages are deprecated in the newest revision and used by clients of all"
-)]
+//! One server: what all its requests share, its start and its end, and the changes it tells clients of.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
-    model::{
-        CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomNotification, CustomRequest,
-        CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
-        Implementation, InitializeRequestParams, InitializeResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-        ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
-        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
-    },
-    service::{NotificationContext, RequestContext, SubscriptionContext},
+use parking_lot::Mutex;
+use rmcp::{ServiceExt as _, service::ServerInitializeError};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::broadcast::error::RecvError,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    convert::ResultBuilder,
+    handler::Handler,
+    log_messages::LogLevels,
+    remote::{self, Remotes},
+    resources,
+    subscriptions::{Change, Subscriptions},
+    tasks::TaskStore,
+    wire::LineTransport,
+};
+use crate::{
+    call::PlanSettings,
+    catalog::Expose,
+    operation::{ClientId, Engine, Operation},
+    toolbox::{Toolbox, ToolboxHandle},
 };
 
-use super::{Inner, builtin, builtin::Builtin, call, convert, error, feed, is_modern, owner, resources};
-use crate::{call::ToolCall, mtdf::SHELL_TOOL, toolbox::Toolbox};
-
-/// How long the list of tools waits for availability probes. Late answers change the list, and clients are told; but some
-/// do not listen, so the first list should be the right one. Most probes ask a program for its version.
-const LIST_PATIENCE: Duration = Duration::from_secs(3);
-
-/// One connection's view of the server.
+/// Settings of the server besides tools and engine.
 #[derive(Debug, Clone)]
-pub(super) struct Handler {
-    pub(super) inner: Arc<Inner>,
+pub struct ServerSettings {
+    pub plan: PlanSettings,
+    /// Time after which a call of a tool that runs in the background answers with an operation id.
+    pub inline_wait: Duration,
+    /// Time after which a synchronous call answers with an operation id; none if it depends on the client.
+    pub sync_wait: Option<Duration>,
+    pub results: ResultForm,
+    /// No scope is known yet: every call is refused.
+    pub deferred: bool,
+    pub sandbox: SandboxNote,
+    /// Tools that the list shows.
+    pub expose: Expose,
 }
 
-impl Handler {
-    /// The built-in tools, then all others by name: the same order in every run.
-    fn tools(&self, toolbox: &Toolbox) -> Vec<Tool> {
-        let offered = toolbox.offered.tools().map(|tool| {
-            let converted = convert::tool(tool);
-            if tool.name == SHELL_TOOL {
-                converted.with_raw_output_schema(builtin::operation_schema())
-            } else {
-                converted
+/// Parts of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultForm {
+    /// Text only: it reaches every model, and exactly once.
+    Text,
+    /// Text, and the same as data.
+    Structured,
+}
+
+/// The sandbox as clients are told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxNote {
+    /// `full`, `core` or `off`.
+    pub tier: String,
+    pub scope: PathBuf,
+    pub network: String,
+    /// Something a client should not overlook.
+    pub warning: Option<String>,
+}
+
+/// State that all requests share.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) settings: ServerSettings,
+    pub(super) engine: Engine,
+    pub(super) toolbox: ToolboxHandle,
+    pub(super) remotes: Option<Arc<Remotes>>,
+    pub(super) results: ResultBuilder,
+    pub(super) instructions: String,
+    pub(super) subscriptions: Subscriptions,
+    /// The list of tools that clients were last shown or told about.
+    shown: Mutex<Option<Arc<Toolbox>>>,
+    pub(super) log_levels: LogLevels,
+    pub(super) task_store: TaskStore,
+    pub(super) shutdown: CancellationToken,
+    /// Background work; all of it ends with `shutdown`.
+    tasks: TaskTracker,
+}
+
+/// Serves one client until it is gone or `shutdown` is cancelled; cancels `shutdown` itself in the first case.
+///
+/// Operations that still run and remote servers are left to the caller, who owns them.
+pub async fn serve<R, W>(
+    (input, output): (R, W),
+    settings: ServerSettings,
+    engine: Engine,
+    (toolbox, remotes): (ToolboxHandle, Option<Arc<Remotes>>),
+    shutdown: CancellationToken,
+) -> Result<(), ServeError>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let server = Arc::new(Server {
+        results: ResultBuilder::new(&settings.sandbox),
+        instructions: instructions(&settings),
+        subscriptions: Subscriptions::default(),
+        shown: Mutex::default(),
+        log_levels: LogLevels::default(),
+        task_store: TaskStore::default(),
+        tasks: TaskTracker::new(),
+        settings,
+        engine,
+        toolbox,
+        remotes,
+        shutdown: shutdown.clone(),
+    });
+    server.spawn(announce_tools(server.clone()));
+    server.spawn(announce_operations(server.clone()));
+    server.spawn(remote::follow(server.clone()));
+
+    let transport = LineTransport::new(input, output, shutdown.clone());
+    let served = match (Handler {
+        server: server.clone(),
+    })
+    .serve_with_ct(transport, shutdown.clone())
+    .await
+    {
+        Ok(running) => running.waiting().await.map(drop).map_err(ServeError::Crashed),
+        // The client went, or we were asked to end, before there was a session.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
+        Err(error) => Err(ServeError::Handshake(Box::new(error))),
+    };
+    shutdown.cancel();
+    server.task_store.shutdown();
+    server.tasks.close();
+    server.tasks.wait().await;
+    served
+}
+
+/// Reason why serving a client failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("the session could not be opened")]
+    Handshake(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("the service ended unexpectedly")]
+    Crashed(#[source] tokio::task::JoinError),
+}
+
+impl Server {
+    /// Runs `task` in the background, until it is done or the server ends.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let shutdown = self.shutdown.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = task => {}
+                () = shutdown.cancelled() => {}
             }
         });
-        builtin::tools().iter().cloned().chain(offered).collect()
+    }
+
+    /// A client's operation. Those of other clients do not exist for it.
+    pub(super) fn operation_of(&self, client: &ClientId, id: &str) -> Option<Operation> {
+        let found = self.engine.get(id);
+        found.filter(|operation| operation.client() == client)
+    }
+
+    /// Remembers which list of tools clients know.
+    pub(super) fn note_shown(&self, toolbox: Arc<Toolbox>) -> Option<Arc<Toolbox>> {
+        self.shown.lock().replace(toolbox)
+    }
+
+    pub(super) fn is_anything_shown(&self) -> bool {
+        self.shown.lock().is_some()
     }
 }
 
-impl ServerHandler for Handler {
-    fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
-            .enable_logging()
-            .enable_prompts()
-            .enable_tools()
-            .enable_tool_list_changed()
-            .enable_resources()
-            .enable_resources_subscribe()
-            .enable_tasks()
-            .build();
-        ServerConfig::new(capabilities)
-            .with_server_info(Implementation::new("ahma_mcp", env!("CARGO_PKG_VERSION")))
-            .with_instructions(self.inner.instructions.clone())
-    }
-
-    async fn initialize(
-        &self,
-        request: InitializeRequestParams,
-        ctx: RequestContext<RoleServer>,
-    ) -> Result<InitializeResult, ErrorData> {
-        ctx.peer.set_peer_info(request.clone());
-        let mut result = self.negotiate_initialize(&request)?;
-        // Tasks are an extension of the newer era; sessions have none.
-        result.capabilities.extensions = None;
-        Ok(result)
-    }
-
-    async fn set_level(
-        &self,
-        request: SetLevelRequestParams,
-        ctx: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        // The newer era says the level with each request.
-        if is_modern(&ctx) {
-            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+/// Tells clients when the list of tools is no longer the one they know.
+async fn announce_tools(server: Arc<Server>) {
+    let mut changes = server.toolbox.changes();
+    while changes.changed().await.is_ok() {
+        let toolbox = changes.borrow_and_update().clone();
+        let still_starting = toolbox.loads <= 1 && toolbox.probing > 0;
+        if still_starting && !server.is_anything_shown() {
+            continue;
         }
-        feed::set_level(&self.inner, request.level, &ctx);
-        Ok(())
-    }
-
-    async fn list_tools(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        ctx: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        expect_first_page(request)?;
-        let toolbox = self.inner.toolbox.settled(LIST_PATIENCE).await;
-        // Before waiting for others: a list that changes meanwhile is one that the client has to be told of.
-        self.inner.note_shown(toolbox.clone());
-        let mut tools = self.tools(&toolbox);
-        if let Some(remotes) = &self.inner.remotes {
-            tools.extend(remotes.list(&toolbox, &ctx).await);
+        let before = server.note_shown(toolbox.clone());
+        if before.is_some_and(|before| !before.offers_the_same_as(&toolbox)) {
+            server.subscriptions.notify(Change::ToolList).await;
         }
-        Ok(ListToolsResult::with_all_items(tools))
-    }
-
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        ctx: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(remotes) = &self.inner.remotes
-            && let Some(target) = remotes.find(&*self.inner.toolbox.loaded().await, &request.name)
-        {
-            return remotes.call(target, request, &ctx).await;
-        }
-        let arguments = request.arguments.unwrap_or_default();
-        match Builtin::by_name(&request.name) {
-            Some(builtin) => builtin
-                .call(&self.inner, arguments, &ctx)
-                .await
-                .map(CallToolResponse::from),
-            None => {
-                let call = ToolCall {
-                    tool: request.name.into_owned(),
-                    arguments,
-                };
-                call::run(&self.inner, call, &ctx).await
-            }
-        }
-    }
-
-    async fn get_task(
-        &self,
-        request: GetTaskParams,
-        ctx: RequestContext<RoleServer>,
-    ) -> Result<GetTaskResult, ErrorData> {
-        refuse_sessions(&ctx, "tasks/get")?;
-        self.inner
-            .task_store
-            .get(&owner::of(&ctx.meta), &request.task_id)
-            .map(GetTaskResult::new)
-    }
-
-    async fn update_task(
-        &self,
-        request: UpdateTaskParams,
-        ctx: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        refuse_sessions(&ctx, "tasks/update")?;
-        self.inner
-            .task_store
-            .update(&owner::of(&ctx.meta), &request.task_id)
-    }
-
-    async fn cancel_task(
-        &self,
-        request: CancelTaskParams,
-        ctx: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        refuse_sessions(&ctx, "tasks/cancel")?;
-        self.inner
-            .task_store
-            .cancel(&owner::of(&ctx.meta), &request.task_id)
-    }
-
-    async fn get_prompt(
-        &self,
-        request: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
-        Err(error::unknown_prompt(&request.name))
-    }
-
-    async fn list_resources(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        expect_first_page(request)?;
-        Ok(ListResourcesResult::with_all_items(resources::list()))
-    }
-
-    async fn list_resource_templates(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        expect_first_page(request)?;
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
-    }
-
-    async fn read_resource(
-        &self,
-        request: ReadResourceRequestParams,
-        ctx: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(&self.inner, &owner::of(&ctx.meta), &request.uri)
-            .await
-            .map(ReadResourceResponse::from)
-    }
-
-    async fn subscribe(
-        &self,
-        request: SubscribeRequestParams,
-        ctx: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        let owner = owner::of(&ctx.meta);
-        if !resources::exists(&self.inner, &owner, &request.uri) {
-            return Err(error::unknown_resource(&request.uri));
-        }
-        self.inner.audience.subscribe(request.uri.clone());
-        resources::watch(&self.inner, &owner, request.uri);
-        Ok(())
-    }
-
-    async fn unsubscribe(
-        &self,
-        request: UnsubscribeRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        self.inner.audience.unsubscribe(&request.uri);
-        Ok(())
-    }
-
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        let mut accepted = requested.clone();
-        if let Some(uris) = &mut accepted.resource_subscriptions {
-            // Who asks is not known here.
-            uris.retain(|uri| resources::is_address(uri));
-        }
-        Some(accepted)
-    }
-
-    async fn listen(&self, ctx: SubscriptionContext) -> Result<(), ErrorData> {
-        let owner = owner::of(&ctx.request_context().meta);
-        let number = self.inner.audience.add_sink(owner.clone(), ctx.sink().clone());
-        for uri in ctx.sink().accepted().resource_subscriptions.iter().flatten() {
-            resources::watch(&self.inner, &owner, uri.clone());
-        }
-        ctx.cancelled().await;
-        self.inner.audience.remove_sink(number);
-        Ok(())
-    }
-
-    async fn on_custom_notification(
-        &self,
-        notification: CustomNotification,
-        _: NotificationContext<RoleServer>,
-    ) {
-        if let Some(owner) = owner::gone(&notification) {
-            self.inner.log_level.forget(&owner);
-            self.inner
-                .engine
-                .stop_all_of(&owner, "the client ended its session");
-        }
-    }
-
-    async fn on_initialized(&self, ctx: NotificationContext<RoleServer>) {
-        self.inner.audience.add_peer(ctx.peer);
-    }
-
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        // rmcp takes a known request with parameters it cannot read for an unknown one.
-        if KNOWN_METHODS.contains(&request.method.as_str()) {
-            return Err(error::malformed(&request.method));
-        }
-        Err(unknown_method(&request.method))
+        resources::notify_status(&server).await;
     }
 }
 
-/// Tasks exist in the era without sessions only, whatever a client declares.
-fn refuse_sessions(ctx: &RequestContext<RoleServer>, method: &str) -> Result<(), ErrorData> {
-    if is_modern(ctx) {
-        Ok(())
-    } else {
-        Err(unknown_method(method))
+/// Tells clients that subscribed when operations change.
+async fn announce_operations(server: Arc<Server>) {
+    let mut changes = server.engine.changes();
+    loop {
+        match changes.recv().await {
+            Ok(change) => resources::notify_operation(&server, &change).await,
+            // Some were missed while a client did not read, and the end of an operation is told only once.
+            Err(RecvError::Lagged(_)) => resources::notify_all(&server).await,
+            Err(RecvError::Closed) => return,
+        }
     }
 }
 
-fn unknown_method(method: &str) -> ErrorData {
-    ErrorData::new(
-        ErrorCode::METHOD_NOT_FOUND,
-        format!("unknown method {method}"),
-        None,
+/// Introduction of the server to a model: what no description of a tool says.
+fn instructions(settings: &ServerSettings) -> String {
+    let SandboxNote {
+        scope,
+        network,
+        warning,
+        ..
+    } = &settings.sandbox;
+    let network = match network.as_str() {
+        "open" => String::new(),
+        other => format!(" Network: {other}."),
+    };
+    let more = match settings.expose {
+        Expose::All => "",
+        Expose::Core | Expose::Search => " ahma_find finds tools that are not listed, ahma_call runs them.",
+    };
+    let warning = warning.as_ref().map(|warning| format!(" Warning: {warning}"));
+    format!(
+        "Runs this project's commands and edits its files in a sandbox: use it to build, test, lint, search, commit and \
+         run anything long. Commands write below {} and in a private /tmp that lasts between calls; most of the home \
+         directory cannot be read.{network} A call answers when its command ends, at the latest after some seconds with \
+         an operation id: do other work, then `await` collects the result. Every tool takes working_directory, \
+         timeout_seconds and execution_mode (synchronous waits longer, asynchronous not at all).{more}{}",
+        scope.display(),
+        warning.unwrap_or_default()
     )
-}
-
-const KNOWN_METHODS: [&str; 13] = [
-    "initialize",
-    "completion/complete",
-    "logging/setLevel",
-    "prompts/get",
-    "resources/read",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "subscriptions/listen",
-    "tasks/cancel",
-    "tasks/get",
-    "tasks/update",
-    "tools/call",
-    "tools/list",
-];
-
-/// Lists come whole, so no cursor was ever given out.
-fn expect_first_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
-    match request.and_then(|request| request.cursor) {
-        Some(cursor) if !cursor.is_empty() => Err(error::unknown_cursor(&cursor)),
-        _ => Ok(()),
-    }
 }

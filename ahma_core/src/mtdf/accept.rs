@@ -1,15 +1,19 @@
-//! Whether the arguments of a call fit the parameters of a tool.
+//! Checks the arguments of a call against the parameters of a tool.
 //!
 //! Meta-parameters are not known here: a caller takes them out first.
 
-use std::{fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{Arc, LazyLock},
+};
 
 use serde_json::{Map, Value};
 
 use super::{
-    nearest::nearest,
-    tool::Parameter,
-    value::{Scalar, ValueType, listed},
+    argument_names::{plain_name, suggestion},
+    tool::{Dash, Form, Parameter},
+    value::{Scalar, ValueType},
 };
 
 /// One thing that is wrong with the arguments of a call.
@@ -34,115 +38,137 @@ impl fmt::Display for ArgumentProblem {
     }
 }
 
-/// What a call says about one parameter.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The value a call gives to one parameter.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Given<'a> {
-    /// It, or its default.
-    Value(&'a Value),
+    /// It, or its default, in the form of the parameter's type.
+    Value(Cow<'a, Value>),
     Nothing,
     /// It is among the problems, and there is no value to go on with.
     Wrong,
 }
 
-/// What is said about each parameter, in the order of the parameters, and everything that is wrong.
-/// `null` counts as not given, because many clients send it for what they leave out. `besides` are names that stand for
-/// something else where the arguments come from.
+/// Gives the value of each parameter, in their order, and everything that is wrong.
+/// `null` counts as not given, because many clients send it for what they leave out. `meta_names` are the meta-parameters that
+/// the caller may give, too.
 pub(crate) fn accept<'a>(
     parameters: impl Iterator<Item = &'a Arc<Parameter>>,
     arguments: &'a Map<String, Value>,
-    besides: &[&str],
+    meta_names: &[&str],
 ) -> (Vec<Given<'a>>, Vec<ArgumentProblem>) {
     let parameters: Vec<&Arc<Parameter>> = parameters.collect();
-    let mut problems = Vec::new();
-    let mut values = Vec::with_capacity(parameters.len());
-    for parameter in &parameters {
-        let problems_before = problems.len();
-        let given = |name: &str| arguments.get(name).filter(|value| !value.is_null());
-        let by_alias = parameter.alias.as_deref().and_then(given);
-        let value = match (given(&parameter.name), by_alias) {
-            (Some(_), Some(_)) => {
-                let alias = parameter.alias.as_deref().unwrap_or_default();
-                problems.push(ArgumentProblem::new(
-                    &parameter.name,
-                    format!("is given twice, also as `{alias}`"),
-                ));
-                None
-            }
-            (by_name, by_alias) => by_name.or(by_alias),
-        };
-        if let Some(value) = value {
-            let objections = parameter.value.objections(value).into_iter();
-            problems.extend(objections.map(|objection| ArgumentProblem::new(&parameter.name, objection)));
-            if parameter.required && value.as_array().is_some_and(Vec::is_empty) {
-                problems.push(ArgumentProblem::new(&parameter.name, "must not be empty"));
-            }
-        } else if parameter.required && by_alias.is_none() {
-            problems.push(ArgumentProblem::new(&parameter.name, "is required"));
+    let mut given: Vec<Vec<(&str, &Value)>> = vec![Vec::new(); parameters.len()];
+    let mut unknown = Vec::new();
+    for (name, value) in arguments {
+        match called(&parameters, name) {
+            Some(_) if value.is_null() => {}
+            Some(index) => given[index].push((name, value)),
+            None => unknown.push(name),
         }
-        values.push(match value.or(parameter.default.as_ref()) {
-            _ if problems.len() > problems_before => Given::Wrong,
-            Some(value) => Given::Value(value),
-            None => Given::Nothing,
-        });
     }
-    let known = |name: &str| {
-        parameters
-            .iter()
-            .any(|parameter| parameter.name == name || parameter.alias.as_deref() == Some(name))
-    };
-    for name in arguments.keys().filter(|name| !known(name)) {
-        let names: Vec<&str> = parameters
-            .iter()
-            .map(|parameter| parameter.name.as_str())
-            .collect();
-        let near = nearest(name, names.iter().copied()).first().copied();
-        let message = match near.or_else(|| meant(name, besides)) {
-            Some(near) => format!("is not an argument of this tool; did you mean `{near}`?"),
-            None if names.is_empty() => "is not an argument of this tool, which takes none".into(),
-            None => format!("is not an argument of this tool; it takes {}", listed(&names)),
+    let mut problems = Vec::new();
+    let values = parameters
+        .iter()
+        .zip(given)
+        .map(|(parameter, given)| value_of(parameter, &given, &mut problems))
+        .collect();
+    let own = parameters.iter().map(|parameter| parameter.name.as_str());
+    let known: Vec<&str> = own.chain(meta_names.iter().copied()).collect();
+    for name in unknown {
+        let message = match suggestion(name, &known) {
+            Some(meant) => format!("is not an argument of this tool; did you mean `{meant}`?"),
+            None if parameters.is_empty() => "is not an argument of this tool, which takes none".into(),
+            None => "is not an argument of this tool".into(),
         };
         problems.push(ArgumentProblem::new(name, message));
     }
     (values, problems)
 }
 
-/// What is meant by a name that other agents' tools have.
-fn meant(name: &str, besides: &[&str]) -> Option<&'static str> {
-    let meant = match name {
-        "cwd" | "dir" | "directory" | "workdir" | "working_dir" => "working_directory",
-        "timeout" | "timeout_ms" | "timeoutMs" => "timeout_seconds",
-        "background" | "run_in_background" | "async" => "execution_mode",
-        _ => return None,
-    };
-    besides.contains(&meant).then_some(meant)
+/// The parameter that has the name, or the only one that has it in another spelling.
+fn called(parameters: &[&Arc<Parameter>], name: &str) -> Option<usize> {
+    let mut all = parameters.iter();
+    if let Some(index) = all.position(|parameter| parameter.names().any(|own| own == name)) {
+        return Some(index);
+    }
+    let wanted = plain_name(name);
+    let mut like =
+        (0..parameters.len()).filter(|index| parameters[*index].names().any(|own| plain_name(own) == wanted));
+    match (like.next(), like.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    }
 }
 
-/// The script in the arguments of the built-in shell tool. `besides` is as for [`accept`].
+fn value_of<'a>(
+    parameter: &'a Parameter,
+    given: &[(&str, &'a Value)],
+    problems: &mut Vec<ArgumentProblem>,
+) -> Given<'a> {
+    let value = match given {
+        [] if parameter.required => {
+            problems.push(ArgumentProblem::new(&parameter.name, "is required"));
+            return Given::Wrong;
+        }
+        [] => {
+            return parameter
+                .default
+                .as_ref()
+                .map_or(Given::Nothing, |default| Given::Value(Cow::Borrowed(default)));
+        }
+        [(_, value)] => parameter.value.coerce(value),
+        [..] => {
+            let other = given
+                .iter()
+                .map(|(name, _)| *name)
+                .find(|name| *name != parameter.name);
+            let message = format!("is given twice, also as `{}`", other.unwrap_or_default());
+            problems.push(ArgumentProblem::new(&parameter.name, message));
+            return Given::Wrong;
+        }
+    };
+    let mut objections = parameter.value.objections(&value);
+    if parameter.required && value.as_array().is_some_and(Vec::is_empty) {
+        objections.push("must not be empty".into());
+    }
+    if objections.is_empty() {
+        return Given::Value(value);
+    }
+    let objections = objections.into_iter();
+    problems.extend(objections.map(|objection| ArgumentProblem::new(&parameter.name, objection)));
+    Given::Wrong
+}
+
+/// The script of the built-in shell.
+static SCRIPT: LazyLock<Arc<Parameter>> = LazyLock::new(|| {
+    Arc::new(Parameter {
+        name: "command".into(),
+        alias: None,
+        aliases: ["cmd", "script"].map(str::to_owned).into(),
+        description: None,
+        value: ValueType::Scalar(Scalar::String { choices: Vec::new() }),
+        required: true,
+        default: None,
+        form: Form::Positional(Dash::Verbatim),
+    })
+});
+
+/// The script in the arguments of the built-in shell tool. `meta_names` is as for [`accept`].
 pub(crate) fn shell_command(
     arguments: &Map<String, Value>,
-    besides: &[&str],
+    meta_names: &[&str],
 ) -> Result<String, Vec<ArgumentProblem>> {
-    let script = ValueType::Scalar(Scalar::String { choices: Vec::new() });
-    let mut problems = Vec::new();
-    match arguments.get("command").filter(|value| !value.is_null()) {
-        Some(value) => {
-            let objections = script.objections(value).into_iter();
-            problems.extend(objections.map(|objection| ArgumentProblem::new("command", objection)));
-            if value.as_str().is_some_and(|script| script.trim().is_empty()) {
-                problems.push(ArgumentProblem::new("command", "must not be empty"));
-            }
-        }
-        None => problems.push(ArgumentProblem::new("command", "is required")),
+    let (values, mut problems) = accept([&*SCRIPT].into_iter(), arguments, meta_names);
+    let script = match values.first() {
+        Some(Given::Value(script)) => script.as_str().unwrap_or_default().to_owned(),
+        _ => return Err(problems),
+    };
+    if script.trim().is_empty() {
+        problems.insert(0, ArgumentProblem::new("command", "must not be empty"));
     }
-    for name in arguments.keys().filter(|name| *name != "command") {
-        let message = match meant(name, besides) {
-            Some(meant) => format!("is not an argument of this tool; did you mean `{meant}`?"),
-            None => "is not an argument of this tool; the script goes into `command`".to_owned(),
-        };
-        problems.push(ArgumentProblem::new(name, message));
-    }
-    match arguments.get("command").and_then(Value::as_str) {
-        Some(script) if problems.is_empty() => Ok(script.to_owned()),
-        _ => Err(problems),
+    if problems.is_empty() {
+        Ok(script)
+    } else {
+        Err(problems)
     }
 }

@@ -4,15 +4,15 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{
     file::ToolFile,
-    locate::Document,
-    problem::{Mistake, Problem, Severity},
+    locate::ParsedFile,
+    problem::{Mistake, Problem, ProblemSeverity},
     schema::schema,
     shape,
-    tool::{Action, ToolDef},
+    tool::{LeafAction, ToolDef},
     validate::validate,
 };
 
-/// What a check of one file found.
+/// Result of a check of one file.
 #[derive(Debug, Clone)]
 pub struct Checked {
     /// There unless one of the problems is an error.
@@ -28,14 +28,12 @@ pub fn check_file(name: &str, text: &str) -> Checked {
 
 /// As [`check_file`]. A file with errors gives the tool as far as it is readable, which is good for a look at its steps only.
 pub(super) fn check_draft(name: &str, text: &str) -> (Checked, Option<ToolDef>) {
-    // Editors on Windows put a byte order mark before the text; it means nothing.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let error = match serde_json::from_str::<ToolFile>(text) {
+    let error = match serde_json::from_str::<ToolFile>(text.strip_prefix('\u{feff}').unwrap_or(text)) {
         Ok(raw) => {
             let (tool, mistakes) = validate(name, raw);
             let usable = mistakes
                 .iter()
-                .all(|mistake| mistake.severity == Severity::Warning);
+                .all(|mistake| mistake.severity == ProblemSeverity::Warning);
             let problems = located(name, text, mistakes);
             let (tool, draft) = if usable {
                 (Some(tool), None)
@@ -47,9 +45,9 @@ pub(super) fn check_draft(name: &str, text: &str) -> (Checked, Option<ToolDef>) 
         Err(error) => error,
     };
     let refused = |problems| Checked { tool: None, problems };
-    let document = match Document::parse(text) {
+    let document = match ParsedFile::parse(name, text) {
         Ok(document) => document,
-        Err(not_json) => return (refused(vec![not_json.problem(name, text)]), None),
+        Err(problem) => return (refused(vec![*problem]), None),
     };
     let shape = shape::compare(schema(), &document.root);
     let mut mistakes = shape.mistakes;
@@ -81,7 +79,7 @@ fn readable_steps(mut tool: ToolDef, mistakes: &[Mistake], made_up: &HashSet<Str
         return None;
     }
     for leaf in tool.leaves.iter_mut().map(Arc::make_mut) {
-        if let Action::Sequence(sequence) = &mut leaf.action {
+        if let LeafAction::Sequence(sequence) = &mut leaf.action {
             sequence.steps.retain(|step| {
                 let below = format!("{}/", step.pointer);
                 let is_wrong = |pointer: &str| pointer == step.pointer || pointer.starts_with(&below);
@@ -102,20 +100,20 @@ pub(super) fn located(name: &str, text: &str, mistakes: Vec<Mistake>) -> Vec<Pro
     if mistakes.is_empty() {
         return Vec::new();
     }
-    match Document::parse(text.strip_prefix('\u{feff}').unwrap_or(text)) {
+    match ParsedFile::parse(name, text) {
         Ok(document) => in_order(
             mistakes
                 .into_iter()
                 .map(|mistake| document.problem(name, mistake)),
         ),
-        Err(not_json) => vec![not_json.problem(name, text)],
+        Err(problem) => vec![*problem],
     }
 }
 
-/// Whether a mistake of meaning only repeats a mistake of shape.
+/// Returns whether a mistake of meaning only repeats a mistake of shape.
 fn is_echo(
     pointer: &str,
-    document: &Document<'_>,
+    document: &ParsedFile<'_>,
     made_up: &HashSet<String>,
     robbed: &HashSet<String>,
 ) -> bool {
@@ -128,7 +126,7 @@ fn is_echo(
     made_up.contains(pointer) || without_type || incomplete
 }
 
-/// What serde refuses although it has the right shape, such as a number out of range.
+/// A value that serde refuses although it has the right shape, such as a number out of range.
 fn from_serde(name: &str, error: &serde_json::Error) -> Problem {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or(&message);
@@ -138,7 +136,7 @@ fn from_serde(name: &str, error: &serde_json::Error) -> Problem {
         line: error.line().max(1),
         column: error.column().max(1),
         length: 1,
-        severity: Severity::Error,
+        severity: ProblemSeverity::Error,
         message: message.to_owned(),
         hint: None,
     }

@@ -1,4 +1,4 @@
-//! What a level of a tool file passes down to its subcommands.
+//! Settings that a level of a tool file passes down to its subcommands.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,10 @@ use super::{
     name,
     parameter::Parameters,
     problem::{Mistake, child},
-    tool::{Annotations, MAX_TIMEOUT_SECONDS, Probe, ProbeCommand, Slot, ValueStyle},
+    tool::{
+        Annotations, AvailabilityCheck, AvailabilityCommand, Level, MAX_TIMEOUT_SECONDS, Slot, StopSignal,
+        ValueStyle,
+    },
 };
 use crate::observe::{self, StreamRules};
 
@@ -30,6 +33,7 @@ pub(super) struct Inherited {
     pub(super) slots: Vec<Slot>,
     pub(super) parameters: Parameters,
     pub(super) enabled: bool,
+    pub(super) level: Level,
     pub(super) synchronous: Option<bool>,
     pub(super) timeout: Option<Duration>,
     pub(super) environment: BTreeMap<String, String>,
@@ -38,14 +42,15 @@ pub(super) struct Inherited {
     pub(super) annotations: Annotations,
     pub(super) end_of_options: bool,
     pub(super) value_style: ValueStyle,
+    pub(super) stop_signal: StopSignal,
     pub(super) success_hint: Option<String>,
     pub(super) stream: Option<Arc<StreamRules>>,
-    pub(super) probes: Vec<Arc<Probe>>,
+    pub(super) probes: Vec<Arc<AvailabilityCheck>>,
     pub(super) install_instructions: Option<String>,
 }
 
 impl Inherited {
-    /// What holds above the root of a tool.
+    /// Settings above the root of a tool.
     pub(super) fn above(command: Vec<String>) -> Self {
         Self {
             slots: command.iter().cloned().map(Slot::Word).collect(),
@@ -56,9 +61,9 @@ impl Inherited {
         }
     }
 
-    /// What holds at the level `raw`: what it says itself, and what it does not say from above.
+    /// Settings at the level `raw`: its own, and for the rest those from above.
     pub(super) fn at(mut self, raw: &SubcommandFile, pointer: &str, mistakes: &mut Vec<Mistake>) -> Self {
-        let mut level = Level {
+        let mut level = LevelReader {
             raw,
             pointer,
             mistakes,
@@ -74,6 +79,7 @@ impl Inherited {
             }
         }
         self.enabled &= raw.enabled.unwrap_or(true);
+        self.level = raw.level.unwrap_or(self.level);
         self.synchronous = level.synchronous().or(self.synchronous);
         self.timeout = level.timeout().or(self.timeout);
         self.environment.extend(level.environment());
@@ -82,21 +88,23 @@ impl Inherited {
         self.annotations = level.annotations(&self.annotations);
         self.end_of_options = raw.end_of_options.unwrap_or(self.end_of_options);
         self.value_style = raw.value_style.unwrap_or(self.value_style);
+        self.stop_signal = raw.stop_signal.unwrap_or(self.stop_signal);
         self.success_hint = raw.success_hint.clone().or(self.success_hint);
         self.install_instructions = raw.install_instructions.clone().or(self.install_instructions);
         self.stream = level.stream().or(self.stream);
-        let probe = level.probe(&self);
-        self.probes.extend(probe.map(Probe::Run).map(Arc::new));
+        let probe = level.availability_command(&self);
+        self.probes
+            .extend(probe.map(AvailabilityCheck::Run).map(Arc::new));
         self
     }
 
-    /// What must be there for a command of this level: what the file says, or else the program. A program by its path is
+    /// Requirements of a command of this level: those of the file, or else the program. A program given by its path is
     /// not looked for, because that depends on the working directory, and neither is one on a PATH of the file's own.
-    pub(super) fn needs(&self) -> Vec<Arc<Probe>> {
+    pub(super) fn needs(&self) -> Vec<Arc<AvailabilityCheck>> {
         let program = self.command.first().filter(|program| !program.contains('/'));
         match program {
             Some(program) if self.probes.is_empty() && !self.environment.contains_key("PATH") => {
-                vec![Arc::new(Probe::Find {
+                vec![Arc::new(AvailabilityCheck::Find {
                     program: program.clone(),
                     path_dirs: self.path_dirs.clone(),
                 })]
@@ -107,13 +115,13 @@ impl Inherited {
 }
 
 /// One level and where to complain about it.
-struct Level<'a> {
+struct LevelReader<'a> {
     raw: &'a SubcommandFile,
     pointer: &'a str,
     mistakes: &'a mut Vec<Mistake>,
 }
 
-impl Level<'_> {
+impl LevelReader<'_> {
     fn error(&mut self, field: &str, message: impl Into<String>) {
         self.mistakes
             .push(Mistake::error(child(self.pointer, field), message));
@@ -155,17 +163,10 @@ impl Level<'_> {
     }
 
     fn environment(&mut self) -> BTreeMap<String, String> {
-        let pointer = child(self.pointer, "env");
-        for (name, value) in &self.raw.env {
-            let pointer = child(&pointer, name);
-            if name.is_empty() || name.contains(['=', '\0']) {
-                let message = format!("`{name}` cannot be the name of a variable");
-                self.mistakes.push(Mistake::error(&pointer, message).on_key());
-            }
-            if value.contains('\0') {
-                let message = "a variable must not contain a NUL character";
-                self.mistakes.push(Mistake::error(pointer, message));
-            }
+        for problem in observe::environment_problems(&self.raw.env) {
+            let pointer = format!("{}{}", self.pointer, problem.pointer);
+            self.mistakes
+                .push(Mistake::error(pointer, problem.message).on_key());
         }
         self.raw.env.clone()
     }
@@ -236,47 +237,41 @@ impl Level<'_> {
         }
     }
 
-    fn probe(&mut self, inherited: &Inherited) -> Option<ProbeCommand> {
-        match self.raw.availability_check.as_ref()? {
-            AvailabilityFile::Line(line) => {
-                let argv = words(line);
-                if argv.is_none() {
-                    let message = "`availability_check` must be a command line such as `git --version`";
-                    self.error("availability_check", message);
-                }
-                Some(ProbeCommand {
-                    argv: argv?,
-                    path_dirs: inherited.path_dirs.clone(),
-                    environment: inherited.environment.clone(),
-                    directory: None,
-                    success_codes: vec![0],
-                })
-            }
-            AvailabilityFile::Parts(parts) => self.probe_of_parts(parts, inherited),
-        }
-    }
-
-    fn probe_of_parts(&mut self, parts: &AvailabilityParts, inherited: &Inherited) -> Option<ProbeCommand> {
-        let Inherited { command, path, .. } = inherited;
+    fn availability_command(&mut self, inherited: &Inherited) -> Option<AvailabilityCommand> {
+        let line = |line: &String| AvailabilityParts {
+            command: Some(line.clone()),
+            ..AvailabilityParts::default()
+        };
+        let (parts, field, message) = match self.raw.availability_check.as_ref()? {
+            AvailabilityFile::Line(text) => (
+                &line(text),
+                "availability_check",
+                "`availability_check` must be a command line such as `git --version`",
+            ),
+            AvailabilityFile::Parts(parts) => (
+                parts,
+                "availability_check/command",
+                "`command` must name a program",
+            ),
+        };
         let mut argv = match &parts.command {
             Some(command) => {
                 let argv = words(command);
                 if argv.is_none() {
-                    let pointer = child(&child(self.pointer, "availability_check"), "command");
-                    self.mistakes
-                        .push(Mistake::error(pointer, "`command` must name a program"));
+                    let pointer = format!("{}/{field}", self.pointer);
+                    self.mistakes.push(Mistake::error(pointer, message));
                 }
                 argv?
             }
-            None if parts.skip_subcommand_args == Some(true) => command.clone(),
-            None => [command.as_slice(), path].concat(),
+            None if parts.skip_subcommand_args == Some(true) => inherited.command.clone(),
+            None => [inherited.command.as_slice(), &inherited.path].concat(),
         };
         argv.extend(parts.args.iter().cloned());
         let success_codes = match parts.success_exit_codes.as_slice() {
             [] => vec![0],
             codes => codes.iter().copied().map(i32::from).collect(),
         };
-        Some(ProbeCommand {
+        Some(AvailabilityCommand {
             argv,
             path_dirs: inherited.path_dirs.clone(),
             environment: inherited.environment.clone(),

@@ -8,30 +8,19 @@ use jsonc_parser::{
     errors::ParseError,
 };
 
-use super::problem::{Mistake, Part, Problem, Severity};
+use super::problem::{Mistake, Part, Problem};
 
 /// The text of a file, parsed so that every value knows its place.
-pub(super) struct Document<'a> {
+pub(super) struct ParsedFile<'a> {
     text: &'a str,
     pub(super) root: ast::Value<'a>,
 }
 
-/// The whole text is not JSON.
-pub(super) struct NotJson {
-    range: Range,
-    message: String,
-}
-
-/// A place in a text as people count it, from 1.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) line: usize,
-    pub(super) column: usize,
-    pub(super) length: usize,
-}
-
-impl<'a> Document<'a> {
-    pub(super) fn parse(text: &'a str) -> Result<Self, NotJson> {
+impl<'a> ParsedFile<'a> {
+    /// Parses the text of `file`, or names the place where it is no longer JSON.
+    pub(super) fn parse(file: &str, text: &'a str) -> Result<Self, Box<Problem>> {
+        // Editors on Windows put a byte order mark before the text; it means nothing.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let strict = ParseOptions {
             allow_comments: false,
             allow_loose_object_property_names: false,
@@ -44,41 +33,23 @@ impl<'a> Document<'a> {
             allow_non_finite_numbers: false,
             allow_extended_string_escapes: false,
         };
-        let parsed =
-            jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &strict).map_err(NotJson::from)?;
+        let refused = |range, message: String| {
+            Box::new(located(file, text, range, Mistake::error(String::new(), message)))
+        };
+        let parsed = jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &strict)
+            .map_err(|error| refused(error.range(), not_json(&error)))?;
         match parsed.value {
             Some(root) => Ok(Self { text, root }),
-            None => Err(NotJson {
-                range: Range::new(0, 0),
-                message: "the file is empty".into(),
-            }),
+            None => Err(refused(Range::new(0, 0), "the file is empty".into())),
         }
     }
 
     /// Gives a mistake its place. A pointer to something that is not there falls back to the nearest parent.
     pub(super) fn problem(&self, file: &str, mistake: Mistake) -> Problem {
-        let place = place(self.text, self.range(&mistake));
-        let Mistake {
-            pointer,
-            severity,
-            message,
-            hint,
-            ..
-        } = mistake;
-        let Place { line, column, length } = place;
-        Problem {
-            file: file.into(),
-            pointer,
-            line,
-            column,
-            length,
-            severity,
-            message,
-            hint,
-        }
+        located(file, self.text, self.range(&mistake), mistake)
     }
 
-    /// Whether the document has something at the pointer.
+    /// Returns whether the document has something at the pointer.
     pub(super) fn has(&self, pointer: &str) -> bool {
         let mut tokens = pointer.split('/').skip(1);
         tokens
@@ -120,35 +91,15 @@ fn below<'n, 'a>(node: &'n ast::Value<'a>, token: &str) -> Option<(Range, &'n as
     }
 }
 
-impl From<ParseError> for NotJson {
-    fn from(error: ParseError) -> Self {
-        let kind = error.kind().to_string();
-        let mut letters = kind.chars();
-        let lowered = letters
-            .next()
-            .map(|first| first.to_lowercase().chain(letters).collect())
-            .unwrap_or(kind.clone());
-        Self {
-            range: error.range(),
-            message: format!("not valid JSON: {lowered}"),
-        }
-    }
-}
-
-impl NotJson {
-    pub(super) fn problem(self, file: &str, text: &str) -> Problem {
-        let Place { line, column, length } = place(text, self.range);
-        Problem {
-            file: file.into(),
-            pointer: String::new(),
-            line,
-            column,
-            length,
-            severity: Severity::Error,
-            message: self.message,
-            hint: None,
-        }
-    }
+fn not_json(error: &ParseError) -> String {
+    let kind = error.kind().to_string();
+    let mut letters = kind.chars();
+    let first = letters.next().into_iter().flat_map(char::to_lowercase);
+    format!(
+        "not valid JSON: {}{}",
+        first.collect::<String>(),
+        letters.as_str()
+    )
 }
 
 /// The part of a value that a caret can mark: all of it, or the bracket that opens it.
@@ -160,15 +111,21 @@ fn opening(node: &ast::Value<'_>) -> Range {
     }
 }
 
-fn place(text: &str, range: Range) -> Place {
+/// Gives a mistake its place as people count it, from 1.
+fn located(file: &str, text: &str, range: Range, mistake: Mistake) -> Problem {
     let start = floor(text, range.start);
     let end = floor(text, range.end).max(start);
     let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
     let marked = text[start..end].lines().next().unwrap_or_default();
-    Place {
+    Problem {
+        file: file.into(),
+        pointer: mistake.pointer,
         line: text[..start].matches('\n').count() + 1,
         column: text[line_start..start].chars().count() + 1,
         length: marked.chars().count().max(1),
+        severity: mistake.severity,
+        message: mistake.message,
+        hint: mistake.hint,
     }
 }
 

@@ -10,18 +10,18 @@
 //! (what is offered) and [`crate::call`] (what is run).
 
 mod accept;
+mod argument_names;
 mod check;
+mod coerce;
 mod file;
 mod inherit;
 mod locate;
 mod name;
-mod nearest;
 mod parameter;
 mod problem;
 mod schema;
 mod set;
 mod shape;
-pub mod stream;
 mod tool;
 mod validate;
 mod value;
@@ -31,14 +31,15 @@ mod mtdf_tests;
 
 pub use accept::ArgumentProblem;
 pub(crate) use accept::{Given, accept, shell_command};
+pub(crate) use argument_names::{plain_name, suggestion};
 pub use check::{Checked, check_file};
-pub(crate) use nearest::nearest;
-pub use problem::{Problem, Severity};
+pub use problem::{Problem, ProblemSeverity};
 pub use schema::{schema, schema_text};
-pub use set::{SetReport, Source, check_set, check_together, is_tool_file};
+pub use set::{SetReport, ToolSource, check_set, check_together, is_tool_file};
 pub use tool::{
-    Action, Annotations, BUILT_IN_TOOLS, CommandTemplate, Dash, Form, Leaf, MAX_TIMEOUT_SECONDS,
-    META_PARAMETERS, Parameter, Probe, ProbeCommand, SHELL_TOOL, SequenceTemplate, Skip, Slot, StepTemplate,
-    ToolDef, ValueStyle,
+    Annotations, AvailabilityCheck, AvailabilityCommand, BUILT_IN_TOOLS, CALL_PARAMETERS, CommandTemplate,
+    Dash, FileTool, Form, Leaf, LeafAction, Level, MAX_TIMEOUT_SECONDS, META_PARAMETERS, Parameter,
+    READ_ONLY_SHELL_TOOL, SHELL_TOOL, SequenceTemplate, Skip, Slot, StepTemplate, StopSignal, ToolDef,
+    ValueStyle,
 };
 pub use value::{Range, Scalar, ValueType};

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Problem, Source, check_file, check_set, schema};
+use super::{Problem, ToolSource, check_file, check_set, schema};
 
-fn source(name: &str, file: &Value) -> Source {
-    Source {
+fn source(name: &str, file: &Value) -> ToolSource {
+    ToolSource {
         name: name.into(),
         text: file.to_string(),
     }
@@ -27,7 +27,7 @@ fn complete() -> Value {
         "end_of_options": true, "value_style": "auto", "success_hint": "well done", "hints": { "any": ["thing"] }, "guidance_key": "k",
         "stream": { "rules": [{ "emit": "progress", "match": "(?P<p>\\d+)%", "percent": "{p}" }] },
         "options": [
-            { "name": "a", "type": "string", "description": "A.", "required": false, "alias": "a1", "enum": ["x"], "default": "x" },
+            { "name": "a", "type": "string", "description": "A.", "required": false, "alias": "a1", "aliases": ["a2"], "enum": ["x"], "default": "x" },
             { "name": "b", "type": "array", "items": { "type": "integer", "minimum": 1, "maximum": 3, "enum": [1, 2] }, "repeat": false },
             { "name": "c", "type": "string", "file_arg": true, "file_flag": "-F" },
             { "name": "d", "type": "number", "minimum": -0.5, "maximum": 1e3 },
@@ -166,7 +166,7 @@ fn a_sequence_falls_with_the_tool_that_it_needs() {
     assert_eq!(files, ["b.json", "i.json", "o.json"]);
 }
 
-/// What is wrong with one step beside a few tools: the marked text, pointer, message, and hint.
+/// The problem of one step next to a few tools: the marked text, pointer, message, and hint.
 fn wrong_step(step: &Value) -> Vec<(String, String, String, String)> {
     let pyx = json!({
         "name": "pyx", "description": "D.", "command": "x",
@@ -252,7 +252,7 @@ fn what_is_wrong_with_a_step_is_said_where_it_is_wrong() {
             r#""cuont""#,
             "/sequence/0/args/cuont",
             "`cuont` is not an argument of this tool; did you mean `count`?",
-            "",
+            "it takes `count`",
         ),
         (
             json!({ "tool": "pyx", "subcommand": "tag", "args": { "count": "one" } }),
@@ -265,8 +265,8 @@ fn what_is_wrong_with_a_step_is_said_where_it_is_wrong() {
             json!({ "tool": "sandboxed_shell", "args": { "command": "ls", "cwd": "x" } }),
             r#""cwd""#,
             "/sequence/0/args/cwd",
-            "`cwd` is not an argument of this tool; the script goes into `command`",
-            "",
+            "`cwd` is not an argument of this tool",
+            "it takes `command`",
         ),
     ] {
         let expected = [marked, pointer, message, hint].map(str::to_owned);
@@ -357,7 +357,7 @@ fn a_sequence_that_multiplies_is_refused() {
             json!({ "name": name, "description": "D.", "command": "sequence", "sequence": [step, step] }),
         );
     }
-    let sources: Vec<Source> = files
+    let sources: Vec<ToolSource> = files
         .iter()
         .map(|file| source(file["name"].as_str().unwrap(), file))
         .collect();
@@ -423,7 +423,7 @@ proptest! {
             mutate(&mut file, path, replacement);
         }
         let text = if pretty { format!("{file:#}") } else { file.to_string() };
-        let report = check_set(&[Source { name: "x.json".into(), text: text.clone() }]);
+        let report = check_set(&[ToolSource { name: "x.json".into(), text: text.clone() }]);
         prop_assert!(report.tools.len() == 1 || !report.problems.is_empty(), "nothing said about {}", text);
         for problem in &report.problems {
             let line = text.lines().nth(problem.line - 1);
@@ -516,7 +516,7 @@ fn unknown_fields_are_met_with_what_was_meant() {
     }
 }
 
-/// Whether serde refuses the number, the walk or the check of meaning.
+/// The result is the same if serde refuses the number, the walk or the check of meaning.
 #[test]
 fn a_timeout_out_of_range_is_always_met_with_the_same_words() {
     for (seconds, flaw) in [

@@ -1,4 +1,4 @@
-//! Which names tools may have, and how long names may be.
+//! Rules for the names of tools, and limits of their length.
 
 /// Clients and model providers agree on names up to this length.
 pub(super) const MAX_LENGTH: usize = 64;
@@ -6,7 +6,7 @@ pub(super) const MAX_LENGTH: usize = 64;
 /// Names of arguments up to this length are accepted by every model provider.
 pub(super) const MAX_ARGUMENT_LENGTH: usize = 64;
 
-/// Why `name` cannot be a name, as a whole sentence.
+/// Reason for which `name` cannot be a name, as a whole sentence.
 pub(super) fn complaint(name: &str) -> Option<String> {
     let objection = objection(name)?;
     Some(if name.is_empty() {
@@ -16,7 +16,7 @@ pub(super) fn complaint(name: &str) -> Option<String> {
     })
 }
 
-/// Why `name` cannot be a name, to go on after it.
+/// Reason for which `name` cannot be a name, as the rest of a sentence.
 pub(super) fn objection(name: &str) -> Option<String> {
     if name.is_empty() {
         return Some("is empty".into());

@@ -12,9 +12,9 @@ use super::{
     value::{Range, Scalar, ValueType},
 };
 
-/// Which list a parameter stands in.
+/// The list a parameter stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ParameterKind {
     /// With the style of options that do not choose one themselves.
     Option(ValueStyle),
     Positional,
@@ -32,13 +32,13 @@ impl Parameters {
         &mut self,
         list: Vec<ParameterFile>,
         pointer: &str,
-        place: Place,
+        place: ParameterKind,
         mistakes: &mut Vec<Mistake>,
     ) -> Vec<Slot> {
         let mut slots = Vec::with_capacity(list.len());
         let mut optional: Option<String> = None;
         for (index, raw) in list.into_iter().enumerate() {
-            let mut check = Check {
+            let mut check = ParameterCheck {
                 pointer: child(pointer, index),
                 place,
                 mistakes,
@@ -47,10 +47,13 @@ impl Parameters {
             if let Some(alias) = &raw.alias {
                 self.claim(alias, "alias", &mut check);
             }
+            for (index, alias) in raw.aliases.iter().flatten().enumerate() {
+                self.claim(alias, &format!("aliases/{index}"), &mut check);
+            }
             let Some(parameter) = check.parameter(raw) else {
                 continue;
             };
-            if place == Place::Positional {
+            if place == ParameterKind::Positional {
                 match &optional {
                     Some(earlier) if parameter.required => {
                         let message = format!(
@@ -71,7 +74,7 @@ impl Parameters {
         slots
     }
 
-    fn claim(&mut self, name: &str, field: &str, check: &mut Check<'_>) {
+    fn claim(&mut self, name: &str, field: &str, check: &mut ParameterCheck<'_>) {
         if META_PARAMETERS.contains(&name) {
             check.error(
                 field,
@@ -89,13 +92,13 @@ impl Parameters {
 }
 
 /// Checks of one parameter.
-struct Check<'m> {
+struct ParameterCheck<'m> {
     pointer: String,
-    place: Place,
+    place: ParameterKind,
     mistakes: &'m mut Vec<Mistake>,
 }
 
-impl Check<'_> {
+impl ParameterCheck<'_> {
     /// `message` goes on after the name of the field.
     fn error(&mut self, field: &str, message: impl fmt::Display) {
         self.error_in("", field, message);
@@ -108,6 +111,11 @@ impl Check<'_> {
         if let Some(message) = raw.alias.as_deref().and_then(name_objection) {
             self.error("alias", message);
         }
+        for (index, alias) in raw.aliases.iter().flatten().enumerate() {
+            if let Some(message) = name_objection(alias) {
+                self.error(&format!("aliases/{index}"), message);
+            }
+        }
         let value = self.value_type(&raw)?;
         if let Some(default) = &raw.default {
             self.check_default(&value, default);
@@ -117,17 +125,18 @@ impl Check<'_> {
             let pointer = child(&self.pointer, "required");
             self.mistakes.push(Mistake::warning(
                 pointer,
-                "`required` has no effect beside a `default`",
+                "`required` has no effect with a `default`",
             ));
         }
         let form = match self.place {
-            Place::Option(style) => self.option_form(&raw, &value, style),
-            Place::Positional => self.positional_form(&raw, &value),
+            ParameterKind::Option(style) => self.option_form(&raw, &value, style),
+            ParameterKind::Positional => self.positional_form(&raw, &value),
         };
         Some(Parameter {
             required: required && raw.default.is_none(),
             name: raw.name,
             alias: raw.alias,
+            aliases: raw.aliases.unwrap_or_default(),
             description: raw.description,
             value,
             default: raw.default,
@@ -258,7 +267,7 @@ impl Check<'_> {
             }
             TypeFile::String if raw.format == Some(FormatFile::Path) => {
                 if raw.choices.is_some() {
-                    self.error_in(prefix, "enum", "cannot stand beside `\"format\": \"path\"`");
+                    self.error_in(prefix, "enum", "cannot be combined with `\"format\": \"path\"`");
                 }
                 Some(Scalar::Path)
             }

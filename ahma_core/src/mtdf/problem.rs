@@ -1,4 +1,4 @@
-//! What is wrong with a tool file, and where.
+//! Problems of tool files and their places.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ pub struct Problem {
     pub line: usize,
     /// From 1, in characters.
     pub column: usize,
-    /// How many characters of the line are at fault; at least 1.
+    /// Number of characters at fault; at least 1.
     pub length: usize,
-    pub severity: Severity,
+    pub severity: ProblemSeverity,
     pub message: String,
-    /// What to do about it.
+    /// Advice on fixing it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -26,12 +26,12 @@ pub struct Problem {
 /// An error keeps its file from being loaded; a warning does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub enum ProblemSeverity {
     Warning,
     Error,
 }
 
-impl fmt::Display for Severity {
+impl fmt::Display for ProblemSeverity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Warning => "warning",
@@ -69,12 +69,12 @@ impl fmt::Display for Problem {
 pub(super) struct Mistake {
     pub(super) pointer: String,
     pub(super) part: Part,
-    pub(super) severity: Severity,
+    pub(super) severity: ProblemSeverity,
     pub(super) message: String,
     pub(super) hint: Option<String>,
 }
 
-/// Which part of a member of an object is at fault.
+/// The part of an object's member that is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Key,
@@ -86,7 +86,7 @@ impl Mistake {
         Self {
             pointer: pointer.into(),
             part: Part::Value,
-            severity: Severity::Error,
+            severity: ProblemSeverity::Error,
             message: message.into(),
             hint: None,
         }
@@ -94,7 +94,7 @@ impl Mistake {
 
     pub(super) fn warning(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
-            severity: Severity::Warning,
+            severity: ProblemSeverity::Warning,
             ..Self::error(pointer, message)
         }
     }

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use ahma_common::nearest;
+
 use super::{
     accept::{self, ArgumentProblem},
     check::{Checked, check_draft, located},
-    nearest::nearest,
-    problem::{Mistake, Problem, Severity, child},
-    tool::{Action, BUILT_IN_TOOLS, Leaf, SHELL_TOOL, SequenceTemplate, StepTemplate, ToolDef},
+    problem::{Mistake, Problem, ProblemSeverity, child},
+    tool::{BUILT_IN_TOOLS, Leaf, LeafAction, SHELL_TOOL, SequenceTemplate, StepTemplate, ToolDef},
     value::listed,
 };
 
@@ -16,18 +17,18 @@ const MAX_STEPS: usize = 256;
 
 /// One tool file that was read.
 #[derive(Debug, Clone)]
-pub struct Source {
-    /// How problems call the file.
+pub struct ToolSource {
+    /// Name of the file in problems.
     pub name: String,
     pub text: String,
 }
 
-/// Whether a file of a tools directory is a tool file. Hidden files are what editors leave behind.
+/// Returns whether a file of a tools directory is a tool file. Hidden files are leftovers of editors.
 pub fn is_tool_file(name: &str) -> bool {
     name.ends_with(".json") && !name.starts_with('.')
 }
 
-/// What a check of several files found.
+/// Result of a check of several files.
 #[derive(Debug, Clone, Default)]
 pub struct SetReport {
     /// The tools of the files without errors, in the order of the sources.
@@ -37,7 +38,7 @@ pub struct SetReport {
 }
 
 /// Checks every file on its own, then all of them together. A file with an error never stops the others.
-pub fn check_set(sources: &[Source]) -> SetReport {
+pub fn check_set(sources: &[ToolSource]) -> SetReport {
     let (checked, drafts): (Vec<Checked>, Vec<Option<ToolDef>>) = sources
         .iter()
         .map(|source| check_draft(&source.name, &source.text))
@@ -57,7 +58,7 @@ pub fn check_set(sources: &[Source]) -> SetReport {
 
 /// The second half of [`check_set`], for callers that keep what [`check_file`](super::check_file) said about unchanged files.
 /// Both lists are in the same order.
-pub fn check_together(sources: &[Source], checked: Vec<Checked>) -> SetReport {
+pub fn check_together(sources: &[ToolSource], checked: Vec<Checked>) -> SetReport {
     let mut problems: Vec<Vec<Problem>> = Vec::with_capacity(checked.len());
     let mut tools: Vec<Option<ToolDef>> = Vec::with_capacity(checked.len());
     for file in checked {
@@ -71,7 +72,10 @@ pub fn check_together(sources: &[Source], checked: Vec<Checked>) -> SetReport {
             break;
         }
         for (index, mistakes) in mistakes {
-            if mistakes.iter().any(|mistake| mistake.severity == Severity::Error) {
+            if mistakes
+                .iter()
+                .any(|mistake| mistake.severity == ProblemSeverity::Error)
+            {
                 tools[index] = None;
             }
             problems[index].extend(located(&sources[index].name, &sources[index].text, mistakes));
@@ -83,13 +87,13 @@ pub fn check_together(sources: &[Source], checked: Vec<Checked>) -> SetReport {
     }
 }
 
-/// What is wrong with the steps of a file that has errors, so that nobody has to mend those first to hear of it.
+/// Mistakes in the steps of a file that has errors, so that all of them are reported at once.
 fn steps_of_draft(draft: &ToolDef, report: &SetReport) -> Vec<Mistake> {
     let known = Known::new(report.tools.iter().chain([draft]));
     let own: HashSet<&str> = draft.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
     let mut mistakes = Vec::new();
     for leaf in draft.leaves.iter().filter(|leaf| leaf.enabled) {
-        if let Action::Sequence(sequence) = &leaf.action {
+        if let LeafAction::Sequence(sequence) = &leaf.action {
             mistakes.extend(known.sequence(leaf, sequence, &own));
         }
     }
@@ -135,7 +139,7 @@ fn together(tools: &[Option<ToolDef>]) -> BTreeMap<usize, Vec<Mistake>> {
     }
     let known = Known::new(tools.iter().flatten());
     for (index, _, leaf) in leaves().filter(|(_, _, leaf)| leaf.enabled) {
-        if let Action::Sequence(sequence) = &leaf.action {
+        if let LeafAction::Sequence(sequence) = &leaf.action {
             let found = known.sequence(leaf, sequence, &HashSet::new());
             if !found.is_empty() {
                 mistakes.entry(index).or_default().extend(found);
@@ -167,7 +171,7 @@ impl<'a> Known<'a> {
         known
     }
 
-    /// What is wrong with the steps of `leaf`. It is not certain what the tools that `drafts` names take.
+    /// Mistakes in the steps of `leaf`. The arguments of the tools named in `drafts` are not known for certain.
     fn sequence(&self, leaf: &Leaf, sequence: &SequenceTemplate, drafts: &HashSet<&str>) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         for step in &sequence.steps {
@@ -175,12 +179,8 @@ impl<'a> Known<'a> {
                 let problems = accept::shell_command(&step.arguments, &[])
                     .err()
                     .unwrap_or_default();
-                let is_known = |name: &str| name == "command";
-                mistakes.extend(
-                    problems
-                        .iter()
-                        .map(|problem| in_arguments(step, problem, is_known)),
-                );
+                let problems = problems.iter();
+                mistakes.extend(problems.map(|problem| in_arguments(step, problem, &["command"])));
                 continue;
             }
             let Some(target) = self.enabled.get(step.target.as_str()) else {
@@ -188,17 +188,24 @@ impl<'a> Known<'a> {
                 continue;
             };
             match &target.action {
-                Action::Command(_) | Action::Script if drafts.contains(target.name.as_str()) => {}
-                Action::Command(_) | Action::Script => {
+                LeafAction::Command(_)
+                | LeafAction::Script
+                | LeafAction::ReadOnlyScript
+                | LeafAction::File(_)
+                    if drafts.contains(target.name.as_str()) => {}
+                LeafAction::Command(_)
+                | LeafAction::Script
+                | LeafAction::ReadOnlyScript
+                | LeafAction::File(_) => {
                     let (_, problems) = accept::accept(target.parameters(), &step.arguments, &[]);
-                    let is_known = |name: &str| target.parameters().any(|parameter| parameter.name == name);
-                    mistakes.extend(
-                        problems
-                            .iter()
-                            .map(|problem| in_arguments(step, problem, is_known)),
-                    );
+                    let names: Vec<&str> = target
+                        .parameters()
+                        .map(|parameter| parameter.name.as_str())
+                        .collect();
+                    let problems = problems.iter();
+                    mistakes.extend(problems.map(|problem| in_arguments(step, problem, &names)));
                 }
-                Action::Sequence(_) => {
+                LeafAction::Sequence(_) => {
                     if !step.arguments.is_empty() {
                         let arguments = child(&step.pointer, "args");
                         mistakes.push(Mistake::error(arguments, "a sequence takes no arguments"));
@@ -225,7 +232,7 @@ impl<'a> Known<'a> {
         mistakes
     }
 
-    /// Why there is nothing that the step could call. Blames `subcommand` where `tool` is right.
+    /// Reason for which there is nothing that the step could call. Blames `subcommand` where `tool` is right.
     fn missing(&self, step: &StepTemplate) -> Mistake {
         let StepTemplate { tool, target, .. } = step;
         let below = format!("{tool}_");
@@ -270,7 +277,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What a step with this subcommand could have in `tool`.
+    /// Tools that have this subcommand.
     fn tools(&self, subcommand: Option<&str>) -> impl Iterator<Item = &str> {
         let ending = subcommand.map_or_else(String::new, |subcommand| format!("_{subcommand}"));
         let names = self.enabled.keys();
@@ -290,7 +297,7 @@ impl<'a> Known<'a> {
             if !seen.insert(last.name.as_str()) {
                 continue;
             }
-            if let Action::Sequence(sequence) = &last.action {
+            if let LeafAction::Sequence(sequence) = &last.action {
                 let next = sequence
                     .steps
                     .iter()
@@ -301,12 +308,12 @@ impl<'a> Known<'a> {
         None
     }
 
-    /// How many steps are left of `budget`, or `None` when it is used up. Only for sequences without cycles.
+    /// Number of steps left of `budget`, or `None` when it is used up. Only for sequences without cycles.
     fn steps(&self, sequence: &SequenceTemplate, budget: usize) -> Option<usize> {
         sequence.steps.iter().try_fold(budget, |budget, step| {
             match self.enabled.get(step.target.as_str()).map(|leaf| &leaf.action) {
                 // Every level uses up a step, so that a cycle somewhere below ends as well.
-                Some(Action::Sequence(inner)) => self.steps(inner, budget.checked_sub(1)?),
+                Some(LeafAction::Sequence(inner)) => self.steps(inner, budget.checked_sub(1)?),
                 _ => budget.checked_sub(1),
             }
         })
@@ -314,12 +321,14 @@ impl<'a> Known<'a> {
 }
 
 /// A name that is not known is itself at fault, otherwise its value.
-fn in_arguments(step: &StepTemplate, problem: &ArgumentProblem, is_known: impl Fn(&str) -> bool) -> Mistake {
+fn in_arguments(step: &StepTemplate, problem: &ArgumentProblem, names: &[&str]) -> Mistake {
     let pointer = child(&child(&step.pointer, "args"), &problem.argument);
     let mistake = Mistake::error(pointer, problem.to_string());
-    if is_known(&problem.argument) {
+    if names.contains(&problem.argument.as_str()) {
         mistake
-    } else {
+    } else if names.is_empty() {
         mistake.on_key()
+    } else {
+        mistake.on_key().hint(format!("it takes {}", listed(names)))
     }
 }

@@ -1,21 +1,25 @@
 //! Compares a document with the schema of tool files and names every difference.
 //!
-//! serde stops at the first mistake and a schema validator speaks about schemas. This walk does neither: it goes
-//! on, it suggests the nearest known name, and it leaves behind a repaired copy of the document, so that the checks
-//! of meaning can run on everything that is readable.
+//! serde stops at the first mistake. This walk goes on, suggests the nearest known name, and leaves a repaired copy of the
+//! document, so that the checks of meaning can run on everything that is readable.
+//!
+//! A walk of our own and not the `jsonschema` crate: the repair and the words for authors are most of it and would stay,
+//! the crate takes `5.0` for an integer where serde does not, and it would bring some twenty crates into the program.
 
 use std::collections::{BTreeMap, HashSet};
 
 use jsonc_parser::ast;
 use serde_json::{Map, Number, Value};
 
+use ahma_common::nearest;
+
 use super::{
-    nearest::nearest,
     problem::{Mistake, child},
     value::{kind_of, listed},
 };
 
-/// What a walk found.
+/// Result of a comparison.
+#[derive(Default)]
 pub(super) struct Shape {
     pub(super) mistakes: Vec<Mistake>,
     /// Pointers whose value is made up, because the document's own was missing or of no use.
@@ -28,30 +32,25 @@ pub(super) struct Shape {
 
 pub(super) fn compare(schema: &Value, document: &ast::Value<'_>) -> Shape {
     let mut walk = Walk::new(schema);
-    let repaired = walk.value(schema, document, "");
-    Shape {
-        mistakes: walk.mistakes,
-        made_up: walk.made_up,
-        robbed: walk.robbed,
-        repaired,
-    }
+    walk.found.repaired = walk.value(schema, document, "");
+    walk.found
 }
 
 struct Walk<'s> {
     root: &'s Value,
-    mistakes: Vec<Mistake>,
-    made_up: HashSet<String>,
-    robbed: HashSet<String>,
+    found: Shape,
 }
 
 impl<'s> Walk<'s> {
     fn new(root: &'s Value) -> Self {
         Self {
             root,
-            mistakes: Vec::new(),
-            made_up: HashSet::new(),
-            robbed: HashSet::new(),
+            found: Shape::default(),
         }
+    }
+
+    fn error(&mut self, pointer: &str, message: String) {
+        self.found.mistakes.push(Mistake::error(pointer, message));
     }
 
     /// The repaired value, or `None` if nothing of it is of use; then the reason is among the mistakes.
@@ -66,8 +65,7 @@ impl<'s> Walk<'s> {
         }
         let kinds = kinds(schema);
         if !kinds.is_empty() && !kinds.iter().any(|kind| admits(kind, &found)) {
-            self.mistakes
-                .push(Mistake::error(pointer, expected(&kinds, &found)));
+            self.error(pointer, expected(&kinds, &found));
             return None;
         }
         match node {
@@ -91,7 +89,7 @@ impl<'s> Walk<'s> {
             }
             _ => match limit_exceeded(schema, &found) {
                 Some(message) => {
-                    self.mistakes.push(Mistake::error(pointer, message));
+                    self.error(pointer, message);
                     None
                 }
                 None => Some(found),
@@ -103,11 +101,7 @@ impl<'s> Walk<'s> {
         let none = Map::new();
         let known = schema.get("properties").and_then(Value::as_object);
         let others = schema.get("additionalProperties");
-        let required: Vec<&str> = schema
-            .get("required")
-            .and_then(Value::as_array)
-            .map(|names| names.iter().filter_map(Value::as_str).collect())
-            .unwrap_or_default();
+        let required = required(schema);
         let mut repaired = Map::new();
         let mut seen = BTreeMap::new();
         let object_pointer = pointer;
@@ -117,19 +111,17 @@ impl<'s> Walk<'s> {
             let count: &mut usize = seen.entry(name.to_owned()).or_default();
             *count += 1;
             if *count == 2 {
-                self.mistakes
+                self.found
+                    .mistakes
                     .push(Mistake::error(&pointer, format!("`{name}` is given more than once")).on_key());
             }
             let member_schema = match (known.and_then(|known| known.get(name)), others) {
                 (Some(schema), _) => schema,
                 (None, Some(Value::Bool(false))) => {
                     let names: Vec<&str> = known.unwrap_or(&none).keys().map(String::as_str).collect();
-                    let mistake = unknown_field(&pointer, name, &names);
-                    self.mistakes
-                        .push(match opposite(name, &plain(&member.value), &names) {
-                            Some(hint) => mistake.hint(hint),
-                            None => mistake,
-                        });
+                    let hint = hint_for_unknown(&pointer, name, &plain(&member.value), &names);
+                    let mistake = Mistake::error(&pointer, format!("unknown field `{name}`")).on_key();
+                    self.found.mistakes.push(mistake.hint(hint));
                     continue;
                 }
                 (None, Some(schema)) => schema,
@@ -140,7 +132,7 @@ impl<'s> Walk<'s> {
                     repaired.insert(name.into(), value);
                 }
                 None => {
-                    self.robbed.insert(object_pointer.to_owned());
+                    self.found.robbed.insert(object_pointer.to_owned());
                     if required.contains(&name) {
                         let made_up = self.make_up(member_schema, pointer, Some((name, object)));
                         repaired.insert(name.into(), made_up);
@@ -152,9 +144,8 @@ impl<'s> Walk<'s> {
             if seen.contains_key(name) {
                 continue;
             }
-            self.mistakes
-                .push(Mistake::error(pointer, format!("the field `{name}` is missing")));
-            self.robbed.insert(object_pointer.to_owned());
+            self.error(pointer, format!("the field `{name}` is missing"));
+            self.found.robbed.insert(object_pointer.to_owned());
             if let Some(schema) = known.and_then(|known| known.get(name)) {
                 let made_up = self.make_up(schema, child(pointer, name), Some((name, object)));
                 repaired.insert(name.into(), made_up);
@@ -181,20 +172,19 @@ impl<'s> Walk<'s> {
             let value = attempt.value(branch, node, pointer);
             if best
                 .as_ref()
-                .is_none_or(|(best, _)| attempt.mistakes.len() < best.mistakes.len())
+                .is_none_or(|(best, _)| attempt.found.mistakes.len() < best.found.mistakes.len())
             {
                 best = Some((attempt, value));
             }
         }
         let Some((attempt, value)) = best else {
             let kinds: Vec<&str> = branches.iter().flat_map(|branch| kinds(branch)).collect();
-            self.mistakes
-                .push(Mistake::error(pointer, expected(&kinds, &found)));
+            self.error(pointer, expected(&kinds, &found));
             return None;
         };
-        self.mistakes.extend(attempt.mistakes);
-        self.made_up.extend(attempt.made_up);
-        self.robbed.extend(attempt.robbed);
+        self.found.mistakes.extend(attempt.found.mistakes);
+        self.found.made_up.extend(attempt.found.made_up);
+        self.found.robbed.extend(attempt.found.robbed);
         value
     }
 
@@ -216,7 +206,7 @@ impl<'s> Walk<'s> {
                 format!("expected one of {}, found {}", listed(&names), kind_of(other)),
             ),
         };
-        self.mistakes.push(mistake);
+        self.found.mistakes.push(mistake);
         None
     }
 
@@ -238,8 +228,8 @@ impl<'s> Walk<'s> {
         member: Option<(&str, &ast::Object<'_>)>,
     ) -> Value {
         let schema = self.resolved(schema);
-        let unique = self.made_up.len();
-        self.made_up.insert(pointer.clone());
+        let unique = self.found.made_up.len();
+        self.found.made_up.insert(pointer.clone());
         if let Some(first) = branches(schema).and_then(<[Value]>::first) {
             return self.make_up(first, pointer, member);
         }
@@ -254,19 +244,9 @@ impl<'s> Walk<'s> {
             Some("array") => Value::Array(Vec::new()),
             Some("object") => {
                 let mut object = Map::new();
-                for name in schema
-                    .get("required")
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten()
-                    .filter_map(Value::as_str)
-                {
-                    if let Some(member) = schema
-                        .get("properties")
-                        .and_then(|properties| properties.get(name))
-                    {
-                        object.insert(name.into(), self.make_up(member, child(&pointer, name), None));
-                    }
+                for name in required(schema) {
+                    let member = &schema["properties"][name];
+                    object.insert(name.into(), self.make_up(member, child(&pointer, name), None));
                 }
                 Value::Object(object)
             }
@@ -298,26 +278,18 @@ pub(super) fn plain(node: &ast::Value<'_>) -> Value {
     }
 }
 
-fn unknown_field(pointer: &str, name: &str, known: &[&str]) -> Mistake {
-    let mistake = Mistake::error(pointer, format!("unknown field `{name}`")).on_key();
+fn hint_for_unknown(pointer: &str, name: &str, value: &Value, known: &[&str]) -> String {
     let is_in_subcommand = pointer.rsplit('/').nth(2) == Some("subcommand");
     if name == "command" && is_in_subcommand {
-        let hint = "a subcommand has no command of its own: its `name` follows the tool's `command`";
-        return mistake.hint(hint);
+        return "a subcommand has no command of its own: its `name` follows the tool's `command`".into();
+    }
+    if matches!(name, "async" | "asynchronous") && known.contains(&"synchronous") {
+        return format!("write `\"synchronous\": {}`", *value == Value::Bool(false));
     }
     match nearest(name, known.iter().copied()).first() {
-        Some(near) => mistake.hint(format!("did you mean `{near}`?")),
-        None => mistake.hint(format!("known fields are {}", listed(known))),
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known fields are {}", listed(known)),
     }
-}
-
-/// What to write for the opposite of a field that there is.
-fn opposite(name: &str, value: &Value, known: &[&str]) -> Option<String> {
-    if !(matches!(name, "async" | "asynchronous") && known.contains(&"synchronous")) {
-        return None;
-    }
-    let synchronous = *value == Value::Bool(false);
-    Some(format!("write `\"synchronous\": {synchronous}`"))
 }
 
 /// The alternatives of a schema that has some.
@@ -333,6 +305,11 @@ fn choices(schema: &Value) -> Option<Vec<&Value>> {
         return Some(vec![constant]);
     }
     Some(schema.get("enum")?.as_array()?.iter().collect())
+}
+
+fn required(schema: &Value) -> Vec<&str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 fn kinds(schema: &Value) -> Vec<&str> {

@@ -6,18 +6,37 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-pub use super::file::ValueStyle;
+pub use super::file::{Level, StopSignal, ValueStyle};
 use super::value::ValueType;
 use crate::observe::StreamRules;
 
 /// Names of the tools that the server brings itself; no tool file may take one.
-pub const BUILT_IN_TOOLS: [&str; 5] = ["await", "cancel", "output", "sandboxed_shell", "status"];
+pub const BUILT_IN_TOOLS: [&str; 12] = [
+    "ahma_call",
+    "ahma_find",
+    "await",
+    "cancel",
+    "file_edit",
+    "file_patch",
+    "file_read",
+    "file_write",
+    "output",
+    "readonly_shell",
+    "sandboxed_shell",
+    "status",
+];
 
 /// The built-in tool that runs a script; sequences may use it as a step.
 pub const SHELL_TOOL: &str = "sandboxed_shell";
 
+/// The built-in tool that runs a script which cannot change anything.
+pub const READ_ONLY_SHELL_TOOL: &str = "readonly_shell";
+
 /// Arguments of every tool that steer the call and never reach the command line.
 pub const META_PARAMETERS: [&str; 3] = ["execution_mode", "timeout_seconds", "working_directory"];
+
+/// Arguments that steer a call of every tool which has no argument of that name itself.
+pub const CALL_PARAMETERS: [&str; 4] = ["env", "keep_running", "ready", "stdin"];
 
 /// The longest time that a command may be given: a week. Longer is a mistake in the unit.
 pub const MAX_TIMEOUT_SECONDS: u64 = 7 * 24 * 60 * 60;
@@ -38,12 +57,13 @@ pub struct ToolDef {
 pub struct Leaf {
     /// The name that clients call; 1–64 of `A-Za-z0-9_-`.
     pub name: String,
-    /// Where in the file it is described, as a JSON pointer.
+    /// JSON pointer to its description in the file.
     pub pointer: String,
-    /// Where in the file its name comes from.
+    /// JSON pointer to the origin of its name.
     pub name_pointer: String,
     pub description: String,
-    pub action: Action,
+    pub action: LeafAction,
+    pub level: Level,
     /// `None` means that neither the file nor a parent says so.
     pub synchronous: Option<bool>,
     pub timeout: Option<Duration>,
@@ -51,17 +71,30 @@ pub struct Leaf {
     /// Disabled leaves are kept so that messages can say so; the catalogue leaves them out.
     pub enabled: bool,
     /// Every check must pass for the leaf to be available.
-    pub probes: Vec<Arc<Probe>>,
+    pub probes: Vec<Arc<AvailabilityCheck>>,
     pub install_instructions: Option<String>,
 }
 
-/// What a leaf does.
+/// Action of a leaf.
 #[derive(Debug, Clone)]
-pub enum Action {
+pub enum LeafAction {
     Command(CommandTemplate),
     Sequence(SequenceTemplate),
     /// The text of the call goes to the shell; only the built-in shell tool does this.
     Script,
+    /// The same in the sandbox that only reads.
+    ReadOnlyScript,
+    /// The call reads or changes files in a confined process; only the built-in file tools do this.
+    File(FileTool),
+}
+
+/// One of the built-in tools for files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileTool {
+    Read,
+    Write,
+    Edit,
+    Patch,
 }
 
 /// A command line with gaps.
@@ -78,6 +111,7 @@ pub struct CommandTemplate {
     pub end_of_options: bool,
     pub stream: Option<Arc<StreamRules>>,
     pub success_hint: Option<String>,
+    pub stop_signal: StopSignal,
 }
 
 /// One place in a command line.
@@ -85,7 +119,7 @@ pub struct CommandTemplate {
 pub enum Slot {
     Word(String),
     Parameter(Arc<Parameter>),
-    /// Where the arguments that the stream rules ask for go: after all options, before all positionals.
+    /// Place for the arguments that the stream rules add: after all options, before all positionals.
     StreamArguments,
 }
 
@@ -95,6 +129,8 @@ pub struct Parameter {
     pub name: String,
     /// A second name under which a call may give it.
     pub alias: Option<String>,
+    /// More names of that kind, which say nothing about the flag.
+    pub aliases: Vec<String>,
     pub description: Option<String>,
     pub value: ValueType,
     pub required: bool,
@@ -103,7 +139,7 @@ pub struct Parameter {
     pub form: Form,
 }
 
-/// How an argument stands on the command line.
+/// Form of an argument on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
     /// The flag before each value, or alone for a boolean that is true.
@@ -115,7 +151,7 @@ pub enum Form {
     Positional(Dash),
 }
 
-/// What becomes of positional values that begin with a dash.
+/// Treatment of positional values that begin with a dash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dash {
     /// Guarded by `--` if the command allows that, else refused.
@@ -136,7 +172,7 @@ pub struct SequenceTemplate {
 /// One step of a sequence.
 #[derive(Debug, Clone)]
 pub struct StepTemplate {
-    /// Where in the file it stands, as a JSON pointer.
+    /// JSON pointer to it in the file.
     pub pointer: String,
     /// The first part of `target`, as the file names it.
     pub tool: String,
@@ -149,18 +185,18 @@ pub struct StepTemplate {
     pub skip: Option<Skip>,
 }
 
-/// When a step is left out; paths are relative to the working directory of the call.
+/// Condition for leaving out a step; paths are relative to the working directory of the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Skip {
     IfFileExists(String),
     IfFileMissing(String),
 }
 
-/// How to find out whether a tool is installed. Equal probes need to be made only once.
+/// Check that a tool is installed. Equal checks need to run only once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Probe {
+pub enum AvailabilityCheck {
     /// By a command that succeeds if it is.
-    Run(ProbeCommand),
+    Run(AvailabilityCommand),
     /// By a look for its program, where the file names no command.
     Find {
         program: String,
@@ -171,7 +207,7 @@ pub enum Probe {
 
 /// A command that finds out whether a tool is installed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ProbeCommand {
+pub struct AvailabilityCommand {
     /// Never empty.
     pub argv: Vec<String>,
     /// As for the commands of the tool.
@@ -184,7 +220,7 @@ pub struct ProbeCommand {
     pub success_codes: Vec<i32>,
 }
 
-/// What a client should know before it calls.
+/// Facts a client should know before it calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Annotations {
     pub title: Option<String>,
@@ -194,12 +230,31 @@ pub struct Annotations {
     pub open_world: Option<bool>,
 }
 
+impl Parameter {
+    /// Every name under which a call may give it.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let aliases = self.alias.iter().chain(&self.aliases);
+        std::iter::once(&self.name).chain(aliases).map(String::as_str)
+    }
+}
+
 impl Leaf {
+    /// One of [`CALL_PARAMETERS`] steers the call, and is not an argument of the tool itself.
+    pub(crate) fn takes(&self, name: &str) -> bool {
+        let is_own = self
+            .parameters()
+            .any(|parameter| parameter.names().any(|own| own == name));
+        !matches!(self.action, LeafAction::File(_)) && !is_own
+    }
+
     /// The arguments that a caller may give, in the order of the command line.
     pub fn parameters(&self) -> impl Iterator<Item = &Arc<Parameter>> {
         let slots = match &self.action {
-            Action::Command(template) => template.slots.as_slice(),
-            Action::Sequence(_) | Action::Script => &[],
+            LeafAction::Command(template) => template.slots.as_slice(),
+            LeafAction::Sequence(_)
+            | LeafAction::Script
+            | LeafAction::ReadOnlyScript
+            | LeafAction::File(_) => &[],
         };
         slots.iter().filter_map(|slot| match slot {
             Slot::Parameter(parameter) => Some(parameter),

@@ -9,10 +9,10 @@ use super::{
     file::{ParameterFile, StepFile, SubcommandFile, ToolFile},
     inherit::Inherited,
     name,
-    parameter::Place,
+    parameter::ParameterKind,
     problem::{Mistake, child},
     tool::{
-        Action, BUILT_IN_TOOLS, CommandTemplate, Leaf, META_PARAMETERS, SequenceTemplate, Skip, Slot,
+        BUILT_IN_TOOLS, CommandTemplate, Leaf, LeafAction, META_PARAMETERS, SequenceTemplate, Skip, Slot,
         StepTemplate, ToolDef,
     },
 };
@@ -39,9 +39,9 @@ pub(super) fn validate(file: &str, raw: ToolFile) -> (ToolDef, Vec<Mistake>) {
 struct Validation {
     mistakes: Vec<Mistake>,
     leaves: Vec<Arc<Leaf>>,
-    /// Where the first part of all names comes from.
+    /// Pointer to the origin of the first part of all names.
     prefix_pointer: String,
-    /// Where each leaf's name was first used.
+    /// Pointer to the first use of each leaf's name.
     names: HashMap<String, String>,
 }
 
@@ -50,7 +50,7 @@ impl Validation {
         self.mistakes.push(Mistake::error(pointer, message));
     }
 
-    /// Whether `command`, `sequence` and `subcommand` of the tool go together.
+    /// Checks that `command`, `sequence` and `subcommand` of the tool go together.
     fn check_sequence(&mut self, raw: &ToolFile) {
         let is_sequence = raw.command.trim() == SEQUENCE_COMMAND;
         if is_sequence && raw.sequence.is_empty() {
@@ -168,7 +168,10 @@ impl Validation {
     }
 
     fn options(&mut self, options: Vec<ParameterFile>, pointer: &str, level: &mut Inherited) {
-        let (pointer, place) = (child(pointer, "options"), Place::Option(level.value_style));
+        let (pointer, place) = (
+            child(pointer, "options"),
+            ParameterKind::Option(level.value_style),
+        );
         let slots = level.parameters.add(options, &pointer, place, &mut self.mistakes);
         level.slots.extend(slots);
     }
@@ -180,7 +183,7 @@ impl Validation {
         let slots = level.parameters.add(
             raw.positional_args,
             &positionals,
-            Place::Positional,
+            ParameterKind::Positional,
             &mut self.mistakes,
         );
         level.slots.extend(slots);
@@ -192,8 +195,9 @@ impl Validation {
             end_of_options: level.end_of_options,
             stream: level.stream.take(),
             success_hint: level.success_hint.take(),
+            stop_signal: level.stop_signal,
         };
-        self.leaf(raw.description, pointer, level, Action::Command(template));
+        self.leaf(raw.description, pointer, level, LeafAction::Command(template));
     }
 
     fn sequence(&mut self, raw: SubcommandFile, pointer: &str, level: Inherited) {
@@ -216,7 +220,7 @@ impl Validation {
                 .collect(),
             delay: Duration::from_millis(raw.step_delay_ms.unwrap_or_default()),
         };
-        self.leaf(raw.description, pointer, level, Action::Sequence(template));
+        self.leaf(raw.description, pointer, level, LeafAction::Sequence(template));
     }
 
     fn step(&mut self, raw: StepFile, pointer: String) -> StepTemplate {
@@ -257,14 +261,17 @@ impl Validation {
         }
     }
 
-    fn leaf(&mut self, description: String, pointer: &str, level: Inherited, action: Action) {
+    fn leaf(&mut self, description: String, pointer: &str, level: Inherited, action: LeafAction) {
         let name_pointer = match pointer {
             "" => self.prefix_pointer.clone(),
             pointer => child(pointer, "name"),
         };
         let probes = match &action {
-            Action::Command(_) => level.needs(),
-            Action::Sequence(_) | Action::Script => level.probes,
+            LeafAction::Command(_) => level.needs(),
+            LeafAction::Sequence(_)
+            | LeafAction::Script
+            | LeafAction::ReadOnlyScript
+            | LeafAction::File(_) => level.probes,
         };
         let name = level.name;
         if name.len() > name::MAX_LENGTH && !pointer.is_empty() {
@@ -292,6 +299,7 @@ impl Validation {
             name_pointer,
             description,
             action,
+            level: level.level,
             synchronous: level.synchronous,
             timeout: level.timeout,
             annotations: level.annotations,

@@ -65,7 +65,7 @@ impl ValueType {
         }
     }
 
-    /// Whether the value names one file or several.
+    /// Returns whether the value names one file or several.
     pub(crate) fn is_path(&self) -> bool {
         matches!(self, Self::Scalar(Scalar::Path) | Self::Array(Scalar::Path))
     }
@@ -133,7 +133,7 @@ impl Range {
     }
 }
 
-/// What kind of JSON value this is, in the words of JSON Schema.
+/// Kind of a JSON value, in the words of JSON Schema.
 pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,15 +1,8 @@
-//! What a stream says about the work behind it.
+//! Events read from an output stream.
 
 use serde::{Deserialize, Serialize};
 
 use super::SeverityCounts;
-
-/// Which stream bytes came from; merged output counts as stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
-    Stdout,
-    Stderr,
-}
 
 /// One thing that a rule saw.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,17 +18,17 @@ pub enum StreamEvent {
     },
 }
 
-/// How far the work is. Percent only rises.
+/// Progress of the work. Percent only rises.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Progress {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// How many are done, where the tool counts.
+    /// Number of items done, where the tool counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<u64>,
-    /// How many there are.
+    /// Number of items in all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +55,7 @@ pub struct Finding {
     pub location: Option<String>,
 }
 
-/// How much a finding matters, least first.
+/// Severity of a finding, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -74,7 +67,7 @@ pub enum Severity {
 }
 
 impl Finding {
-    /// How much memory it takes.
+    /// Bytes of memory it takes.
     pub(super) fn held_bytes(&self) -> usize {
         let optional = [
             &self.kind,
@@ -88,7 +81,7 @@ impl Finding {
         size_of::<Self>() + self.id.len() + self.title.len() + texts
     }
 
-    /// How many bytes it takes in an answer.
+    /// Bytes it takes in an answer.
     pub(super) fn json_bytes(&self) -> usize {
         serde_json::to_vec(self).map_or(0, |bytes| bytes.len())
     }

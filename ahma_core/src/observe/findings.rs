@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Finding, Severity, StreamEvent};
 
-/// What a run found so far. Holds at most the number of findings it was made with: the most severe, and of equals the
+/// Findings of a run so far. Holds at most the number of findings it was made with: the most severe, and of equals the
 /// first.
 #[derive(Debug, Clone)]
 pub struct FindingLog {
@@ -15,7 +15,7 @@ pub struct FindingLog {
     counts: SeverityCounts,
 }
 
-/// How many findings of each severity.
+/// Number of findings of each severity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SeverityCounts {
     pub critical: u64,
@@ -31,11 +31,11 @@ pub struct FindingPage {
     /// Index of the first one.
     pub from: usize,
     pub findings: Vec<Finding>,
-    /// Where the next page begins, if there is one.
+    /// Start of the next page, if there is one.
     pub next: Option<usize>,
-    /// How many are kept.
+    /// Number of findings kept.
     pub kept: usize,
-    /// How many there were.
+    /// Number of all findings.
     pub counts: SeverityCounts,
     /// Those of them that could not be kept.
     pub only_counted: SeverityCounts,
@@ -49,7 +49,7 @@ pub struct FindingNews {
     pub next: usize,
 }
 
-/// How much of a list is wanted at once. The first one is given whatever its size, so that a reader gets on.
+/// Limit on the part of a list that is given at once. The first finding is given whatever its size, so that a reader makes progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FindingBudget {
     pub findings: usize,
@@ -59,7 +59,7 @@ pub struct FindingBudget {
 
 const SEVERITIES: usize = 5;
 
-/// Which findings stay when there is room for so many.
+/// Decides which findings are kept when there is room for a limited number.
 #[derive(Debug, Clone)]
 pub(super) struct FindingRoom {
     max_kept: usize,
@@ -67,9 +67,9 @@ pub(super) struct FindingRoom {
     kept: [usize; SEVERITIES],
 }
 
-/// What becomes of a finding.
+/// Decision about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Admission {
+pub(super) enum FindingAdmission {
     Kept,
     /// The newest one of this lower severity goes.
     KeptInsteadOf(Severity),
@@ -98,9 +98,9 @@ impl FindingLog {
     pub fn push(&mut self, finding: Finding) {
         self.counts.add(finding.severity);
         match self.room.admit(finding.severity) {
-            Admission::Kept => {}
-            Admission::KeptInsteadOf(lower) => _ = self.kept[lower as usize].pop(),
-            Admission::OnlyCounted => return,
+            FindingAdmission::Kept => {}
+            FindingAdmission::KeptInsteadOf(lower) => _ = self.kept[lower as usize].pop(),
+            FindingAdmission::OnlyCounted => return,
         }
         self.kept[finding.severity as usize].push((self.next_number, finding));
         self.next_number += 1;
@@ -115,7 +115,7 @@ impl FindingLog {
         self.counts
     }
 
-    /// How many there were that could not be kept.
+    /// Number of findings that could not be kept.
     pub fn only_counted(&self) -> SeverityCounts {
         let mut counts = self.counts;
         self.kept().for_each(|finding| *counts.of(finding.severity) -= 1);
@@ -145,7 +145,7 @@ impl FindingLog {
         }
     }
 
-    /// How much memory is taken by those that are kept beyond the worst that fit.
+    /// Bytes of memory taken by findings beyond the worst that fit.
     pub fn bytes_beyond(&self, budget: FindingBudget) -> usize {
         let beyond = self.kept().skip(self.count_fitting(budget));
         beyond.map(Finding::held_bytes).sum()
@@ -169,7 +169,7 @@ impl FindingLog {
         budget.fitting(self.kept(), |finding| finding).count()
     }
 
-    /// What came with the number `from` or a later one.
+    /// Findings with the number `from` or a later one.
     pub fn since(&self, from: usize, budget: FindingBudget) -> FindingNews {
         let newer = |list: &'_ Vec<(usize, Finding)>| list.partition_point(|(number, _)| *number < from);
         let mut news: Vec<_> = self.kept.iter().flat_map(|list| &list[newer(list)..]).collect();
@@ -186,7 +186,7 @@ impl FindingLog {
 }
 
 impl FindingPage {
-    /// How many findings it does not hold, kept or not.
+    /// Number of findings it does not hold, kept or not.
     pub fn left_out(&self) -> u64 {
         self.counts.total() - self.findings.len() as u64
     }
@@ -200,17 +200,17 @@ impl FindingRoom {
         }
     }
 
-    pub(super) fn admit(&mut self, severity: Severity) -> Admission {
+    pub(super) fn admit(&mut self, severity: Severity) -> FindingAdmission {
         let admission = if self.kept.iter().sum::<usize>() < self.max_kept {
-            Admission::Kept
+            FindingAdmission::Kept
         } else {
             let lower = Severity::ALL.into_iter().take_while(|lower| *lower < severity);
             match lower.into_iter().find(|lower| self.kept[*lower as usize] > 0) {
-                Some(lowest) => Admission::KeptInsteadOf(lowest),
-                None => return Admission::OnlyCounted,
+                Some(lowest) => FindingAdmission::KeptInsteadOf(lowest),
+                None => return FindingAdmission::OnlyCounted,
             }
         };
-        if let Admission::KeptInsteadOf(lowest) = admission {
+        if let FindingAdmission::KeptInsteadOf(lowest) = admission {
             self.kept[lowest as usize] -= 1;
         }
         self.kept[severity as usize] += 1;
@@ -224,12 +224,12 @@ impl FindingBudget {
         bytes: usize::MAX,
     };
 
-    /// How many of them fit, from the first on.
+    /// Number of them that fit, from the first on.
     pub fn count_fitting(self, findings: &[Finding]) -> usize {
         self.fitting(findings.iter(), |finding| finding).count()
     }
 
-    /// What is left of it behind them.
+    /// The rest of the budget after them.
     pub fn without(self, findings: &[Finding]) -> Self {
         let bytes: usize = findings.iter().map(Finding::json_bytes).sum();
         Self {

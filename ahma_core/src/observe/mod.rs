@@ -18,14 +18,16 @@ mod preset;
 mod progress;
 mod replay;
 mod rules;
+pub mod stream_block;
 
-pub use event::{Finding, Progress, Severity, Source, StreamEvent};
+pub use event::{Finding, Progress, Severity, StreamEvent};
 pub use export::{junit, sarif};
 pub use findings::{FindingBudget, FindingLog, FindingNews, FindingPage, SeverityCounts};
 pub use framing::{LineTracker, displayed};
 pub use observer::Observer;
 pub use replay::{ReplayedLine, replay};
-pub use rules::{RuleProblem, StdioNeed, StreamRules, compile};
+pub use rules::{RuleProblem, StdioNeed, StreamRules, compile, environment_problems};
+pub use stream_block::StreamName;
 
 #[cfg(test)]
 mod findings_tests;

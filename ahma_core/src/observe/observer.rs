@@ -7,16 +7,16 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    SeverityCounts, Source, StreamEvent, StreamRules,
-    findings::{Admission, FindingRoom},
+    SeverityCounts, StreamEvent, StreamName, StreamRules,
+    findings::{FindingAdmission, FindingRoom},
     framing::{DocumentReader, ElementReader, LineReader},
     preset,
     progress::ProgressMeter,
     rules::{Reading, Sighting},
+    stream_block::Framing,
 };
-use crate::mtdf::stream::Framing;
 
-/// How long an unfinished line must be quiet before it counts.
+/// An unfinished line is looked at after this time without output.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// The reader of one run. What it returns does not depend on how the bytes were cut into chunks.
@@ -44,7 +44,7 @@ struct WatchedLines {
     previous: Option<String>,
 }
 
-/// What is known of the unfinished line.
+/// State of the unfinished line.
 #[derive(Debug, Clone, Copy)]
 enum Tail {
     /// It changed at this time, and was not looked at since.
@@ -55,7 +55,7 @@ enum Tail {
     Taken(usize),
 }
 
-/// What was seen, as events. Bounds the findings: one that a more severe one may still drive out is told all the same.
+/// Events of what was seen. Bounds the findings: one that a more severe one may still replace is reported all the same.
 #[derive(Debug)]
 struct Notes {
     meter: ProgressMeter,
@@ -65,7 +65,7 @@ struct Notes {
     gaps: Vec<Gap>,
 }
 
-/// Why findings may be missing.
+/// Reason for which findings may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gap {
     LongLine { max_bytes: usize },
@@ -103,19 +103,19 @@ impl Observer {
     }
 
     /// Takes in bytes as they were read. `now` is the time since the run began.
-    pub fn feed(&mut self, source: Source, bytes: &[u8], now: Duration) -> Vec<StreamEvent> {
+    pub fn feed(&mut self, source: StreamName, bytes: &[u8], now: Duration) -> Vec<StreamEvent> {
         let mut input = bytes;
         match (source, &mut self.stdout) {
-            (Source::Stderr, _) => self.stderr.feed(source, input, now, &self.rules, &mut self.notes),
-            (Source::Stdout, StdoutReader::Lines(lines)) => {
+            (StreamName::Stderr, _) => self.stderr.feed(source, input, now, &self.rules, &mut self.notes),
+            (StreamName::Stdout, StdoutReader::Lines(lines)) => {
                 lines.feed(source, input, now, &self.rules, &mut self.notes);
             }
-            (Source::Stdout, StdoutReader::Document(reader)) => {
+            (StreamName::Stdout, StdoutReader::Document(reader)) => {
                 while let Some(document) = reader.next_document(&mut input) {
                     take_document(&document, &self.rules, &mut self.notes);
                 }
             }
-            (Source::Stdout, StdoutReader::Elements(reader)) => {
+            (StreamName::Stdout, StdoutReader::Elements(reader)) => {
                 while let Some((ancestors, element)) = reader.next_element(&mut input) {
                     self.rules
                         .look_at_element(ancestors, element, &mut |sighting| self.notes.add(sighting));
@@ -126,8 +126,8 @@ impl Observer {
         self.notes.take()
     }
 
-    /// How much is held that is yet to be read as a whole. Reading it takes as much longer as it is longer, so this tells
-    /// whoever has no time for that.
+    /// Number of bytes held that are yet to be read as a whole. The time for reading them grows with it, so a caller that must
+    /// not block can tell.
     pub fn held_bytes(&self) -> usize {
         let on_stdout = match &self.stdout {
             StdoutReader::Lines(lines) => lines.reader.held_bytes(),
@@ -159,14 +159,14 @@ impl Observer {
     /// Looks at unfinished lines that have been quiet for long enough.
     pub fn tick(&mut self, now: Duration) -> Vec<StreamEvent> {
         if let StdoutReader::Lines(lines) = &mut self.stdout {
-            lines.tick(Source::Stdout, now, &self.rules, &mut self.notes);
+            lines.tick(StreamName::Stdout, now, &self.rules, &mut self.notes);
         }
         self.stderr
-            .tick(Source::Stderr, now, &self.rules, &mut self.notes);
+            .tick(StreamName::Stderr, now, &self.rules, &mut self.notes);
         self.notes.take()
     }
 
-    /// When [`Observer::tick`] has something to do next, if nothing is fed before.
+    /// Time at which [`Observer::tick`] has something to do next, if nothing is fed before.
     pub fn next_tick(&self) -> Option<Duration> {
         let stdout = match &self.stdout {
             StdoutReader::Lines(lines) => lines.next_tick(),
@@ -178,7 +178,7 @@ impl Observer {
     /// Takes in what is left when the output has ended.
     pub fn finish(&mut self) -> Vec<StreamEvent> {
         match &mut self.stdout {
-            StdoutReader::Lines(lines) => lines.finish(Source::Stdout, &self.rules, &mut self.notes),
+            StdoutReader::Lines(lines) => lines.finish(StreamName::Stdout, &self.rules, &mut self.notes),
             StdoutReader::Document(reader) => {
                 let cut_off = reader.cut_off();
                 cut_off
@@ -194,12 +194,13 @@ impl Observer {
             }
             StdoutReader::Elements(_) => {}
         }
-        self.stderr.finish(Source::Stderr, &self.rules, &mut self.notes);
+        self.stderr
+            .finish(StreamName::Stderr, &self.rules, &mut self.notes);
         self.notes.take()
     }
 }
 
-/// Whether rules found anything to say about a document.
+/// Says whether rules matched anything in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Took {
     Something,
@@ -222,7 +223,7 @@ fn take_document(document: &str, rules: &StreamRules, notes: &mut Notes) -> Took
     if rules.reading == Reading::Sarif {
         preset::read_sarif(document, &mut add);
     }
-    rules.look_at_json(Source::Stdout, document, &mut add);
+    rules.look_at_json(StreamName::Stdout, document, &mut add);
     notes.events.extend(last_progress.map(StreamEvent::Progress));
     took
 }
@@ -238,7 +239,7 @@ impl WatchedLines {
 
     fn feed(
         &mut self,
-        source: Source,
+        source: StreamName,
         mut input: &[u8],
         now: Duration,
         rules: &StreamRules,
@@ -259,7 +260,7 @@ impl WatchedLines {
         self.reader.unfinished().map_or(0, |line| line.trim_end().len())
     }
 
-    fn tick(&mut self, source: Source, now: Duration, rules: &StreamRules, notes: &mut Notes) {
+    fn tick(&mut self, source: StreamName, now: Duration, rules: &StreamRules, notes: &mut Notes) {
         if self.next_tick().is_none_or(|due| now < due) {
             return;
         }
@@ -283,7 +284,7 @@ impl WatchedLines {
         }
     }
 
-    fn finish(&mut self, source: Source, rules: &StreamRules, notes: &mut Notes) {
+    fn finish(&mut self, source: StreamName, rules: &StreamRules, notes: &mut Notes) {
         if let Some(line) = self.reader.finish() {
             take_line(source, &line, self.tail, &mut self.previous, rules, notes);
         }
@@ -293,7 +294,7 @@ impl WatchedLines {
 
 /// Takes everything from a finished line.
 fn take_line(
-    source: Source,
+    source: StreamName,
     line: &str,
     tail: Tail,
     previous: &mut Option<String>,
@@ -318,10 +319,10 @@ impl Notes {
                 .events
                 .extend(self.meter.apply(reading).map(StreamEvent::Progress)),
             Sighting::Finding(finding) => match self.room.admit(finding.severity) {
-                Admission::Kept | Admission::KeptInsteadOf(_) => {
+                FindingAdmission::Kept | FindingAdmission::KeptInsteadOf(_) => {
                     self.events.push(StreamEvent::Finding(finding));
                 }
-                Admission::OnlyCounted => self.omitted.add(finding.severity),
+                FindingAdmission::OnlyCounted => self.omitted.add(finding.severity),
             },
         }
     }

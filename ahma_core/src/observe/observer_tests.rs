@@ -3,8 +3,8 @@ use std::{sync::Arc, time::Duration};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{FindingLog, Observer, Source, StreamEvent, StreamRules, compile};
-use crate::mtdf::stream::StreamBlock;
+use super::{FindingLog, Observer, StreamEvent, StreamName, StreamRules, compile};
+use crate::observe::stream_block::StreamBlock;
 
 const START: Duration = Duration::ZERO;
 
@@ -45,7 +45,7 @@ fn rule_sets() -> Vec<Arc<StreamRules>> {
 }
 
 /// All events but those that are given at the end of a chunk; counts of omitted findings are put together.
-fn events_of(rules: &Arc<StreamRules>, chunks: &[(Source, &[u8])]) -> (Vec<StreamEvent>, FindingLog) {
+fn events_of(rules: &Arc<StreamRules>, chunks: &[(StreamName, &[u8])]) -> (Vec<StreamEvent>, FindingLog) {
     let mut observer = Observer::new(Arc::clone(rules));
     let mut events: Vec<_> = chunks
         .iter()
@@ -65,7 +65,7 @@ fn events_of(rules: &Arc<StreamRules>, chunks: &[(Source, &[u8])]) -> (Vec<Strea
 }
 
 /// Cuts chunks into pieces of the given sizes, over and over.
-fn cut<'a>(chunks: &[(Source, &'a [u8])], sizes: &[usize]) -> Vec<(Source, &'a [u8])> {
+fn cut<'a>(chunks: &[(StreamName, &'a [u8])], sizes: &[usize]) -> Vec<(StreamName, &'a [u8])> {
     let mut sizes = sizes.iter().copied().cycle();
     let mut pieces = Vec::new();
     for (source, mut bytes) in chunks.iter().copied() {
@@ -79,7 +79,7 @@ fn cut<'a>(chunks: &[(Source, &'a [u8])], sizes: &[usize]) -> Vec<(Source, &'a [
 }
 
 #[track_caller]
-fn assert_same_however_cut(rules: &Arc<StreamRules>, chunks: &[(Source, &[u8])], sizes: &[usize]) {
+fn assert_same_however_cut(rules: &Arc<StreamRules>, chunks: &[(StreamName, &[u8])], sizes: &[usize]) {
     let (whole, whole_log) = events_of(rules, chunks);
     let (pieces, pieces_log) = events_of(rules, &cut(chunks, sizes));
     assert_eq!(whole, pieces);
@@ -104,7 +104,7 @@ fn output() -> impl Strategy<Value = Vec<(bool, Vec<u8>)>> {
 proptest! {
     #[test]
     fn any_cut_of_any_output_gives_the_same_events(output in output(), sizes in prop::collection::vec(1usize..9, 1..5)) {
-        let source = |is_stderr: bool| if is_stderr { Source::Stderr } else { Source::Stdout };
+        let source = |is_stderr: bool| if is_stderr { StreamName::Stderr } else { StreamName::Stdout };
         let chunks: Vec<_> = output.iter().map(|(is_stderr, bytes)| (source(*is_stderr), bytes.as_slice())).collect();
         for rules in rule_sets() {
             assert_same_however_cut(&rules, &chunks, &sizes);
@@ -164,7 +164,7 @@ fn a_quiet_unfinished_line_counts_after_a_tenth_of_a_second() {
         { "emit": "finding", "match": "bad (?P<x>.*)", "finding": { "id": "{x}" } } ] }));
     let mut observer = Observer::new(rules);
     assert_eq!(observer.next_tick(), None);
-    assert_eq!(observer.feed(Source::Stdout, b"\r 10% bad th", at(5)), []);
+    assert_eq!(observer.feed(StreamName::Stdout, b"\r 10% bad th", at(5)), []);
     assert_eq!(observer.next_tick(), Some(at(105)));
     assert_eq!(observer.tick(at(104)), []);
     let events = serde_json::to_value(observer.tick(at(105))).unwrap();
@@ -175,7 +175,7 @@ fn a_quiet_unfinished_line_counts_after_a_tenth_of_a_second() {
     );
     assert_eq!(observer.next_tick(), None);
     assert_eq!(observer.tick(at(300)), [], "nothing is said twice");
-    let events = serde_json::to_value(observer.feed(Source::Stdout, b"ing\n", at(400))).unwrap();
+    let events = serde_json::to_value(observer.feed(StreamName::Stdout, b"ing\n", at(400))).unwrap();
     assert_eq!(
         events,
         json!([
@@ -192,12 +192,14 @@ fn a_quiet_json_value_counts_whole_and_once() {
         json!({ "framing": "json-lines", "rules": [{ "emit": "finding", "finding": { "id": "{/a}" } }] }),
     );
     let mut observer = Observer::new(rules);
-    assert_eq!(observer.feed(Source::Stdout, b"{\"a\":", at(0)), []);
+    assert_eq!(observer.feed(StreamName::Stdout, b"{\"a\":", at(0)), []);
     assert_eq!(observer.tick(at(100)), [], "half a value is nothing");
-    assert_eq!(observer.feed(Source::Stdout, b"1}", at(110)), []);
+    assert_eq!(observer.feed(StreamName::Stdout, b"1}", at(110)), []);
     assert_eq!(observer.tick(at(210)).len(), 1);
     assert_eq!(
-        observer.feed(Source::Stdout, b" \n{\"a\":1}\n", at(220)).len(),
+        observer
+            .feed(StreamName::Stdout, b" \n{\"a\":1}\n", at(220))
+            .len(),
         1,
         "only the second one is new"
     );
@@ -211,8 +213,8 @@ fn findings_arrive_while_the_document_is_still_open() {
           "finding": { "id": "{@id}", "location": "{../../address/@addr}:{@id}" } } ] }));
     let mut observer = Observer::new(rules);
     let open = br#"<run><host><address addr="::1"/><ports><port id="1"><state state="closed"/></port><port id="2"><state state="open"/>"#;
-    assert_eq!(observer.feed(Source::Stdout, open, at(0)), []);
-    let events = serde_json::to_value(observer.feed(Source::Stdout, b"</port>", at(1))).unwrap();
+    assert_eq!(observer.feed(StreamName::Stdout, open, at(0)), []);
+    let events = serde_json::to_value(observer.feed(StreamName::Stdout, b"</port>", at(1))).unwrap();
     assert_eq!(
         events,
         json!([{ "event": "finding", "severity": "info", "id": "2", "title": "2", "location": "::1:2" }])
@@ -227,7 +229,10 @@ fn plain_lines_between_json_lines_are_text() {
     let output = b"{\"level\":\"error\",\"id\":1}\ntest a ... FAILED\n{\"level\":3,\"id\":2}\n{broken\n{\"level\":true,\"id\":3}\n{\"level\":\"3 \",\"id\":4}\n";
     let (events, _) = events_of(
         &rules,
-        &[(Source::Stdout, output), (Source::Stderr, b"test b ... FAILED\n")],
+        &[
+            (StreamName::Stdout, output),
+            (StreamName::Stderr, b"test b ... FAILED\n"),
+        ],
     );
     let ids: Vec<_> = events
         .iter()
@@ -242,7 +247,10 @@ fn two_lines_can_make_one_finding() {
         { "emit": "finding", "match": "^error(?:\\[(?P<code>\\w+)\\])?: (?P<what>.+)$", "next": "^ *--> (?P<where>\\S+)$",
           "finding": { "id": { "from": "{code}", "default": "rustc" }, "title": "{what}", "location": "{where}" } } ] }));
     let output = b"error[E1]: one\n\n --> a.rs:1\nerror: no place\nerror: two\n  --> b.rs:2\n --> c.rs:3\n";
-    let chunks: [(Source, &[u8]); 2] = [(Source::Stdout, output), (Source::Stderr, b" --> d.rs:4\n")];
+    let chunks: [(StreamName, &[u8]); 2] = [
+        (StreamName::Stdout, output),
+        (StreamName::Stderr, b" --> d.rs:4\n"),
+    ];
     let (events, _) = events_of(&rules, &chunks);
     let found: Vec<_> = events
         .iter()
@@ -270,7 +278,7 @@ fn a_document_with_more_findings_than_kept_only_counts_the_rest() {
     let items = (0..1000).map(|number| format!("\"k{number}\":{{\"id\":{number},\"s\":\"high\"}}"));
     let document = format!("{{\"v\":{{{}}}}}", items.collect::<Vec<_>>().join(","));
     let mut observer = Observer::new(Arc::clone(&rules));
-    let events = observer.feed(Source::Stdout, document.as_bytes(), START);
+    let events = observer.feed(StreamName::Stdout, document.as_bytes(), START);
     assert_eq!(
         events.len(),
         12,
@@ -289,23 +297,23 @@ fn a_line_of_100_megabytes_is_cut_and_the_next_one_is_read() {
     let mut observer = Observer::new(rules);
     let chunk = vec![b'x'; 1 << 20];
     let early: Vec<_> = (0..100)
-        .flat_map(|_| observer.feed(Source::Stdout, &chunk, START))
+        .flat_map(|_| observer.feed(StreamName::Stdout, &chunk, START))
         .collect();
     assert!(
         matches!(early.as_slice(), [StreamEvent::Notice { .. }]),
         "{early:?}"
     );
-    let events = serde_json::to_value(observer.feed(Source::Stdout, b"end\nend\n", START)).unwrap();
+    let events = serde_json::to_value(observer.feed(StreamName::Stdout, b"end\nend\n", START)).unwrap();
     assert_eq!(events[0]["id"], "found");
     assert_eq!(events[1]["id"], "found end");
 }
 
-/// What was found in `output`, and what is said about the rest.
+/// The findings in `output`, and the note about the rest.
 fn found_and_noticed(block: Value, output: &[&[u8]]) -> (Vec<String>, Vec<String>) {
     let mut observer = Observer::new(rules(block));
     let mut events: Vec<_> = output
         .iter()
-        .flat_map(|chunk| observer.feed(Source::Stdout, chunk, START))
+        .flat_map(|chunk| observer.feed(StreamName::Stdout, chunk, START))
         .collect();
     events.extend(observer.finish());
     let (mut found, mut noticed) = (Vec::new(), Vec::new());

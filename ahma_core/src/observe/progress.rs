@@ -13,7 +13,7 @@ pub(super) struct Phase {
     pub(super) share: f64,
 }
 
-/// How far one run is. Percent only rises, whatever it is told.
+/// Progress of one run. Percent only rises, whatever the readings say.
 #[derive(Debug)]
 pub(super) struct ProgressMeter {
     phases: Arc<[Phase]>,

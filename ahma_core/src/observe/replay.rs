@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 
-use super::{Observer, Source, StdioNeed, StreamEvent, StreamRules};
+use super::{Observer, StdioNeed, StreamEvent, StreamName, StreamRules};
 
 /// A line of a recording and what it gave.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,7 +28,7 @@ pub struct ReplayedLine {
 /// One piece of output in a capture.
 struct CapturedPiece<'a> {
     at: Duration,
-    source: Source,
+    source: StreamName,
     text: &'a str,
 }
 
@@ -49,7 +49,7 @@ fn replay_text(rules: &Arc<StreamRules>, text: &str) -> Vec<ReplayedLine> {
     let mut observer = Observer::new(Arc::clone(rules));
     let mut lines = Vec::new();
     for (index, line) in text.split_inclusive('\n').enumerate() {
-        let events = observer.feed(Source::Stdout, line.as_bytes(), Duration::ZERO);
+        let events = observer.feed(StreamName::Stdout, line.as_bytes(), Duration::ZERO);
         lines.push(ReplayedLine {
             line_no: index + 1,
             text: line.trim_end_matches(['\r', '\n']).to_owned(),
@@ -73,7 +73,7 @@ fn replay_capture(rules: &Arc<StreamRules>, capture: &str) -> Vec<ReplayedLine> 
         let Some(piece) = parse_piece(line) else { continue };
         add_to_last(&mut lines, observer.tick(piece.at));
         let source = if is_one_stream {
-            Source::Stdout
+            StreamName::Stdout
         } else {
             piece.source
         };
@@ -90,7 +90,7 @@ fn replay_capture(rules: &Arc<StreamRules>, capture: &str) -> Vec<ReplayedLine> 
 
 /// The output in a capture, without its times.
 #[cfg(test)]
-pub(super) fn captured_bytes(rules: &StreamRules, capture: &str) -> Vec<(Source, String)> {
+pub(super) fn captured_bytes(rules: &StreamRules, capture: &str) -> Vec<(StreamName, String)> {
     capture
         .lines()
         .filter_map(parse_piece)
@@ -111,8 +111,8 @@ fn parse_piece(line: &str) -> Option<CapturedPiece<'_>> {
     Some(CapturedPiece {
         at: Duration::try_from_secs_f64(at.parse().ok()?).ok()?,
         source: match source {
-            "out" | "tty" => Source::Stdout,
-            "err" => Source::Stderr,
+            "out" | "tty" => StreamName::Stdout,
+            "err" => StreamName::Stderr,
             _ => return None,
         },
         text: text.strip_prefix(' ').unwrap_or(text),
@@ -128,7 +128,7 @@ impl CapturedPiece<'_> {
             (None, Some(body)) => (body, "\n"),
             (None, None) => (self.text, ""),
         };
-        if rules.has_json_text() && self.source == Source::Stdout {
+        if rules.has_json_text() && self.source == StreamName::Stdout {
             return format!("{body}{end}");
         }
         body.replace("\\r", "\r").replace("\\x1b", "\x1b") + end

@@ -13,6 +13,8 @@ use crate::call::{ArgumentFile, Command, Program};
 #[derive(Debug, Default)]
 pub(super) struct ArgumentFiles {
     written: Vec<PathBuf>,
+    /// The one for standard input, as the command sees it.
+    pub(super) stdin: Option<PathBuf>,
 }
 
 impl ArgumentFiles {
@@ -24,11 +26,18 @@ impl ArgumentFiles {
         visible: PathBuf,
     ) -> io::Result<(Self, Program)> {
         let program = command.program.clone();
-        if command.files.is_empty() {
+        if command.files.is_empty() && command.stdin.is_none() {
             return Ok((Self::default(), program));
         }
-        let files = command.files.clone();
-        tokio::task::spawn_blocking(move || Self::write_all(&files, program, &directory, &visible)).await?
+        let (files, stdin) = (command.files.clone(), command.stdin.clone());
+        let write = move || {
+            let (mut files, program) = Self::write_all(&files, program, &directory, &visible)?;
+            if let Some(text) = stdin {
+                files.stdin = Some(visible.join(files.add(&directory, &text)?));
+            }
+            Ok((files, program))
+        };
+        tokio::task::spawn_blocking(write).await?
     }
 
     fn write_all(
@@ -39,15 +48,7 @@ impl ArgumentFiles {
     ) -> io::Result<(Self, Program)> {
         let mut files = Self::default();
         for ArgumentFile { index, contents } in wanted {
-            let name = format!("argument-{:016x}", rand::random::<u64>());
-            let path = directory.join(&name);
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)?;
-            files.written.push(path);
-            file.write_all(contents.as_bytes())?;
+            let name = files.add(directory, contents)?;
             if let Program::Argv(words) = &mut program
                 && let Some(word) = words.get_mut(*index)
             {
@@ -55,6 +56,20 @@ impl ArgumentFiles {
             }
         }
         Ok((files, program))
+    }
+
+    /// Writes one file and gives its name.
+    fn add(&mut self, directory: &Path, contents: &str) -> io::Result<String> {
+        let name = format!("argument-{:016x}", rand::random::<u64>());
+        let path = directory.join(&name);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        self.written.push(path);
+        file.write_all(contents.as_bytes())?;
+        Ok(name)
     }
 }
 

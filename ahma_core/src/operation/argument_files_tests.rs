@@ -2,13 +2,8 @@ use super::*;
 
 fn command(program: Program, files: Vec<ArgumentFile>) -> Command {
     Command {
-        program,
         files,
-        environment: Default::default(),
-        path_dirs: Vec::new(),
-        success_codes: vec![0],
-        stream: None,
-        success_hint: None,
+        ..Command::new(program)
     }
 }
 

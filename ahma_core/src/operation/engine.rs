@@ -1,39 +1,37 @@
-//! The engine: takes plans, decides who runs, remembers who ran.
+//! The engine: takes plans, decides which runs, remembers those that ran.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use crate::{call::CommandPlan, shell::Launcher};
 
 use super::{
-    EngineSettings, Operation, OperationId, Owner, Snapshot,
-    history::{Held, History, HistoryLimits},
+    ClientId, EngineSettings, Operation, OperationId, Snapshot,
+    history::{HeldBytes, History, HistoryLimits},
     id::IdSource,
-    queue::{Admission, Queue, Ticket},
+    queue::{Queue, QueueAdmission, Ticket},
     run::StopReason,
     spool::Spool,
     task,
 };
 
-/// How many changes a slow listener may fall behind before it is told that it missed some.
+/// Number of changes that a slow listener may lag before it misses some.
 const CHANGES_KEPT: usize = 1024;
 
-/// Less would not hold the line that says what a result leaves out.
+/// Less would not hold the line about what a result leaves out.
 const MIN_RESULT_BYTES: usize = 1 << 10;
 
 /// Runs operations. Cheap to clone; all clones are the same engine. Must be used inside a tokio runtime.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    shared: Arc<Shared>,
+    shared: Arc<EngineCore>,
 }
 
-/// What the clones, the operations and their tasks share.
+/// State that clones, operations and their tasks share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct EngineCore {
     pub(super) launcher: Launcher,
     pub(super) settings: EngineSettings,
     pub(super) spool: Arc<Spool>,
@@ -45,8 +43,8 @@ pub(super) struct Shared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperationChange {
     pub id: OperationId,
-    /// For whom it runs; for all others nothing has changed.
-    pub owner: Owner,
+    /// The client it belongs to; for all others nothing has changed.
+    pub client: ClientId,
 }
 
 #[derive(Debug)]
@@ -81,14 +79,14 @@ impl Engine {
             queue: Queue::new(settings.max_operations, settings.max_queued),
             history: History::new(HistoryLimits {
                 entries: settings.history,
-                bytes: Held {
+                bytes: HeldBytes {
                     spooled: settings.history_bytes,
                     findings: settings.history_finding_bytes,
                 },
             }),
             intake: Intake::Open,
         };
-        let shared = Shared {
+        let shared = EngineCore {
             launcher,
             spool: Spool::new(settings.state_dir.clone()),
             settings,
@@ -106,35 +104,35 @@ impl Engine {
 
     /// Takes a plan. Returns at once: the operation runs or waits in the queue, or has ended if it cannot be taken.
     pub fn start(&self, plan: CommandPlan) -> Operation {
-        self.start_for(Owner::default(), plan)
+        self.start_for(ClientId::default(), plan)
     }
 
     /// The same, for one of several clients.
-    pub fn start_for(&self, owner: Owner, plan: CommandPlan) -> Operation {
-        let mut registry = self.shared.registry();
-        let operation = registry.admit(owner, plan, &self.shared);
+    pub fn start_for(&self, client: ClientId, plan: CommandPlan) -> Operation {
+        let mut registry = self.shared.registry.lock();
+        let operation = registry.admit(client, plan, &self.shared);
         let ticket = operation.cell().ticket;
         if registry.intake == Intake::Closed {
             drop(registry);
-            self.shared.end_unrun(&operation, task::Unrun::ShuttingDown);
+            self.shared.end_not_run(&operation, task::NotRun::ShuttingDown);
             return operation;
         }
         let admission = registry.queue.enter(ticket);
         let waiting = registry.queue.waiting();
         drop(registry);
         match admission {
-            Admission::Run => self.shared.spawn(operation.clone()),
-            Admission::Wait => self.shared.announce(&operation),
-            Admission::Refused => self
+            QueueAdmission::Run => self.shared.spawn(operation.clone()),
+            QueueAdmission::Wait => self.shared.announce(&operation),
+            QueueAdmission::Refused => self
                 .shared
-                .end_unrun(&operation, task::Unrun::QueueFull { waiting }),
+                .end_not_run(&operation, task::NotRun::QueueFull { waiting }),
         }
         operation
     }
 
     /// An operation that runs, waits, or is remembered.
     pub fn get(&self, id: &str) -> Option<Operation> {
-        let registry = self.shared.registry();
+        let registry = self.shared.registry.lock();
         registry
             .tickets
             .get(id)
@@ -144,26 +142,26 @@ impl Engine {
 
     /// All operations that run, wait, or are remembered; oldest first.
     pub fn operations(&self) -> Vec<Operation> {
-        let mut operations: Vec<_> = self.shared.registry().by_ticket.values().cloned().collect();
+        let mut operations: Vec<_> = self.shared.registry.lock().by_ticket.values().cloned().collect();
         operations.sort_unstable_by_key(|operation| operation.cell().ticket);
         operations
     }
 
     /// Those of one client; oldest first.
-    pub fn operations_of(&self, owner: &Owner) -> Vec<Operation> {
+    pub fn operations_of(&self, client: &ClientId) -> Vec<Operation> {
         let mut operations = self.operations();
-        operations.retain(|operation| operation.owner() == owner);
+        operations.retain(|operation| operation.client() == client);
         operations
     }
 
     /// Asks everything that a client started to stop, without waiting for it.
-    pub fn stop_all_of(&self, owner: &Owner, reason: &str) {
-        for operation in self.operations_of(owner) {
+    pub fn stop_all_of(&self, client: &ClientId, reason: &str) {
+        for operation in self.operations_of(client) {
             operation.request_stop(StopReason::Cancelled(Some(reason.to_owned())));
         }
     }
 
-    /// How all of them stand; oldest first.
+    /// Snapshots of all of them; oldest first.
     pub fn list(&self) -> Vec<Snapshot> {
         self.operations().iter().map(Operation::snapshot).collect()
     }
@@ -177,7 +175,7 @@ impl Engine {
     /// Cancels everything, takes nothing new, and returns when no process is left.
     pub async fn shutdown(&self) {
         let operations = {
-            let mut registry = self.shared.registry();
+            let mut registry = self.shared.registry.lock();
             registry.intake = Intake::Closed;
             registry.by_ticket.values().cloned().collect::<Vec<_>>()
         };
@@ -190,23 +188,23 @@ impl Engine {
     }
 }
 
-impl Shared {
+impl EngineCore {
     pub(super) fn queue_position(&self, ticket: Ticket) -> Option<usize> {
-        self.registry().queue.position(ticket)
+        self.registry.lock().queue.position(ticket)
     }
 
     /// Ends an operation that was asked to stop, if it is still waiting.
     pub(super) fn abandon(&self, operation: &Operation) {
-        let waited = self.registry().queue.abandon(operation.cell().ticket);
+        let waited = self.registry.lock().queue.abandon(operation.cell().ticket);
         if waited {
-            self.end_unrun(operation, task::Unrun::Stopped);
+            self.end_not_run(operation, task::NotRun::Stopped);
         }
     }
 
     /// An operation that ran has its outcome: its place goes to the next in line.
     pub(super) fn release(self: &Arc<Self>, operation: &Operation) {
         let next = {
-            let mut registry = self.registry();
+            let mut registry = self.registry.lock();
             let next = registry.queue.leave();
             next.and_then(|ticket| registry.by_ticket.get(&ticket)).cloned()
         };
@@ -222,18 +220,18 @@ impl Shared {
         tokio::spawn(task::run(operation, Arc::clone(self)));
     }
 
-    fn end_unrun(&self, operation: &Operation, why: task::Unrun) {
-        task::end_unrun(operation, why);
+    fn end_not_run(&self, operation: &Operation, why: task::NotRun) {
+        task::end_not_run(operation, why);
         self.remember(operation);
     }
 
     /// Puts an ended operation into the history, and forgets others for it.
     fn remember(&self, operation: &Operation) {
-        let held = Held {
+        let held = HeldBytes {
             spooled: operation.output().spooled_bytes(),
             findings: operation.cell().spare_finding_bytes(),
         };
-        let (forgotten, shortened) = self.registry().remember(operation, held);
+        let (forgotten, shortened) = self.registry.lock().remember(operation, held);
         self.announce(operation);
         for operation in shortened {
             operation.cell().forget_spare_findings();
@@ -249,23 +247,19 @@ impl Shared {
         // No listener is not an error.
         let _ = self.changes.send(OperationChange {
             id: operation.id().clone(),
-            owner: operation.owner().clone(),
+            client: operation.client().clone(),
         });
-    }
-
-    fn registry(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Registry {
-    fn admit(&mut self, owner: Owner, plan: CommandPlan, shared: &Arc<Shared>) -> Operation {
+    fn admit(&mut self, client: ClientId, plan: CommandPlan, shared: &Arc<EngineCore>) -> Operation {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let id = self.ids.next();
         let operation = Operation::queued(
             (id.clone(), ticket),
-            owner,
+            client,
             plan,
             shared.settings.result_bytes,
             Arc::downgrade(shared),
@@ -276,7 +270,7 @@ impl Registry {
     }
 
     /// Gives those that are forgotten, and those that have to lose findings.
-    fn remember(&mut self, operation: &Operation, held: Held) -> (Vec<Operation>, Vec<Operation>) {
+    fn remember(&mut self, operation: &Operation, held: HeldBytes) -> (Vec<Operation>, Vec<Operation>) {
         let Self {
             history,
             by_ticket,
@@ -288,8 +282,8 @@ impl Registry {
                 .get(&ticket)
                 .is_none_or(|operation| operation.cell().is_seen())
         };
-        let losses = history.push(operation.cell().ticket, held, seen);
-        let forgotten: Vec<_> = losses
+        let evictions = history.push(operation.cell().ticket, held, seen);
+        let forgotten: Vec<_> = evictions
             .forgotten
             .iter()
             .filter_map(|ticket| by_ticket.remove(ticket))
@@ -297,7 +291,7 @@ impl Registry {
         for operation in &forgotten {
             tickets.remove(operation.id());
         }
-        let shortened = losses.shortened.iter();
+        let shortened = evictions.shortened.iter();
         let shortened = shortened
             .filter_map(|ticket| by_ticket.get(ticket).cloned())
             .collect();

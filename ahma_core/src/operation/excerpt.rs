@@ -1,6 +1,33 @@
 //! The part of an output that a result carries: head and tail, with one line between that says exactly what is missing.
 
+use serde::Serialize;
+
 use super::{Loss, LossCause, OperationId, log::count_newlines};
+
+/// The part of an output that is worth more where not all can be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExcerptFocus {
+    /// Both ends, as of a long list.
+    Ends,
+    /// Mostly the end, where errors are.
+    End,
+}
+
+impl ExcerptFocus {
+    /// Bytes of `budget` for the head.
+    fn head_bytes(self, budget: usize) -> usize {
+        match self {
+            Self::Ends => budget / 2,
+            Self::End => budget / 5,
+        }
+    }
+}
+
+/// An output so many times longer than an answer is searched, not read.
+const MUCH_LONGER: u64 = 10;
+
+/// Bytes shown of a successful output that is much longer than an answer.
+const GLIMPSE_BYTES: usize = 1_200;
 
 /// Room for the line between head and tail, whatever numbers it holds.
 const MARKER_BYTES: usize = 400;
@@ -15,21 +42,22 @@ pub struct Excerpt {
     pub left_out: Option<LeftOut>,
 }
 
-/// What stands between head and tail.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Output that an answer does not carry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     pub bytes: u64,
-    /// Lines of which at least one byte is left out.
+    // Those of which at least one byte is left out.
     pub lines: u64,
-    /// The first of them, counted from one; the `output` tool takes it as `from_line`.
+    /// The first line left out; `output` takes it as `from_line`.
     pub from_line: u64,
-    /// The first byte left out; it may be inside that line. The `output` tool takes it as `from_byte`.
+    // It may be inside that line.
+    /// The first byte left out; `output` takes it as `from_byte`.
     pub from_byte: u64,
 }
 
 /// Both ends of an output, each at least as long as the excerpt may be, or the whole of it.
 #[derive(Debug)]
-pub(super) struct Ends<'a> {
+pub(super) struct HeadAndTail<'a> {
     pub(super) head: &'a [u8],
     pub(super) tail: &'a [u8],
     pub(super) total_bytes: u64,
@@ -39,7 +67,7 @@ pub(super) struct Ends<'a> {
 }
 
 /// Makes an excerpt of at most `max_bytes`.
-pub(super) fn cut(ends: Ends<'_>, max_bytes: usize, id: &OperationId) -> Excerpt {
+pub(super) fn cut(ends: HeadAndTail<'_>, max_bytes: usize, focus: ExcerptFocus, id: &OperationId) -> Excerpt {
     let whole = ends.head.len() as u64 == ends.total_bytes;
     if whole && shown_len(ends.head) <= max_bytes {
         return Excerpt {
@@ -50,8 +78,13 @@ pub(super) fn cut(ends: Ends<'_>, max_bytes: usize, id: &OperationId) -> Excerpt
         };
     }
 
+    let is_much_longer = ends.total_bytes > MUCH_LONGER * max_bytes as u64;
+    let max_bytes = match focus {
+        ExcerptFocus::Ends if is_much_longer => max_bytes.min(GLIMPSE_BYTES),
+        ExcerptFocus::Ends | ExcerptFocus::End => max_bytes,
+    };
     let budget = max_bytes.saturating_sub(MARKER_BYTES);
-    let head = &ends.head[..head_cut(ends.head, budget / 2)];
+    let head = &ends.head[..head_cut(ends.head, focus.head_bytes(budget))];
     let tail_start = tail_cut(ends.tail, budget - shown_len(head));
     let tail = &ends.tail[tail_start..];
 
@@ -94,8 +127,8 @@ fn marker(left_out: &LeftOut, loss: Option<&Loss>, id: &OperationId, goes_on: &s
         from_byte: _,
     } = left_out;
     let place = match lines {
-        1 => format!("of line {from_line}"),
-        _ => format!("in {lines} lines, {from_line} to {}", from_line + lines - 1),
+        1 => format!("{bytes} bytes of line {from_line}"),
+        _ => format!("lines {from_line} to {}", from_line + lines - 1),
     };
     let lost = match loss {
         None => String::new(),
@@ -113,12 +146,12 @@ fn marker(left_out: &LeftOut, loss: Option<&Loss>, id: &OperationId, goes_on: &s
         }
     };
     format!(
-        "[... {bytes} bytes left out {place}{lost}; \
+        "[... {place} left out{lost}; \
          to read them: output {{\"operation_id\": \"{id}\", {goes_on}}} ...]\n"
     )
 }
 
-/// Where to cut so that what is before the cut is shown in at most `budget` bytes: at a line border if that costs less
+/// The cut before which at most `budget` bytes are shown: at a line border if that costs less
 /// than half of it, else between two characters.
 pub(super) fn head_cut(bytes: &[u8], budget: usize) -> usize {
     let cut = fitting_prefix(bytes, budget);
@@ -131,7 +164,7 @@ pub(super) fn head_cut(bytes: &[u8], budget: usize) -> usize {
     }
 }
 
-/// Where to cut so that what is after the cut is shown in at most `budget` bytes; see [`head_cut`].
+/// The cut after which at most `budget` bytes are shown; see [`head_cut`].
 pub(super) fn tail_cut(bytes: &[u8], budget: usize) -> usize {
     let cut = fitting_suffix(bytes, budget);
     if cut == 0 || bytes[cut - 1] == b'\n' {
@@ -206,7 +239,7 @@ pub(super) fn character_start(bytes: &[u8], at: usize) -> usize {
     at + bytes[at..].iter().take(3).take_while(is_inside).count()
 }
 
-/// How many bytes the lossy decoding takes.
+/// Length of the lossy decoding.
 fn shown_len(bytes: &[u8]) -> usize {
     bytes
         .utf8_chunks()

@@ -7,7 +7,7 @@ use crate::operation::id::IdSource;
 fn cut_output(output: &[u8], max_bytes: usize) -> (Excerpt, OperationId) {
     let id = IdSource::new().next();
     let newlines = count_newlines(output);
-    let ends = Ends {
+    let ends = HeadAndTail {
         head: &output[..output.len().min(max_bytes)],
         tail: &output[output.len().saturating_sub(max_bytes)..],
         total_bytes: output.len() as u64,
@@ -15,7 +15,7 @@ fn cut_output(output: &[u8], max_bytes: usize) -> (Excerpt, OperationId) {
         total_lines: newlines + u64::from(output.last().is_some_and(|&last| last != b'\n')),
         loss: None,
     };
-    (cut(ends, max_bytes, &id), id)
+    (cut(ends, max_bytes, ExcerptFocus::Ends, &id), id)
 }
 
 fn numbered_lines(count: usize) -> Vec<u8> {
@@ -56,10 +56,8 @@ fn a_long_output_is_cut_at_line_borders_and_says_what_is_missing() {
     assert_eq!(
         marker,
         format!(
-            " {} bytes left out in {} lines, {} to {}; \
+            " lines {} to {} left out; \
              to read them: output {{\"operation_id\": \"{id}\", \"from_line\": {}}} ",
-            left_out.bytes,
-            left_out.lines,
             left_out.from_line,
             first_shown - 1,
             left_out.from_line
@@ -84,7 +82,7 @@ fn an_overlong_line_is_cut_inside() {
         excerpt.text.contains("x\n[... "),
         "the marker has a line of its own"
     );
-    assert!(excerpt.text.contains(" bytes left out of line 2;"));
+    assert!(excerpt.text.contains(" bytes of line 2 left out;"));
     let shown = excerpt.text.split_once("\n[... ").unwrap().0;
     assert_eq!(left_out.from_byte, shown.len() as u64);
     assert!(
@@ -100,7 +98,7 @@ fn an_overlong_line_is_cut_inside() {
 fn a_loss_is_named_in_the_gap() {
     let output = numbered_lines(1000);
     let (half, _) = (output.len() / 2, ());
-    let ends = Ends {
+    let ends = HeadAndTail {
         head: &output[..1024],
         tail: &output[output.len() - 1024..],
         total_bytes: output.len() as u64,
@@ -111,7 +109,7 @@ fn a_loss_is_named_in_the_gap() {
             cause: LossCause::Quota,
         }),
     };
-    let text = cut(ends, 1024, &IdSource::new().next()).text;
+    let text = cut(ends, 1024, ExcerptFocus::Ends, &IdSource::new().next()).text;
     assert!(
         text.contains(&format!(
             "; {half} bytes before the end were over the quota and are not kept;"
@@ -170,4 +168,29 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_failure_shows_mostly_its_end_and_a_very_long_success_only_a_glimpse() {
+    let output = numbered_lines(100_000);
+    let shown = |focus| {
+        let ends = HeadAndTail {
+            head: &output[..8_000],
+            tail: &output[output.len() - 8_000..],
+            total_bytes: output.len() as u64,
+            newlines: 100_000,
+            total_lines: 100_000,
+            loss: None,
+        };
+        let text = cut(ends, 8_000, focus, &IdSource::new().next()).text;
+        let (head, tail) = text.split_once("[...").unwrap();
+        (head.len(), tail.len())
+    };
+    let (head, tail) = shown(ExcerptFocus::End);
+    assert!(
+        head > 1_000 && tail > 3 * head && head + tail > 7_000,
+        "{head} and {tail}"
+    );
+    let (head, tail) = shown(ExcerptFocus::Ends);
+    assert!(head > 300 && head + tail <= GLIMPSE_BYTES, "{head} and {tail}");
 }

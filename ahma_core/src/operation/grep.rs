@@ -1,12 +1,17 @@
 //! Searching an output log line by line, with the results and the layout of `grep -n -C`.
+//!
+//! `grep-searcher` does not keep our bounds: it fails at a line longer than its buffer where this searches the first part and
+//! counts the rest, and it calls back at matches only, so a deadline between matches has no line to resume from.
 
-use std::{collections::VecDeque, fmt::Write as _, io, ops::Range, sync::Weak, time::Instant};
+use std::{borrow::Cow, collections::VecDeque, fmt::Write as _, io, ops::Range, sync::Weak, time::Instant};
 
 use regex::bytes::Regex;
 
+use crate::observe::displayed;
+
 use super::{
     OutputPage, PageStart, excerpt,
-    view::{LogReader, LogView, Stretch},
+    log_view::{LogReader, LogView, Segment},
 };
 
 /// A line is shown up to this many bytes.
@@ -18,7 +23,7 @@ const BEFORE_MATCH_BYTES: usize = 256;
 /// A line is searched up to this many bytes: no log has longer lines, and one of all the output must not be held.
 const SEARCHED_LINE_BYTES: usize = 1 << 20;
 
-/// How much is read at a time.
+/// Number of bytes read at a time.
 const READ_BYTES: usize = 256 << 10;
 
 /// After so many bytes the clock is looked at.
@@ -35,9 +40,9 @@ pub(super) struct Search {
     pub(super) from_line: u64,
     pub(super) max_lines: u64,
     pub(super) page_bytes: usize,
-    /// Gone when nobody waits for the answer any more.
+    /// Dropped when the answer is no longer awaited.
     pub(super) asker: Weak<()>,
-    /// When to answer with what was found until then.
+    /// Time at which to answer with the matches found until then.
     pub(super) deadline: Instant,
 }
 
@@ -55,7 +60,7 @@ pub(super) fn search(view: &LogView, search: &Search) -> io::Result<OutputPage> 
     let (start, first_line) = view.seek_line(hunt.scan_from);
     hunt.through(
         view,
-        Stretch {
+        Segment {
             start,
             first_line,
             ..view.beginning()
@@ -95,21 +100,22 @@ struct Hunt<'a> {
 
 impl Hunt<'_> {
     /// Goes through lines that follow each other.
-    fn through(&mut self, view: &LogView, stretch: Stretch) -> io::Result<()> {
+    fn through(&mut self, view: &LogView, segment: Segment) -> io::Result<()> {
         let search = self.search;
-        let mut number = stretch.first_line;
-        let mut lines = Lines::new(view, stretch, &search.asker)?;
+        let mut number = segment.first_line;
+        let mut lines = Lines::new(view, segment, &search.asker)?;
         let mut before: VecDeque<(u64, String)> = VecDeque::new();
         let mut after = 0;
         let mut unclocked = 0;
         while let Some(line) = lines.next()? {
             unclocked += line.bytes.len() + 1;
+            let line = line.folded();
             let in_reach = number >= self.scan_from;
             let on_page = number >= search.from_line;
             if on_page {
                 self.unsearched_bytes += line.rest_bytes;
             }
-            if in_reach && search.pattern.is_match(line.bytes) {
+            if in_reach && search.pattern.is_match(&line.bytes) {
                 after = search.context;
                 if on_page {
                     self.matches += 1;
@@ -160,7 +166,7 @@ struct Page {
     next: Option<u64>,
 }
 
-/// Whether groups of lines have `--` between them.
+/// Says whether groups of lines have `--` between them.
 #[derive(Debug, PartialEq, Eq)]
 enum Separated {
     Yes,
@@ -215,31 +221,44 @@ impl Page {
 }
 
 /// A line without its newline, as far as it is searched.
-struct Line<'a> {
-    bytes: &'a [u8],
+struct SearchedLine<'a> {
+    bytes: Cow<'a, [u8]>,
     rest_bytes: u64,
-    /// Where it begins in the output.
+    /// Its offset in the output.
     offset: u64,
 }
 
-impl Line<'_> {
+impl SearchedLine<'_> {
+    /// The line as a terminal would show it in the end: a pattern is written for what is seen.
+    fn folded(self) -> Self {
+        let has_controls = memchr::memchr3(0x1b, b'\r', 0x08, &self.bytes).is_some();
+        if !has_controls || self.rest_bytes > 0 {
+            return self;
+        }
+        let shown = displayed(&String::from_utf8_lossy(&self.bytes)).into_owned();
+        Self {
+            bytes: Cow::Owned(shown.into_bytes()),
+            ..self
+        }
+    }
+
     /// A line as the answer shows it: if it is long, the part where the pattern matches first.
     fn around(&self, pattern: &Regex) -> String {
         if self.bytes.len() <= SHOWN_LINE_BYTES {
             return self.shown_from(0);
         }
-        let start = match pattern.find(self.bytes) {
+        let start = match pattern.find(&self.bytes) {
             Some(found) if found.end() > SHOWN_LINE_BYTES => found.start().saturating_sub(BEFORE_MATCH_BYTES),
             Some(_) | None => 0,
         };
         self.shown_from(start)
     }
 
-    /// What is left out of it is counted, with the `from_byte` that reads it.
+    /// Text left out of it is counted, with the `from_byte` that reads it.
     fn shown_from(&self, start: usize) -> String {
         let start = match start {
             0 => 0,
-            inside => excerpt::character_start(self.bytes, inside),
+            inside => excerpt::character_start(&self.bytes, inside),
         };
         let end = start + excerpt::fitting_prefix(&self.bytes[start..], SHOWN_LINE_BYTES);
         let mut text = String::new();
@@ -254,7 +273,11 @@ impl Line<'_> {
         text.push_str(&String::from_utf8_lossy(&self.bytes[start..end]));
         let left_out = (self.bytes.len() - end) as u64 + self.rest_bytes;
         if left_out > 0 {
-            let from_byte = self.offset + end as u64;
+            // Places in a folded line are none in the output.
+            let from_byte = match self.bytes {
+                Cow::Borrowed(_) => self.offset + end as u64,
+                Cow::Owned(_) => self.offset,
+            };
             let _ = write!(
                 text,
                 " [... {left_out} bytes left out of this line: from_byte {from_byte} ...]"
@@ -264,31 +287,31 @@ impl Line<'_> {
     }
 }
 
-/// Lines of a stretch of output, one after the other, without their newline.
+/// Lines of a segment of output, one after the other, without their newline.
 struct Lines<'view> {
     reader: LogReader<'view>,
     asker: &'view Weak<()>,
-    /// What was read and not yet given out is `buffer[used..]`.
+    /// `buffer[used..]` was read and not yet given out.
     buffer: Vec<u8>,
     used: usize,
-    /// Where the next read begins, and where reading ends.
+    /// Offset of the next read, and the end of reading.
     offset: u64,
     end: u64,
 }
 
 impl<'view> Lines<'view> {
-    fn new(view: &'view LogView, stretch: Stretch, asker: &'view Weak<()>) -> io::Result<Self> {
+    fn new(view: &'view LogView, segment: Segment, asker: &'view Weak<()>) -> io::Result<Self> {
         Ok(Self {
             reader: view.reader()?,
             asker,
             buffer: Vec::new(),
             used: 0,
-            offset: stretch.start,
-            end: stretch.end,
+            offset: segment.start,
+            end: segment.end,
         })
     }
 
-    fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    fn next(&mut self) -> io::Result<Option<SearchedLine<'_>>> {
         // How much of the unused part is known to hold no newline.
         let mut searched = 0;
         loop {
@@ -311,7 +334,7 @@ impl<'view> Lines<'view> {
         }
     }
 
-    /// An error that nobody will see, if nobody waits for the answer.
+    /// Fails if the answer is no longer awaited.
     fn go_on(&self) -> io::Result<()> {
         if self.asker.strong_count() == 0 {
             return Err(io::ErrorKind::Interrupted.into());
@@ -320,10 +343,10 @@ impl<'view> Lines<'view> {
     }
 
     /// The line that stands in the buffer; `skipped` bytes of it do not.
-    fn line(&self, place: Range<usize>, offset: u64, skipped: u64) -> Line<'_> {
+    fn line(&self, place: Range<usize>, offset: u64, skipped: u64) -> SearchedLine<'_> {
         let searched_end = place.end.min(place.start + SEARCHED_LINE_BYTES);
-        Line {
-            bytes: &self.buffer[place.start..searched_end],
+        SearchedLine {
+            bytes: Cow::Borrowed(&self.buffer[place.start..searched_end]),
             rest_bytes: (place.end - searched_end) as u64 + skipped,
             offset,
         }

@@ -3,23 +3,27 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
+        Arc, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{SetOnce, watch};
 
 use crate::{
-    call::CommandPlan,
+    call::{CommandPlan, Lifetime},
     observe::{FindingBudget, FindingNews, FindingPage},
 };
 
 use super::{
-    OperationId, Outcome, OutputLog, Owner, Snapshot, State, engine::Shared, queue::Ticket, run::StopReason,
-    sight::Sight,
+    ClientId, OperationId, OperationState, Outcome, OutputLog, OutputQuery, Snapshot, engine::EngineCore,
+    progress_state::ProgressState, queue::Ticket, run::StopReason,
 };
+
+/// Time between two searches in an output that grows.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Findings that a result carries itself; the rest is read in pages.
 const RESULT_FINDINGS: usize = 50;
@@ -27,35 +31,40 @@ const RESULT_FINDINGS: usize = 50;
 /// One run of one plan. Cheap to clone; all clones are the same operation, and dropping them ends nothing.
 #[derive(Debug, Clone)]
 pub struct Operation {
-    cell: Arc<Cell>,
+    cell: Arc<OperationCell>,
 }
 
-/// What the handles and the task of an operation share.
+/// State that the handles and the task of an operation share.
 #[derive(Debug)]
-pub(super) struct Cell {
+pub(super) struct OperationCell {
     pub(super) id: OperationId,
     pub(super) ticket: Ticket,
-    owner: Owner,
+    client: ClientId,
     pub(super) tool: String,
-    /// What it runs, on one short line.
+    /// The command on one short line.
     pub(super) command: String,
     pub(super) directory: PathBuf,
     pub(super) log: OutputLog,
     created_at: SystemTime,
-    life: Mutex<Life>,
-    sight: Mutex<Sight>,
+    stage: Mutex<Stage>,
+    progress: Mutex<ProgressState>,
     /// The first request to stop wins.
     stop: SetOnce<StopReason>,
     /// Set once, as the last thing that happens to an operation.
     outcome: SetOnce<Arc<Outcome>>,
     seen: AtomicBool,
+    /// Bytes of output that its client has been given.
+    read_bytes: AtomicU64,
+    lifetime: Lifetime,
+    /// Set when the output says that an operation which keeps running is ready.
+    ready: SetOnce<()>,
     revision: watch::Sender<u64>,
-    engine: Weak<Shared>,
+    engine: Weak<EngineCore>,
 }
 
-/// What exists before the outcome does.
+/// Life of an operation before its outcome.
 #[derive(Debug)]
-enum Life {
+enum Stage {
     Queued(Box<CommandPlan>),
     Running(Started),
     /// Ended without ever running.
@@ -78,30 +87,45 @@ impl Operation {
         &self.cell.tool
     }
 
-    /// For whom it runs.
-    pub fn owner(&self) -> &Owner {
-        &self.cell.owner
+    /// The client it belongs to.
+    pub fn client(&self) -> &ClientId {
+        &self.cell.client
     }
 
-    /// How the operation stands now.
+    /// It is meant to run until it is cancelled: nothing waits for its end, and it has no timeout.
+    pub fn keeps_running(&self) -> bool {
+        matches!(self.cell.lifetime, Lifetime::KeepsRunning { .. })
+    }
+
+    /// It was said which line of its output tells that it is ready.
+    pub fn tells_when_ready(&self) -> bool {
+        matches!(self.cell.lifetime, Lifetime::KeepsRunning { ready: Some(_) })
+    }
+
+    /// Waits until its output says that it is ready; for ever if it ends before, or if no line would tell.
+    pub async fn ready(&self) {
+        self.cell.ready.wait().await;
+    }
+
+    /// The operation as it is now.
     pub fn snapshot(&self) -> Snapshot {
         let cell = &*self.cell;
         let outcome = cell.outcome.get();
-        let started = match &*lock(&cell.life) {
-            Life::Running(started) => Some(*started),
-            Life::Queued(_) | Life::NeverRan => None,
+        let started = match &*cell.stage.lock() {
+            Stage::Running(started) => Some(*started),
+            Stage::Queued(_) | Stage::NeverRan => None,
         };
         let state = match (outcome, started) {
             (Some(outcome), _) => outcome.state.into(),
-            (None, Some(_)) => State::Running,
-            (None, None) => State::Queued,
+            (None, Some(_)) => OperationState::Running,
+            (None, None) => OperationState::Queued,
         };
         let elapsed = match (outcome, started) {
             (Some(outcome), _) => outcome.duration,
             (None, Some(started)) => started.instant.elapsed(),
             (None, None) => Duration::ZERO,
         };
-        let engine = cell.engine.upgrade().filter(|_| state == State::Queued);
+        let engine = cell.engine.upgrade().filter(|_| state == OperationState::Queued);
         let queue_position = engine
             .as_ref()
             .and_then(|engine| engine.queue_position(cell.ticket));
@@ -114,23 +138,24 @@ impl Operation {
                     slots => format!("all {slots} slots are busy (--max-operations)"),
                 });
         let (output_lines, output_bytes) = cell.log.size();
-        let sight = lock(&cell.sight);
+        let progress = cell.progress.lock();
         Snapshot {
             id: cell.id.clone(),
             tool: cell.tool.clone(),
             command: cell.command.clone(),
             directory: cell.directory.clone(),
             state,
+            keeps_running: self.keeps_running(),
             queue_position,
             created_at: cell.created_at,
             started_at: started.map(|started| started.at),
             elapsed,
-            progress: sight.progress.clone(),
-            step: sight.step.clone(),
+            progress: progress.progress.clone(),
+            step: progress.step.clone(),
             newest_line: cell.log.newest_line(),
             output_lines,
             output_bytes,
-            finding_counts: sight.counts(),
+            finding_counts: progress.counts(),
             exit: outcome.and_then(|outcome| outcome.exit),
             reason: outcome.and_then(|outcome| outcome.reason.clone()).or(why_queued),
         }
@@ -152,14 +177,51 @@ impl Operation {
         self.cell.outcome.get().cloned()
     }
 
-    /// Notes that a client was given the outcome, so that it may be forgotten before those nobody has seen.
+    /// Notes that a client was given the outcome, so that it may be forgotten before undelivered ones.
     pub fn mark_seen(&self) {
         self.cell.seen.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a client was given the outcome.
+    /// True if a client was given the outcome.
     pub fn is_seen(&self) -> bool {
         self.cell.is_seen()
+    }
+
+    /// Notes that its client was given the output up to there.
+    pub fn mark_read(&self, bytes: u64) {
+        self.cell.read_bytes.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of output that its client has been given.
+    pub fn read_bytes(&self) -> u64 {
+        self.cell.read_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Waits until a line of output matches, one that is printed already or a later one; for ever if none does.
+    pub async fn line_matching(&self, pattern: &str) {
+        let mut changes = self.watch();
+        let mut from_line = 1;
+        loop {
+            changes.mark_unchanged();
+            let query = OutputQuery::Grep {
+                pattern: pattern.to_owned(),
+                context: 0,
+                from_line,
+                max_lines: 1,
+            };
+            match self.output().read(query).await {
+                Ok(page) if page.matches.is_some_and(|matches| matches > 0) => return,
+                // The last line may have been unfinished.
+                Ok(page) => from_line = page.total_lines.max(1),
+                Err(error) => {
+                    tracing::debug!(%error, operation = %self.id(), "its output cannot be searched");
+                    return std::future::pending().await;
+                }
+            }
+            tokio::time::sleep(SEARCH_INTERVAL).await;
+            // The operation itself holds the sender.
+            let _ = changes.changed().await;
+        }
     }
 
     /// Stops the operation and waits until all its processes are gone. An operation that has ended stays as it ended;
@@ -169,29 +231,29 @@ impl Operation {
         self.outcome().await
     }
 
-    /// What it printed so far.
+    /// Its output so far.
     pub fn output(&self) -> &OutputLog {
         &self.cell.log
     }
 
     /// A page of the findings, the most severe first, from index `from` on.
     pub fn findings(&self, from: usize, budget: FindingBudget) -> FindingPage {
-        lock(&self.cell.sight).findings().page(from, budget)
+        self.cell.progress.lock().findings().page(from, budget)
     }
 
     /// The findings in the order they came, from number `from` on.
     pub fn findings_since(&self, from: usize, budget: FindingBudget) -> FindingNews {
-        lock(&self.cell.sight).findings().since(from, budget)
+        self.cell.progress.lock().findings().since(from, budget)
     }
 
-    /// How many findings were kept and are only counted now, because those of ended operations took too much memory.
+    /// Number of findings that were kept and are only counted now, because those of ended operations took too much memory.
     pub fn forgotten_findings(&self) -> usize {
-        lock(&self.cell.sight).forgotten_findings()
+        self.cell.progress.lock().forgotten_findings()
     }
 
     /// The number that the next finding will have.
     pub fn next_finding(&self) -> usize {
-        lock(&self.cell.sight).findings().next_number()
+        self.cell.progress.lock().findings().next_number()
     }
 
     /// The findings that a result carries itself: the worst ones.
@@ -199,39 +261,42 @@ impl Operation {
         self.cell.worst_findings()
     }
 
-    /// How many findings one message carries.
+    /// Limit on the findings of one message.
     pub fn finding_budget(&self) -> FindingBudget {
         self.cell.finding_budget()
     }
 
     pub(super) fn queued(
         (id, ticket): (OperationId, Ticket),
-        owner: Owner,
+        client: ClientId,
         plan: CommandPlan,
         result_bytes: usize,
-        engine: Weak<Shared>,
+        engine: Weak<EngineCore>,
     ) -> Self {
-        let cell = Cell {
+        let cell = OperationCell {
             log: OutputLog::new(id.clone(), result_bytes),
             id,
             ticket,
-            owner,
+            client,
             tool: plan.tool.clone(),
             command: plan.in_short(),
             directory: plan.directory.clone(),
+            lifetime: plan.lifetime.clone(),
+            ready: SetOnce::new(),
             created_at: SystemTime::now(),
-            sight: Mutex::new(Sight::of(&plan)),
-            life: Mutex::new(Life::Queued(Box::new(plan))),
+            progress: Mutex::new(ProgressState::of(&plan)),
+            stage: Mutex::new(Stage::Queued(Box::new(plan))),
             stop: SetOnce::new(),
             outcome: SetOnce::new(),
             seen: AtomicBool::new(false),
+            read_bytes: AtomicU64::new(0),
             revision: watch::Sender::new(0),
             engine,
         };
         Self { cell: Arc::new(cell) }
     }
 
-    pub(super) fn cell(&self) -> &Cell {
+    pub(super) fn cell(&self) -> &OperationCell {
         &self.cell
     }
 
@@ -247,50 +312,56 @@ impl Operation {
     }
 }
 
-impl Cell {
+impl OperationCell {
     /// Hands the plan to the one who runs it.
     pub(super) fn begin(&self) -> Option<(Box<CommandPlan>, Started)> {
         let started = Started {
             instant: Instant::now(),
             at: SystemTime::now(),
         };
-        let mut life = lock(&self.life);
-        if !matches!(*life, Life::Queued(_)) {
+        let mut stage = self.stage.lock();
+        if !matches!(*stage, Stage::Queued(_)) {
             return None;
         }
-        let Life::Queued(plan) = std::mem::replace(&mut *life, Life::Running(started)) else {
+        let Stage::Queued(plan) = std::mem::replace(&mut *stage, Stage::Running(started)) else {
             return None;
         };
-        drop(life);
+        drop(stage);
         self.changed();
         Some((plan, started))
     }
 
     /// Gives up the plan of an operation that will not run.
     pub(super) fn skip(&self) {
-        *lock(&self.life) = Life::NeverRan;
+        *self.stage.lock() = Stage::NeverRan;
+    }
+
+    pub(super) fn set_ready(&self) {
+        // It stays as it was set first.
+        self.ready.set(()).ok();
+        self.changed();
     }
 
     pub(super) fn stop_asked(&self) -> &SetOnce<StopReason> {
         &self.stop
     }
 
-    pub(super) fn sight(&self) -> MutexGuard<'_, Sight> {
-        lock(&self.sight)
+    pub(super) fn progress(&self) -> MutexGuard<'_, ProgressState> {
+        self.progress.lock()
     }
 
     pub(super) fn worst_findings(&self) -> FindingPage {
-        self.sight().findings().page(0, self.finding_budget())
+        self.progress().findings().page(0, self.finding_budget())
     }
 
-    /// How much memory is taken by findings that no result carries.
+    /// Bytes of findings that no result carries.
     pub(super) fn spare_finding_bytes(&self) -> u64 {
-        self.sight().findings().bytes_beyond(self.finding_budget()) as u64
+        self.progress().findings().bytes_beyond(self.finding_budget()) as u64
     }
 
     /// Forgets the findings that no result carries.
     pub(super) fn forget_spare_findings(&self) {
-        self.sight().forget_findings(self.finding_budget());
+        self.progress().forget_findings(self.finding_budget());
     }
 
     /// At most half of what a result may hold: output is there, too.
@@ -317,9 +388,4 @@ impl Cell {
         }
         self.changed();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No critical section here leaves a value half-changed, so poison carries no information.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
-//! Which ended operations are forgotten.
+//! Decides which ended operations are forgotten.
 //!
-//! The oldest go first, but one whose result nobody has seen yet is worth more than one already delivered: a client that
+//! The oldest go first, but one whose result is not delivered yet is worth more than one that is: a client that
 //! starts a thousand operations and then asks for all of them must find all of them. Where only memory is short, an
 //! operation stays and loses the findings that its result does not carry.
 
@@ -8,36 +8,36 @@ use std::collections::VecDeque;
 
 use super::queue::Ticket;
 
-/// How many times `max_entries` unseen results are kept before they are forgotten too.
+/// Multiple of `max_entries` up to which undelivered results are kept.
 const UNSEEN_FACTOR: usize = 4;
 
 /// Ended operations, oldest first.
 #[derive(Debug)]
 pub(super) struct History {
     limits: HistoryLimits,
-    held: Held,
-    entries: VecDeque<Entry>,
+    held: HeldBytes,
+    entries: VecDeque<HistoryEntry>,
 }
 
-/// How much is remembered.
+/// Limits of the history.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HistoryLimits {
     pub(super) entries: usize,
-    pub(super) bytes: Held,
+    pub(super) bytes: HeldBytes,
 }
 
-/// What ended operations take.
+/// Bytes that ended operations take.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Held {
+pub(super) struct HeldBytes {
     /// On disk.
     pub(super) spooled: u64,
     /// In memory, for findings that no result carries.
     pub(super) findings: u64,
 }
 
-/// What a newcomer costs others.
+/// Operations that make room for a new one.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Losses {
+pub(super) struct Evictions {
     /// To be forgotten.
     pub(super) forgotten: Vec<Ticket>,
     /// To lose findings.
@@ -45,54 +45,59 @@ pub(super) struct Losses {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct HistoryEntry {
     ticket: Ticket,
-    held: Held,
+    held: HeldBytes,
 }
 
 impl History {
     pub(super) fn new(limits: HistoryLimits) -> Self {
         Self {
             limits,
-            held: Held::default(),
+            held: HeldBytes::default(),
             entries: VecDeque::new(),
         }
     }
 
-    /// Remembers an ended operation, and says what others lose for it.
-    pub(super) fn push(&mut self, ticket: Ticket, held: Held, seen: impl Fn(Ticket) -> bool) -> Losses {
-        self.entries.push_back(Entry { ticket, held });
+    /// Remembers an ended operation, and returns those that make room for it.
+    pub(super) fn push(
+        &mut self,
+        ticket: Ticket,
+        held: HeldBytes,
+        seen: impl Fn(Ticket) -> bool,
+    ) -> Evictions {
+        self.entries.push_back(HistoryEntry { ticket, held });
         self.held.spooled += held.spooled;
         self.held.findings += held.findings;
 
-        let mut losses = Losses::default();
+        let mut evictions = Evictions::default();
         while self.entries.len() > self.limits.entries {
             let Some(place) = self.entries.iter().position(|entry| seen(entry.ticket)) else {
                 break;
             };
-            self.forget(place, &mut losses);
+            self.forget(place, &mut evictions);
         }
         while self.entries.len() > self.limits.entries.saturating_mul(UNSEEN_FACTOR) {
-            self.forget(0, &mut losses);
+            self.forget(0, &mut evictions);
         }
         // Disk and memory are the hard limits: unseen or not, but never the newcomer, which is bounded by its own.
         while self.held.spooled > self.limits.bytes.spooled {
             let Some(place) = self.oldest_with(|held| held.spooled, &seen) else {
                 break;
             };
-            self.forget(place, &mut losses);
+            self.forget(place, &mut evictions);
         }
         while self.held.findings > self.limits.bytes.findings {
             let Some(place) = self.oldest_with(|held| held.findings, &seen) else {
                 break;
             };
-            self.shorten(place, &mut losses);
+            self.shorten(place, &mut evictions);
         }
-        losses
+        evictions
     }
 
     /// The oldest but the newcomer that holds anything of a kind; one that was seen, if there is one.
-    fn oldest_with(&self, amount: fn(&Held) -> u64, seen: impl Fn(Ticket) -> bool) -> Option<usize> {
+    fn oldest_with(&self, amount: fn(&HeldBytes) -> u64, seen: impl Fn(Ticket) -> bool) -> Option<usize> {
         let others = self.entries.len().saturating_sub(1);
         let candidates = || {
             let entries = self.entries.iter().take(others).enumerate();
@@ -104,18 +109,18 @@ impl History {
             .map(|(place, _)| place)
     }
 
-    fn forget(&mut self, place: usize, losses: &mut Losses) {
+    fn forget(&mut self, place: usize, evictions: &mut Evictions) {
         if let Some(entry) = self.entries.remove(place) {
             self.held.spooled -= entry.held.spooled;
             self.held.findings -= entry.held.findings;
-            losses.forgotten.push(entry.ticket);
+            evictions.forgotten.push(entry.ticket);
         }
     }
 
-    fn shorten(&mut self, place: usize, losses: &mut Losses) {
+    fn shorten(&mut self, place: usize, evictions: &mut Evictions) {
         if let Some(entry) = self.entries.get_mut(place) {
             self.held.findings -= std::mem::take(&mut entry.held.findings);
-            losses.shortened.push(entry.ticket);
+            evictions.shortened.push(entry.ticket);
         }
     }
 }

@@ -11,7 +11,7 @@ fn forgotten(
     pushes
         .iter()
         .map(|&(ticket, spooled)| {
-            let held = Held { spooled, findings: 0 };
+            let held = HeldBytes { spooled, findings: 0 };
             history
                 .push(ticket, held, |ticket| seen.contains(&ticket))
                 .forgotten
@@ -20,7 +20,7 @@ fn forgotten(
 }
 
 fn history(entries: usize, bytes: u64) -> History {
-    let bytes = Held {
+    let bytes = HeldBytes {
         spooled: bytes,
         findings: bytes,
     };
@@ -68,17 +68,17 @@ fn where_memory_is_short_findings_go_and_operations_stay() {
         // What was seen goes first, and the newcomer stays as it is.
         (3, 40, vec![2]),
         (4, 200, vec![0, 3]),
-        // Nobody loses twice.
+        // No client loses twice.
         (5, 1, vec![4]),
     ] {
-        let held = Held { spooled: 0, findings };
-        let losses = Losses {
+        let held = HeldBytes { spooled: 0, findings };
+        let evictions = Evictions {
             forgotten: Vec::new(),
             shortened,
         };
         assert_eq!(
             history.push(ticket, held, |ticket| ticket == 2),
-            losses,
+            evictions,
             "{ticket}"
         );
     }

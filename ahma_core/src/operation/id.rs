@@ -4,7 +4,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
-/// `op_` and eight random-looking characters; unique for the life of an engine.
+/// `op_` and eight random-looking characters; unique for the stage of an engine.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(Arc<str>);
 

@@ -7,30 +7,32 @@
 use std::{
     fs::File,
     io::{self, Write},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
+
+use parking_lot::Mutex;
 
 use crate::observe::LineTracker;
 
 use super::{
-    Excerpt, OperationId, excerpt,
+    Excerpt, ExcerptFocus, OperationId, excerpt,
+    log_view::{LogStore, LogView},
     spool::{Spool, SpoolFile},
-    view::{LogView, Store},
 };
 
 /// Distance of two entries in the line index. Finding a line means scanning at most this much.
 pub(super) const BLOCK_BYTES: u64 = 256 << 10;
 
-/// How far back the newest line is looked for, and how much of it is shown.
+/// Bytes at the end that are searched for the newest line, and bytes of it that are shown.
 const NEWEST_BYTES: usize = 4 << 10;
 const NEWEST_LINE_BYTES: usize = 200;
 
-/// What an operation printed so far; readable at any time, also while it grows. Cheap to clone.
+/// The output of an operation so far; readable at any time, also while it grows. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct OutputLog {
     id: OperationId,
     result_bytes: usize,
-    shared: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<LogState>>,
 }
 
 /// Output that was printed but is not kept.
@@ -40,7 +42,7 @@ pub struct Loss {
     pub cause: LossCause,
 }
 
-/// Why output is not kept.
+/// Reason why output is not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LossCause {
     /// The operation printed more than its quota.
@@ -61,7 +63,7 @@ pub(super) struct LogWriter {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LogState {
     /// The first bytes; all of them while there is no file.
     head: Vec<u8>,
     /// The last bytes; maintained once there is more than `head`.
@@ -72,7 +74,7 @@ struct Kept {
     total_bytes: u64,
     newlines: u64,
     ends_mid_line: bool,
-    /// Entry `n`: newlines before byte `n * BLOCK_BYTES`.
+    /// HistoryEntry `n`: newlines before byte `n * BLOCK_BYTES`.
     blocks: Vec<u64>,
     loss_cause: Option<LossCause>,
 }
@@ -82,31 +84,31 @@ impl OutputLog {
         Self {
             id,
             result_bytes,
-            shared: Arc::default(),
+            kept: Arc::default(),
         }
     }
 
-    /// How many lines and bytes were printed so far; an unfinished line counts.
+    /// Lines and bytes printed so far; an unfinished line counts.
     pub fn size(&self) -> (u64, u64) {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         (kept.lines(), kept.total_bytes)
     }
 
     /// Output that was printed but is not kept.
     pub fn loss(&self) -> Option<Loss> {
-        self.kept().loss()
+        self.kept.lock().loss()
     }
 
     /// The text a result carries, of what was printed so far.
-    pub fn excerpt(&self) -> Excerpt {
-        self.excerpt_within(self.result_bytes)
+    pub fn excerpt(&self, focus: ExcerptFocus) -> Excerpt {
+        self.excerpt_within(self.result_bytes, focus)
     }
 
     /// The same, where several share the room of one result.
-    pub fn excerpt_within(&self, max_bytes: usize) -> Excerpt {
-        let kept = self.kept();
+    pub fn excerpt_within(&self, max_bytes: usize, focus: ExcerptFocus) -> Excerpt {
+        let kept = self.kept.lock();
         excerpt::cut(
-            excerpt::Ends {
+            excerpt::HeadAndTail {
                 head: &kept.head,
                 tail: kept.newest(),
                 total_bytes: kept.total_bytes,
@@ -115,6 +117,7 @@ impl OutputLog {
                 loss: kept.loss(),
             },
             max_bytes.min(self.result_bytes),
+            focus,
             &self.id,
         )
     }
@@ -123,14 +126,14 @@ impl OutputLog {
         &self.id
     }
 
-    /// What one answer may hold of it.
+    /// Bytes of it in one answer.
     pub fn page_bytes(&self) -> usize {
         self.result_bytes
     }
 
     /// The last bytes that were printed after byte `from`, at most `max_bytes`, and where they begin.
     pub(super) fn newest_after(&self, from: u64, max_bytes: usize) -> (Vec<u8>, u64) {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         let tail = kept.newest();
         let wanted = usize::try_from(kept.total_bytes.saturating_sub(from)).unwrap_or(usize::MAX);
         let newest = &tail[tail.len().saturating_sub(wanted.min(max_bytes))..];
@@ -146,7 +149,7 @@ impl OutputLog {
     }
 
     pub(super) fn spooled_bytes(&self) -> u64 {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         if kept.spool_file.is_some() {
             kept.kept_bytes
         } else {
@@ -155,7 +158,7 @@ impl OutputLog {
     }
 
     pub(super) fn view(&self) -> LogView {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         LogView {
             total_bytes: kept.total_bytes,
             total_lines: kept.lines(),
@@ -164,16 +167,11 @@ impl OutputLog {
             loss: kept.loss(),
             tail: kept.newest().to_vec(),
             store: match &kept.spool_file {
-                Some(file) => Store::File(Arc::clone(file)),
-                None => Store::Memory(kept.head.clone()),
+                Some(file) => LogStore::File(Arc::clone(file)),
+                None => LogStore::Memory(kept.head.clone()),
             },
             blocks: kept.blocks.clone(),
         }
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Nothing in here panics half-way, so a poisoned lock still guards whole values.
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -193,7 +191,7 @@ impl LogWriter {
     /// Takes in what was printed. Writes to the spool file from the calling thread: into the page cache, a chunk at a time.
     pub(super) fn append(&mut self, bytes: &[u8]) {
         let (kept_bytes, head_bytes) = {
-            let kept = self.log.kept();
+            let kept = self.log.kept.lock();
             (kept.kept_bytes, kept.head.len())
         };
         let room = usize::try_from(self.quota_bytes - kept_bytes).unwrap_or(usize::MAX);
@@ -218,7 +216,7 @@ impl LogWriter {
             }
         }
 
-        let mut kept = self.log.kept();
+        let mut kept = self.log.kept.lock();
         if spool_file.is_some() {
             kept.spool_file = spool_file;
         }
@@ -230,7 +228,7 @@ impl LogWriter {
 
     /// Ends the last line if it is unfinished, so that what follows starts a new one.
     pub(super) fn end_line(&mut self) {
-        let ends_mid_line = self.log.kept().ends_mid_line;
+        let ends_mid_line = self.log.kept.lock().ends_mid_line;
         if ends_mid_line {
             self.append(b"\n");
         }
@@ -238,7 +236,7 @@ impl LogWriter {
 
     /// Gives up the memory that only a growing log needs.
     pub(super) fn close(self) {
-        let mut kept = self.log.kept();
+        let mut kept = self.log.kept.lock();
         kept.head.shrink_to_fit();
         kept.tail.shrink_to_fit();
         kept.blocks.shrink_to_fit();
@@ -249,7 +247,7 @@ impl LogWriter {
             return file.write_all(bytes).map(|()| None);
         }
         let (mut file, spool_file) = self.spool.create(&self.log.id)?;
-        let head = self.log.kept().head.clone();
+        let head = self.log.kept.lock().head.clone();
         file.write_all(&head)?;
         file.write_all(bytes)?;
         self.file = Some(file);
@@ -257,7 +255,7 @@ impl LogWriter {
     }
 }
 
-impl Kept {
+impl LogState {
     fn take(&mut self, bytes: &[u8], keep: usize, result_bytes: usize) {
         let outgrown = self.total_bytes + bytes.len() as u64 > result_bytes as u64;
         if outgrown {

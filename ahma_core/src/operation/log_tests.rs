@@ -36,8 +36,8 @@ impl Sample {
     pub(in crate::operation) fn spooled(&self) -> Option<Vec<u8>> {
         let view = self.log.view();
         match &view.store {
-            Store::File(file) => Some(fs::read(file.path()).unwrap()),
-            Store::Memory(_) => None,
+            LogStore::File(file) => Some(fs::read(file.path()).unwrap()),
+            LogStore::Memory(_) => None,
         }
     }
 }
@@ -90,7 +90,7 @@ fn past_the_quota_bytes_are_counted_and_the_end_is_still_shown() {
         })
     );
     assert_eq!(sample.spooled().unwrap().len(), 10_000);
-    let excerpt = sample.log.excerpt();
+    let excerpt = sample.log.excerpt(ExcerptFocus::Ends);
     assert!(
         excerpt.text.ends_with("error: the reason is here\n"),
         "{}",
@@ -114,7 +114,7 @@ fn without_a_place_to_spool_the_ends_are_kept() {
     let loss = log.loss().unwrap();
     assert_eq!(loss.bytes, 3890 - log.view().kept_bytes);
     assert!(matches!(loss.cause, LossCause::Storage(_)), "{loss:?}");
-    let text = log.excerpt().text;
+    let text = log.excerpt(ExcerptFocus::Ends).text;
     assert!(
         text.starts_with("0\n1\n") && text.ends_with("998\n999\n"),
         "{text}"
@@ -156,7 +156,7 @@ fn a_line_of_a_hundred_megabytes() {
 
     let line_bytes = 1600 * (64 << 10) + 3;
     assert_eq!(sample.log.size(), (3, 7 + line_bytes + 1 + 6));
-    let excerpt = sample.log.excerpt();
+    let excerpt = sample.log.excerpt(ExcerptFocus::Ends);
     assert!(excerpt.text.len() <= 16 << 10);
     assert!(excerpt.text.starts_with("before\nzzz") && excerpt.text.ends_with("zzEND\nafter\n"));
 

@@ -1,6 +1,6 @@
 //! One command's output, read by its tool's rules.
 //!
-//! What is long is read beside the runtime, whose one thread serves every client: a report of many megabytes takes seconds.
+//! Long texts are read off the runtime, whose one thread serves every client: a report of many megabytes takes seconds.
 
 use std::{future::pending, panic::resume_unwind, sync::Arc};
 
@@ -9,9 +9,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::observe::{Observer, Source, StreamEvent, StreamRules};
+use crate::observe::{Observer, StreamEvent, StreamName, StreamRules};
 
-/// What is longer than this is read elsewhere. Shorter texts take about as long as the way there and back.
+/// Longer texts are read on a blocking thread. Shorter ones take about as long as the way there and back.
 const LONG_BYTES: usize = 256 << 10;
 
 /// An observer and its clock. Without rules it does nothing, and costs nothing.
@@ -36,7 +36,7 @@ impl Observation {
     }
 
     /// Takes in output. Must not be dropped half-way, and neither may [`tick`](Self::tick): the observer may be elsewhere.
-    pub(super) async fn feed(&mut self, source: Source, bytes: &[u8]) -> Vec<StreamEvent> {
+    pub(super) async fn feed(&mut self, source: StreamName, bytes: &[u8]) -> Vec<StreamEvent> {
         let Some(Observing { observer, started }) = &mut self.observing else {
             return Vec::new();
         };
@@ -61,7 +61,7 @@ impl Observation {
         sleep_until(*started + at).await;
     }
 
-    /// What the unfinished line tells.
+    /// Events of the unfinished line.
     pub(super) async fn tick(&mut self) -> Vec<StreamEvent> {
         let Some(Observing { observer, started }) = &mut self.observing else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! How an operation ended.
+//! The end of an operation.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -14,36 +14,36 @@ use super::{EndState, Excerpt, Loss, OperationId};
 pub struct Outcome {
     pub id: OperationId,
     pub tool: String,
-    /// What it ran, on one short line.
+    /// The command on one short line.
     pub command: String,
     pub directory: PathBuf,
     pub state: EndState,
-    /// How the command ended; of a sequence, the last step that ran.
+    /// Exit of the command; of a sequence, that of the last step that ran.
     pub exit: Option<ExitStatus>,
-    /// Why the state is not `completed`.
+    /// Reason why the state is not `completed`.
     pub reason: Option<String>,
     /// The tool file's advice after a success.
     pub success_hint: Option<String>,
     /// Time spent running; zero if it never ran.
     pub duration: Duration,
-    /// Of all processes together, as far as their owner knows.
+    /// Of all processes together, as far as their supervisor knows.
     pub cpu: Option<Duration>,
     pub peak_memory_bytes: Option<u64>,
     pub output: Excerpt,
-    /// What was printed but could not be kept.
+    /// Output that could not be kept.
     pub lost: Option<Loss>,
     /// The worst findings; the others that were kept can be read in pages.
     pub findings: Vec<Finding>,
-    /// How many there were.
+    /// Number of findings, kept or not.
     pub finding_counts: SeverityCounts,
     /// Those of them that could not be kept.
     pub findings_only_counted: SeverityCounts,
     /// One entry per step of a sequence, in order; empty for a single command.
     pub steps: Vec<StepReport>,
     pub background: Background,
-    /// Why findings may be missing, and what the wall did about protected files; one sentence each.
+    /// Reasons why findings may be missing, and what the guard did about protected files; one sentence each.
     pub notices: Vec<String>,
-    /// A guess, after a failure, that the wall was the reason.
+    /// A guess, after a failure, that the sandbox was the reason.
     pub sandbox_hint: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl Outcome {
     }
 }
 
-/// What became of processes that outlived their command.
+/// Fate of processes that outlived their command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Background {
     /// There were none, or they ended by themselves in time.
@@ -62,7 +62,7 @@ pub enum Background {
     Stopped,
 }
 
-/// What became of one step of a sequence.
+/// End of one step of a sequence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepReport {
     pub label: String,
@@ -75,7 +75,7 @@ pub struct StepReport {
     pub lines: u64,
 }
 
-/// How one step ended.
+/// State at the end of one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepState {
     Completed,

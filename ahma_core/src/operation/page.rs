@@ -11,23 +11,23 @@ use regex::bytes::RegexBuilder;
 use tokio::sync::Semaphore;
 
 use super::{
-    Gap, OutputLog, excerpt, grep,
+    OutputGap, OutputLog, excerpt, grep,
     log::count_newlines,
-    view::{Begins, LogReader, LogView, Store, Stretch},
+    log_view::{LogReader, LogStore, LogView, Segment, SegmentStart},
 };
 
-/// How many searches go on at once, of all clients. Each may hold the longest line of its output in memory, and a core of
+/// Number of concurrent searches of all clients. Each may hold the longest line of its output in memory, and a core of
 /// ours. Other reading is bounded and waits for none of them.
 const MAX_SEARCHES: usize = 2;
 static SEARCHES: Semaphore = Semaphore::const_new(MAX_SEARCHES);
 
-/// How long a search may take; others wait for it, and a client gives up on a request after a minute.
-const LONGEST_SEARCH: Duration = Duration::from_secs(10);
+/// Other searches wait for a slow one, and a client gives up on a request after a minute.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The largest pattern, when it is compiled. The time for a line grows with it.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// What is asked of an output log.
+/// A query of an output log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputQuery {
     /// The last lines.
@@ -48,7 +48,7 @@ impl OutputQuery {
     pub const MAX_CONTEXT: usize = 100;
 }
 
-/// Where a page begins.
+/// Beginning of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageStart {
     /// Counted from one.
@@ -64,24 +64,24 @@ pub struct OutputPage {
     pub text: String,
     /// The number of the first line shown; none if no line is.
     pub first_line: Option<u64>,
-    /// How many lines are shown, wholly or in part.
+    /// Number of lines shown, wholly or in part.
     pub lines: u64,
-    /// Where the next page begins, if there is more.
+    /// Beginning of the next page, if there is more.
     pub next: Option<PageStart>,
-    /// How many lines match, from where the search began to the end; only for a search.
+    /// Number of matching lines, from the beginning of the search to the end; only for a search.
     pub matches: Option<u64>,
     /// The last line that a search looked at, if it took too long to go on.
     pub searched_to: Option<u64>,
-    /// What a search did not look at, because it stands at the end of a very long line.
+    /// Bytes that a search did not look at, at the end of very long lines.
     pub unsearched_bytes: u64,
     /// Of the whole output, when this was read.
     pub total_lines: u64,
     pub total_bytes: u64,
     /// Output that no page can show.
-    pub gap: Option<Gap>,
+    pub gap: Option<OutputGap>,
 }
 
-/// Why an output log could not be read.
+/// Reason why an output log could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     #[error("grep: the pattern is not a regular expression: {0}")]
@@ -118,8 +118,8 @@ impl OutputLog {
                     range(view, from, max_lines, page_bytes).map_err(PageError::Storage)
                 };
                 match view.store {
-                    Store::Memory(_) => read(&view),
-                    Store::File(_) => off_thread(move || read(&view)).await,
+                    LogStore::Memory(_) => read(&view),
+                    LogStore::File(_) => off_thread(move || read(&view)).await,
                 }
             }
             OutputQuery::Grep {
@@ -147,7 +147,7 @@ impl OutputLog {
                         max_lines,
                         page_bytes,
                         asker: is_asked,
-                        deadline: Instant::now() + LONGEST_SEARCH,
+                        deadline: Instant::now() + SEARCH_TIMEOUT,
                     };
                     grep::search(&view, &search).map_err(PageError::Storage)
                 };
@@ -201,11 +201,11 @@ fn tail(view: &LogView, lines: u64, page_bytes: usize) -> OutputPage {
 
 fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> io::Result<OutputPage> {
     let reader = view.reader()?;
-    let (start, first_line, stretch) = match from {
+    let (start, first_line, segment) = match from {
         PageStart::Line(line) => find_line(view, &reader, line.max(1))?,
         PageStart::Byte(offset) => find_byte(view, &reader, offset)?,
     };
-    let available = stretch.end - start;
+    let available = segment.end - start;
     // A character may reach over the end of the page; it must be seen whole to be left to the next.
     let mut bytes = vec![0; (page_bytes as u64 + 3).min(available) as usize];
     reader.read_exact_at(&mut bytes, start)?;
@@ -231,7 +231,7 @@ fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> 
 
     let end = start + shown.len() as u64;
     let lines = count_lines(shown);
-    let next = if end < stretch.end {
+    let next = if end < segment.end {
         Some(match shown.last() {
             Some(b'\n') => PageStart::Line(first_line + lines),
             Some(_) => PageStart::Byte(end),
@@ -240,8 +240,8 @@ fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> 
     } else {
         let after_gap = view.after_gap().filter(|after| after.start > end);
         after_gap.map(|after| match after.begins {
-            Begins::WithALine => PageStart::Line(after.first_line),
-            Begins::InsideALine => PageStart::Byte(after.start),
+            SegmentStart::AtLine => PageStart::Line(after.first_line),
+            SegmentStart::InsideLine => PageStart::Byte(after.start),
         })
     };
     Ok(OutputPage {
@@ -258,9 +258,9 @@ fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> 
     })
 }
 
-/// Where `line` begins, its number, and the stretch it is in. In place of a line in the gap it is the first one behind
+/// The beginning of `line`, its number, and the segment it is in. For a line in the gap it is the first one after
 /// it; if there is no such line, it is the end.
-fn find_line(view: &LogView, reader: &LogReader<'_>, line: u64) -> io::Result<(u64, u64, Stretch)> {
+fn find_line(view: &LogView, reader: &LogReader<'_>, line: u64) -> io::Result<(u64, u64, Segment)> {
     let beginning = view.beginning();
     let start = line_start(reader, view.seek_line(line), line, beginning.end)?;
     match view.after_gap() {
@@ -274,7 +274,7 @@ fn find_line(view: &LogView, reader: &LogReader<'_>, line: u64) -> io::Result<(u
 }
 
 /// The same for an offset.
-fn find_byte(view: &LogView, reader: &LogReader<'_>, offset: u64) -> io::Result<(u64, u64, Stretch)> {
+fn find_byte(view: &LogView, reader: &LogReader<'_>, offset: u64) -> io::Result<(u64, u64, Segment)> {
     let beginning = view.beginning();
     match view.after_gap() {
         Some(after) if offset >= beginning.end => {

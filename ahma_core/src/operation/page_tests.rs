@@ -52,7 +52,7 @@ fn search(pattern: &str) -> OutputQuery {
 }
 
 /// Longer than anything takes that need not wait for a slow search.
-const PATIENCE: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn ranges_wait_for_no_search_and_a_search_ends_with_its_asker() {
@@ -72,7 +72,7 @@ async fn ranges_wait_for_no_search_and_a_search_ends_with_its_asker() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, all_turns_taken)
+    tokio::time::timeout(READ_TIMEOUT, all_turns_taken)
         .await
         .expect("the searches begin");
 
@@ -80,12 +80,12 @@ async fn ranges_wait_for_no_search_and_a_search_ends_with_its_asker() {
         from: PageStart::Line(5),
         max_lines: 1,
     };
-    let page = tokio::time::timeout(PATIENCE, sample.log.read(range)).await;
+    let page = tokio::time::timeout(READ_TIMEOUT, sample.log.read(range)).await;
     assert_eq!(page.expect("in time").unwrap().lines, 1);
     assert!(!slow.iter().any(|search| search.is_finished()));
 
     slow.iter().for_each(|search| search.abort());
-    let found = tokio::time::timeout(PATIENCE, sample.log.read(search("line"))).await;
+    let found = tokio::time::timeout(READ_TIMEOUT, sample.log.read(search("line"))).await;
     assert_eq!(found.expect("its turn comes").unwrap().matches, Some(1 << 20));
 }
 
@@ -125,7 +125,7 @@ fn the_tail_shows_the_end_even_past_the_quota() {
     assert!(page.gap.is_some());
 }
 
-/// What the quota cut out is named, and lines on both sides of it are found by their numbers.
+/// The gap that the quota cut is named, and lines on both sides of it are found by their numbers.
 #[test]
 fn pages_lead_over_what_was_not_kept() {
     let output = numbered(5000);

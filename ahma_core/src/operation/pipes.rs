@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{observe::Source, shell::OutputPipes};
+use crate::{observe::StreamName, shell::OutputPipes};
 
 /// The default capacity of a pipe: more is rarely there at once.
 const READ_BYTES: usize = 64 << 10;
@@ -29,7 +29,7 @@ const LOUD_BYTES: u64 = 256 << 10;
 /// The pause before a loud pipe is read again once it is empty: unnoticed by people, and too short to fill it.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The pause before a terminal that nobody has open is looked at again. Closing it would send the command a hang-up: many a
+/// The pause before a terminal that no process has open is read again. Closing it would send the command a hang-up: many a
 /// program closes its output some time before it ends, and some go on without.
 const TERMINAL_PAUSE: Duration = Duration::from_millis(100);
 
@@ -44,15 +44,15 @@ pub(super) struct Pipes {
 
 #[derive(Debug)]
 struct Stream {
-    source: Source,
+    source: StreamName,
     fd: AsyncFd<OwnedFd>,
     read_bytes: u64,
-    pace: Pace,
+    pace: ReadPace,
 }
 
-/// When a stream is read.
+/// Promptness of reading a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pace {
+enum ReadPace {
     /// As soon as anything is there.
     Prompt,
     /// A little later, so that more is there. Only where the kernel holds enough meanwhile.
@@ -60,7 +60,7 @@ enum Pace {
 }
 
 impl Stream {
-    fn new(source: Source, fd: OwnedFd) -> io::Result<Self> {
+    fn new(source: StreamName, fd: OwnedFd) -> io::Result<Self> {
         // SAFETY: an `OwnedFd` is open and stays the same descriptor until it is dropped, which the `AsyncFd` that takes
         // it does last; nothing here hands out mutable access to it.
         let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
@@ -68,7 +68,7 @@ impl Stream {
             source,
             fd,
             read_bytes: 0,
-            pace: Pace::Prompt,
+            pace: ReadPace::Prompt,
         })
     }
 
@@ -77,7 +77,7 @@ impl Stream {
         let was_quiet = self.read_bytes < LOUD_BYTES;
         self.read_bytes += bytes as u64;
         if was_quiet && self.read_bytes >= LOUD_BYTES && widen(self.fd.get_ref()) {
-            self.pace = Pace::Relaxed;
+            self.pace = ReadPace::Relaxed;
         }
     }
 }
@@ -85,11 +85,11 @@ impl Stream {
 impl Pipes {
     pub(super) fn new(output: OutputPipes) -> io::Result<Self> {
         let open = match output {
-            OutputPipes::Merged(fd) => vec![Stream::new(Source::Stdout, fd)?],
+            OutputPipes::Merged(fd) => vec![Stream::new(StreamName::Stdout, fd)?],
             OutputPipes::Separate { stdout, stderr } => {
                 vec![
-                    Stream::new(Source::Stdout, stdout)?,
-                    Stream::new(Source::Stderr, stderr)?,
+                    Stream::new(StreamName::Stdout, stdout)?,
+                    Stream::new(StreamName::Stderr, stderr)?,
                 ]
             }
         };
@@ -101,13 +101,13 @@ impl Pipes {
         })
     }
 
-    /// Whether anything can still come.
+    /// True if there may be more output.
     pub(super) fn are_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// The next bytes; none when a stream has ended, or has nobody who could write. Loses nothing when dropped early.
-    pub(super) async fn read(&mut self) -> Option<(Source, &[u8])> {
+    /// The next bytes; none when a stream has ended or has no writer. Loses nothing when dropped early.
+    pub(super) async fn read(&mut self) -> Option<(StreamName, &[u8])> {
         if let Some(until) = self.pause_until {
             sleep_until(until).await;
             self.pause_until = None;
@@ -116,8 +116,8 @@ impl Pipes {
         Some((source, &self.buffer))
     }
 
-    /// What is there now, without waiting: for after the last writer is gone.
-    pub(super) fn read_now(&mut self) -> Option<(Source, &[u8])> {
+    /// Output that is there now, without waiting: for after the last writer is gone.
+    pub(super) fn read_now(&mut self) -> Option<(StreamName, &[u8])> {
         while let Some(stream) = self.open.last() {
             self.buffer.clear();
             match read_once(stream.fd.get_ref(), &mut self.buffer) {
@@ -128,7 +128,7 @@ impl Pipes {
         None
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<Source>> {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamName>> {
         for place in 0..self.open.len() {
             match self.poll_stream(place, cx) {
                 Poll::Ready(Ok(1..)) => {
@@ -137,7 +137,7 @@ impl Pipes {
                     let drained = self.buffer.len() < self.buffer.capacity();
                     return Poll::Ready(self.open.last_mut().map(|stream| {
                         stream.count(self.buffer.len());
-                        if drained && stream.pace == Pace::Relaxed {
+                        if drained && stream.pace == ReadPace::Relaxed {
                             self.pause_until = Some(Instant::now() + PAUSE);
                         }
                         stream.source
@@ -187,7 +187,7 @@ fn widen(pipe: &OwnedFd) -> bool {
     rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20).is_ok()
 }
 
-/// A pseudo-terminal that nobody has open answers with EIO.
+/// A pseudo-terminal that no process has open answers with EIO.
 fn is_terminal_end(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::IO)
 }

@@ -12,7 +12,7 @@ fn pipe() -> (OwnedFd, std::fs::File) {
     (read_end, write_end.into())
 }
 
-async fn next(pipes: &mut Pipes) -> Option<(Source, String)> {
+async fn next(pipes: &mut Pipes) -> Option<(StreamName, String)> {
     let (source, bytes) = pipes.read().await?;
     Some((source, String::from_utf8(bytes.to_vec()).unwrap()))
 }
@@ -22,10 +22,10 @@ async fn bytes_come_as_written_until_the_end() {
     let (read_end, mut write_end) = pipe();
     let mut pipes = Pipes::new(OutputPipes::Merged(read_end)).unwrap();
     write_end.write_all(b"one").unwrap();
-    assert_eq!(next(&mut pipes).await, Some((Source::Stdout, "one".into())));
+    assert_eq!(next(&mut pipes).await, Some((StreamName::Stdout, "one".into())));
     write_end.write_all(b"two").unwrap();
     drop(write_end);
-    assert_eq!(next(&mut pipes).await, Some((Source::Stdout, "two".into())));
+    assert_eq!(next(&mut pipes).await, Some((StreamName::Stdout, "two".into())));
     assert!(pipes.are_open());
     assert_eq!(next(&mut pipes).await, None);
     assert!(!pipes.are_open());
@@ -37,11 +37,17 @@ async fn two_streams_are_told_apart_and_end_each_for_itself() {
     let (stderr, mut stderr_writer) = pipe();
     let mut pipes = Pipes::new(OutputPipes::Separate { stdout, stderr }).unwrap();
     stderr_writer.write_all(b"warning").unwrap();
-    assert_eq!(next(&mut pipes).await, Some((Source::Stderr, "warning".into())));
+    assert_eq!(
+        next(&mut pipes).await,
+        Some((StreamName::Stderr, "warning".into()))
+    );
     drop(stderr_writer);
     assert_eq!(next(&mut pipes).await, None);
     stdout_writer.write_all(b"result").unwrap();
-    assert_eq!(next(&mut pipes).await, Some((Source::Stdout, "result".into())));
+    assert_eq!(
+        next(&mut pipes).await,
+        Some((StreamName::Stdout, "result".into()))
+    );
     drop(stdout_writer);
     assert_eq!(next(&mut pipes).await, None);
     assert!(!pipes.are_open());
@@ -60,7 +66,7 @@ async fn a_loud_stream_does_not_silence_the_other() {
         sources.push(source);
         loud.write_all(b"x").unwrap();
     }
-    assert!(sources.contains(&Source::Stderr), "{sources:?}");
+    assert!(sources.contains(&StreamName::Stderr), "{sources:?}");
 }
 
 #[tokio::test]
@@ -68,7 +74,7 @@ async fn what_is_left_is_read_without_waiting_even_if_a_writer_lives() {
     let (read_end, mut write_end) = pipe();
     let mut pipes = Pipes::new(OutputPipes::Merged(read_end)).unwrap();
     write_end.write_all(b"left").unwrap();
-    assert_eq!(pipes.read_now(), Some((Source::Stdout, b"left".as_slice())));
+    assert_eq!(pipes.read_now(), Some((StreamName::Stdout, b"left".as_slice())));
     assert_eq!(pipes.read_now(), None);
     drop(write_end);
 }
@@ -89,7 +95,10 @@ async fn a_terminal_that_nobody_has_open_may_be_opened_again() {
     let mut pipes = Pipes::new(OutputPipes::Merged(controller)).unwrap();
     let echo = Command::new("echo").arg("early").stdout(user).status();
     assert!(echo.unwrap().success());
-    assert_eq!(next(&mut pipes).await, Some((Source::Stdout, "early\r\n".into())));
+    assert_eq!(
+        next(&mut pipes).await,
+        Some((StreamName::Stdout, "early\r\n".into()))
+    );
     assert_eq!(next(&mut pipes).await, None);
     assert!(pipes.are_open());
 
@@ -100,7 +109,7 @@ async fn a_terminal_that_nobody_has_open_may_be_opened_again() {
             break read;
         }
     };
-    assert_eq!(late, (Source::Stdout, "late".into()));
+    assert_eq!(late, (StreamName::Stdout, "late".into()));
     drop(user);
     assert_eq!(pipes.read_now(), None);
     assert!(!pipes.are_open());

@@ -1,11 +1,11 @@
-//! Who may run, and who is next: strictly first come, first served.
+//! The queue of operations: strictly first come, first served.
 
 use std::collections::VecDeque;
 
 /// Counted up by the registry with every operation, so the waiting line is always sorted.
 pub(super) type Ticket = u64;
 
-/// Places to run, and the line before them.
+/// Slots to run in, and the operations that wait for one.
 #[derive(Debug)]
 pub(super) struct Queue {
     free: usize,
@@ -13,9 +13,9 @@ pub(super) struct Queue {
     waiting: VecDeque<Ticket>,
 }
 
-/// The answer to a newcomer.
+/// The answer to a new operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Admission {
+pub(super) enum QueueAdmission {
     Run,
     Wait,
     Refused,
@@ -30,22 +30,22 @@ impl Queue {
         }
     }
 
-    /// A newcomer; tickets must rise from call to call.
-    pub(super) fn enter(&mut self, ticket: Ticket) -> Admission {
+    /// A new operation; tickets must rise from call to call.
+    pub(super) fn enter(&mut self, ticket: Ticket) -> QueueAdmission {
         debug_assert!(self.waiting.back().is_none_or(|&last| last < ticket));
         if self.free > 0 {
-            // A place is free only while nobody waits.
+            // A slot is free only while the queue is empty.
             self.free -= 1;
-            return Admission::Run;
+            return QueueAdmission::Run;
         }
         if self.waiting.len() >= self.max_waiting {
-            return Admission::Refused;
+            return QueueAdmission::Refused;
         }
         self.waiting.push_back(ticket);
-        Admission::Wait
+        QueueAdmission::Wait
     }
 
-    /// Someone who ran is done; says who takes the place.
+    /// An operation that ran is done; returns the one that takes its slot.
     pub(super) fn leave(&mut self) -> Option<Ticket> {
         let next = self.waiting.pop_front();
         if next.is_none() {
@@ -54,7 +54,7 @@ impl Queue {
         next
     }
 
-    /// Someone who waits gives up. False if the ticket was not waiting.
+    /// Removes a waiting operation. False if the ticket was not waiting.
     pub(super) fn abandon(&mut self, ticket: Ticket) -> bool {
         match self.waiting.binary_search(&ticket) {
             Ok(place) => self.waiting.remove(place).is_some(),
@@ -62,7 +62,7 @@ impl Queue {
         }
     }
 
-    /// Place in the line, counted from one.
+    /// RunSlot in the line, counted from one.
     pub(super) fn position(&self, ticket: Ticket) -> Option<usize> {
         self.waiting.binary_search(&ticket).ok().map(|place| place + 1)
     }

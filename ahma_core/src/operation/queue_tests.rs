@@ -4,7 +4,7 @@ use super::*;
 fn first_come_first_served() {
     let mut queue = Queue::new(2, 10);
     assert_eq!([0, 1, 2, 3, 4].map(|ticket| queue.enter(ticket)), {
-        use Admission::{Run, Wait};
+        use QueueAdmission::{Run, Wait};
         [Run, Run, Wait, Wait, Wait]
     });
     assert_eq!(
@@ -17,7 +17,7 @@ fn first_come_first_served() {
     assert_eq!(queue.leave(), Some(4));
     assert_eq!((queue.leave(), queue.leave()), (None, None));
     assert_eq!([5, 6, 7].map(|ticket| queue.enter(ticket)), {
-        use Admission::{Run, Wait};
+        use QueueAdmission::{Run, Wait};
         [Run, Run, Wait]
     });
 }
@@ -42,15 +42,15 @@ fn who_gives_up_is_skipped() {
 fn the_line_has_an_end() {
     let mut queue = Queue::new(1, 2);
     assert_eq!([0, 1, 2, 3].map(|ticket| queue.enter(ticket)), {
-        use Admission::{Refused, Run, Wait};
+        use QueueAdmission::{Refused, Run, Wait};
         [Run, Wait, Wait, Refused]
     });
     assert_eq!(queue.waiting(), 2);
     queue.leave();
-    assert_eq!(queue.enter(4), Admission::Wait);
+    assert_eq!(queue.enter(4), QueueAdmission::Wait);
 }
 
 #[test]
 fn there_is_always_one_place() {
-    assert_eq!(Queue::new(0, 0).enter(0), Admission::Run);
+    assert_eq!(Queue::new(0, 0).enter(0), QueueAdmission::Run);
 }

@@ -1,6 +1,6 @@
-//! How one process comes to its end: every decision, no side effects.
+//! The way of one process to its end: every decision, no side effects.
 //!
-//! The rule behind the table: a run is over only when its owner says that nothing is left.
+//! The rule of the table: a run is over only when its supervisor reports that nothing is left.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use super::Background;
 pub(super) enum Run {
     /// The command itself runs.
     Active,
-    /// The command has exited; what it left behind may finish.
+    /// The command has exited; its background processes may finish.
     Lingering {
         exit: ExitReport,
     },
-    /// The command has exited; what it left behind is being stopped.
+    /// The command has exited; its background processes are being stopped.
     Clearing {
         exit: ExitReport,
     },
-    /// Someone or the clock asked for the end.
+    /// A stop was requested, or the time is up.
     Stopping {
         why: StopReason,
         exit: Option<ExitReport>,
@@ -29,7 +29,7 @@ pub(super) enum Run {
     Over,
 }
 
-/// What can happen to a run.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RunEvent {
     Process(ProcessEvent),
@@ -37,16 +37,18 @@ pub(super) enum RunEvent {
     LingerOver,
 }
 
-/// What the task has to do about it.
+/// The task's part in it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RunEffect {
     Wait,
     StartLinger,
     StopProcess,
+    /// Stop what a command that has ended left running.
+    StopBackground,
     End(RunEnd),
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RunEnd {
     Exited {
@@ -63,7 +65,7 @@ pub(super) enum RunEnd {
     },
 }
 
-/// Why an operation is ended before its time.
+/// Reason for stopping an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StopReason {
     Cancelled(Option<String>),
@@ -72,7 +74,7 @@ pub(super) enum StopReason {
 }
 
 impl Run {
-    /// Whether a request to stop would still change anything.
+    /// True if a request to stop would still change anything.
     pub(super) fn heeds_stop(&self) -> bool {
         matches!(self, Self::Active | Self::Lingering { .. })
     }
@@ -88,7 +90,7 @@ impl Run {
         match (self, event) {
             (Self::Active, Process(Exited(exit))) => (Self::Lingering { exit }, RunEffect::StartLinger),
             (Self::Active, StopAsked(why)) => (Self::Stopping { why, exit: None }, RunEffect::StopProcess),
-            // The owner promises an exit report before `Gone`; without one we do not know how the command ended.
+            // The supervisor promises an exit report before `Gone`; without one we do not know how the command ended.
             (Self::Active, Process(Gone)) => Self::over(RunEnd::Lost {
                 reason: "its owner process sent no report".to_owned(),
                 exit: None,
@@ -101,7 +103,7 @@ impl Run {
             }),
             // The command had ended by itself, so its exit stands; only the waiting is cut short.
             (Self::Lingering { exit }, StopAsked(_) | LingerOver) => {
-                (Self::Clearing { exit }, RunEffect::StopProcess)
+                (Self::Clearing { exit }, RunEffect::StopBackground)
             }
             (Self::Clearing { exit }, Process(Gone)) => Self::over(RunEnd::Exited {
                 exit,

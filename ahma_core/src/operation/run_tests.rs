@@ -50,7 +50,7 @@ fn play(events: Vec<RunEvent>) -> (Vec<RunEffect>, Option<RunEnd>) {
 
 #[test]
 fn every_way_to_end() {
-    use RunEffect::{StartLinger, StopProcess, Wait};
+    use RunEffect::{StartLinger, StopBackground, StopProcess, Wait};
     let clear = |code| RunEnd::Exited {
         exit: exit(code),
         background: Background::Clear,
@@ -93,13 +93,13 @@ fn every_way_to_end() {
         (
             "background outlives the linger time",
             vec![exited(0), RunEvent::LingerOver, GONE],
-            vec![StartLinger, StopProcess],
+            vec![StartLinger, StopBackground],
             swept(0),
         ),
         (
             "cancel only cuts the lingering short",
             vec![exited(3), cancel(), GONE],
-            vec![StartLinger, StopProcess],
+            vec![StartLinger, StopBackground],
             swept(3),
         ),
         (
@@ -153,7 +153,7 @@ fn every_way_to_end() {
 }
 
 #[test]
-fn no_run_ends_before_its_owner_says_so() {
+fn no_run_ends_before_its_supervisor_says_so() {
     let without_end = [exited(0), cancel(), timeout(), RunEvent::LingerOver];
     for first in &without_end {
         for second in &without_end {
@@ -179,7 +179,7 @@ fn stop_is_asked_of_the_process_at_most_once() {
     assert_eq!(
         effects
             .iter()
-            .filter(|effect| **effect == RunEffect::StopProcess)
+            .filter(|effect| matches!(effect, RunEffect::StopProcess | RunEffect::StopBackground))
             .count(),
         1
     );

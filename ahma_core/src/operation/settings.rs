@@ -1,27 +1,27 @@
-//! What bounds an engine.
+//! Limits of an engine.
 
 use std::{num::NonZero, path::PathBuf, time::Duration};
 
-/// Limits and places; fixed for an engine's life.
+/// Limits and places; fixed for an engine's stage.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
-    /// Where spool files go. Created when the first output outgrows memory; must be out of reach of the commands.
+    /// Directory of the spool files. Created when the first output outgrows memory; must be out of reach of the commands.
     pub state_dir: PathBuf,
-    /// How many operations run at once; the others queue.
+    /// Number of operations that run at once; the others queue.
     pub max_operations: usize,
-    /// How many operations may queue; beyond that a new one fails at once.
+    /// Length of the queue; beyond that a new operation fails at once.
     pub max_queued: usize,
-    /// How many ended operations are remembered, oldest forgotten first.
+    /// Number of ended operations remembered, oldest forgotten first.
     pub history: usize,
-    /// How many bytes of spool files ended operations may hold together.
+    /// Bytes of spool files that ended operations may hold together.
     pub history_bytes: u64,
-    /// How many bytes of findings ended operations may hold in memory together, beyond those that results carry.
+    /// Bytes of findings that ended operations may hold in memory together, beyond those that results carry.
     pub history_finding_bytes: u64,
-    /// How much output of one operation is kept. The rest is read and counted, then dropped.
+    /// Bytes of output kept of one operation. The rest is read and counted, then dropped.
     pub quota_bytes: u64,
-    /// How much output text a result carries.
+    /// Bytes of output text in a result.
     pub result_bytes: usize,
-    /// How long processes may outlive the command that started them.
+    /// Time that processes may outlive the command that started them.
     pub linger: Duration,
     /// Between TERM and KILL.
     pub grace: Duration,
@@ -30,13 +30,13 @@ pub struct EngineSettings {
 /// Commands mostly wait for disks and networks, so a few for each core keep it busy.
 const OPERATIONS_PER_CORE: usize = 4;
 
-/// Each holds descriptors, of which a process may have a thousand where nobody has raised the limit.
-const MOST_OPERATIONS: usize = 128;
+/// Each holds descriptors, of which a process may have a thousand by default.
+const MAX_OPERATIONS: usize = 128;
 
 impl EngineSettings {
-    /// How many operations run at once on so many cores, unless somebody says otherwise.
+    /// Default number of operations that run at once on so many cores.
     pub(crate) fn operations_on(cores: usize) -> NonZero<usize> {
-        let operations = cores.saturating_mul(OPERATIONS_PER_CORE).min(MOST_OPERATIONS);
+        let operations = cores.saturating_mul(OPERATIONS_PER_CORE).min(MAX_OPERATIONS);
         NonZero::new(operations).unwrap_or(NonZero::<usize>::MIN)
     }
 
@@ -53,7 +53,8 @@ impl EngineSettings {
             // Some ten thousands with their descriptions.
             history_finding_bytes: 64 << 20,
             quota_bytes: 256 << 20,
-            result_bytes: 16 << 10,
+            // Below what every known client shows whole.
+            result_bytes: 7_500,
             linger: Duration::from_secs(5),
             grace: Duration::from_secs(2),
         }

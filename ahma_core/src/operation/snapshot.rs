@@ -1,4 +1,4 @@
-//! What can be said about an operation right now.
+//! An operation at one moment.
 
 use std::{
     path::PathBuf,
@@ -10,21 +10,23 @@ use crate::{
     observe::{Progress, SeverityCounts},
 };
 
-use super::{OperationId, State};
+use super::{OperationId, OperationState};
 
 /// One operation at one moment. Made when asked for, never per line of output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
     pub id: OperationId,
     pub tool: String,
-    /// What it runs, on one short line.
+    /// The command on one short line.
     pub command: String,
     pub directory: PathBuf,
-    pub state: State,
-    /// How many operations are ahead in the queue, plus one; only while queued.
+    pub state: OperationState,
+    /// Meant to run until it is cancelled.
+    pub keeps_running: bool,
+    /// Position in the queue, counted from one; only while queued.
     pub queue_position: Option<usize>,
     pub created_at: SystemTime,
-    /// When it began to run; none while queued, or if it never ran.
+    /// Beginning of the run; none while queued, or if it never ran.
     pub started_at: Option<SystemTime>,
     /// Time spent running.
     pub elapsed: Duration,
@@ -38,7 +40,7 @@ pub struct Snapshot {
     pub output_bytes: u64,
     pub finding_counts: SeverityCounts,
     pub exit: Option<ExitStatus>,
-    /// Why it has not begun, while it is queued; why it did not complete, at the end.
+    /// Reason why it has not begun, while it is queued, or why it did not complete.
     pub reason: Option<String>,
 }
 

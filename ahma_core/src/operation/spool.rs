@@ -1,10 +1,10 @@
-//! Spool files: where output goes that outgrows memory.
+//! Spool files: they keep output that outgrows memory.
 //!
 //! Every engine has its own directory under the state directory and holds a lock in it as long as it lives. A directory
 //! whose lock is free belonged to a server that died, and is removed by the next one that starts. Nothing else in the
 //! state directory is ever touched.
 //!
-//! Nobody waits for a lock: the thread that makes a directory serves every client. One that is taken for dead in the
+//! No lock is waited for: the thread that makes a directory serves every client. One that is taken for dead in the
 //! moment before its lock is held is given up for another, so each lock is looked at once more when it is held.
 
 use std::{
@@ -24,7 +24,7 @@ const SPOOL_PREFIX: &str = "op_";
 /// In each run directory: held by the server it belongs to.
 const LOCK_NAME: &str = ".lock";
 
-/// How many directories are tried. That a server is taken for dead takes another that starts in just that moment.
+/// Number of directories tried. A server is taken for dead only by another that starts in just that moment.
 const MAX_NAMES: usize = 8;
 
 /// The spool directory of one engine; made when first needed, removed with its last user.
@@ -41,7 +41,7 @@ struct RunDir {
     _lock: File,
 }
 
-/// One spool file; deleted when nobody can read it any more.
+/// One spool file; deleted with its last reader.
 #[derive(Debug)]
 pub(super) struct SpoolFile {
     path: PathBuf,
@@ -50,11 +50,11 @@ pub(super) struct SpoolFile {
 }
 
 impl Spool {
-    /// Removes what dead servers left behind. Does not touch the disk otherwise.
+    /// Removes the files of dead servers. Does not touch the disk otherwise.
     pub(super) fn new(state_dir: PathBuf) -> Arc<Self> {
         match dead_runs(&state_dir) {
             Ok(dead) if dead.is_empty() => {}
-            // There may be gigabytes of it, and nobody waits for that.
+            // There may be gigabytes of it, too much to wait for.
             Ok(dead) => drop(std::thread::spawn(|| drop(dead))),
             Err(error) => {
                 tracing::warn!(path = %state_dir.display(), %error, "cannot remove output of earlier servers");
@@ -101,7 +101,7 @@ impl RunDir {
             let path = state_dir.join(name);
             DirBuilder::new().mode(0o700).create(&path)?;
             let lock = match create_lock(&path.join(LOCK_NAME)) {
-                // Nobody else removes a directory without a lock in it.
+                // No other server removes a directory without a lock in it.
                 Err(error) => {
                     let _ = fs::remove_dir(&path);
                     return Err(error);
@@ -194,7 +194,7 @@ fn dead_run(path: PathBuf) -> io::Result<Option<RunDir>> {
 }
 
 /// Removes what we put into a run directory, then the directory, which fails if anything else is in it. The lock goes
-/// last: whoever is interrupted here leaves a directory that the next one finds.
+/// last: after an interruption the next server still finds the directory.
 fn remove_run_dir(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -210,7 +210,7 @@ fn remove_run_dir(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Whether the open file is the one that stands at `path` now.
+/// True if the open file is the one at `path` now.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
     match fs::symlink_metadata(path) {

@@ -109,7 +109,7 @@ fn nobody_waits_for_another_server() {
         let made = Spool::new(state_dir).create(&IdSource::new().next());
         tx.send(made.is_ok())
     });
-    assert_eq!(rx.recv_timeout(test_support::PATIENCE), Ok(true));
+    assert_eq!(rx.recv_timeout(test_support::TEST_TIMEOUT), Ok(true));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Where an operation stands.
+//! States of an operation.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Every state an operation can be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum OperationState {
     Queued,
     Running,
     Completed,
@@ -25,15 +25,15 @@ pub enum EndState {
     Completed,
     /// The command ended by itself in any other way, or could not be started.
     Failed,
-    /// Someone asked for the end.
+    /// It was asked to stop.
     Cancelled,
     /// It ran longer than its plan allows.
     TimedOut,
-    /// We lost it: its owner died. Its processes were killed.
+    /// Its supervisor died. Its processes were killed.
     Interrupted,
 }
 
-impl State {
+impl OperationState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -46,7 +46,7 @@ impl State {
         }
     }
 
-    /// Whether the operation has its Outcome.
+    /// True if the operation has its outcome.
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
     }
@@ -54,11 +54,11 @@ impl State {
 
 impl EndState {
     pub fn as_str(self) -> &'static str {
-        State::from(self).as_str()
+        OperationState::from(self).as_str()
     }
 }
 
-impl From<EndState> for State {
+impl From<EndState> for OperationState {
     fn from(end: EndState) -> Self {
         match end {
             EndState::Completed => Self::Completed,
@@ -70,7 +70,7 @@ impl From<EndState> for State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for OperationState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -6,14 +6,14 @@ use crate::call::{Sequence, SequenceStep, SkipCondition};
 
 use super::{
     Background, EndState, StepPosition, StepReport, StepState,
-    look::{self, Found},
-    task::{End, Worker},
-    verdict::Verdict,
+    command_result::CommandResult,
+    scope_check::{self, Existence},
+    task::{WorkResult, Worker},
 };
 
-/// Runs all steps. The verdict is that of the first step that did not complete, or success.
-pub(super) async fn run(worker: &mut Worker<'_>, sequence: &Sequence) -> End {
-    let mut whole = Whole::new(sequence);
+/// Runs all steps. The result is that of the first step that did not complete, or success.
+pub(super) async fn run(worker: &mut Worker<'_>, sequence: &Sequence) -> WorkResult {
+    let mut whole = SequenceProgress::new(sequence);
     for (index, step) in sequence.steps.iter().enumerate() {
         if let Some(reason) = skip_reason(step.skip.as_ref(), worker.scope()).await {
             whole.steps[index].state = StepState::Skipped(reason);
@@ -23,7 +23,7 @@ pub(super) async fn run(worker: &mut Worker<'_>, sequence: &Sequence) -> End {
         if whole.has_run
             && let Some(why) = worker.pause(sequence.delay).await
         {
-            whole.end_before(index, Verdict::stopped(&why));
+            whole.end_before(index, CommandResult::stopped(&why));
             break;
         }
         let place = StepPosition {
@@ -31,14 +31,14 @@ pub(super) async fn run(worker: &mut Worker<'_>, sequence: &Sequence) -> End {
             of: sequence.steps.len(),
             label: step.label.clone(),
         };
-        let (verdict, report) = run_step(worker, step, place).await;
+        let (result, report) = run_step(worker, step, place).await;
         whole.steps[index] = report;
-        if whole.add(index, step, verdict) == Next::Stop {
+        if whole.add(index, step, result) == Next::Stop {
             break;
         }
     }
-    End {
-        verdict: whole.verdict,
+    WorkResult {
+        result: whole.result,
         steps: whole.steps,
         success_hint: whole.success_hint,
     }
@@ -48,27 +48,27 @@ async fn run_step(
     worker: &mut Worker<'_>,
     step: &SequenceStep,
     place: StepPosition,
-) -> (Verdict, StepReport) {
+) -> (CommandResult, StepReport) {
     let header = format!("==> step {} of {}: {}\n", place.number, place.of, place.label);
     worker.log.end_line();
     worker.log.append(header.as_bytes());
-    worker.cell.sight().enter_step(place);
+    worker.cell.progress().enter_step(place);
     worker.cell.changed();
 
     let started = Instant::now();
     let (lines_before, _) = worker.cell.log.size();
-    let verdict = worker.command(&step.command).await;
+    let result = worker.command(&step.command).await;
     let (lines_after, _) = worker.cell.log.size();
     let lines = lines_after - lines_before;
     let report = StepReport {
-        state: verdict.state.into(),
-        exit: verdict.exit,
+        state: result.state.into(),
+        exit: result.exit,
         duration: started.elapsed(),
         first_line: (lines > 0).then_some(lines_before + 1),
         lines,
         ..not_run(step)
     };
-    (verdict, report)
+    (result, report)
 }
 
 fn not_run(step: &SequenceStep) -> StepReport {
@@ -86,18 +86,17 @@ fn not_run(step: &SequenceStep) -> StepReport {
 /// Says why a step is left out, or nothing if it has to run. If the answer is unclear, the step runs.
 async fn skip_reason(condition: Option<&SkipCondition>, scope: &Path) -> Option<String> {
     match condition? {
-        SkipCondition::FileExists(path) => {
-            (look::find(scope, path).await == Found::Something).then(|| format!("{} exists", path.display()))
-        }
-        SkipCondition::FileMissing(path) => (look::find(scope, path).await == Found::Nothing)
+        SkipCondition::FileExists(path) => (scope_check::existence(scope, path).await == Existence::Present)
+            .then(|| format!("{} exists", path.display())),
+        SkipCondition::FileMissing(path) => (scope_check::existence(scope, path).await == Existence::Absent)
             .then(|| format!("{} is missing", path.display())),
     }
 }
 
 /// The sequence so far.
 #[derive(Debug)]
-struct Whole {
-    verdict: Verdict,
+struct SequenceProgress {
+    result: CommandResult,
     steps: Vec<StepReport>,
     success_hint: Option<String>,
     has_run: bool,
@@ -109,33 +108,33 @@ enum Next {
     Stop,
 }
 
-impl Whole {
+impl SequenceProgress {
     fn new(sequence: &Sequence) -> Self {
         Self {
-            verdict: Verdict::completed(),
+            result: CommandResult::completed(),
             steps: sequence.steps.iter().map(not_run).collect(),
             success_hint: None,
             has_run: false,
         }
     }
 
-    /// Adds the verdict on a step that ran.
-    fn add(&mut self, index: usize, step: &SequenceStep, verdict: Verdict) -> Next {
+    /// Adds the result on a step that ran.
+    fn add(&mut self, index: usize, step: &SequenceStep, result: CommandResult) -> Next {
         self.has_run = true;
         if let Some(hint) = &step.command.success_hint {
             self.success_hint = Some(hint.clone());
         }
-        let background = match (self.verdict.background, verdict.background) {
+        let background = match (self.result.background, result.background) {
             (Background::Clear, Background::Clear) => Background::Clear,
             (Background::Stopped, _) | (_, Background::Stopped) => Background::Stopped,
         };
-        let cpu = [self.verdict.cpu, verdict.cpu]
+        let cpu = [self.result.cpu, result.cpu]
             .into_iter()
             .flatten()
             .reduce(|a, b| a + b);
-        let peak_memory_bytes = self.verdict.peak_memory_bytes.max(verdict.peak_memory_bytes);
-        let state = verdict.state;
-        let reason = verdict.reason.map(|reason| {
+        let peak_memory_bytes = self.result.peak_memory_bytes.max(result.peak_memory_bytes);
+        let state = result.state;
+        let reason = result.reason.map(|reason| {
             format!(
                 "step {} of {}, `{}`: {reason}",
                 index + 1,
@@ -143,9 +142,9 @@ impl Whole {
                 step.label
             )
         });
-        self.verdict = Verdict {
+        self.result = CommandResult {
             state,
-            exit: verdict.exit,
+            exit: result.exit,
             reason,
             background,
             cpu,
@@ -159,14 +158,14 @@ impl Whole {
     }
 
     /// Ends the sequence before a step began.
-    fn end_before(&mut self, index: usize, verdict: Verdict) {
-        let reason = verdict
+    fn end_before(&mut self, index: usize, result: CommandResult) {
+        let reason = result
             .reason
             .map(|reason| format!("before step {} of {}: {reason}", index + 1, self.steps.len()));
-        self.verdict = Verdict {
-            state: verdict.state,
+        self.result = CommandResult {
+            state: result.state,
             reason,
-            ..self.verdict.clone()
+            ..self.result.clone()
         };
     }
 }

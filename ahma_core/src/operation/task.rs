@@ -2,40 +2,41 @@
 
 use std::{path::Path, pin::Pin, sync::Arc, time::Duration};
 
+use regex::Regex;
 use tokio::time::{Sleep, sleep};
 
 use crate::{
-    call::{Command, Work},
+    call::{Command, Lifetime, StopSignal, Work},
     jail::{ProcessEvent, ProcessHandle},
-    observe::{Source, StdioNeed, StreamEvent},
-    sandbox::{self, Armed, Incident},
-    shell::{Running, Script, Stdio},
+    observe::{StdioNeed, StreamEvent, StreamName},
+    sandbox::{self, PendingCheck, ProtectedChange},
+    shell::{RunningProcess, Script, Stdio},
 };
 
 use super::{
-    EndState, Operation, Outcome, StepReport,
+    EndState, ExcerptFocus, Operation, Outcome, StepReport,
     argument_files::ArgumentFiles,
-    engine::Shared,
-    handle::Cell,
+    command_result::CommandResult,
+    engine::EngineCore,
+    handle::OperationCell,
     log::LogWriter,
     observation::Observation,
     pipes::Pipes,
     run::{Run, RunEffect, RunEvent, StopReason},
     steps,
-    verdict::Verdict,
 };
 
-/// Why an operation ended without ever running.
+/// Reason why an operation ended without ever running.
 #[derive(Debug)]
-pub(super) enum Unrun {
+pub(super) enum NotRun {
     Stopped,
     ShuttingDown,
     QueueFull { waiting: usize },
 }
 
 /// Runs an operation that has a place, to its outcome.
-pub(super) async fn run(operation: Operation, shared: Arc<Shared>) {
-    let place = Place {
+pub(super) async fn run(operation: Operation, shared: Arc<EngineCore>) {
+    let place = RunSlot {
         operation: &operation,
         shared: &shared,
     };
@@ -47,6 +48,7 @@ pub(super) async fn run(operation: Operation, shared: Arc<Shared>) {
     let mut worker = Worker {
         cell,
         shared: &shared,
+        readiness: Readiness::of(&plan.lifetime),
         notices: Vec::new(),
         timeout: plan.timeout,
         deadline: Box::pin(sleep(plan.timeout)),
@@ -58,11 +60,10 @@ pub(super) async fn run(operation: Operation, shared: Arc<Shared>) {
     };
     let end = match &plan.work {
         Work::Command(command) => {
-            let verdict = worker.command(command).await;
-            End {
-                verdict,
-                steps: Vec::new(),
+            let result = worker.command(command).await;
+            WorkResult {
                 success_hint: command.success_hint.clone(),
+                ..result.into()
             }
         }
         Work::Sequence(sequence) => steps::run(&mut worker, sequence).await,
@@ -70,7 +71,7 @@ pub(super) async fn run(operation: Operation, shared: Arc<Shared>) {
     worker.log.close();
     let mut outcome = outcome(cell, end, started.instant.elapsed());
     outcome.notices.extend(worker.notices);
-    let around = shared.launcher.circumstances();
+    let around = shared.launcher.hint_context();
     outcome.sandbox_hint = match outcome.state {
         EndState::Completed => sandbox::hint_after_success(&outcome.output.text, around),
         EndState::Failed => sandbox::hint(&outcome.output.text, around),
@@ -80,46 +81,50 @@ pub(super) async fn run(operation: Operation, shared: Arc<Shared>) {
 }
 
 /// Ends an operation that has no task.
-pub(super) fn end_unrun(operation: &Operation, why: Unrun) {
+pub(super) fn end_not_run(operation: &Operation, why: NotRun) {
     let cell = operation.cell();
-    let verdict = match why {
-        Unrun::Stopped => match cell.stop_asked().get() {
-            Some(why) => Verdict::stopped(why),
-            None => Verdict::stopped(&StopReason::Cancelled(None)),
+    let result = match why {
+        NotRun::Stopped => match cell.stop_asked().get() {
+            Some(why) => CommandResult::stopped(why),
+            None => CommandResult::stopped(&StopReason::Cancelled(None)),
         },
-        Unrun::ShuttingDown => Verdict::stopped(&StopReason::ShuttingDown),
-        Unrun::QueueFull { waiting } => Verdict::without_process(
+        NotRun::ShuttingDown => CommandResult::stopped(&StopReason::ShuttingDown),
+        NotRun::QueueFull { waiting } => CommandResult::without_process(
             EndState::Failed,
             format!("the queue is full: {waiting} operations are waiting; try again when some have ended"),
         ),
     };
     cell.skip();
-    cell.end(outcome(
-        cell,
-        End {
-            verdict,
-            steps: Vec::new(),
-            success_hint: None,
-        },
-        Duration::ZERO,
-    ));
+    cell.end(outcome(cell, result.into(), Duration::ZERO));
 }
 
-/// How the work of an operation ended.
+/// End of the work of an operation.
 #[derive(Debug)]
-pub(super) struct End {
-    pub(super) verdict: Verdict,
+pub(super) struct WorkResult {
+    pub(super) result: CommandResult,
     pub(super) steps: Vec<StepReport>,
     pub(super) success_hint: Option<String>,
+}
+
+impl From<CommandResult> for WorkResult {
+    fn from(result: CommandResult) -> Self {
+        Self {
+            result,
+            steps: Vec::new(),
+            success_hint: None,
+        }
+    }
 }
 
 /// Runs the commands of one operation, one after the other, against one clock and into one log.
 #[derive(Debug)]
 pub(super) struct Worker<'a> {
-    pub(super) cell: &'a Cell,
+    pub(super) cell: &'a OperationCell,
     pub(super) log: LogWriter,
-    shared: &'a Shared,
-    /// What the tripwire put right.
+    shared: &'a EngineCore,
+    /// Waits for the line that says the operation is ready.
+    readiness: Option<Readiness>,
+    /// Reports of the guard.
     notices: Vec<String>,
     timeout: Duration,
     /// Not registered with the timer before it is first waited for.
@@ -127,29 +132,30 @@ pub(super) struct Worker<'a> {
 }
 
 /// A command that has begun.
-struct Launched {
+struct LaunchedCommand {
     process: ProcessHandle,
     pipes: Pipes,
-    tripwire: Armed,
+    guard_check: PendingCheck,
     /// Removed with this.
     _files: ArgumentFiles,
 }
 
 impl Worker<'_> {
     /// Runs one command until nothing of it is left.
-    pub(super) async fn command(&mut self, command: &Command) -> Verdict {
+    pub(super) async fn command(&mut self, command: &Command) -> CommandResult {
         if let Some(why) = self.cell.stop_asked().get() {
-            return Verdict::stopped(why);
+            return CommandResult::stopped(why);
         }
-        let Launched {
+        let LaunchedCommand {
             mut process,
             mut pipes,
-            tripwire,
+            guard_check,
             _files,
         } = match self.launch(command).await {
             Ok(launched) => launched,
-            Err(verdict) => return verdict,
+            Err(result) => return result,
         };
+        let mut readiness = self.readiness.take();
         let mut observation = Observation::new(command.stream.as_ref());
         let mut run = Run::Active;
         // Set when it is needed; until then it is not waited for.
@@ -168,6 +174,10 @@ impl Worker<'_> {
                 }
                 read = pipes.read(), if pipes.are_open() => {
                     if let Some((source, bytes)) = read {
+                        if readiness.as_mut().is_some_and(|readiness| readiness.feed(bytes)) {
+                            self.cell.set_ready();
+                            readiness = None;
+                        }
                         self.take_in(source, bytes, &mut observation).await;
                     }
                     continue;
@@ -180,35 +190,41 @@ impl Worker<'_> {
                 RunEffect::StartLinger => {
                     linger.set(sleep(self.shared.settings.linger));
                 }
-                RunEffect::StopProcess => process.stop(self.shared.settings.grace),
+                RunEffect::StopProcess => {
+                    process.stop(stop_signal(command), self.shared.settings.grace);
+                }
+                // Those of a shell ignore INT.
+                RunEffect::StopBackground => process.stop(libc::SIGTERM, self.shared.settings.grace),
                 RunEffect::End(end) => break end,
             }
         };
-        // Nobody is left who could write, so what the pipe holds now is all there will ever be.
+        // No writer is left, so what the pipe holds now is all there will ever be.
         while let Some((source, bytes)) = pipes.read_now() {
             self.take_in(source, bytes, &mut observation).await;
         }
         self.note(observation.finish().await);
-        self.notices.extend(Incident::sentences(&tripwire.check().await));
-        Verdict::of(end, &command.success_codes)
+        self.notices
+            .extend(ProtectedChange::sentences(&guard_check.finish().await));
+        CommandResult::of(end, &command.success_codes)
     }
 
-    /// Heeds being asked to stop, since whoever makes processes may stand still.
-    async fn launch(&mut self, command: &Command) -> Result<Launched, Verdict> {
-        let failed = |reason| Verdict::without_process(EndState::Failed, reason);
+    /// Can be stopped meanwhile: the jail may hang.
+    async fn launch(&mut self, command: &Command) -> Result<LaunchedCommand, CommandResult> {
+        let failed = |reason| CommandResult::without_process(EndState::Failed, reason);
         let launcher = &self.shared.launcher;
-        let policy = launcher.policy();
-        let (files, program) =
-            ArgumentFiles::write(command, policy.temp(), policy.visible_temp(launcher.tier()))
-                .await
-                .map_err(|error| {
-                    failed(format!(
-                        "could not be started: cannot write its argument file: {error}"
-                    ))
-                })?;
+        let temp = launcher.temp_for(&command.program).await;
+        let (directory, visible) = temp.map_err(|error| CommandResult::not_launched(&error))?;
+        let (files, program) = ArgumentFiles::write(command, directory, visible)
+            .await
+            .map_err(|error| {
+                failed(format!(
+                    "could not be started: cannot write its argument file: {error}"
+                ))
+            })?;
         let script = Script {
             program,
             directory: self.cell.directory.clone(),
+            stdin: files.stdin.clone(),
             environment: command.environment.clone(),
             path_dirs: command.path_dirs.clone(),
             stdio: stdio(command),
@@ -216,24 +232,25 @@ impl Worker<'_> {
         let launched = tokio::select! {
             biased;
             launched = launcher.launch(script) => launched,
-            why = self.stop() => return Err(Verdict::stopped(&why)),
+            why = self.stop() => return Err(CommandResult::stopped(&why)),
         };
-        let Running {
+        let RunningProcess {
             output,
             mut process,
-            tripwire,
-        } = launched.map_err(|error| Verdict::not_launched(&error))?;
+            guard_check,
+        } = launched.map_err(|error| CommandResult::not_launched(&error))?;
         match Pipes::new(output) {
-            Ok(pipes) => Ok(Launched {
+            Ok(pipes) => Ok(LaunchedCommand {
                 process,
                 pipes,
-                tripwire,
+                guard_check,
                 _files: files,
             }),
             Err(error) => {
-                process.stop(self.shared.settings.grace);
+                process.stop(stop_signal(command), self.shared.settings.grace);
                 while let ProcessEvent::Exited(_) = process.next_event().await {}
-                self.notices.extend(Incident::sentences(&tripwire.check().await));
+                self.notices
+                    .extend(ProtectedChange::sentences(&guard_check.finish().await));
                 Err(failed(format!("its output cannot be read: {error}")))
             }
         }
@@ -243,7 +260,7 @@ impl Worker<'_> {
         &self.shared.launcher.policy().scope
     }
 
-    /// Waits between two commands. Says why there is to be no next one, also when that was asked for before.
+    /// Waits between two commands. Returns the reason if there is to be no next one.
     pub(super) async fn pause(&mut self, delay: Duration) -> Option<StopReason> {
         let pause = async {
             if !delay.is_zero() {
@@ -257,7 +274,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Waits until someone or the clock asks for the end.
+    /// Waits for a request to stop or for the timeout.
     pub(super) async fn stop(&mut self) -> StopReason {
         tokio::select! {
             biased;
@@ -266,7 +283,7 @@ impl Worker<'_> {
         }
     }
 
-    async fn take_in(&mut self, source: Source, bytes: &[u8], observation: &mut Observation) {
+    async fn take_in(&mut self, source: StreamName, bytes: &[u8], observation: &mut Observation) {
         self.log.append(bytes);
         self.note(observation.feed(source, bytes).await);
         self.cell.changed();
@@ -276,12 +293,60 @@ impl Worker<'_> {
         if events.is_empty() {
             return;
         }
-        let mut sight = self.cell.sight();
+        let mut progress = self.cell.progress();
         for event in events {
-            sight.take(event);
+            progress.take(event);
         }
-        drop(sight);
+        drop(progress);
         self.cell.changed();
+    }
+}
+
+/// Looks for the line that says an operation is ready.
+#[derive(Debug)]
+struct Readiness {
+    pattern: Regex,
+    /// The line that has not ended yet.
+    line: Vec<u8>,
+}
+
+impl Readiness {
+    /// A longer line is looked at in pieces.
+    const MAX_LINE: usize = 64 << 10;
+
+    fn of(lifetime: &Lifetime) -> Option<Self> {
+        match lifetime {
+            Lifetime::KeepsRunning { ready: Some(pattern) } => Some(Self {
+                pattern: pattern.clone(),
+                line: Vec::new(),
+            }),
+            Lifetime::KeepsRunning { ready: None } | Lifetime::Finite => None,
+        }
+    }
+
+    /// Takes output in; true if it has a line that matches, which need not have ended.
+    fn feed(&mut self, bytes: &[u8]) -> bool {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(piece);
+            let line = String::from_utf8_lossy(&self.line);
+            if self.pattern.is_match(line.trim_end_matches(['\n', '\r'])) {
+                return true;
+            }
+            if piece.ends_with(b"\n") || self.line.len() > Self::MAX_LINE {
+                self.line.clear();
+            }
+        }
+        false
+    }
+}
+
+fn stop_signal(command: &Command) -> i32 {
+    match command.stop_signal {
+        StopSignal::Int => libc::SIGINT,
+        StopSignal::Term => libc::SIGTERM,
+        StopSignal::Quit => libc::SIGQUIT,
+        StopSignal::Hup => libc::SIGHUP,
+        StopSignal::Kill => libc::SIGKILL,
     }
 }
 
@@ -295,12 +360,12 @@ fn stdio(command: &Command) -> Stdio {
 
 /// The right to run. However the task ends, its operation gets an outcome and the place goes to the next.
 #[derive(Debug)]
-struct Place<'a> {
+struct RunSlot<'a> {
     operation: &'a Operation,
-    shared: &'a Arc<Shared>,
+    shared: &'a Arc<EngineCore>,
 }
 
-impl Place<'_> {
+impl RunSlot<'_> {
     fn end(self, outcome: Outcome) {
         self.operation.cell().end(outcome);
         self.shared.release(self.operation);
@@ -308,20 +373,12 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for RunSlot<'_> {
     fn drop(&mut self) {
         let cell = self.operation.cell();
         let reason = "its task ended early, which is a mistake in the server or its sudden end";
-        let verdict = Verdict::without_process(EndState::Interrupted, reason.to_owned());
-        cell.end(outcome(
-            cell,
-            End {
-                verdict,
-                steps: Vec::new(),
-                success_hint: None,
-            },
-            Duration::ZERO,
-        ));
+        let result = CommandResult::without_process(EndState::Interrupted, reason.to_owned());
+        cell.end(outcome(cell, result.into(), Duration::ZERO));
         // Without a panic it is the runtime that ends, and there is nothing left to run on.
         if std::thread::panicking() {
             self.shared.release(self.operation);
@@ -329,9 +386,9 @@ impl Drop for Place<'_> {
     }
 }
 
-fn outcome(cell: &Cell, end: End, duration: Duration) -> Outcome {
-    let End {
-        verdict,
+fn outcome(cell: &OperationCell, end: WorkResult, duration: Duration) -> Outcome {
+    let WorkResult {
+        result,
         steps,
         success_hint,
     } = end;
@@ -341,21 +398,26 @@ fn outcome(cell: &Cell, end: End, duration: Duration) -> Outcome {
         tool: cell.tool.clone(),
         command: cell.command.clone(),
         directory: cell.directory.clone(),
-        success_hint: success_hint.filter(|_| verdict.state == EndState::Completed),
-        state: verdict.state,
-        exit: verdict.exit,
-        reason: verdict.reason,
+        success_hint: success_hint.filter(|_| result.state == EndState::Completed),
+        state: result.state,
+        exit: result.exit,
+        reason: result.reason,
         duration,
-        cpu: verdict.cpu,
-        peak_memory_bytes: verdict.peak_memory_bytes,
-        output: cell.log.excerpt(),
+        cpu: result.cpu,
+        peak_memory_bytes: result.peak_memory_bytes,
+        output: cell.log.excerpt(match result.state {
+            EndState::Completed => ExcerptFocus::Ends,
+            EndState::Failed | EndState::Cancelled | EndState::TimedOut | EndState::Interrupted => {
+                ExcerptFocus::End
+            }
+        }),
         lost: cell.log.loss(),
         findings: worst.findings,
         findings_only_counted: worst.only_counted,
         finding_counts: worst.counts,
         steps,
-        background: verdict.background,
-        notices: cell.sight().notices().to_vec(),
+        background: result.background,
+        notices: cell.progress().notices().to_vec(),
         sandbox_hint: None,
     }
 }

@@ -4,10 +4,8 @@
 //! opened, with one checked exception: a linked git worktree whose administrative directory points back at the scope.
 
 use std::{
-    collections::BTreeSet,
-    fs::DirEntry,
     io,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use rustix::io::Errno;
@@ -15,12 +13,13 @@ use rustix::io::Errno;
 use super::{
     Access, Grant, Network, Policy,
     environment::CERTIFICATES,
-    git::{self, Worktree},
+    protected::protected,
+    resolved_path::ResolvedPath,
     toolchains::{self, Toolchains},
-    way::Way,
+    worktree::LinkedWorktree,
 };
 
-/// What the user asked for.
+/// The user's settings.
 #[derive(Debug, Clone)]
 pub struct SandboxSettings {
     pub scope: PathBuf,
@@ -31,7 +30,7 @@ pub struct SandboxSettings {
     pub allow_write: Vec<PathBuf>,
     pub allow_tmp: bool,
     pub toolchains: Toolchains,
-    /// Leave files that act later unprotected.
+    /// Leaves the protected names unprotected.
     pub trust_workspace_config: bool,
     /// The tools directory; protected when it lies in the scope.
     pub tools_dir: PathBuf,
@@ -39,7 +38,7 @@ pub struct SandboxSettings {
     pub also_protected: Vec<PathBuf>,
 }
 
-/// What the machine is like.
+/// Facts about the machine.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
     pub home: Option<PathBuf>,
@@ -49,7 +48,7 @@ pub struct Host {
     pub variables: std::collections::BTreeMap<String, String>,
 }
 
-/// Why there is no policy.
+/// Reasons why no policy can be made.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     #[error("the sandbox scope {} cannot be used", path.display())]
@@ -68,7 +67,7 @@ pub enum PolicyError {
     },
 }
 
-/// Programs and libraries.
+/// Directories of programs and libraries.
 const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -82,7 +81,7 @@ const SYSTEM: &[&str] = &[
     "/snap",
 ];
 
-/// What programs look up in `/etc`. Never shadow, ssh, sudoers or anything else that holds a secret.
+/// Entries of `/etc` that programs look up. Never shadow, ssh, sudoers or anything else that holds a secret.
 const ETC: &[&str] = &[
     "alternatives",
     "bash.bashrc",
@@ -145,67 +144,6 @@ const ETC: &[&str] = &[
     "timezone",
 ];
 
-/// Names in the scope that programs outside the sandbox act on later.
-const PROTECTED: &[&str] = &[
-    // Where the next server looks for its tools, whichever directory this one has them from.
-    ".ahma/tools",
-    // What lies in it is for `git::acted_on` to say.
-    ".git",
-    ".gitmodules",
-    ".husky",
-    ".envrc",
-    ".autoenv",
-    ".autoenv.zsh",
-    // Those of other version control.
-    ".hg/hgrc",
-    ".hg/hgrc-not-shared",
-    ".jj/repo/config.toml",
-    ".sl/config",
-    // Editors.
-    ".vscode",
-    ".idea",
-    ".run",
-    ".fleet",
-    ".zed",
-    ".helix",
-    ".exrc",
-    ".vimrc",
-    ".gvimrc",
-    ".lvimrc",
-    ".nvimrc",
-    ".nvim.lua",
-    ".dir-locals.el",
-    ".dir-locals-2.el",
-    ".devcontainer",
-    ".devcontainer.json",
-    ".externalToolBuilders",
-    // Agents: hooks, and servers that they start. Rules alone run nothing.
-    ".agents",
-    ".aider.conf.yml",
-    ".amazonq",
-    ".amp",
-    ".claude",
-    ".codex",
-    ".continue",
-    ".crush.json",
-    "crush.json",
-    ".cursor",
-    ".factory",
-    ".gemini",
-    ".junie",
-    ".kilocode",
-    ".kiro",
-    ".opencode",
-    "opencode.json",
-    "opencode.jsonc",
-    ".qwen",
-    ".roo",
-    ".trae",
-    ".windsurf",
-    ".mcp.json",
-    "mcp.json",
-];
-
 /// Computes the policy.
 pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, PolicyError> {
     let scope = settings
@@ -223,7 +161,7 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
             source,
         })?;
 
-    let worktree = Worktree::of(&scope);
+    let worktree = LinkedWorktree::of(&scope);
     let presets = toolchains::presets(&settings.toolchains, host);
     let temp = Path::new("/tmp").canonicalize().unwrap_or("/tmp".into());
     let mut grants = Grants::new(&scope, settings, worktree.as_ref(), host);
@@ -242,7 +180,7 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
     if settings.allow_tmp {
         grants.add(temp.clone(), Access::Write, "--allow-tmp");
     }
-    for (path, access) in worktree.iter().flat_map(Worktree::parts) {
+    for (path, access) in worktree.iter().flat_map(LinkedWorktree::parts) {
         grants.add(path, access, "git directory of this linked worktree");
     }
     for path in &settings.allow_read {
@@ -260,9 +198,10 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
     let host_temp = temp.starts_with(&scope) || grants.iter().any(|grant| temp.starts_with(&grant.path));
     let worktree = worktree.map(|worktree| worktree.own);
     Ok(Policy {
-        protected: protected(settings, &scope, worktree.as_deref(), host),
+        protected: protected(settings, &scope, worktree.as_deref()),
         scope,
         worktree,
+        scope_access: Access::Write,
         private: settings.private.clone(),
         host_temp,
         grants,
@@ -275,13 +214,18 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
 struct Grants<'a> {
     scope: &'a Path,
     home: Option<PathBuf>,
-    /// Where commands can write: no link there may decide what is opened.
+    /// Directories that commands can write to: no link there may decide what is opened.
     writable: Vec<PathBuf>,
     list: Vec<Grant>,
 }
 
 impl<'a> Grants<'a> {
-    fn new(scope: &'a Path, settings: &SandboxSettings, worktree: Option<&Worktree>, host: &Host) -> Self {
+    fn new(
+        scope: &'a Path,
+        settings: &SandboxSettings,
+        worktree: Option<&LinkedWorktree>,
+        host: &Host,
+    ) -> Self {
         let asked = settings.allow_write.iter().cloned();
         let temp = settings.allow_tmp.then(|| "/tmp".into());
         let git = worktree.map(|worktree| worktree.own.clone());
@@ -296,12 +240,11 @@ impl<'a> Grants<'a> {
         }
     }
 
-    /// Where a path really leads, if it may be opened. The scope is open as it is; a grant for a part of it could only
-    /// take rights away again.
+    /// The real path, if it may be opened. The scope is open anyway; a grant for a part of it could only take rights away.
     fn may_open(&self, path: &Path) -> Option<PathBuf> {
-        let way = Way::to(path)?;
-        let is_open = way.end.starts_with(self.scope);
-        (!is_open && !way.is_decided_in(&self.writable)).then_some(way.end)
+        let resolved = ResolvedPath::of(path)?;
+        let is_open = resolved.end.starts_with(self.scope);
+        (!is_open && !resolved.has_link_in(&self.writable)).then_some(resolved.end)
     }
 
     fn add(&mut self, path: PathBuf, access: Access, reason: &str) {
@@ -319,7 +262,7 @@ impl<'a> Grants<'a> {
         }
     }
 
-    /// What every command needs of the system.
+    /// Adds what every command needs of the system.
     fn add_system(&mut self) {
         for path in SYSTEM {
             self.add(path.into(), Access::ReadExecute, "system programs and libraries");
@@ -361,97 +304,19 @@ impl<'a> Grants<'a> {
             path: path.to_owned(),
             source,
         };
-        let way = std::path::absolute(path)
-            .and_then(|path| Way::to(&path).ok_or_else(|| Errno::NOENT.into()))
+        let resolved = std::path::absolute(path)
+            .and_then(|path| ResolvedPath::of(&path).ok_or_else(|| Errno::NOENT.into()))
             .map_err(unusable)?;
-        if way.is_decided_in(&self.writable) && !way.end.starts_with(self.scope) {
+        if resolved.has_link_in(&self.writable) && !resolved.end.starts_with(self.scope) {
             return Err(PolicyError::Redirected {
                 flag,
                 path: path.to_owned(),
-                end: way.end,
+                end: resolved.end,
             });
         }
-        self.add(way.end, access, flag);
+        self.add(resolved.end, access, flag);
         Ok(())
     }
-}
-
-/// What programs outside act on later: in the scope, and what leads from a linked worktree to its repository.
-fn protected(settings: &SandboxSettings, scope: &Path, worktree: Option<&Path>, host: &Host) -> Vec<PathBuf> {
-    if settings.trust_workspace_config {
-        return Vec::new();
-    }
-    let mut protected: Vec<PathBuf> = PROTECTED.iter().map(|name| scope.join(name)).collect();
-    protected.extend(workspaces(scope));
-    protected.push(scope.join(&settings.tools_dir));
-    protected.extend(settings.also_protected.iter().map(|file| scope.join(file)));
-    protected.extend(git::acted_on(scope, host));
-    // Where one of them is a link or holds one, what that leads to is acted on as well, and so is every link between.
-    let git = scope.join(".git");
-    let holders = protected.iter().filter(|path| **path != git);
-    let links: Vec<PathBuf> = holders.flat_map(|path| links_in(path, scope)).collect();
-    let further: Vec<PathBuf> = protected
-        .iter()
-        .chain(&links)
-        .flat_map(|path| leads_over(path))
-        .collect();
-    protected.extend(further);
-    let is_plain = |path: &PathBuf| !path.components().any(|part| part == Component::ParentDir);
-    protected.retain(|path| path.starts_with(scope) && path != scope && is_plain(path));
-    protected.extend(worktree.into_iter().flat_map(git::pointers));
-    let mut seen = BTreeSet::new();
-    protected.retain(|path| seen.insert(path.clone()));
-    protected
-}
-
-/// The links in a directory and in those directly in it; deeper ones may be in whole working trees. A directory that holds
-/// the scope holds more than settings.
-fn links_in(directory: &Path, scope: &Path) -> Vec<PathBuf> {
-    let Ok(real) = directory.canonicalize() else {
-        return Vec::new();
-    };
-    if scope.starts_with(real) {
-        return Vec::new();
-    }
-    let entries = |directory: &Path| std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let is_link = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
-    let (links, others): (Vec<DirEntry>, Vec<DirEntry>) = entries(directory).partition(is_link);
-    let is_directory = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    let deeper = others.iter().filter(|entry| is_directory(entry));
-    let deeper = deeper.flat_map(|entry| entries(&entry.path()).filter(is_link));
-    links
-        .iter()
-        .map(DirEntry::path)
-        .chain(deeper.map(|entry| entry.path()))
-        .collect()
-}
-
-/// Every link that a path leads over, and where it ends, also if a link leads to what somebody has yet to make.
-fn leads_over(path: &Path) -> Vec<PathBuf> {
-    if let Some(way) = Way::to(path) {
-        return way.links.into_iter().chain([way.end]).collect();
-    }
-    let Ok(target) = std::fs::read_link(path) else {
-        return Vec::new();
-    };
-    let target = path.with_file_name("").join(target);
-    let mut above = target.ancestors().skip(1);
-    above
-        .find_map(|above| {
-            let way = Way::to(above)?;
-            let end = way.end.join(target.strip_prefix(above).ok()?);
-            Some(way.links.into_iter().chain([end]).collect())
-        })
-        .unwrap_or_default()
-}
-
-/// Files that open the project in an editor, with its tasks in them.
-fn workspaces(scope: &Path) -> Vec<PathBuf> {
-    let listed = std::fs::read_dir(scope).into_iter().flatten().flatten();
-    listed
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "code-workspace"))
-        .collect()
 }
 
 /// The directories of PATH that are not open anyway, and do not hold the scope.
@@ -464,7 +329,7 @@ fn path_directories(host: &Host, scope: &Path) -> Vec<PathBuf> {
     std::env::split_paths(&host.path).filter(is_extra).collect()
 }
 
-/// The control group of this process. That of the whole machine has no limits to tell, and everybody else's below it.
+/// The control group of this process. The root group has no limits, and all other groups below it.
 fn own_cgroup() -> Option<PathBuf> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;

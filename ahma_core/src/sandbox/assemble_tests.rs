@@ -128,57 +128,32 @@ fn the_scope_is_the_real_directory() {
 }
 
 #[test]
-fn what_links_in_protected_directories_lead_to_is_protected() {
+fn what_a_protected_link_leads_to_is_protected() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     let scope = root.join("scope");
-    for path in [
-        ".git/hooks",
-        ".ahma/tools",
-        ".claude/skills",
-        ".claude/trees/a",
-        "conf",
-        "skills/one",
-        "modules",
-    ] {
+    for path in ["conf/v1/agent", "skills", ".git/hooks"] {
         fs::create_dir_all(scope.join(path)).unwrap();
     }
-    for path in ["conf/hook.sh", "conf/tool.json", "conf/other", "conf/outer.json"] {
-        fs::write(scope.join(path), "").unwrap();
-    }
-    let outside = root.join("tools");
-    fs::create_dir(&outside).unwrap();
+    fs::write(scope.join("conf/v1/envrc"), "").unwrap();
     for (target, link) in [
-        ("../../conf/current", ".git/hooks/pre-commit"),
-        ("hook.sh", "conf/current"),
-        ("../../conf/tool.json", ".ahma/tools/tool.json"),
-        ("../../skills/one", ".claude/skills/one"),
-        ("../../new/hook.sh", ".git/hooks/post-checkout"),
-        ("../../../outside", ".git/hooks/post-merge"),
-        ("../../../modules", ".claude/trees/a/modules"),
-        ("../scope/conf/outer.json", "../tools/outer.json"),
-        ("..", ".claude/all"),
+        ("v1", "conf/current"),
+        ("conf/current/envrc", ".envrc"),
+        ("conf/current/agent", ".claude"),
+        ("../../outside", ".mcp.json"),
+        ("../../skills", ".git/hooks/pre-commit"),
     ] {
         symlink(target, scope.join(link)).unwrap();
     }
-    let settings = SandboxSettings {
-        tools_dir: outside,
-        ..settings(&scope)
-    };
-    let policy = assemble(&settings, &Host::default()).unwrap();
+    let policy = assemble(&settings(&scope), &Host::default()).unwrap();
     for (path, expected) in [
-        ("conf/hook.sh", true),
+        (".envrc", true),
         ("conf/current", true),
-        ("conf/tool.json", true),
-        ("skills/one", true),
-        // A command could make it.
-        ("new/hook.sh", true),
-        ("conf/outer.json", true),
-        ("conf/other", false),
+        ("conf/v1/envrc", true),
+        ("conf/v1/agent", true),
         ("conf", false),
+        ("conf/v1", false),
         ("skills", false),
-        // A working tree in there is no setting.
-        ("modules", false),
         ("", false),
     ] {
         let is_protected = policy.protected.contains(&scope.join(path));
@@ -188,39 +163,20 @@ fn what_links_in_protected_directories_lead_to_is_protected() {
 }
 
 #[test]
-fn configuration_of_git_that_is_a_link_into_the_scope_is_protected() {
+fn a_scope_does_not_become_a_repository_and_a_bare_one_keeps_its_configuration() {
     let directory = tempfile::tempdir().unwrap();
-    let home = directory.path().canonicalize().unwrap();
-    let scope = home.join("dotfiles");
-    fs::create_dir(&scope).unwrap();
-    fs::write(scope.join("gitconfig"), "").unwrap();
-    symlink("dotfiles/gitconfig", home.join(".gitconfig")).unwrap();
-    let host = Host {
-        home: Some(home),
-        ..Host::default()
+    let scope = directory.path().canonicalize().unwrap();
+    let protects = || {
+        let policy = assemble(&settings(&scope), &Host::default()).unwrap();
+        let mut names = vec!["HEAD", "config", "hooks", "info/attributes"];
+        names.retain(|name| policy.protected.contains(&scope.join(name)));
+        names
     };
-    let policy = assemble(&settings(&scope), &host).unwrap();
-    assert!(policy.protected.contains(&scope.join("gitconfig")));
-}
-
-#[test]
-fn what_a_repository_around_the_scope_acts_on_is_protected() {
-    let directory = tempfile::tempdir().unwrap();
-    let top = directory.path().canonicalize().unwrap();
-    let (git, scope) = (top.join(".git"), top.join("app"));
-    for directory in [
-        &git.join("hooks"),
-        &scope.join("scripts"),
-        &scope.join("githooks"),
-    ] {
-        fs::create_dir_all(directory).unwrap();
+    assert_eq!(protects(), ["HEAD"]);
+    fs::write(scope.join("HEAD"), "").unwrap();
+    assert_eq!(protects(), [""; 0]);
+    for name in ["objects", "refs"] {
+        fs::create_dir(scope.join(name)).unwrap();
     }
-    fs::write(git.join("config"), "[core]\n\thooksPath = app/githooks\n").unwrap();
-    fs::write(scope.join("scripts/hook"), "").unwrap();
-    symlink("../../app/scripts/hook", git.join("hooks/pre-commit")).unwrap();
-    let policy = assemble(&settings(&scope), &Host::default()).unwrap();
-    for name in ["githooks", "scripts/hook"] {
-        assert!(policy.protected.contains(&scope.join(name)), "{name}");
-    }
-    assert!(policy.protected.iter().all(|path| path.starts_with(&scope)));
+    assert_eq!(protects(), ["config", "hooks", "info/attributes"]);
 }

@@ -18,7 +18,7 @@ use rustix::{
 
 pub(crate) const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What an owner needs to list, fill and empty a directory.
+/// The rights needed to list, fill and empty a directory.
 const USABLE: u32 = 0o700;
 
 /// Opens the directory `name` in `parent`, usable or made so.

@@ -49,9 +49,9 @@ const PROXIES: &[&str] = &[
     "no_proxy",
 ];
 
-/// A command has nobody to ask, page to or colour for.
+/// Defaults for commands without a terminal: no questions, no pager, no colours. `CI` is not among them: programs print
+/// and write other things under it.
 const DEFAULTS: &[(&str, &str)] = &[
-    ("CI", "1"),
     ("DEBIAN_FRONTEND", "noninteractive"),
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),

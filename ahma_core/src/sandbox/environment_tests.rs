@@ -33,6 +33,7 @@ fn secrets_stay_with_the_server() {
         ("SSH_AUTH_SOCK", None),
         ("LD_PRELOAD", None),
         ("BASH_ENV", None),
+        ("CI", None),
     ] {
         assert_eq!(chosen.get(name).map(String::as_str), value, "{name}");
     }

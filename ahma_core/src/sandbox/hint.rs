@@ -1,7 +1,6 @@
-//! Guesses why a command failed, when it looks as if the wall was the reason.
+//! Guesses why a command failed, when the sandbox seems to be the reason.
 //!
-//! The kernel does not tell who was refused what, so the text of the output is all there is. A hint is labelled as a
-//! guess, and names the path or the connection, the rule and the flag.
+//! The kernel does not report what it refused, so the output is all there is. A hint is labelled as a guess, and names the path or the connection, the rule and the flag.
 //!
 //! Paths are never looked at: a command chooses what it prints, and would learn what lies outside, or make the server
 //! wait for a file system that does not answer.
@@ -19,16 +18,16 @@ const LOOKED_AT_BYTES: usize = 16 * 1024;
 /// Some programs name the call on one line and the refusal on another that is this near.
 const NEAR_LINES: usize = 3;
 
-/// What a guess rests on besides the output.
+/// Facts besides the output that a hint is based on.
 #[derive(Debug, Clone, Copy)]
-pub struct Circumstances<'a> {
+pub struct HintContext<'a> {
     pub policy: &'a Policy,
     pub tier: Tier,
-    /// The user's, which nobody is told to open.
+    /// The user's home, which no hint advises to open.
     pub home: Option<&'a Path>,
 }
 
-/// What a line of output complains about.
+/// The complaint in a line of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Complaint {
     kind: ComplaintKind,
@@ -56,14 +55,14 @@ const REFUSED_CHANGES: &[&str] = &["read-only file system", "erofs"];
 
 const ABSENCES: &[&str] = &["no such file or directory", "enoent"];
 
-/// How programs say that they wanted to make something.
+/// Phrases of programs that failed to create something.
 const ATTEMPTS_TO_MAKE: &[&str] = &["cannot touch", "cannot create", "cannot make", "mkdir"];
 
-/// What programs call POSIX shared memory and semaphores, whose files are in `/dev/shm` however they are named.
+/// Names of POSIX shared memory and semaphores, whose files are in `/dev/shm` whatever they are called.
 const SHARED_MEMORY: &[&str] = &["/dev/shm", "shm_open", "shared_memory", "semlock", "sem_open"];
 
 /// A guess about a failure in one or two sentences, or nothing.
-pub fn hint(output: &str, around: Circumstances<'_>) -> Option<String> {
+pub fn hint(output: &str, around: HintContext<'_>) -> Option<String> {
     if around.tier == Tier::Off {
         return None;
     }
@@ -74,9 +73,9 @@ pub fn hint(output: &str, around: Circumstances<'_>) -> Option<String> {
     })
 }
 
-/// The same about a success. Some programs go on when a protected file is refused to them, and the user would miss what
-/// they did not do.
-pub fn hint_after_success(output: &str, around: Circumstances<'_>) -> Option<String> {
+/// A guess about a success: some programs go on when a protected file is refused, and the user would not notice what
+/// they left out.
+pub fn hint_after_success(output: &str, around: HintContext<'_>) -> Option<String> {
     if around.tier == Tier::Off {
         return None;
     }
@@ -94,8 +93,8 @@ fn last_lines(output: &str) -> Vec<&str> {
     output[start..].lines().collect()
 }
 
-fn about_line(line: &str, near: &[&str], around: Circumstances<'_>) -> Option<String> {
-    let Circumstances { policy, tier, .. } = around;
+fn about_line(line: &str, near: &[&str], around: HintContext<'_>) -> Option<String> {
+    let HintContext { policy, tier, .. } = around;
     let lower = line.to_lowercase();
     let complaint = complaint(&lower);
     let refused = complaint.is_some_and(Complaint::is_refusal);
@@ -158,8 +157,8 @@ fn complaint(lower: &str) -> Option<Complaint> {
     })
 }
 
-fn about_path(path: &Path, complaint: Complaint, around: Circumstances<'_>) -> Option<String> {
-    let Circumstances { policy, tier, .. } = around;
+fn about_path(path: &Path, complaint: Complaint, around: HintContext<'_>) -> Option<String> {
+    let HintContext { policy, tier, .. } = around;
     let shown = path.display();
     let refused = complaint.is_refusal();
     if protecting(path, policy).is_some() {
@@ -217,7 +216,7 @@ fn about_protected(path: &Path, policy: &Policy) -> Option<String> {
     ))
 }
 
-/// What keeps a path from being changed. Of `.git` itself only the name is protected.
+/// The protected path that covers `path`. Of `.git` itself only the name is protected.
 fn protecting<'a>(path: &Path, policy: &'a Policy) -> Option<&'a Path> {
     let git = policy.scope.join(".git");
     let mut protected = policy.protected.iter().filter(|protected| **protected != git);
@@ -230,8 +229,7 @@ fn guess(what: &str, remedy: &str) -> String {
     format!("This may be the sandbox (a guess from the output): {what}. To change it: {remedy}.")
 }
 
-/// How to open a path and no more. Nobody should be told to open the root, one of the system's directories or all of his
-/// home.
+/// Advice how to open a path and no more: never the root, one of the system's directories or the whole home.
 fn remedy(path: &Path, complaint: Complaint, home: Option<&Path>) -> String {
     let shown = path.display();
     let names = path
@@ -260,7 +258,7 @@ fn paths<'a>(line: &'a str, scope: &'a Path) -> impl Iterator<Item = PathBuf> + 
     let ends = |character: char| character.is_whitespace() || "'\"`‘’“”:,;()[]<>".contains(character);
     line.split(ends)
         .filter(|word| word.len() > 1)
-        // No flag opens these: the first are no files of the host, and the wall closes sockets whatever their path.
+        // No flag opens these: the first are no files of the host, and sockets are closed whatever their path.
         .filter(|word| {
             let is_special = ["/dev/tcp/", "/dev/udp/", "/dev/fd/", "/proc/"]
                 .iter()

@@ -1,11 +1,12 @@
 use std::path::Path;
 
-use super::{Circumstances, hint_after_success};
+use super::{HintContext, hint_after_success};
 use crate::sandbox::{Access, Grant, Network, Policy, Tier};
 
 fn policy(scope: &Path, network: Network) -> Policy {
     Policy {
         scope: scope.to_owned(),
+        scope_access: Access::Write,
         private: "/nowhere/private".into(),
         host_temp: false,
         grants: vec![Grant {
@@ -26,8 +27,8 @@ fn policy(scope: &Path, network: Network) -> Policy {
 }
 
 /// As for a user whose home is `/home/me`.
-fn around(policy: &Policy, tier: Tier) -> Circumstances<'_> {
-    Circumstances {
+fn around(policy: &Policy, tier: Tier) -> HintContext<'_> {
+    HintContext {
         policy,
         tier,
         home: Some(Path::new("/home/me")),

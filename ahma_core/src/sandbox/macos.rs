@@ -40,10 +40,12 @@ pub fn profile(policy: &Policy, home: Option<&Path>, reads: Reads) -> String {
             literal(Path::new(device))
         ));
     }
-    rule(&format!(
-        "(allow file-write* (subpath {}))",
-        literal(&policy.scope)
-    ));
+    if policy.scope_access == Access::Write {
+        rule(&format!(
+            "(allow file-write* (subpath {}))",
+            literal(&policy.scope)
+        ));
+    }
     rule(&format!(
         "(allow file-write* (subpath {}))",
         literal(&policy.temp())

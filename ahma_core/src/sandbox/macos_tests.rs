@@ -6,6 +6,7 @@ use crate::sandbox::{Access, Grant, Network, Policy};
 fn policy(scope: &str) -> Policy {
     Policy {
         scope: scope.into(),
+        scope_access: Access::Write,
         private: "/private/var/folders/xy/ahma".into(),
         host_temp: false,
         grants: vec![Grant {
@@ -49,6 +50,7 @@ fn sensitive_reads_denied_and_network_off() {
 #[test]
 fn odd_names_and_linked_directories() {
     let policy = Policy {
+        scope_access: Access::Write,
         private: "/var/folders/xy/ahma".into(),
         network: Network::Ports(vec![443]),
         ..policy("/var/work/a b \"c\" \\d (e) ünï 日本\n(allow default)")

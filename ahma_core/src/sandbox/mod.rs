@@ -1,34 +1,37 @@
-//! The wall: what a command may read, write, run and reach, and how the kernel is told.
+//! The sandbox: everything that confines a command.
 //!
-//! [`Policy`] is data and knows no platform. [`assemble`] computes it from the user's settings, [`environment`] picks what
+//! [`Policy`] says what commands may read, write, run and reach; it is data and knows no platform. [`assemble`] computes it from the user's settings, [`environment`] picks what
 //! commands see of the server's environment, `linux` enforces. Nothing here starts a process: `jail` does.
 
 mod policy;
 
 mod assemble;
 mod environment;
-mod git;
+mod protected;
 mod toolchains;
-mod way;
+mod worktree;
 
 mod hint;
 mod report;
+mod resolved_path;
 mod sensitive;
 
 pub(crate) mod directory;
-pub(crate) mod plain;
+mod guard;
+pub(crate) mod regular_file;
 pub(crate) mod removal;
-mod tripwire;
 
 pub mod macos;
 
 pub(crate) mod linux;
 
+pub(crate) use linux::landlock::kernel_abi as landlock_abi;
+
 pub use assemble::{Host, PolicyError, SandboxSettings, assemble};
 pub use environment::environment;
-pub use hint::{Circumstances, hint, hint_after_success};
+pub use guard::{ChangeKind, Guard, PendingCheck, ProtectedChange};
+pub use hint::{HintContext, hint, hint_after_success};
 pub use policy::{Access, Grant, Network, Policy, Tier};
-pub use report::{Probe, Promise, SandboxReport, Verdict};
+pub use report::{Probe, ProbeOutcome, Promise, SandboxReport};
 pub use sensitive::{Exposed, exposed, real_path, sensitive_places};
 pub use toolchains::{Toolchain, Toolchains};
-pub use tripwire::{Armed, Depth, Incident, IncidentKind, Tripwire};

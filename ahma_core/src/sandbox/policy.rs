@@ -7,14 +7,16 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Everything the wall allows. What is not named here is closed.
+/// Everything that is allowed. All else is closed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
-    /// Canonical; read, written and executed freely, but for [`Policy::protected`].
+    /// Canonical; read and executed freely, and written but for [`Policy::protected`].
     pub scope: PathBuf,
+    /// [`Access::Write`], except in a sandbox that only reads.
+    pub scope_access: Access,
     /// The server's private directory on the host, 0700: temporary files, overlays, the mount point of the view.
     pub private: PathBuf,
-    /// What is open besides the scope and the temporary directory.
+    /// Paths that are open in addition to the scope and the temporary directory.
     pub grants: Vec<Grant>,
     /// The host's `/tmp` is open, or a part of what is, so the private one stands at its own place.
     pub host_temp: bool,
@@ -33,15 +35,15 @@ pub struct Policy {
 pub struct Grant {
     /// As it was named, for people; links may be on the way.
     pub path: PathBuf,
-    /// Where that led when the policy was made, without links. This is what is opened, also when the wall is put up again:
-    /// a link that has changed since does not decide.
+    /// The path without links when the policy was made. This is what is opened, also when the sandbox is set up again: a
+    /// link that has changed since does not decide.
     pub real: PathBuf,
     pub access: Access,
     /// For the report and for hints: why it is open.
     pub reason: String,
 }
 
-/// What a [`Grant`] allows.
+/// Access that a [`Grant`] gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
@@ -51,7 +53,7 @@ pub enum Access {
     Write,
 }
 
-/// What a command may reach over the network.
+/// Access of commands to the network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Network {
@@ -63,7 +65,7 @@ pub enum Network {
     Ports(Vec<u16>),
 }
 
-/// How strongly a policy is enforced.
+/// Strength with which a policy is enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
@@ -92,16 +94,36 @@ impl Policy {
         self.private.join("tmp")
     }
 
-    /// What commands can change on the host, by real paths.
+    /// The same policy for commands that only read: nothing outside `private` can be written, nothing is reached over a
+    /// network or a socket. The guard has nothing to do.
+    #[must_use]
+    pub fn read_only(&self, private: PathBuf) -> Self {
+        let grants = self.grants.iter().cloned().map(|grant| Grant {
+            access: grant.access.min(Access::ReadExecute),
+            ..grant
+        });
+        Self {
+            scope_access: Access::ReadExecute,
+            private,
+            grants: grants.collect(),
+            worktree: None,
+            protected: Vec::new(),
+            network: Network::Off,
+            ..self.clone()
+        }
+    }
+
+    /// The real paths that commands can change on the host.
     pub fn writable(&self) -> impl Iterator<Item = PathBuf> {
         let grants = self.grants.iter().filter(|grant| grant.access == Access::Write);
         let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
         let others = grants.map(|grant| grant.path.clone()).chain([self.temp()]);
         // The scope is real already.
-        std::iter::once(self.scope.clone()).chain(others.map(real))
+        let scope = (self.scope_access == Access::Write).then(|| self.scope.clone());
+        scope.into_iter().chain(others.map(real))
     }
 
-    /// Where commands see their temporary directory under `tier`.
+    /// The temporary directory as commands see it under `tier`.
     pub fn visible_temp(&self, tier: Tier) -> PathBuf {
         match tier {
             Tier::Full if !self.host_temp => PathBuf::from("/tmp"),

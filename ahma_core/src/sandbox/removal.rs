@@ -14,8 +14,8 @@ use rustix::{
 
 use super::directory::{self, DIRECTORY};
 
-/// So many directories are held open on the way down at most. What lies deeper is moved up first.
-const DEEPEST: usize = 64;
+/// Directories held open on the way down. What lies deeper is moved up first.
+const MAX_DEPTH: usize = 64;
 
 /// Removes a directory and everything in it. One that is not there is no error.
 #[cfg_attr(
@@ -62,7 +62,7 @@ impl Removal<'_> {
         for name in directory::names(directory)? {
             let removed = match rustix::fs::unlinkat(directory, &name, AtFlags::empty()) {
                 Err(Errno::ISDIR) => directory::open(directory, &name).and_then(|below| {
-                    if depth < DEEPEST {
+                    if depth < MAX_DEPTH {
                         self.clear(&below, depth + 1)?;
                         return Ok(rustix::fs::unlinkat(directory, &name, AtFlags::REMOVEDIR)?);
                     }

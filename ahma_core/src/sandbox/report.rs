@@ -1,4 +1,4 @@
-//! What is really enforced, for people and programs.
+//! The report of what is enforced, for people and programs.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Network, Policy, Tier};
 
-/// The state of the wall. The tier, the interface version and the probes are what the running jail and the self-test
+/// The state of the sandbox. The tier, the interface version and the probes are what the running jail and the self-test
 /// found; the policy is what the jail was told, and the promises are what that tier keeps of it.
 #[derive(Debug, Clone, Serialize)]
 pub struct SandboxReport {
@@ -14,14 +14,18 @@ pub struct SandboxReport {
     pub landlock_abi: i32,
     pub policy: Policy,
     pub promises: Vec<Promise>,
+    /// Things that need a newer kernel.
+    pub kernel_limits: Vec<&'static str>,
     pub probes: Vec<Probe>,
 }
 
-/// One thing the wall promises.
+/// One promise of the sandbox.
 #[derive(Debug, Clone, Serialize)]
 pub struct Promise {
     pub what: &'static str,
     pub enforced: bool,
+    /// An attempt to break it was made at start, in vain.
+    pub tried: bool,
     pub by: &'static str,
 }
 
@@ -29,13 +33,13 @@ pub struct Promise {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Probe {
     pub what: &'static str,
-    pub verdict: Verdict,
+    pub verdict: ProbeOutcome,
 }
 
-/// How an escape ended.
+/// Outcome of an attempt to escape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ProbeOutcome {
     Contained,
     Escaped,
     /// The shell has no means to try it, or the user has opened what it tries.
@@ -48,75 +52,118 @@ impl SandboxReport {
             tier,
             landlock_abi,
             policy: policy.clone(),
-            promises: promises(tier, landlock_abi, policy),
+            promises: promises(tier, landlock_abi, policy, &probes),
+            kernel_limits: kernel_limits(tier, landlock_abi),
             probes,
         }
     }
 
-    /// How many escapes were tried in vain.
+    /// Number of attempts that failed.
     pub fn contained(&self) -> usize {
-        let contained = |probe: &&Probe| probe.verdict == Verdict::Contained;
+        let contained = |probe: &&Probe| probe.verdict == ProbeOutcome::Contained;
         self.probes.iter().filter(contained).count()
     }
 }
 
-fn promises(tier: Tier, abi: i32, policy: &Policy) -> Vec<Promise> {
+/// Promises that do not hold on a kernel whose Landlock is older; SECURITY.md has the table.
+fn kernel_limits(tier: Tier, abi: i32) -> Vec<&'static str> {
+    let limits = [
+        (
+            2,
+            "a file that is moved to another directory is copied: Linux 5.19 can move it",
+        ),
+        (4, "--allow-connect and --network ports: Linux 6.7 has them"),
+        (
+            6,
+            "unix sockets of a command's own on the open network: Linux 6.12 has them",
+        ),
+    ];
+    let is_missing = |(since, _): &(i32, &str)| tier == Tier::Full && abi < *since;
+    limits
+        .into_iter()
+        .filter(is_missing)
+        .map(|(_, what)| what)
+        .collect()
+}
+
+/// The attempts of the self-test that would break a promise.
+fn attempts_against(promise: &str) -> &'static [&'static str] {
+    match promise {
+        WRITTEN => &[
+            "write a file outside",
+            "truncate a file outside",
+            "remove a file outside",
+            "move a file outside to another directory",
+        ],
+        CHANGED => &["change the mode of a file outside"],
+        READ => &["read a file outside"],
+        SEEN => &["look at the server's descriptors"],
+        SIGNALLED => &["signal the server"],
+        LOOKED_INTO => &["read the server's environment", "read the server's memory map"],
+        NETWORK => &["connect over the network"],
+        _ => &[],
+    }
+}
+
+const WRITTEN: &str = "nothing but the scope and what is listed as writable can be written";
+const CHANGED: &str = "modes, owners and times of all other files stay as they are";
+const READ: &str = "nothing outside the listed paths can be read";
+const SEEN: &str = "other processes cannot be seen";
+const SIGNALLED: &str = "other processes cannot be signalled";
+const LOOKED_INTO: &str = "the server's environment and memory cannot be read";
+const NETWORK: &str = "the network is limited as asked";
+
+fn promises(tier: Tier, abi: i32, policy: &Policy, probes: &[Probe]) -> Vec<Promise> {
     let full = tier == Tier::Full;
     let on = tier != Tier::Off;
-    let promise = |what, enforced, by| Promise { what, enforced, by };
+    let was_contained = |attempt: &&str| -> bool {
+        let contained = |probe: &Probe| probe.what == *attempt && probe.verdict == ProbeOutcome::Contained;
+        probes.iter().any(contained)
+    };
+    let promise = |what: &'static str, enforced: bool, by: &'static str| {
+        let attempts = attempts_against(what);
+        let tried = enforced && !attempts.is_empty() && attempts.iter().all(was_contained);
+        Promise {
+            what,
+            enforced,
+            tried,
+            by,
+        }
+    };
     let tiers = |in_full: &'static str, in_core: &'static str| if full { in_full } else { in_core };
     let mut promises = vec![
+        promise(WRITTEN, on, tiers("Landlock, read-only mounts", "Landlock")),
+        promise(CHANGED, on, tiers("read-only mounts", "the supervisor")),
+        promise(READ, on, tiers("Landlock, own mount view", "Landlock")),
+        promise(SEEN, full, "pid namespace"),
         promise(
-            "nothing but the scope and what is listed as writable can be written",
-            on,
-            tiers("Landlock, read-only mounts", "Landlock"),
-        ),
-        promise(
-            "modes, owners and times of all other files stay as they are",
-            on,
-            tiers("read-only mounts", "the owner process"),
-        ),
-        promise(
-            "nothing outside the listed paths can be read",
-            on,
-            tiers("Landlock, own mount view", "Landlock"),
-        ),
-        promise("other processes cannot be seen", full, "pid namespace"),
-        promise(
-            "other processes cannot be signalled",
+            SIGNALLED,
             full || (on && abi >= 6),
             tiers("pid namespace", "Landlock scope"),
         ),
-        promise(
-            "the server's environment and memory cannot be read",
-            on,
-            "Landlock, no capabilities, not dumpable",
-        ),
+        promise(LOOKED_INTO, on, "Landlock, no capabilities, not dumpable"),
         promise(
             "unix sockets outside the scope cannot be reached",
             on,
-            tiers(
-                "mount view, seccomp",
-                "seccomp, the owner process, Landlock scope",
-            ),
+            tiers("mount view, seccomp", "seccomp, the supervisor, Landlock scope"),
         ),
         promise("no capability, also for root", on, "empty bounding set"),
         promise("dangerous system calls are refused", on, "seccomp"),
         promise(
             "files that act later stay as they are",
             on && !policy.protected.is_empty(),
-            tiers("read-only mounts, tripwire", "tripwire"),
+            tiers("read-only mounts, guard", "guard"),
         ),
         promise(
             "nothing is left running after a command ends",
             true,
-            "an owner process for each operation",
+            "a supervisor for each operation",
         ),
     ];
     // An open network is no broken promise.
     if policy.network != Network::Open {
         promises.push(promise(
-            "the network is limited as asked",
+            NETWORK,
             on,
             tiers("network namespace, Landlock, seccomp", "Landlock, seccomp"),
         ));
@@ -142,7 +189,14 @@ impl fmt::Display for SandboxReport {
         writeln!(f, "\npromises:")?;
         for promise in &self.promises {
             let mark = if promise.enforced { "yes" } else { "NO " };
-            writeln!(f, "  {mark}  {} ({})", promise.what, promise.by)?;
+            let tried = if promise.tried { "; tried" } else { "" };
+            writeln!(f, "  {mark}  {} ({}{tried})", promise.what, promise.by)?;
+        }
+        if !self.kernel_limits.is_empty() {
+            writeln!(f, "\nnot on this kernel:")?;
+        }
+        for limit in &self.kernel_limits {
+            writeln!(f, "  {limit}")?;
         }
         if self.tier == Tier::Off {
             return writeln!(
@@ -153,9 +207,9 @@ impl fmt::Display for SandboxReport {
         writeln!(f, "\nescapes tried at start:")?;
         for probe in &self.probes {
             let mark = match probe.verdict {
-                Verdict::Contained => "contained",
-                Verdict::Escaped => "ESCAPED",
-                Verdict::NotTried => "not tried",
+                ProbeOutcome::Contained => "contained",
+                ProbeOutcome::Escaped => "ESCAPED",
+                ProbeOutcome::NotTried => "not tried",
             };
             writeln!(f, "  {mark:9}  {}", probe.what)?;
         }

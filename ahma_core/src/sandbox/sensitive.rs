@@ -1,4 +1,4 @@
-//! Places where people keep keys and tokens, and what would open them.
+//! Paths that usually hold keys and tokens, and the grants that would open them.
 
 use std::path::{Path, PathBuf};
 
@@ -27,9 +27,9 @@ pub(super) const SENSITIVE: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exposed {
     pub place: PathBuf,
-    /// What the policy opens it by.
+    /// The open path that contains it or lies in it.
     pub through: PathBuf,
-    /// Why that is open, as [`super::Grant::reason`] says it.
+    /// The reason why that is open, as in [`super::Grant::reason`].
     pub reason: String,
 }
 

@@ -1,13 +1,13 @@
 //! Toolchain presets: the exact paths a compiler or package manager needs, never a whole home, never credentials.
 //!
-//! What a command writes into a shared cache would run later outside the sandbox. So caches are read, written only
+//! A file that a command writes into a shared cache would run later outside the sandbox. So caches are read, written only
 //! through a copy-on-write overlay, or replaced by private ones (see `environment`).
 
 use std::path::PathBuf;
 
 use super::{Access, assemble::Host};
 
-/// Which presets apply.
+/// The presets that apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Toolchains {
     /// Every preset whose directories exist.

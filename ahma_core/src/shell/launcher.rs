@@ -1,67 +1,36 @@
-//! The seam between operations and processes.
+//! The one way from operations to processes.
 
 use std::{
     borrow::Cow,
     collections::BTreeMap,
     ffi::OsString,
-    io,
-    os::fd::OwnedFd,
+    fs::DirBuilder,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::MissedTickBehavior};
 
-pub use super::pool::PoolSettings;
-use super::{pool::Pools, request::Waiting, script, standing::Standing};
-pub use crate::jail::NulByte;
+use super::{
+    LaunchError, LauncherSettings, RunningProcess, StartError, Stdio, TierChoice,
+    idle_process::IdleProcess,
+    pool::Pools,
+    sandbox_instance::{CurrentSandbox, InstanceSettings, SandboxInstance},
+    script,
+};
 use crate::{
     call::Program,
-    jail::{
-        Helper, JailError, ProcessHandle, program,
-        wire::{Becomes, Configure},
-    },
-    sandbox::{Armed, Circumstances, Policy, Tier, Tripwire, environment},
+    jail::{Jail, JailError, program, wire::ProcessKind},
+    sandbox::{Guard, HintContext, PendingCheck, Policy, Tier},
 };
 
-/// Starts confined commands. Cheap to clone; all clones share one jail and its warm processes.
+/// Starts confined commands. Cheap to clone; all clones share one jail and its idle processes.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     shared: Arc<Shared>,
-}
-
-/// What a launcher needs to know.
-#[derive(Debug, Clone)]
-pub struct LauncherSettings {
-    /// The program that plays the jail's role, usually `/proc/self/exe`. Its `main` must begin with
-    /// [`crate::jail::run_if_asked`].
-    pub helper: PathBuf,
-    pub policy: Policy,
-    pub tier: TierChoice,
-    /// One that somebody with the same settings has just seen working here.
-    pub proven: Option<Tier>,
-    /// Absolute path of the shell.
-    pub shell: PathBuf,
-    /// The server's environment, of which commands get what [`crate::sandbox::environment`] picks.
-    pub variables: BTreeMap<String, String>,
-    /// Variables that pass on the user's word.
-    pub pass_variables: Vec<String>,
-    pub pool: PoolSettings,
-    /// Processes of one operation at most.
-    pub max_processes: u32,
-    /// The largest file a command may write.
-    pub max_file_bytes: u64,
-    /// Where the tripwire puts what commands planted.
-    pub quarantine: PathBuf,
-}
-
-/// Which tier to stand up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TierChoice {
-    /// The highest that works here.
-    Highest,
-    Only(Tier),
 }
 
 /// One process to start.
@@ -69,6 +38,8 @@ pub enum TierChoice {
 pub struct Script {
     pub program: Program,
     pub directory: PathBuf,
+    /// File to read as standard input, as the command sees it.
+    pub stdin: Option<PathBuf>,
     /// Set on top of the allow-listed environment.
     pub environment: BTreeMap<String, String>,
     /// Searched for programs before PATH.
@@ -76,136 +47,69 @@ pub struct Script {
     pub stdio: Stdio,
 }
 
-/// Where a command's output goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stdio {
-    /// Both streams are one pipe, so their order is the kernel's.
-    Merged,
-    /// Two pipes.
-    Separate,
-    /// A pseudo-terminal, for programs that buffer on pipes. Its end reads as `EIO`, not as end of file.
-    Pty,
-}
-
-/// A command that was started.
+/// State shared by all clones of a launcher.
 #[derive(Debug)]
-pub struct Running {
-    pub output: OutputPipes,
-    pub process: ProcessHandle,
-    /// Asked after the process is gone.
-    pub tripwire: Armed,
-}
-
-/// The read ends of a command's output; non-blocking, ready for `tokio::io::unix::AsyncFd`.
-#[derive(Debug)]
-pub enum OutputPipes {
-    Merged(OwnedFd),
-    Separate { stdout: OwnedFd, stderr: OwnedFd },
-}
-
-/// Why there is no launcher.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// No tier works. One line per attempt.
-    #[error("no sandbox tier works here: {}", attempts.iter().map(|(tier, why)| format!("{}: {why}", tier.name())).collect::<Vec<_>>().join("; "))]
-    NoTier { attempts: Vec<(Tier, String)> },
-    /// The one that was insisted on.
-    #[error("the {} tier of the sandbox does not work here: {why}", tier.name())]
-    NotThisTier { tier: Tier, why: String },
-    #[error("the scope {} was replaced while the sandbox was put up", scope.display())]
-    Scope { scope: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Jail(#[from] JailError),
-}
-
-/// Why a command could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
-    #[error("the helper process that starts commands cannot be reached")]
-    Jail(#[source] io::Error),
-    #[error("the sandbox could not be put up again")]
-    Restart(#[source] StartError),
-    #[error("the sandbox scope {} cannot be used any more; make it again, or restart the server with another", scope.display())]
-    Scope { scope: PathBuf, source: io::Error },
-    /// Nothing of the command has run.
-    #[error("the helper process died before it had made a process for the command: {0}")]
-    Died(String),
-    /// Nothing of the command has run, and another try would end the same.
-    #[error("no confined process could be made: {0}")]
-    Confinement(String),
-    #[error(transparent)]
-    NulByte(#[from] NulByte),
-    #[error("the server is shutting down")]
-    Closed,
-}
-
-/// What all clones of a launcher share. What stands around the scope is looked after in [`super::standing`].
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) helper: PathBuf,
-    pub(super) configure: Configure,
-    landlock_abi: i32,
-    /// `None` after shutdown.
-    pub(super) standing: Mutex<Option<Standing>>,
-    /// Held by whoever puts up a new wall or starts a new jail: one is enough for all who miss it.
-    pub(super) replacing: tokio::sync::Mutex<()>,
-    pub(super) pools: Mutex<Pools>,
+struct Shared {
+    sandbox: CurrentSandbox,
+    pools: Mutex<Pools>,
     /// Wakes the task that fills the pools.
-    pub(super) taken: Notify,
-    pub(super) quarantine: PathBuf,
+    taken: Notify,
+    /// For the sandbox that only reads.
+    settings: LauncherSettings,
+    /// The launcher of the sandbox that only reads, once one was needed. Locked while it starts, so that a shutdown
+    /// meanwhile ends it too.
+    read_only: tokio::sync::Mutex<Option<Launcher>>,
 }
 
-/// How often a process is asked for when the helper dies with the request unanswered. Once more is enough unless an owner
-/// that was just made still holds the way to the dead helper open.
-const MOST_ATTEMPTS: u32 = 4;
+/// Attempts to get a process when the jail dies with the request unanswered. A second is enough unless a supervisor that
+/// was just started still holds the socket of the dead jail open.
+const MAX_ATTEMPTS: u32 = 4;
 
 /// Longer than a short command takes, shorter than the time between two calls of an agent.
 const REFILL_DELAY: Duration = Duration::from_millis(3);
 
-/// How often pools that nobody uses are looked after.
+/// Interval at which unused pools are checked.
 const IDLE_CHECK: Duration = Duration::from_secs(5);
+
+/// Where projects keep programs of their own, below the scope.
+const PROJECT_DIRECTORIES: [&str; 3] = [".venv/bin", "venv/bin", "node_modules/.bin"];
 
 impl Launcher {
     /// Starts the jail in the highest tier that is allowed and works. Blocks for some milliseconds; called before any
     /// runtime exists.
     pub fn start(settings: LauncherSettings) -> Result<Self, StartError> {
-        let helper = Helper::start(&settings.helper)?;
-        Self::start_with(helper, settings)
+        let jail = Jail::start(&settings.helper)?;
+        Self::start_with(jail, settings)
     }
 
-    /// The same, with a helper that was started ahead of time from [`LauncherSettings::helper`].
-    pub fn start_with(helper: Helper, settings: LauncherSettings) -> Result<Self, StartError> {
-        let tiers: &[Tier] = match settings.tier {
-            TierChoice::Highest => &[Tier::Full, Tier::Core],
-            TierChoice::Only(Tier::Full) => &[Tier::Full],
-            TierChoice::Only(Tier::Core) => &[Tier::Core],
-            TierChoice::Only(Tier::Off) => &[Tier::Off],
-        };
+    /// The same, with a jail that was started ahead of time from [`LauncherSettings::helper`].
+    pub fn start_with(jail: Jail, settings: LauncherSettings) -> Result<Self, StartError> {
         let mut attempts = Vec::new();
-        let mut ahead = Some(helper);
-        for tier in tiers {
-            let configure = configure(&settings, *tier);
-            // One that could not put up its wall has ended.
-            let helper = match ahead.take() {
-                Some(helper) => helper,
-                None => Helper::start(&settings.helper)?,
+        let mut started = Some(jail);
+        for tier in settings.tier.candidates() {
+            let instance_settings = InstanceSettings {
+                program: settings.helper.clone(),
+                configure: settings.configure(tier),
+                quarantine: settings.quarantine.clone(),
             };
-            match Standing::put_up(helper, &configure, &settings.quarantine) {
-                Ok(standing) => {
+            // One that could not set up its sandbox has ended.
+            let jail = match started.take() {
+                Some(jail) => jail,
+                None => Jail::start(&settings.helper)?,
+            };
+            match SandboxInstance::set_up(jail, &instance_settings) {
+                Ok(instance) => {
                     return Ok(Self {
                         shared: Arc::new(Shared {
-                            helper: settings.helper,
-                            configure,
-                            landlock_abi: standing.landlock_abi(),
-                            standing: Mutex::new(Some(standing)),
-                            replacing: tokio::sync::Mutex::default(),
+                            sandbox: CurrentSandbox::new(instance, instance_settings),
                             pools: Mutex::new(Pools::new(settings.pool, Instant::now())),
                             taken: Notify::new(),
-                            quarantine: settings.quarantine,
+                            settings,
+                            read_only: tokio::sync::Mutex::default(),
                         }),
                     });
                 }
-                Err(StartError::Jail(JailError::Refused { reason })) => attempts.push((*tier, reason)),
+                Err(StartError::Jail(JailError::Refused { reason })) => attempts.push((tier, reason)),
                 Err(error) => return Err(error),
             }
         }
@@ -219,70 +123,76 @@ impl Launcher {
 
     /// The tier that commands really run in.
     pub fn tier(&self) -> Tier {
-        self.shared.configure.tier
+        self.shared.sandbox.configure().tier
     }
 
-    /// What the user should know about the files that are watched.
+    /// Warnings about protected paths, for the user.
     pub fn warnings(&self) -> Vec<String> {
-        let standing = lock(&self.shared.standing);
-        standing.iter().flat_map(Standing::warnings).collect()
+        self.shared.sandbox.warnings()
     }
 
     /// The kernel's Landlock interface version.
     pub fn landlock_abi(&self) -> i32 {
-        self.shared.landlock_abi
+        self.shared.sandbox.landlock_abi()
     }
 
-    /// What commands are allowed.
+    /// The policy that commands run under.
     pub fn policy(&self) -> &Policy {
-        &self.shared.configure.policy
+        &self.shared.sandbox.configure().policy
     }
 
-    /// What a guess about a command's failure rests on.
-    pub fn circumstances(&self) -> Circumstances<'_> {
-        Circumstances {
+    /// Facts for a guess about a command's failure.
+    pub fn hint_context(&self) -> HintContext<'_> {
+        HintContext {
             policy: self.policy(),
             tier: self.tier(),
             home: self.variable("HOME").map(Path::new),
         }
     }
 
-    /// Where commands look for programs.
+    /// The `PATH` of commands.
     pub fn search_path(&self) -> &str {
         self.variable("PATH").unwrap_or(program::DEFAULT_PATH)
     }
 
-    /// Of the environment that every command gets.
+    /// The project's own directories of programs that exist now; searched before `PATH`.
+    pub(crate) fn project_directories(&self) -> Vec<PathBuf> {
+        let scope = &self.policy().scope;
+        let directories = PROJECT_DIRECTORIES.iter().map(|below| scope.join(below));
+        directories.filter(|directory| directory.is_dir()).collect()
+    }
+
+    /// A variable of the environment that every command gets.
     fn variable(&self, wanted: &str) -> Option<&str> {
-        let mut variables = self.shared.configure.environment.iter();
+        let mut variables = self.shared.sandbox.configure().environment.iter();
         variables.find_map(|(name, value)| (name == wanted).then_some(value.as_str()))
     }
 
-    /// What runs scripts.
+    /// The shell that runs scripts.
     pub(super) fn shell(&self) -> &Path {
-        &self.shared.configure.shell
+        &self.shared.sandbox.configure().shell
     }
 
     /// Keeps the pools filled; runs until shutdown. Spawn it once on the runtime.
-    pub async fn keep_warm(self) {
+    pub async fn keep_pools_filled(self) {
         let mut idle_check = tokio::time::interval(IDLE_CHECK);
         idle_check.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             match self.refill().await {
                 Ok(()) => {}
                 Err(LaunchError::Closed) => return,
-                // Out of descriptors, say: a call would tell its client, and the next try may go better.
+                // Out of descriptors, say: a call would report it to its client, and the next try may succeed.
                 Err(error) => {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
-                        "no process can be kept ready"
+                        "no idle process can be started"
                     );
                 }
             }
             tokio::select! {
-                _ = idle_check.tick() => lock(&self.shared.pools).tend(Instant::now()),
+                _ = idle_check.tick() => self.shared.pools.lock().tend(Instant::now()),
                 () = self.shared.taken.notified() => {
-                    if !lock(&self.shared.pools).has_empty() {
+                    if !self.shared.pools.lock().has_empty() {
                         // A new shell takes a processor for a moment; the call that took the last one needs it more.
                         tokio::time::sleep(REFILL_DELAY).await;
                     }
@@ -291,10 +201,11 @@ impl Launcher {
         }
     }
 
-    /// What the script sets, with its directories in front of the PATH that the command would have.
+    /// The variables of a script, with its directories in front of the PATH that the command would have.
     fn environment_of<'s>(&self, script: &'s Script) -> Cow<'s, BTreeMap<String, String>> {
         let mut environment = Cow::Borrowed(&script.environment);
-        if script.path_dirs.is_empty() {
+        let project = self.project_directories();
+        if script.path_dirs.is_empty() && project.is_empty() {
             return environment;
         }
         let path = environment
@@ -304,6 +215,11 @@ impl Launcher {
             .path_dirs
             .iter()
             .cloned()
+            .chain(
+                project
+                    .into_iter()
+                    .filter(|found| !script.path_dirs.contains(found)),
+            )
             .chain(std::env::split_paths(path));
         // A scope with a colon in its name cannot stand in a PATH.
         if let Ok(path) = std::env::join_paths(directories).map(OsString::into_string)
@@ -314,123 +230,162 @@ impl Launcher {
         environment
     }
 
-    /// Starts `script`, in a warm process if one is ready. Nothing of it runs if this is given up half-way.
-    pub async fn launch(&self, script: Script) -> Result<Running, LaunchError> {
+    /// Starts `script`, in an idle process if there is one. Nothing of it runs if the future is dropped half-way.
+    pub async fn launch(&self, script: Script) -> Result<RunningProcess, LaunchError> {
+        match script.program {
+            Program::ReadOnlyScript(_) => {
+                let launcher = self.clone();
+                // A task of its own, as below.
+                let started = tokio::spawn(async move { launcher.read_only().await });
+                let read_only = started.await.map_err(|error| LaunchError::Jail(error.into()))??;
+                read_only.launch_here(script).await
+            }
+            Program::Argv(_) | Program::Script(_) | Program::File(_) => self.launch_here(script).await,
+        }
+    }
+
+    /// The launcher of the sandbox that only reads; started when it is first needed.
+    async fn read_only(&self) -> Result<Self, LaunchError> {
+        let mut current = self.shared.read_only.lock().await;
+        if let Some(launcher) = &*current {
+            return Ok(launcher.clone());
+        }
+        if self.shared.sandbox.is_closed() {
+            return Err(LaunchError::Closed);
+        }
+        let settings = LauncherSettings {
+            policy: self.read_only_policy(),
+            tier: TierChoice::Only(self.tier()),
+            proven: None,
+            ..self.shared.settings.clone()
+        };
+        let started = tokio::task::spawn_blocking(move || {
+            let temp = settings.policy.temp();
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&temp)
+                .map_err(LaunchError::Jail)?;
+            Self::start(settings).map_err(LaunchError::Restart)
+        });
+        let launcher = started.await.map_err(|error| LaunchError::Jail(error.into()))??;
+        tokio::spawn(launcher.clone().keep_pools_filled());
+        Ok(current.insert(launcher).clone())
+    }
+
+    /// The temporary directory of a program, on the host and as the program sees it.
+    pub(crate) async fn temp_for(&self, program: &Program) -> Result<(PathBuf, PathBuf), LaunchError> {
+        let of = |policy: &Policy| (policy.temp(), policy.visible_temp(self.tier()));
+        match program {
+            Program::ReadOnlyScript(_) => Ok(of(self.read_only().await?.policy())),
+            Program::Argv(_) | Program::Script(_) | Program::File(_) => Ok(of(self.policy())),
+        }
+    }
+
+    /// Its temporary files are its own: a process of the other sandbox that reads a pipe or a file there could write for it.
+    fn read_only_policy(&self) -> Policy {
+        let policy = self.policy();
+        policy.read_only(policy.private.join("readonly"))
+    }
+
+    async fn launch_here(&self, script: Script) -> Result<RunningProcess, LaunchError> {
         let Script {
             program,
             directory,
+            stdin,
             stdio,
             ..
         } = &script;
         let environment = &self.environment_of(&script);
-        let (becomes, text) = match program {
-            Program::Argv(words) => (Becomes::Program, program::order(directory, environment, words)?),
-            Program::Script(text) => (Becomes::Shell, script::render(text, directory, environment)?),
+        let (kind, text) = match program {
+            Program::Argv(words) => {
+                let request = program::encode_exec_request(directory, stdin.as_deref(), environment, words)?;
+                (ProcessKind::Program, request)
+            }
+            Program::File(request) => {
+                let request = program::encode_file_request(directory, request)?;
+                (ProcessKind::Program, request)
+            }
+            Program::Script(text) | Program::ReadOnlyScript(text) => (
+                ProcessKind::Shell,
+                script::render(text, directory, stdin.as_deref(), environment)?,
+            ),
         };
         let (launcher, stdio) = (self.clone(), *stdio);
-        // A task of its own: what was begun for somebody who has gone is still brought to its end.
-        let obtained = tokio::spawn(async move { launcher.obtain(becomes, stdio).await });
-        let (waiting, tripwire) = obtained
+        // A task of its own: a sandbox that is being replaced must be brought to its end although the caller has gone.
+        let obtained = tokio::spawn(async move { launcher.obtain(kind, stdio).await });
+        let (idle, guard_check) = obtained
             .await
             .map_err(|error| LaunchError::Jail(error.into()))??;
-        let (process, output) = waiting.told(text);
+        let running = idle.run(text, guard_check)?;
         self.shared.taken.notify_one();
-        Ok(Running {
-            output,
-            process,
-            tripwire,
-        })
+        Ok(running)
     }
 
-    /// Gets a process that waits to hear what to run. None hears it before it has begun, so one that was lost with a dying
-    /// helper can be asked for again: nothing of it ran.
-    async fn obtain(&self, becomes: Becomes, stdio: Stdio) -> Result<(Waiting, Armed), LaunchError> {
+    /// Gets an idle process that is ready. One that was lost with a dying jail has been told nothing, so the request can be
+    /// made again.
+    async fn obtain(
+        &self,
+        kind: ProcessKind,
+        stdio: Stdio,
+    ) -> Result<(IdleProcess, PendingCheck), LaunchError> {
         let mut attempt = 1;
         loop {
-            match self.try_obtain(becomes, stdio, attempt).await {
-                Err(error) if error.is_helpers_death() && attempt < MOST_ATTEMPTS => attempt += 1,
+            match self.try_obtain(kind, stdio, attempt).await {
+                Err(error) if error.is_jail_death() && attempt < MAX_ATTEMPTS => attempt += 1,
                 obtained => return obtained,
             }
         }
     }
 
-    /// Only the first attempt takes a warm process: others may have been asked of the same helper.
+    /// Only the first attempt takes one from the pool: others there may have been requested from the same jail.
     async fn try_obtain(
         &self,
-        becomes: Becomes,
+        kind: ProcessKind,
         stdio: Stdio,
         attempt: u32,
-    ) -> Result<(Waiting, Armed), LaunchError> {
+    ) -> Result<(IdleProcess, PendingCheck), LaunchError> {
+        let Shared { sandbox, pools, .. } = &*self.shared;
         // Anew each time: the scope may be another directory by now.
-        let tripwire = Tripwire::arm(&self.shared.tripwires().await?).await;
-        let waiting = match stdio {
-            Stdio::Merged => {
-                let warm = if attempt == 1 {
-                    lock(&self.shared.pools).of(becomes).take(Instant::now())
-                } else {
-                    None
-                };
-                match warm {
-                    Some(warm) => warm.begin().await?,
-                    None => self.shared.ask_for_merged(becomes).await?.begin().await?,
-                }
-            }
-            Stdio::Separate => self.shared.ask_for_separate(becomes).await?,
-            Stdio::Pty => self.shared.ask_for_terminal(becomes).await?,
+        let guard_check = Guard::begin(&sandbox.guards(pools).await?).await;
+        let pooled = match stdio {
+            Stdio::Merged if attempt == 1 => pools.lock().of(kind).take(Instant::now()),
+            Stdio::Merged | Stdio::Separate | Stdio::Pty => None,
         };
-        Ok((waiting, tripwire))
+        let mut idle = match pooled {
+            Some(idle) => idle,
+            None => IdleProcess::request(sandbox, kind, stdio).await?,
+        };
+        idle.wait_until_ready().await?;
+        Ok((idle, guard_check))
     }
 
     /// Ends the pool and the jail. Returns when no process of theirs is left; commands must have ended before.
     pub async fn shutdown(&self) {
-        lock(&self.shared.pools).clear();
-        let standing = lock(&self.shared.standing).take();
+        self.shared.pools.lock().close();
+        let instance = self.shared.sandbox.close();
         self.shared.taken.notify_one();
-        if let Some(standing) = standing {
-            drop(tokio::task::spawn_blocking(move || standing.close()).await);
+        // No other can be started by now, and its directory is removed with the one around it.
+        if let Some(read_only) = self.shared.read_only.lock().await.take() {
+            Box::pin(read_only.shutdown()).await;
+        }
+        if let Some(instance) = instance {
+            drop(tokio::task::spawn_blocking(move || instance.close()).await);
         }
     }
 
     async fn refill(&self) -> Result<(), LaunchError> {
+        let Shared { sandbox, pools, .. } = &*self.shared;
         loop {
-            let Some(becomes) = lock(&self.shared.pools).missing() else {
-                return if lock(&self.shared.standing).is_none() {
+            let Some(kind) = pools.lock().missing() else {
+                return if sandbox.is_closed() {
                     Err(LaunchError::Closed)
                 } else {
                     Ok(())
                 };
             };
-            let warm = self.shared.ask_for_merged(becomes).await?;
-            lock(&self.shared.pools).of(becomes).add(warm);
+            let idle = IdleProcess::request(sandbox, kind, Stdio::Merged).await?;
+            pools.lock().of(kind).add(idle);
         }
     }
-}
-
-impl LaunchError {
-    /// Whether the helper died before it had made a process. Then another may do better, and nothing has run.
-    fn is_helpers_death(&self) -> bool {
-        matches!(
-            self,
-            Self::Died(_) | Self::Restart(StartError::Jail(JailError::Silent | JailError::Talk(_)))
-        )
-    }
-}
-
-fn configure(settings: &LauncherSettings, tier: Tier) -> Configure {
-    let temp = settings.policy.visible_temp(tier);
-    let environment = environment(settings.variables.clone(), &settings.pass_variables, &temp);
-    Configure {
-        policy: settings.policy.clone(),
-        tier,
-        rehearse: settings.proven != Some(tier),
-        shell: settings.shell.clone(),
-        environment: environment.into_iter().collect(),
-        max_processes: settings.max_processes,
-        max_file_bytes: settings.max_file_bytes,
-    }
-}
-
-/// The data behind these locks is whole between any two statements, so a panic elsewhere does not spoil it.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,18 +1,20 @@
-//! Warm processes: confined, started before they are needed, each used once.
+//! Idle processes: confined, started before they are needed, each used once.
 //!
-//! [`Launcher`] is the seam that operations build on: it turns a [`Script`] into a [`Running`] command, through a process
-//! of the [`pool`] where one fits, else through one that a [`request`] brings. [`script`] writes what a shell reads, [`standing`] puts the wall up again when it must
-//! be, and [`self_test`] tries to get out from behind it.
+//! [`Launcher`] is the interface that operations build on: it turns a [`Script`] into a [`RunningProcess`], through an
+//! [`idle_process`] of the [`pool`] where one fits, else through a new one. [`script`] writes what a shell reads,
+//! [`sandbox_instance`] replaces the jail or the whole sandbox when it must be, and [`self_test`] tries to escape from it.
 
+mod errors;
+mod idle_process;
 mod launcher;
 mod pool;
-mod request;
+mod sandbox_instance;
 mod script;
 mod self_test;
-mod standing;
+mod settings;
 
-pub use launcher::{
-    LaunchError, Launcher, LauncherSettings, NulByte, OutputPipes, PoolSettings, Running, Script, StartError,
-    Stdio, TierChoice,
-};
+pub use errors::{LaunchError, NulByte, StartError};
+pub use idle_process::{OutputPipes, RunningProcess, Stdio};
+pub use launcher::{Launcher, Script};
 pub use self_test::{SelfTestError, probe, prove};
+pub use settings::{LauncherSettings, PoolSettings, TierChoice};

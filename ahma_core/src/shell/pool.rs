@@ -1,37 +1,36 @@
-//! The pools of processes that wait for a call: warm shells, and processes that become a program.
+//! The pools of idle processes: shells, and processes that become a program.
 //!
-//! A pool is a plain structure that decides how many should wait; the launcher asks the jail for them. One is handed out
+//! A pool is a plain structure that decides how many should be idle; the launcher requests them. A process is handed out
 //! once and never comes back, so nothing leaks from one call to the next.
 
 use std::{
     collections::VecDeque,
-    io,
-    os::fd::OwnedFd,
     time::{Duration, Instant},
 };
 
-use crate::jail::wire::{self, Becomes, Report};
+use super::idle_process::IdleProcess;
+use crate::jail::wire::ProcessKind;
 
-/// How many processes of a kind wait.
+/// Number of idle processes of a kind.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolSettings {
-    /// So many always.
+    /// Kept always.
     pub floor: usize,
-    /// So many at most, after a burst.
+    /// Kept at most, after a burst.
     pub cap: usize,
     /// After this long without a call the pool shrinks by half.
     pub idle: Duration,
 }
 
-/// Each that waits holds descriptors, of which a process may have a thousand.
-const MOST_WARM: usize = 32;
+/// Each holds descriptors, of which a process may have a thousand.
+const MAX_IDLE: usize = 32;
 
 impl Default for PoolSettings {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             floor: 2,
-            cap: (4 * cores.max(1)).min(MOST_WARM),
+            cap: (4 * cores.max(1)).min(MAX_IDLE),
             idle: Duration::from_secs(30),
         }
     }
@@ -44,28 +43,17 @@ pub(super) struct Pools {
     programs: Pool,
 }
 
-/// A process that waits on its script pipe.
-#[derive(Debug)]
-pub(super) struct Warm {
-    /// Does not block.
-    pub(super) control: OwnedFd,
-    /// Whether its owner has said that it is there.
-    pub(super) begun: bool,
-    pub(super) script: OwnedFd,
-    pub(super) output: OwnedFd,
-}
-
 #[derive(Debug)]
 pub(super) struct Pool {
     settings: PoolSettings,
-    waiting: VecDeque<Warm>,
+    idle: VecDeque<IdleProcess>,
     target: usize,
     last_taken: Instant,
 }
 
 impl Pools {
     pub(super) fn new(settings: PoolSettings, now: Instant) -> Self {
-        // A program's start at call time costs little more than its waiting; a shell's costs a shell.
+        // Starting one of these at call time costs little; starting a shell costs a shell.
         let programs = PoolSettings {
             floor: settings.floor.min(1),
             ..settings
@@ -76,19 +64,19 @@ impl Pools {
         }
     }
 
-    pub(super) fn of(&mut self, becomes: Becomes) -> &mut Pool {
-        match becomes {
-            Becomes::Shell => &mut self.shells,
-            Becomes::Program => &mut self.programs,
+    pub(super) fn of(&mut self, kind: ProcessKind) -> &mut Pool {
+        match kind {
+            ProcessKind::Shell => &mut self.shells,
+            ProcessKind::Program => &mut self.programs,
         }
     }
 
-    /// What to ask for next. The emptier pool first.
-    pub(super) fn missing(&self) -> Option<Becomes> {
+    /// The kind to request next: that of the emptier pool.
+    pub(super) fn missing(&self) -> Option<ProcessKind> {
         match (self.shells.missing(), self.programs.missing()) {
             (0, 0) => None,
-            (shells, programs) if shells >= programs => Some(Becomes::Shell),
-            _ => Some(Becomes::Program),
+            (shells, programs) if shells >= programs => Some(ProcessKind::Shell),
+            _ => Some(ProcessKind::Program),
         }
     }
 
@@ -97,21 +85,21 @@ impl Pools {
         self.programs.tend(now);
     }
 
-    /// Whether a call would have to wait for a start.
+    /// A call may have to wait for a start.
     pub(super) fn has_empty(&self) -> bool {
-        self.shells.waiting.is_empty() || self.programs.waiting.is_empty()
+        self.shells.idle.is_empty() || self.programs.idle.is_empty()
     }
 
-    /// Drops all that wait; others are asked for in their place.
+    /// Drops all idle processes; others are requested in their place.
     pub(super) fn empty(&mut self) {
-        self.shells.waiting.clear();
-        self.programs.waiting.clear();
+        self.shells.idle.clear();
+        self.programs.idle.clear();
     }
 
-    /// Drops all that wait, for good.
-    pub(super) fn clear(&mut self) {
-        self.shells.clear();
-        self.programs.clear();
+    /// Drops all idle processes, for good.
+    pub(super) fn close(&mut self) {
+        self.shells.close();
+        self.programs.close();
     }
 }
 
@@ -124,63 +112,49 @@ impl Pool {
         Self {
             target: settings.floor,
             settings,
-            waiting: VecDeque::new(),
+            idle: VecDeque::new(),
             last_taken: now,
         }
     }
 
-    /// Hands out the one that has waited longest. Dead ones are thrown away. An empty pool grows.
-    pub(super) fn take(&mut self, now: Instant) -> Option<Warm> {
+    /// Hands out the oldest. Dead ones are dropped. An empty pool grows.
+    pub(super) fn take(&mut self, now: Instant) -> Option<IdleProcess> {
         self.last_taken = now;
-        while let Some(mut warm) = self.waiting.pop_front() {
-            if warm.is_waiting() {
-                return Some(warm);
+        while let Some(mut process) = self.idle.pop_front() {
+            if process.is_alive() {
+                return Some(process);
             }
         }
         self.target = (self.target * 2).max(1).min(self.settings.cap);
         None
     }
 
-    /// Takes one that was asked for. A pool that was closed meanwhile drops it, which ends it: nobody would else.
-    pub(super) fn add(&mut self, warm: Warm) {
+    /// Takes one that was requested. A pool that was closed meanwhile drops it, which ends it.
+    pub(super) fn add(&mut self, process: IdleProcess) {
         if self.target > 0 {
-            self.waiting.push_back(warm);
+            self.idle.push_back(process);
         }
     }
 
-    /// How many to ask for now.
+    /// Number to request now.
     fn missing(&self) -> usize {
-        self.target.saturating_sub(self.waiting.len())
+        self.target.saturating_sub(self.idle.len())
     }
 
-    /// Shrinks after idle time and drops those that died or are too many. Dropping one ends its processes.
+    /// Shrinks after idle time and drops processes that died or are too many. Dropping one ends it.
     fn tend(&mut self, now: Instant) {
         if now.duration_since(self.last_taken) >= self.settings.idle && self.target > self.settings.floor {
             self.target = (self.target / 2).max(self.settings.floor);
             self.last_taken = now;
         }
-        self.waiting.retain_mut(Warm::is_waiting);
-        self.waiting.truncate(self.target);
+        self.idle.retain_mut(IdleProcess::is_alive);
+        self.idle.truncate(self.target);
     }
 
-    fn clear(&mut self) {
+    fn close(&mut self) {
         self.target = 0;
         self.settings.cap = 0;
-        self.waiting.clear();
-    }
-}
-
-impl Warm {
-    /// Whether the owner has said no more than that it is there: another report or a closed socket means that the
-    /// process is gone.
-    fn is_waiting(&mut self) -> bool {
-        loop {
-            match wire::receive_short(&self.control) {
-                Ok(Some((Report::Begun, _))) => self.begun = true,
-                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
-                Ok(_) => return false,
-            }
-        }
+        self.idle.clear();
     }
 }
 

@@ -3,27 +3,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Pool, PoolSettings, Warm};
-use crate::jail::wire;
+use super::{Pool, PoolSettings};
+use crate::{
+    jail::wire,
+    shell::idle_process::{IdleProcess, OutputPipes},
+};
 
-/// A shell whose owner lives as long as the second value.
-fn shell() -> (Warm, OwnedFd) {
-    let (control, owner) = wire::pair().unwrap();
+/// An idle shell whose supervisor lives as long as the second value.
+fn shell() -> (IdleProcess, OwnedFd) {
+    let (control, supervisor) = wire::pair().unwrap();
     rustix::io::ioctl_fionbio(&control, true).unwrap();
     let pipe = || rustix::pipe::pipe().unwrap().0;
-    (
-        Warm {
-            control,
-            begun: false,
-            script: pipe(),
-            output: pipe(),
-        },
-        owner,
-    )
+    let output = OutputPipes::Merged(pipe());
+    let shell = IdleProcess::new(control, pipe(), Some(output)).unwrap();
+    (shell, supervisor)
 }
 
-#[test]
-fn grows_under_a_burst_and_shrinks_when_idle() {
+#[tokio::test]
+async fn grows_under_a_burst_and_shrinks_when_idle() {
     let start = Instant::now();
     let idle = Duration::from_secs(30);
     let mut pool = Pool::new(
@@ -34,11 +31,11 @@ fn grows_under_a_burst_and_shrinks_when_idle() {
         },
         start,
     );
-    let mut owners = Vec::new();
+    let mut supervisors = Vec::new();
     let mut fill = |pool: &mut Pool| {
         for _ in 0..pool.missing() {
-            let (shell, owner) = shell();
-            owners.push(owner);
+            let (shell, supervisor) = shell();
+            supervisors.push(supervisor);
             pool.add(shell);
         }
     };
@@ -60,8 +57,8 @@ fn grows_under_a_burst_and_shrinks_when_idle() {
     assert!(pool.take(start + 3 * idle).is_none());
 }
 
-#[test]
-fn dead_shells_are_thrown_away() {
+#[tokio::test]
+async fn dead_shells_are_dropped() {
     let now = Instant::now();
     let mut pool = Pool::new(
         PoolSettings {
@@ -71,13 +68,13 @@ fn dead_shells_are_thrown_away() {
         },
         now,
     );
-    let (dead, owner) = shell();
+    let (dead, supervisor) = shell();
     // Not just closed: a process that another test just forks may hold it, too.
-    rustix::net::shutdown(&owner, rustix::net::Shutdown::Both).unwrap();
-    let (reported, owner_that_spoke) = shell();
+    rustix::net::shutdown(&supervisor, rustix::net::Shutdown::Both).unwrap();
+    let (reported, supervisor_that_reported) = shell();
     let gone = wire::Report::Gone { exited: None };
-    wire::send(&owner_that_spoke, &gone, &[]).unwrap();
-    let (alive, _owner) = shell();
+    wire::send(&supervisor_that_reported, &gone, &[]).unwrap();
+    let (alive, _supervisor) = shell();
     for shell in [dead, reported, alive] {
         pool.add(shell);
     }
@@ -85,23 +82,24 @@ fn dead_shells_are_thrown_away() {
     assert!(pool.take(now).is_none());
 }
 
-#[test]
-fn a_shell_whose_owner_has_spoken_once_waits() {
+#[tokio::test]
+async fn a_shell_whose_supervisor_has_reported_it_idle_is_kept() {
     let now = Instant::now();
     let mut pool = Pool::new(PoolSettings::default(), now);
-    let (warm, owner) = shell();
-    pool.add(warm);
-    wire::send(&owner, &wire::Report::Begun, &[]).unwrap();
+    let (idle, supervisor) = shell();
+    pool.add(idle);
+    wire::send(&supervisor, &wire::Report::Idle, &[]).unwrap();
     pool.tend(now);
-    assert!(pool.take(now).is_some_and(|warm| warm.begun));
+    let mut idle = pool.take(now).expect("it is alive");
+    idle.wait_until_ready().await.expect("it was reported before");
 }
 
-#[test]
-fn a_closed_pool_keeps_nothing_that_comes_late() {
+#[tokio::test]
+async fn a_closed_pool_keeps_nothing_that_comes_late() {
     let now = Instant::now();
     let mut pool = Pool::new(PoolSettings::default(), now);
-    pool.clear();
-    let (late, _owner) = shell();
+    pool.close();
+    let (late, _supervisor) = shell();
     assert!(pool.take(now).is_none());
     pool.add(late);
     assert!(pool.take(now).is_none());

@@ -1,28 +1,34 @@
-//! The text that a warm shell reads: directory, environment, the user's script.
+//! The text that an idle shell reads: directory, environment, the user's script.
 //!
 //! Quoting is the `shlex` crate's. The user's text is one quoted word and becomes the first argument of the shell, which
-//! evaluates it when all of this is read (`jail::cell::READ_SCRIPT`); so nothing is ever appended to it. A second
+//! evaluates it when all of this is read (`jail::prepared::READ_SCRIPT`); so nothing is ever appended to it. A second
 //! argument follows: a word is often quoted in pieces, and what was cut off between two of them is a shorter word.
 
 use std::{collections::BTreeMap, os::unix::ffi::OsStrExt, path::Path};
 
-use crate::jail::{NulByte, SCRIPT_FD, program::is_name};
+use crate::jail::{NulByte, SCRIPT_FD, program::is_variable_name};
 
 /// Writes the script.
 pub(super) fn render(
     text: &str,
     directory: &Path,
+    stdin: Option<&Path>,
     environment: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>, NulByte> {
     let mut script = b"cd -- ".to_vec();
     quote(directory.as_os_str().as_bytes(), &mut script)?;
     script.extend_from_slice(b" || exit; ");
     for (name, value) in environment {
-        if !is_name(name) {
+        if !is_variable_name(name) {
             continue;
         }
         script.extend_from_slice(format!("export {name}=").as_bytes());
         quote(value.as_bytes(), &mut script)?;
+        script.extend_from_slice(b"; ");
+    }
+    if let Some(stdin) = stdin {
+        script.extend_from_slice(b"exec <");
+        quote(stdin.as_os_str().as_bytes(), &mut script)?;
         script.extend_from_slice(b"; ");
     }
     script.extend_from_slice(format!("exec {SCRIPT_FD}<&-; set -- ").as_bytes());

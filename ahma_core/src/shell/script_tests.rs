@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use super::{NulByte, SCRIPT_FD, render};
 use crate::jail::READ_SCRIPT;
 
-/// What a real shell makes of the script.
+/// The arguments that a real shell makes of the script.
 fn run(shell: &str, text: &str, environment: &BTreeMap<String, String>) -> Vec<u8> {
-    read(shell, &render(text, Path::new("/"), environment).unwrap())
+    read(shell, &render(text, Path::new("/"), None, environment).unwrap())
 }
 
 fn read(shell: &str, script: &[u8]) -> Vec<u8> {
@@ -52,7 +52,7 @@ proptest! {
 fn a_complaint_is_about_the_text_alone() {
     for shell in ["/bin/bash", "/bin/sh"] {
         for text in ["for i in 1 2; do echo $i; fi", "-x"] {
-            let script = render(text, Path::new("/"), &BTreeMap::new()).unwrap();
+            let script = render(text, Path::new("/"), None, &BTreeMap::new()).unwrap();
             let said = String::from_utf8(output(shell, &script).stderr).unwrap();
             let word = text.split(' ').next_back().unwrap();
             assert!(said.contains(word), "{shell}: {said}");
@@ -67,7 +67,7 @@ fn a_complaint_is_about_the_text_alone() {
 fn a_script_that_was_cut_off_does_not_run() {
     // One that is not quoted, one that is quoted as a whole, and one that is quoted in pieces.
     for text in ["pwdx", "echo a; echo b", "echo $HOME; echo 'a'; echo \"b\""] {
-        let script = render(text, Path::new("/"), &BTreeMap::new()).unwrap();
+        let script = render(text, Path::new("/"), None, &BTreeMap::new()).unwrap();
         let whole = script.strip_suffix(b"\n").unwrap();
         let prepared = String::from_utf8_lossy(whole).find("set -- ").unwrap() + "set -- ".len();
         for shell in ["/bin/bash", "/bin/sh"] {
@@ -83,7 +83,7 @@ fn a_script_that_was_cut_off_does_not_run() {
 #[test]
 fn a_nul_byte_is_refused() {
     assert_eq!(
-        render("echo a\0b", Path::new("/"), &BTreeMap::new()),
+        render("echo a\0b", Path::new("/"), None, &BTreeMap::new()),
         Err(NulByte)
     );
 }

@@ -1,12 +1,14 @@
 //! Proof at start-up: escapes are tried inside a real jail and judged from here.
 //!
-//! The script runs as any command does, through the same shells and the same wall. What counts is not what it says but
+//! The script runs as any command does, through the same shells and the same sandbox. What counts is not what it says but
 //! what the server finds afterwards: a file that changed, a secret that came out, a signal or a connection that arrived.
 
 use std::{
+    fs::Permissions,
     future::poll_fn,
     io,
     net::TcpListener,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     task::Poll,
     time::Duration,
@@ -18,14 +20,14 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
-use super::{LaunchError, Launcher, OutputPipes, Running, Script, Stdio};
+use super::{LaunchError, Launcher, OutputPipes, RunningProcess, Script, Stdio};
 use crate::{
     call::Program,
     jail::ProcessEvent,
-    sandbox::{Network, Probe, Tier, Verdict},
+    sandbox::{Network, Probe, ProbeOutcome, Tier},
 };
 
-/// Why nothing was proven.
+/// Reason for which nothing was proven.
 #[derive(Debug, thiserror::Error)]
 pub enum SelfTestError {
     #[error("the self-test of the sandbox could not be run")]
@@ -46,7 +48,7 @@ pub async fn prove(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
     let probes = probe(launcher).await?;
     let what: Vec<_> = probes
         .iter()
-        .filter(|probe| probe.verdict == Verdict::Escaped)
+        .filter(|probe| probe.verdict == ProbeOutcome::Escaped)
         .map(|probe| probe.what)
         .collect();
     if what.is_empty() {
@@ -63,10 +65,11 @@ fn said(output: &str) -> &str {
     }
 }
 
-/// Tries to get out, wall or none, and says what came of it.
+/// Tries to escape, in any tier, and returns what came of it.
 pub async fn probe(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
     let mut outside = Outside::prepare(&launcher.policy().private.join("probe"), launcher)?;
     let script = Script {
+        stdin: None,
         program: Program::Script(outside.script()),
         directory: launcher.policy().scope.clone(),
         environment: Default::default(),
@@ -84,12 +87,12 @@ pub async fn probe(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
     Ok(outside.judge(&output, signalled)?)
 }
 
-/// What the script is set upon: files in a directory that no rule opens, a listening port, this process.
+/// Targets of the script: files in a directory that no rule opens, a listening port, this process.
 struct Outside {
     directory: PathBuf,
     secret: String,
     listener: Option<TcpListener>,
-    /// Nobody has opened `/etc` to commands.
+    /// `/etc` is not opened to commands.
     etc_is_closed: bool,
     signals: Signal,
 }
@@ -100,9 +103,11 @@ impl Outside {
         let secret = format!("{:032x}", rand::random::<u128>());
         // A whole line, or the shell's `read` fails although it has read it.
         std::fs::write(directory.join("secret"), format!("{secret}\n"))?;
-        for name in ["truncated", "removed"] {
+        for name in ["truncated", "removed", "mode", "moved"] {
             std::fs::write(directory.join(name), UNTOUCHED)?;
         }
+        std::fs::set_permissions(directory.join("mode"), Permissions::from_mode(PRIVATE_MODE))?;
+        std::fs::create_dir_all(directory.join("elsewhere"))?;
         let listener = match launcher.policy().network {
             Network::Open => None,
             Network::Loopback | Network::Off | Network::Ports(_) => Some(TcpListener::bind("127.0.0.1:0")?),
@@ -144,6 +149,8 @@ impl Outside {
              echo x > $d/written\n\
              printf '' > $d/truncated\n\
              rm -f $d/removed\n\
+             chmod 644 $d/mode\n\
+             mv $d/moved $d/elsewhere/\n\
              kill -URG {pid}\n\
              line=; read -r line < /proc/{pid}/environ; test -n \"$line\" && echo environ-read\n\
              line=; read -r line < /proc/{pid}/maps; test -n \"$line\" && echo maps-read\n\
@@ -158,19 +165,23 @@ impl Outside {
         )
     }
 
-    /// Whether the script's signal has arrived. The runtime hands out all signals that are there, so when a later one of
+    /// True if the script's signal has arrived. The runtime hands out all signals that are there, so when a later one of
     /// our own is, the script's would be too.
     async fn was_signalled(&mut self) -> io::Result<bool> {
         let mut own = signal(SignalKind::window_change())?;
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::WINCH)?;
-        // Whoever started us may have blocked signals; then neither comes.
-        let _ = tokio::time::timeout(SIGNAL_PATIENCE, own.recv()).await;
+        // The process that started us may have blocked signals; then neither comes.
+        let _ = tokio::time::timeout(SIGNAL_TIMEOUT, own.recv()).await;
         Ok(poll_fn(|cx| Poll::Ready(self.signals.poll_recv(cx).is_ready())).await)
     }
 
     fn judge(&self, output: &str, signalled: bool) -> io::Result<Vec<Probe>> {
         let said = |word: &str| output.lines().any(|line| line.trim() == word);
         let content = |name: &str| std::fs::read_to_string(self.directory.join(name)).ok();
+        let mode = std::fs::metadata(self.directory.join("mode"))?
+            .permissions()
+            .mode()
+            & 0o777;
         let mut probes: Vec<Probe> = [
             ("read a file outside", output.contains(&self.secret)),
             ("write a file outside", content("written").is_some()),
@@ -179,6 +190,11 @@ impl Outside {
                 content("truncated").as_deref() != Some(UNTOUCHED),
             ),
             ("remove a file outside", content("removed").is_none()),
+            ("change the mode of a file outside", mode != PRIVATE_MODE),
+            (
+                "move a file outside to another directory",
+                content("moved").is_none(),
+            ),
             ("signal the server", signalled),
             ("read the server's environment", said("environ-read")),
             ("read the server's memory map", said("maps-read")),
@@ -195,7 +211,7 @@ impl Outside {
             verdict: if self.etc_is_closed {
                 verdict(said("etc-written"))
             } else {
-                Verdict::NotTried
+                ProbeOutcome::NotTried
             },
         });
         if let Some(listener) = &self.listener {
@@ -206,7 +222,7 @@ impl Outside {
                 verdict: if tried {
                     verdict(escaped)
                 } else {
-                    Verdict::NotTried
+                    ProbeOutcome::NotTried
                 },
             });
         }
@@ -217,28 +233,30 @@ impl Outside {
 
 const UNTOUCHED: &str = "untouched";
 
-/// A signal to ourselves takes microseconds.
-const SIGNAL_PATIENCE: Duration = Duration::from_millis(200);
+const PRIVATE_MODE: u32 = 0o600;
 
-fn verdict(escaped: bool) -> Verdict {
+/// A signal to ourselves takes microseconds.
+const SIGNAL_TIMEOUT: Duration = Duration::from_millis(200);
+
+fn verdict(escaped: bool) -> ProbeOutcome {
     if escaped {
-        Verdict::Escaped
+        ProbeOutcome::Escaped
     } else {
-        Verdict::Contained
+        ProbeOutcome::Contained
     }
 }
 
-async fn output_of(running: Running) -> io::Result<String> {
-    let Running {
+async fn output_of(running: RunningProcess) -> io::Result<String> {
+    let RunningProcess {
         output,
         mut process,
-        tripwire,
+        guard_check,
     } = running;
     let mut bytes = Vec::new();
     if let OutputPipes::Merged(fd) = output {
         pipe::Receiver::from_owned_fd(fd)?.read_to_end(&mut bytes).await?;
     }
     while let ProcessEvent::Exited(_) = process.next_event().await {}
-    tripwire.check().await;
+    guard_check.finish().await;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -19,8 +19,8 @@ use rustix::{
 use crate::{
     mtdf,
     sandbox::{
-        plain::{read_opened, read_plain},
         real_path,
+        regular_file::{read_opened_file, read_regular_file},
     },
 };
 
@@ -33,9 +33,9 @@ pub(super) struct SourceFile {
     pub(super) text: Result<String, String>,
 }
 
-/// What stands in the directory.
+/// Contents of the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Directory {
+pub(super) enum DirectoryListing {
     /// In the order of their names.
     Files(Vec<SourceFile>),
     Missing,
@@ -43,18 +43,18 @@ pub(super) enum Directory {
 }
 
 /// Far more than a tool file needs, and little enough to hold many of them.
-const LARGEST_FILE_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The tools directory, and the links that led to it and from it when the server started.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct ToolsDirectory {
     /// Without links, as far as it existed.
     directory: PathBuf,
     /// Files that are links, with where these lead.
     links: BTreeMap<OsString, PathBuf>,
 }
 
-impl Source {
+impl ToolsDirectory {
     /// Looks at the directory before any command has run.
     pub(super) fn new(directory: &Path) -> Self {
         let directory = real_path(directory);
@@ -68,14 +68,14 @@ impl Source {
     }
 
     /// Reads every tool file directly in the directory; sub-folders are left alone.
-    pub(super) async fn read(&self) -> Directory {
+    pub(super) async fn read(&self) -> DirectoryListing {
         let source = self.clone();
         // One trip to the blocking pool for all of them: a trip for each file costs more than reading it.
         match tokio::task::spawn_blocking(move || source.read_all()).await {
-            Ok(Ok(files)) => Directory::Files(files),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Directory::Missing,
-            Ok(Err(error)) => Directory::Unreadable(error.to_string()),
-            Err(error) => Directory::Unreadable(error.to_string()),
+            Ok(Ok(files)) => DirectoryListing::Files(files),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => DirectoryListing::Missing,
+            Ok(Err(error)) => DirectoryListing::Unreadable(error.to_string()),
+            Err(error) => DirectoryListing::Unreadable(error.to_string()),
         }
     }
 
@@ -109,7 +109,7 @@ impl Source {
     fn read_one(&self, directory: &OwnedFd, name: &OsStr) -> Option<SourceFile> {
         let text = self
             .open(directory, name)
-            .and_then(|file| read_opened(file, LARGEST_FILE_BYTES))
+            .and_then(|file| read_opened_file(file, MAX_FILE_BYTES))
             .and_then(text);
         let text = match text {
             Ok(text) => Ok(text),
@@ -146,7 +146,7 @@ impl Source {
 
 /// The text of one tool file, read as the server reads those of its directory, for programs that check files beforehand.
 pub fn read_tool_file(path: &Path) -> io::Result<String> {
-    read_plain(path, LARGEST_FILE_BYTES).and_then(text)
+    read_regular_file(path, MAX_FILE_BYTES).and_then(text)
 }
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {

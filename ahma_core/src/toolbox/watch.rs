@@ -22,20 +22,20 @@ use tokio::{
 const QUIET: Duration = Duration::from_millis(100);
 
 /// A directory that never comes to rest is looked at this often all the same.
-const LONGEST_BURST: Duration = Duration::from_secs(2);
+const MAX_BURST: Duration = Duration::from_secs(2);
 
 /// Watches one directory, whether it exists or not.
 #[derive(Debug)]
 pub(super) struct DirectoryWatch {
     watcher: RecommendedWatcher,
     directory: PathBuf,
-    armed: Vec<Armed>,
+    watched: Vec<WatchedDirectory>,
     touched: Arc<Notify>,
 }
 
 /// A path with a watch on it, and what stood there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Armed {
+struct WatchedDirectory {
     path: PathBuf,
     device: u64,
     inode: u64,
@@ -47,11 +47,8 @@ impl DirectoryWatch {
         let watcher = notify::recommended_watcher({
             let touched = touched.clone();
             let directory = directory.clone();
-            move |event: notify::Result<Event>| match event {
-                Ok(event) if !concerns(&event, &directory) => {}
-                Ok(_) => touched.notify_one(),
-                Err(error) => {
-                    tracing::warn!(%error, "watching the tools directory");
+            move |event: notify::Result<Event>| {
+                if calls_for_reload(&event, &directory) {
                     touched.notify_one();
                 }
             }
@@ -59,7 +56,7 @@ impl DirectoryWatch {
         Ok(Self {
             watcher,
             directory,
-            armed: Vec::new(),
+            watched: Vec::new(),
             touched,
         })
     }
@@ -68,25 +65,25 @@ impl DirectoryWatch {
     pub(super) async fn arm(&mut self) -> notify::Result<()> {
         loop {
             let wanted = self.existing().await;
-            if wanted == self.armed {
+            if wanted == self.watched {
                 return Ok(());
             }
-            for old in std::mem::take(&mut self.armed) {
+            for old in std::mem::take(&mut self.watched) {
                 // It may be gone already, and its watch with it.
                 let _ = self.watcher.unwatch(&old.path);
             }
-            for armed in &wanted {
-                self.watcher.watch(&armed.path, RecursiveMode::NonRecursive)?;
+            for watched in &wanted {
+                self.watcher.watch(&watched.path, RecursiveMode::NonRecursive)?;
             }
             // Something may have come or gone in between; look again until the picture stands still.
-            self.armed = wanted;
+            self.watched = wanted;
         }
     }
 
     /// Waits for a change, and then until changes have stopped coming.
     pub(super) async fn changed(&self) {
         self.touched.notified().await;
-        let deadline = Instant::now() + LONGEST_BURST;
+        let deadline = Instant::now() + MAX_BURST;
         while timeout_at(deadline, timeout(QUIET, self.touched.notified()))
             .await
             .is_ok_and(|quiet| quiet.is_ok())
@@ -94,11 +91,11 @@ impl DirectoryWatch {
     }
 
     /// The directory, if it is there, and its nearest ancestor that is.
-    async fn existing(&self) -> Vec<Armed> {
+    async fn existing(&self) -> Vec<WatchedDirectory> {
         let mut found = Vec::new();
         for path in self.directory.ancestors() {
-            if let Some(armed) = Armed::at(path).await {
-                found.push(armed);
+            if let Some(watched) = WatchedDirectory::at(path).await {
+                found.push(watched);
                 if path != self.directory {
                     break;
                 }
@@ -108,7 +105,7 @@ impl DirectoryWatch {
     }
 }
 
-impl Armed {
+impl WatchedDirectory {
     async fn at(path: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
         let metadata = tokio::fs::metadata(path)
@@ -123,7 +120,19 @@ impl Armed {
     }
 }
 
-/// Whether an event can change which tools there are. Our own reading must not count, or it would never end.
+/// True if the directory has to be read again: something in it changed, or events were lost, which the kernel does when
+/// its queue overflows.
+fn calls_for_reload(event: &notify::Result<Event>, directory: &Path) -> bool {
+    match event {
+        Ok(event) => event.need_rescan() || concerns(event, directory),
+        Err(error) => {
+            tracing::warn!(%error, "watching the tools directory");
+            true
+        }
+    }
+}
+
+/// True if an event can change which tools there are. Our own reading must not count, or it would never end.
 fn concerns(event: &Event, directory: &Path) -> bool {
     let changes = match event.kind {
         EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
@@ -136,5 +145,9 @@ fn concerns(event: &Event, directory: &Path) -> bool {
     let here = |path: &PathBuf| {
         directory.starts_with(path) || (path.parent() == Some(directory) && super::load::is_tool_file(path))
     };
-    event.need_rescan() || (changes && event.paths.iter().any(here))
+    changes && event.paths.iter().any(here)
 }
+
+#[cfg(test)]
+#[path = "watch_tests.rs"]
+mod tests;

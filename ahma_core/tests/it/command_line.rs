@@ -89,7 +89,7 @@ fn exit_codes_tell_whose_turn_it_is() {
         (&["list-tools"], 2, "tip: write it as --mode list-tools"),
         (&["sandbox-report"], 2, "tip: write it as --sandbox-report"),
         (&["init", "vscode"], 2, "tip: write it as --client vscode"),
-        (&["--doctor"], 2, "tip: a task has no dashes: ahma_mcp doctor"),
+        (&["--doctor"], 2, "tip: commands have no dashes: ahma_mcp doctor"),
         (&["--network", "ports"], 2, "hint: add --allow-connect"),
         (
             &["--sandbox-scope", "missing"],
@@ -183,9 +183,15 @@ fn what_would_be_passed_over_is_told() {
             "maybe",
             &[][..],
             2,
-            "that of the variable AHMA_NO_SANDBOX",
+            "comes from the variable AHMA_NO_SANDBOX",
         ),
-        ("AHMA_METRICS", "2", &[], 2, "that of the variable AHMA_METRICS"),
+        (
+            "AHMA_METRICS",
+            "2",
+            &[],
+            2,
+            "comes from the variable AHMA_METRICS",
+        ),
         (
             "AHMA_METRICS",
             "1",

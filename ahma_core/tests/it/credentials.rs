@@ -137,7 +137,7 @@ fn without_an_audit_file_the_log_tells_of_sessions() {
     });
 }
 
-/// Whoever can write the tokens file can let itself in, and ask for a session elsewhere.
+/// A command that can write the tokens file can let itself in, and ask for a session elsewhere.
 #[test]
 fn commands_reach_no_file_of_the_bridge() {
     let workspace = Workspace::new();
@@ -194,7 +194,7 @@ fn mistakes_are_named() {
         0,
         "--mode http --session-isolation",
     );
-    assert_ended(&run(&workspace, &confined), &confined, 0, "is replaced");
+    assert_ended(&run(&workspace, &confined), &confined, 0, "is revoked");
     // The file has a confined token still.
     let free = ["token", "new", "--name", "y", "--file", "../home/confined.json"];
     assert_ended(
@@ -248,7 +248,7 @@ fn mistakes_are_named() {
         (
             &["token", "new", "--name", "x", "--file", "list.json"],
             1,
-            "makes one in its right form",
+            "writes a well-formed one",
         ),
         (&["audit", "verify", "/no/such"], 1, "/no/such cannot be read"),
         (&["audit", "verify", "empty"], 1, "it is empty"),

@@ -13,7 +13,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use ahma_core::mtdf::{Severity, check_file};
+use ahma_core::mtdf::{ProblemSeverity, check_file};
 use base64::Engine as _;
 use jsonc_parser::ParseOptions;
 use rustix::process::{Pid, Signal, kill_process};
@@ -322,7 +322,7 @@ impl Block {
             // Run in those proxies by the tests of the bridge.
             "nginx" | "haproxy" => false,
             "sh" | "bash" | "console" | "text" | "" => false,
-            other => panic!("{}: nobody checks blocks of `{other}`", self.place),
+            other => panic!("{}: no check for blocks of `{other}`", self.place),
         }
     }
 
@@ -491,7 +491,7 @@ impl Block {
         let problems = check_file(&self.place, &tool.to_string()).problems;
         let errors: Vec<_> = problems
             .iter()
-            .filter(|problem| problem.severity == Severity::Error)
+            .filter(|problem| problem.severity == ProblemSeverity::Error)
             .collect();
         assert!(errors.is_empty(), "{}: {errors:#?}", self.place);
     }

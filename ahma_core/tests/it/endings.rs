@@ -80,7 +80,7 @@ async fn a_timeout_keeps_what_was_printed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_command_leaves_behind_may_finish() {
-    let test = TestEngine::with(|settings| settings.linger = test_support::PATIENCE);
+    let test = TestEngine::with(|settings| settings.linger = test_support::TEST_TIMEOUT);
     let outcome = test.start("(sleep 0.3; echo late) & echo now").outcome().await;
     assert_eq!(
         (outcome.state, outcome.background, outcome.output.text.as_str()),
@@ -106,7 +106,7 @@ async fn what_stays_too_long_is_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_whose_owner_dies_is_interrupted() {
+async fn a_command_whose_supervisor_dies_is_interrupted() {
     let test = TestEngine::unconfined();
     let outcome = test
         .start("echo before; kill -KILL $PPID; sleep 1000")

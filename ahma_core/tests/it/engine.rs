@@ -3,13 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "in a helper of tests, a panic is the report")]
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use ahma_core::{
-    call::{Command, CommandPlan, ExecutionMode, Program, Sequence, SequenceStep, Work},
+    call::{Command, CommandPlan, ExecutionMode, Lifetime, Program, Sequence, SequenceStep, Work},
     operation::{Engine, EngineSettings, Operation},
     sandbox::Tier,
     shell::{Launcher, TierChoice},
@@ -48,7 +47,7 @@ impl TestEngine {
             private,
         } = TestLauncher::start(tier);
         let state = tempfile::tempdir().unwrap();
-        tokio::spawn(launcher.clone().keep_warm());
+        tokio::spawn(launcher.clone().keep_pools_filled());
         let mut settings = EngineSettings::new(state.path());
         adjust(&mut settings);
         let engine = Engine::new(launcher.clone(), settings);
@@ -75,6 +74,7 @@ impl TestEngine {
             work,
             mode: ExecutionMode::Asynchronous,
             timeout: Duration::from_secs(600),
+            lifetime: Lifetime::Finite,
             directory: self.scope().to_owned(),
         }
     }
@@ -120,15 +120,7 @@ impl TestEngine {
 }
 
 pub(crate) fn script(text: &str) -> Command {
-    Command {
-        program: Program::Script(text.to_owned()),
-        files: Vec::new(),
-        environment: BTreeMap::new(),
-        path_dirs: Vec::new(),
-        success_codes: vec![0],
-        stream: None,
-        success_hint: None,
-    }
+    Command::new(Program::Script(text.to_owned()))
 }
 
 pub(crate) fn step(label: &str, text: &str) -> SequenceStep {
@@ -146,7 +138,7 @@ pub(crate) fn eventually<T>(
     what: &'static str,
     mut condition: impl FnMut() -> Option<T>,
 ) -> impl Future<Output = T> {
-    let deadline = Instant::now() + test_support::PATIENCE;
+    let deadline = Instant::now() + test_support::TEST_TIMEOUT;
     async move {
         loop {
             if let Some(value) = condition() {

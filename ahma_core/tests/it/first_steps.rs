@@ -149,7 +149,7 @@ fn in_a_part_of_a_project_every_task_names_the_whole() {
         let mut command = options(&workspace).args(arguments).command();
         command.current_dir(&part).output().expect("it starts")
     };
-    let start = format!("start in {}", workspace.scope().display());
+    let start = format!("run this in {}", workspace.scope().display());
     let refused = || {
         let output = run_in_part(&["init", "--client", "claude", "--yes"]);
         assert_eq!(output.status.code(), Some(1));
@@ -211,7 +211,7 @@ fn a_later_init_leaves_tool_files_as_they_are_unless_told_to_update_them() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let said = stdout(&output);
     assert!(
-        said.contains("left as they are: rg.json; --update-tools"),
+        said.contains("differ from this version: rg.json; --update-tools"),
         "{said}"
     );
     assert!(!said.contains("Mine."), "{said}");
@@ -231,12 +231,12 @@ fn init_says_what_it_knows_where_it_knows_nothing() {
     fs::write(workspace.scope().join("go.mod"), "").expect("writable");
     let said = stdout(&run(&workspace, &["init", "--dry-run"]));
     assert!(
-        said.contains("tool files come for Rust (Cargo.toml), Node.js"),
+        said.contains("tool files exist for Rust (Cargo.toml), Node.js"),
         "{said}"
     );
     fs::write(workspace.scope().join("Makefile"), "").expect("writable");
     let said = stdout(&run(&workspace, &["init", "--dry-run"]));
-    assert!(!said.contains("tool files come for"), "{said}");
+    assert!(!said.contains("tool files exist for"), "{said}");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn init_adds_no_second_description_of_a_tool() {
     );
     let output = run(&workspace, &["init"]);
     assert!(
-        stdout(&output).contains("my_make.json has the tools of make.json"),
+        stdout(&output).contains("skipped make.json: my_make.json already has its tools"),
         "{}",
         stdout(&output)
     );
@@ -321,7 +321,10 @@ fn doctor_is_not_content_when_no_tool_is_available() {
     missing["availability_check"] = "no-such-program-here".into();
     workspace.write_tool("missing.json", &missing);
     let said = stdout(&run(&workspace, &["doctor"]));
-    assert!(said.contains("warning  tools      none of 1 tools in"), "{said}");
+    assert!(
+        said.contains("warning  tools      none of the 1 tools in"),
+        "{said}"
+    );
     assert!(!said.contains("it works"), "{said}");
 }
 
@@ -392,7 +395,7 @@ fn the_program_describes_itself() {
         (&["help"], "ahma_mcp doctor"),
         (&["init", "--help"], "ahma_mcp init --client vscode"),
         (&["run", "--help"], "124 after a timeout"),
-        (&["run", "--help"], "reads nothing from stdin"),
+        (&["run", "--help"], "no stdin: pass a file"),
         (&["--help"], "ahma_mcp doctor"),
     ] {
         let output = run(&workspace, arguments);

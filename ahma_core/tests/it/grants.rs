@@ -204,7 +204,7 @@ fn nothing_in_the_scope_decides_what_is_opened() {
     }
 }
 
-/// Putting up a new wall, because the scope is another directory, is not the moment to learn where a path leads.
+/// Setting up the sandbox again, because the scope is another directory, must not resolve paths again.
 #[test]
 fn no_link_widens_what_is_open_while_the_server_runs() {
     for tier in TIERS {

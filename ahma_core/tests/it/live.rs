@@ -134,7 +134,7 @@ fn only_what_is_loud_enough_is_told() {
 }
 
 #[test]
-fn an_asynchronous_operation_is_followed_after_its_answer_in_the_older_era_only() {
+fn an_asynchronous_operation_is_followed_after_its_answer_in_the_legacy_era_only() {
     for era in Era::BOTH {
         let workspace = Workspace::new();
         scanning(&workspace);
@@ -156,7 +156,7 @@ fn an_asynchronous_operation_is_followed_after_its_answer_in_the_older_era_only(
                 server.tool("await", json!({}));
             }
             Era::Modern => {
-                // What is found while nobody waits is in the result; what is printed while somebody does is told.
+                // Findings made while no call waits are in the result; lines printed while one waits are reported.
                 let waiting = server.request(
                     "tools/call",
                     json!({"name": "await", "arguments": {"operation_ids": [operation]},
@@ -526,7 +526,9 @@ fn a_redrawn_line_is_shown_once_and_kept_whole() {
     );
     assert_eq!(result["structuredContent"]["output"], "100%\nbold\n");
     let id = &result["structuredContent"]["operation_id"];
-    let kept = server.tool("output", json!({"operation_id": id}));
+    let shown = server.tool("output", json!({"operation_id": id}));
+    assert_eq!(shown["structuredContent"]["text"], "100%\nbold\n");
+    let kept = server.tool("output", json!({"operation_id": id, "raw": true}));
     assert_eq!(
         kept["structuredContent"]["text"],
         "10%\r50%\r\u{1b}[2K100%\n\u{1b}[1mbold\u{1b}[0m\n"

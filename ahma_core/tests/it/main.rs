@@ -7,28 +7,42 @@
     reason = "a failed test is a panic"
 )]
 
+mod answers;
+mod arguments;
+mod awaiting;
+mod call_settings;
 mod calls;
+mod cancelling;
 mod command_line;
 mod credentials;
+mod directories;
 mod docs;
 mod endings;
 mod engine;
 mod escape;
 mod everywhere;
+mod file_tools;
 mod first_steps;
 mod grants;
+mod jail_deaths;
 mod launchers;
 mod layers;
 mod live;
 mod mistakes;
+mod names;
+mod operation_states;
 mod operations;
 mod output;
 mod processes;
+mod progress;
+mod readonly_shell;
 mod real_tools;
 mod release;
 mod reload;
 mod remote;
 mod replayed;
+mod repositories;
+mod resources;
 mod sequences;
 mod session;
 mod shared;
@@ -36,4 +50,5 @@ mod shipped_tools;
 mod streams;
 mod tasks;
 mod terminal;
+mod tool_list;
 mod toolchains;

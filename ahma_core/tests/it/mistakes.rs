@@ -10,7 +10,7 @@ use crate::session::{echo, options};
 /// The mistake, the file of its test, the test.
 const TESTED: [(&str, &str, &str); 23] = [
     (
-        "only the thread that put up the wall is confined",
+        "only the thread that set up the sandbox is confined",
         "ahma_core/tests/it/mistakes.rs",
         "every_one_of_many_commands_is_confined",
     ),
@@ -21,17 +21,17 @@ const TESTED: [(&str, &str, &str); 23] = [
     ),
     (
         "cancel marks a record and leaves the process",
-        "ahma_core/tests/it/calls.rs",
+        "ahma_core/tests/it/cancelling.rs",
         "cancel_answers_when_the_processes_are_gone",
     ),
     (
         "cancelling one request cancels another",
-        "ahma_core/tests/it/calls.rs",
+        "ahma_core/tests/it/cancelling.rs",
         "cancelling_a_request_stops_its_own_synchronous_command_and_nothing_else",
     ),
     (
         "timeouts are ignored",
-        "ahma_core/tests/it/calls.rs",
+        "ahma_core/tests/it/cancelling.rs",
         "a_timeout_ends_the_command_and_keeps_what_it_printed",
     ),
     (
@@ -105,7 +105,7 @@ const TESTED: [(&str, &str, &str); 23] = [
         "sessions_over_the_cap_are_told_to_come_back",
     ),
     (
-        "sessions that nobody uses stay for ever",
+        "unused sessions stay for ever",
         "ahma_http_bridge/tests/it/isolation.rs",
         "sessions_have_their_own_children_and_idle_ones_end",
     ),

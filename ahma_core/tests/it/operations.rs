@@ -6,7 +6,7 @@ use ahma_core::{
     call::{ArgumentFile, Command, Program, Work},
     jail::ExitStatus,
     observe::{self, FindingBudget, Severity},
-    operation::{Background, EndState, OutputQuery, PageStart, State},
+    operation::{Background, EndState, ExcerptFocus, OperationState, OutputQuery, PageStart},
 };
 
 use serde_json::json;
@@ -46,7 +46,7 @@ async fn a_command_runs_to_its_outcome() {
             "{text}"
         );
         assert_eq!(outcome.background, Background::Clear);
-        assert_eq!(operation.snapshot().state, State::from(state));
+        assert_eq!(operation.snapshot().state, OperationState::from(state));
         assert!(outcome.peak_memory_bytes.is_some_and(|bytes| bytes > 0) && outcome.cpu.is_some());
     }
     test.shutdown().await;
@@ -92,7 +92,7 @@ async fn a_thousand_at_once_lose_nothing() {
             (EndState::Completed, format!("number {number}\n").as_str())
         );
     }
-    // Nobody has seen them yet, so all of them are remembered, past the usual bound.
+    // No client has seen them yet, so all of them are remembered, past the usual bound.
     drop(operations);
     for id in &ids {
         assert!(
@@ -128,7 +128,7 @@ async fn the_queue_is_fair_and_its_places_are_visible() {
         .map(|operation| operation.snapshot().queue_position)
         .collect();
     assert_eq!(positions, [Some(1), Some(2), Some(3)]);
-    assert_eq!(waiting[0].snapshot().state, State::Queued);
+    assert_eq!(waiting[0].snapshot().state, OperationState::Queued);
 
     let second = &waiting[1];
     let cancelled = second.cancel(Some("changed my mind".into())).await;
@@ -223,11 +223,13 @@ async fn rules_turn_output_into_progress_and_findings() {
             changes.changed().await.unwrap();
         }
     };
-    tokio::time::timeout(test_support::PATIENCE, sixty).await.unwrap();
+    tokio::time::timeout(test_support::TEST_TIMEOUT, sixty)
+        .await
+        .unwrap();
     let snapshot = operation.snapshot();
     assert_eq!(
         (snapshot.state, snapshot.finding_counts.high),
-        (State::Running, 1)
+        (OperationState::Running, 1)
     );
     assert_eq!(snapshot.newest_line.as_deref(), Some("60%"));
 
@@ -256,7 +258,7 @@ async fn output_can_be_read_while_the_command_runs() {
         max_lines: 5,
     };
     assert_eq!(operation.output().read(range).await.unwrap().text, "two\n");
-    assert_eq!(operation.output().excerpt().text, "one\ntwo\n");
+    assert_eq!(operation.output().excerpt(ExcerptFocus::Ends).text, "one\ntwo\n");
     assert_eq!(operation.snapshot().newest_line.as_deref(), Some("two"));
     operation.cancel(None).await;
     test.shutdown().await;

@@ -1,4 +1,4 @@
-//! Real tools with their shipped tool files, run by the server behind its wall: what they find reaches the client live.
+//! Real tools with their shipped tool files, run by the server in its sandbox: what they find reaches the client live.
 
 use std::{
     fs,
@@ -45,8 +45,8 @@ fn ask(server: &mut Server, tool: &str, mut arguments: Value) -> i64 {
 }
 
 fn report(server: &mut Server, id: i64) -> Value {
-    let patience = toolchains::PATIENCE;
-    let answer = server.answer_within(id, patience).expect("an answer in time");
+    let timeout = toolchains::TOOL_TIMEOUT;
+    let answer = server.answer_within(id, timeout).expect("an answer in time");
     let report = answer["result"]["structuredContent"].clone();
     assert!(report.is_object(), "{answer}");
     report

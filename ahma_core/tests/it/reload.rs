@@ -8,8 +8,9 @@ use std::{
 
 use ahma_core::{
     catalog::CatalogSettings,
+    mtdf::BUILT_IN_TOOLS,
     shell::TierChoice,
-    toolbox::{self, Prober, ToolboxSettings},
+    toolbox::{self, AvailabilityChecker, ToolboxSettings},
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -24,12 +25,15 @@ const CHANGED: &str = "notifications/tools/list_changed";
 
 fn wait_for_tools(server: &mut Server, expected: &[&str]) {
     wait_for(&format!("the tools {expected:?}"), || {
-        let mut names = server.tool_names();
-        names.retain(|name| {
-            !["await", "cancel", "output", "sandboxed_shell", "status"].contains(&name.as_str())
-        });
-        (names == expected).then_some(())
+        (names_from_files(server) == expected).then_some(())
     });
+}
+
+/// Names of the tools that the server does not bring itself.
+fn names_from_files(server: &mut Server) -> Vec<String> {
+    let mut names = server.tool_names();
+    names.retain(|name| !BUILT_IN_TOOLS.contains(&name.as_str()));
+    names
 }
 
 /// Opens a session that hears of changes, and lists the tools once.
@@ -94,7 +98,7 @@ fn a_burst_of_changes_is_one_reload() {
     }
     server.signal(Signal::CONT);
     server.notification(CHANGED);
-    assert_eq!(server.tool_names().len(), 5 + 51);
+    assert_eq!(names_from_files(&mut server).len(), 51);
     let more = server.others_by_now();
     assert!(more.is_empty(), "{more:?}");
 }
@@ -255,14 +259,14 @@ fn what_was_installed_since_is_found_by_the_next_call() {
 fn a_tool_finds_the_programs_of_its_project() {
     let workspace = Workspace::new();
     let mut own = with_check("own", json!("sh -c 'test \"$WANTED\" = yes && env printf'"));
-    own["path_dirs"] = json!([".venv/bin"]);
+    own["path_dirs"] = json!(["tools/bin"]);
     own["env"] = json!({"WANTED": "yes"});
     workspace.write_tool("own.json", &own);
     workspace.write_tool("other.json", &echo("other"));
     let mut server = options(&workspace).open(Era::Legacy);
     wait_for_tools(&mut server, &["other"]);
 
-    let program = workspace.scope().join(".venv/bin/printf");
+    let program = workspace.scope().join("tools/bin/printf");
     fs::create_dir_all(program.parent().expect("it has one")).expect("writable");
     fs::write(&program, "#!/bin/sh\n/usr/bin/printf 'own %s' \"$*\"\n").expect("writable");
     fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("ours");
@@ -390,7 +394,7 @@ async fn a_check_that_nobody_waits_for_any_more_ends_at_once() {
     let slow = with_check("slow", json!("sh -c 'touch begun; sleep 86414'"));
     fs::write(tools.path().join("slow.json"), slow.to_string()).expect("writable");
     // Without being stopped it would go on for longer than this waits.
-    let prober = Prober::new(launcher.clone()).with_patience(Duration::from_secs(86_400));
+    let prober = AvailabilityChecker::new(launcher.clone()).with_timeout(Duration::from_secs(86_400));
     let shutdown = CancellationToken::new();
     let settings = ToolboxSettings {
         directory: tools.path().to_owned(),

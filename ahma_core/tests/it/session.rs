@@ -38,7 +38,7 @@ fn both_eras_are_answered_in_kind() {
     assert_eq!(opened["result"]["capabilities"]["tools"]["listChanged"], true);
     let instructions = opened["result"]["instructions"].as_str().expect("text");
     assert!(
-        instructions.contains("A tool that runs in the background says so"),
+        instructions.contains("A call answers when its command ends"),
         "{instructions}"
     );
     assert!(server.call("ping", json!({}))["result"].is_object());
@@ -99,21 +99,16 @@ fn tools_are_listed_in_the_same_order_in_every_run() {
     for name in ["zeta", "alpha", "mid"] {
         workspace.write_tool(&format!("{name}.json"), &echo(name));
     }
-    let expected = [
-        "await",
-        "cancel",
-        "output",
-        "status",
-        "alpha",
-        "mid",
-        "sandboxed_shell",
-        "zeta",
-    ];
+    let mut lists = Vec::new();
     for era in Era::BOTH {
         for _ in 0..2 {
-            assert_eq!(options(&workspace).open(era).tool_names(), expected, "{era:?}");
+            lists.push(options(&workspace).open(era).tool_names());
         }
     }
+    assert!(lists.windows(2).all(|pair| pair[0] == pair[1]), "{lists:?}");
+    let position = |name: &str| lists[0].iter().position(|listed| listed == name).expect(name);
+    let own = [position("alpha"), position("mid"), position("zeta")];
+    assert!(own.is_sorted(), "{lists:?}");
 }
 
 #[test]
@@ -301,7 +296,7 @@ fn the_end_leaves_nothing_behind() {
     }
 }
 
-/// A check may take ten seconds, and nobody waits for its answer any more.
+/// A check may take ten seconds, and no request waits for its answer any more.
 #[test]
 fn the_end_leaves_no_check_of_a_tool() {
     for signal in [None, Some(Signal::TERM)] {

@@ -1,4 +1,4 @@
-//! Several clients of one server over HTTP: each has what it started, and nobody else's.
+//! Several clients of one server over HTTP: each has what it started, and no other client's.
 
 use std::fs;
 

@@ -12,7 +12,7 @@ use std::{
 use ahma_core::{
     call::{PlanSettings, Program, ToolCall, Work, plan},
     catalog::{Catalog, CatalogSettings},
-    mtdf::{self, Source},
+    mtdf::{self, ToolSource},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -30,9 +30,9 @@ impl Shipped {
             .map(|entry| entry.unwrap().path())
             .collect();
         paths.sort();
-        let sources: Vec<Source> = paths
+        let sources: Vec<ToolSource> = paths
             .iter()
-            .map(|path| Source {
+            .map(|path| ToolSource {
                 name: path.file_name().unwrap().to_string_lossy().into_owned(),
                 text: fs::read_to_string(path).unwrap(),
             })

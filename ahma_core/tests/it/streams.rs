@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf, sync::Arc};
 
-use ahma_core::{
-    mtdf::stream::StreamBlock,
-    observe::{self, FindingLog, StdioNeed, StreamRules},
-};
+use ahma_core::observe::{self, FindingLog, StdioNeed, StreamRules, stream_block::StreamBlock};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -24,6 +21,10 @@ pub(crate) fn fixture(name: &str) -> String {
 
 fn rule_sets() -> BTreeMap<String, RuleSet> {
     serde_json::from_str(&fixture("rule_sets.json")).unwrap()
+}
+
+pub(crate) fn block(stream: Value) -> StreamBlock {
+    serde_json::from_value(stream).unwrap()
 }
 
 pub(crate) fn compile(block: &StreamBlock) -> Arc<StreamRules> {
@@ -103,7 +104,7 @@ fn a_made_up_format_needs_nothing_but_its_rules() {
 }
 
 /// The `stream` block of a shipped tool file, by the path of subcommands to it.
-pub(crate) fn shipped(file: &str, subcommands: &[&str]) -> StreamBlock {
+pub(crate) fn shipped(file: &str, subcommands: &[&str]) -> Value {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../.ahma/tools")
         .join(file);
@@ -112,7 +113,7 @@ pub(crate) fn shipped(file: &str, subcommands: &[&str]) -> StreamBlock {
         let children = level["subcommand"].as_array().unwrap();
         children.iter().find(|child| child["name"] == *name).unwrap()
     });
-    serde_json::from_value(level["stream"].clone()).unwrap()
+    level["stream"].clone()
 }
 
 /// Shipped tool files, where in them the rules are, and a capture of their tool.
@@ -140,7 +141,7 @@ pub(crate) const SHIPPED: [(&str, &[&str], &str); 18] = [
 #[test]
 fn shipped_tool_files_read_their_tools() {
     for (file, subcommands, sample) in SHIPPED {
-        let rules = compile(&shipped(file, subcommands));
+        let rules = compile(&block(shipped(file, subcommands)));
         let name = format!(
             "shipped_{}_{}",
             file.trim_end_matches(".json"),

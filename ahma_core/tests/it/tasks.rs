@@ -1,4 +1,4 @@
-//! The tasks extension: offered to clients of the newer era that declare it, and to nobody else.
+//! The tasks extension: offered only to clients of the modern era that declare it.
 
 use std::fs;
 
@@ -65,7 +65,7 @@ fn an_asynchronous_call_becomes_a_task() {
     assert_eq!(done["result"]["isError"], true);
     assert_eq!(done["result"]["structuredContent"]["exit_code"], 3);
     assert_eq!(done["result"]["structuredContent"]["output"], "40 percent\nend\n");
-    // Nobody asked for input, so an update changes nothing.
+    // No input was asked for, so an update changes nothing.
     let updated = ask(
         &mut server,
         "tasks/update",

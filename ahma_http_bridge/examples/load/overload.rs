@@ -1,5 +1,5 @@
 //! What open sessions notice while a limit is exceeded: their latency before and meanwhile, how many newcomers were
-//! refused, and how long after the cause is gone somebody is let in again.
+//! refused, and how long after the cause is gone a client is let in again.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -60,7 +60,7 @@ fn calls(server: &Server) {
         head.starts_with("HTTP/1.1 503")
     };
     thread::scope(|scope| {
-        // They stay open for the whole measurement; whoever comes in addition is refused.
+        // They stay open for the whole measurement; further ones are refused.
         for _ in 0..8 {
             scope.spawn(attempt);
         }

@@ -1,4 +1,4 @@
-//! What is to be written down, on its way to the trail.
+//! Records on their way to the audit trail.
 //!
 //! Lines are written by a thread of their own, in order. When it cannot keep up, lines are dropped rather
 //! than requests held up, and a line says how many. Without a file, session events go to the log. Whatever a client can put
@@ -14,20 +14,19 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::trail::{Trail, line};
-use crate::child::Verdict;
 use crate::harmless::harmless_json;
 use crate::redact::Redactor;
 
 /// Lines waiting for the disk.
 const MAX_WAITING: usize = 8192;
 /// A disk that hangs must not keep the bridge from ending.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(2);
-/// How often to look whether the disk goes on.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Interval between looks at a slow disk.
 const SETTLE_TICK: Duration = Duration::from_millis(5);
 /// Arguments longer than this are cut: the trail says what was done, it does not keep the data.
 const MAX_ARGUMENTS_BYTES: usize = 1024;
-/// The same for any other text of a client, such as a path or a method, which tell nothing at that length. Whoever is
-/// refused writes lines, too, and long ones would soon push the others out of the files that are kept.
+/// The same for any other text of a client, such as a path or a method, which tell nothing at that length. Refused
+/// clients cause lines, too, and long ones would soon push the others out of the files that are kept.
 const MAX_TEXT_BYTES: usize = 512;
 
 #[derive(Debug)]
@@ -38,7 +37,7 @@ pub(crate) struct Audit {
     redactor: Arc<Redactor>,
 }
 
-/// What the writing thread is told.
+/// Messages to the writing thread.
 #[derive(Debug)]
 enum Order {
     Write {
@@ -72,7 +71,7 @@ impl Audit {
                 for order in waiting {
                     match order {
                         Order::Write { line, dropped } => write(&mut trail, line, dropped),
-                        // Nobody may be waiting any more.
+                        // The waiting task may have given up.
                         Order::Settle(done) => drop(done.try_send(())),
                     }
                 }
@@ -88,7 +87,7 @@ impl Audit {
     /// Waits, not for ever, until everything recorded so far is written. Blocks.
     pub(crate) fn settle(&self) {
         let Some(orders) = &self.orders else { return };
-        let deadline = Instant::now() + SETTLE_PATIENCE;
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
         let (done, settled) = mpsc::sync_channel(1);
         let mut order = Order::Settle(done);
         // A queue that is full stays so if the disk hangs.
@@ -102,7 +101,7 @@ impl Audit {
         let _ = settled.recv_timeout(deadline.saturating_duration_since(Instant::now()));
     }
 
-    /// Whether calls are recorded, which costs reading their arguments.
+    /// True if calls are recorded, which costs reading their arguments.
     pub(crate) fn records_calls(&self) -> bool {
         self.orders.is_some()
     }
@@ -142,7 +141,7 @@ impl Drop for Audit {
             && let Some(writer) = writer.take()
         {
             // It ends when it has written what was waiting, unless the disk hangs.
-            let deadline = Instant::now() + SETTLE_PATIENCE;
+            let deadline = Instant::now() + SETTLE_TIMEOUT;
             while !writer.is_finished() && Instant::now() < deadline {
                 std::thread::sleep(SETTLE_TICK);
             }
@@ -159,13 +158,7 @@ pub(crate) struct CallRecord {
 }
 
 impl CallRecord {
-    pub(crate) fn finish(mut self, verdict: Verdict, bytes: usize) {
-        let outcome = match verdict {
-            Verdict::Result => "answered".to_owned(),
-            Verdict::RpcError(code) => format!("error {code}"),
-            Verdict::Failed(failure) => failure.to_string(),
-            Verdict::Refused(status) => format!("refused {status}"),
-        };
+    pub(crate) fn finish(mut self, outcome: String, bytes: usize) {
         self.fields.insert("outcome".to_owned(), outcome.into());
         self.fields.insert("bytes".to_owned(), bytes.into());
         self.fields.insert(
@@ -212,4 +205,4 @@ pub(crate) fn shown_arguments(arguments: &str, redactor: &Redactor) -> Value {
 
 #[cfg(test)]
 #[path = "recorder_tests.rs"]
-mod recorder_tests;
+mod tests;

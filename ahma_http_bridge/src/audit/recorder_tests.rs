@@ -18,7 +18,7 @@ fn no_text_of_a_client_is_written_whole_or_with_a_credential() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("audit.jsonl");
     let redactor = Arc::new(Redactor::new());
-    redactor.remember(&crate::auth::Secret::new("the-credential"));
+    redactor.remember(&ahma_common::secret::Secret::new("the-credential"));
     let long = "ü".repeat(100_000);
     let audit = Audit::to_file(&file, redactor).unwrap();
     audit.record(
@@ -87,6 +87,6 @@ fn a_disk_that_hangs_keeps_nobody_from_ending() {
         drop(audit);
         tx.send(()).unwrap();
     });
-    ended.recv_timeout(test_support::PATIENCE).expect("it ends");
+    ended.recv_timeout(test_support::TEST_TIMEOUT).expect("it ends");
     drop(release);
 }

@@ -21,7 +21,7 @@ use crate::harmless::harmless_json;
 /// A file that grew over this is set aside with a number.
 const ROTATE_BYTES: u64 = 64 << 20;
 pub(super) const KEPT_FILES: u32 = 8;
-/// What the first line of a trail refers back to.
+/// The hash that the first line of a trail refers back to.
 const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 /// Of an unfinished line no more than this is kept. Few lines are longer, and a crash may leave any amount of zeros.
 const MAX_UNFINISHED_BYTES: usize = 4096;
@@ -41,7 +41,7 @@ pub(super) struct Trail {
     lost: u64,
 }
 
-/// What a trail is written to: a file, or in tests one that fails when it should.
+/// The file of a trail; tests use one that fails on demand.
 pub(super) trait Medium: Write + Send {
     /// Removes the last bytes.
     fn take_back(&mut self, bytes: u64) -> io::Result<()>;
@@ -56,7 +56,7 @@ impl Medium for File {
 
 impl Trail {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let Ending { last, tail } = ending(path)?;
+        let TrailEnd { last, tail } = ending(path)?;
         let last = match last {
             Some(last) => last,
             None => origin(&numbered(path, 1))?,
@@ -92,7 +92,7 @@ impl Trail {
         })
     }
 
-    /// Whether the last attempt to write a line failed.
+    /// True if the last attempt to write a line failed.
     pub(super) fn is_failing(&self) -> bool {
         self.lost > 0
     }
@@ -228,19 +228,19 @@ pub(super) fn predecessor(path: &Path) -> (PathBuf, u32) {
     }
 }
 
-/// What the first line after `before` refers back to.
+/// The hash that the first line after `before` refers back to.
 pub(super) fn origin(before: &Path) -> io::Result<String> {
     Ok(ending(before)?.last.unwrap_or_else(|| GENESIS.to_owned()))
 }
 
-/// How a file of a trail ends.
-struct Ending {
+/// The end of a file of a trail.
+struct TrailEnd {
     /// The hash of the last whole line; `None` if there is none.
     last: Option<String>,
     tail: Tail,
 }
 
-/// What stands at the very end.
+/// The last bytes.
 enum Tail {
     /// As it should be, or there is nothing at all.
     LineBreak,
@@ -249,8 +249,8 @@ enum Tail {
     Unfinished(Vec<u8>),
 }
 
-fn ending(path: &Path) -> io::Result<Ending> {
-    let mut ending = Ending {
+fn ending(path: &Path) -> io::Result<TrailEnd> {
+    let mut ending = TrailEnd {
         last: None,
         tail: Tail::LineBreak,
     };
@@ -283,7 +283,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Whether the writing of it was broken off.
+    /// True if its writing was interrupted.
     pub(super) fn is_unfinished(&self) -> bool {
         !self.has_break && serde_json::from_slice::<IgnoredAny>(&self.text).is_err()
     }
@@ -304,7 +304,7 @@ pub(super) fn lines_of(file: File) -> impl Iterator<Item = io::Result<Line>> {
     })
 }
 
-/// What every line has.
+/// Members of every line.
 pub(super) fn line(event: &str, fields: Value) -> Map<String, Value> {
     let mut line = Map::new();
     let now = OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default();
@@ -325,4 +325,4 @@ pub(super) fn hash_of(line: &[u8]) -> String {
 
 #[cfg(test)]
 #[path = "trail_tests.rs"]
-mod trail_tests;
+mod tests;

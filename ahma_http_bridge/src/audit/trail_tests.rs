@@ -44,7 +44,7 @@ fn numbered_line(number: usize) -> Map<String, Value> {
     line("event", json!({ "number": number }))
 }
 
-/// What the lines of a file tell: the event or the number, and how many are missing before it.
+/// Content of a file's lines: the event or the number, and how many are missing before it.
 fn told(path: &Path) -> Vec<(Value, Value)> {
     let text = std::fs::read_to_string(path).unwrap();
     let told = |line: &str| {

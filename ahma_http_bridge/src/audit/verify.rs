@@ -1,4 +1,4 @@
-//! Whether a trail is as it was written.
+//! Verification that a trail is as it was written.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::trail::{KEPT_FILES, hash_of, lines_of, origin, predecessor};
 
-/// What is wrong with a trail.
+/// A defect of a trail.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     #[error("it is empty, so everything in it may have been removed")]
@@ -30,7 +30,7 @@ pub enum AuditError {
 }
 
 impl AuditError {
-    /// How many lines from the beginning still hang together.
+    /// Number of intact lines from the beginning.
     pub fn intact_lines(&self) -> usize {
         match self {
             // What the last of them says may have been changed: the line that would tell is the broken one.
@@ -45,7 +45,7 @@ impl AuditError {
 /// Checks a file of a trail and gives back its number of lines.
 ///
 /// Its first line must begin a trail, or follow from the last line of the file set aside before it. Of the oldest file
-/// that is kept nobody can tell: the one before it is gone.
+/// that is kept this cannot be verified: the one before it is gone.
 pub fn verify_audit(path: &Path) -> Result<usize, AuditError> {
     let (before, number) = predecessor(path);
     let begins_anywhere = number == KEPT_FILES && !before.exists();
@@ -82,4 +82,4 @@ pub fn verify_audit(path: &Path) -> Result<usize, AuditError> {
 
 #[cfg(test)]
 #[path = "verify_tests.rs"]
-mod verify_tests;
+mod tests;

@@ -100,7 +100,7 @@ fn a_file_follows_from_the_one_set_aside_before_it() {
     std::fs::remove_file(&aside).unwrap();
     assert!(matches!(verify_audit(&path), Err(AuditError::Beginning { .. })));
 
-    // What stood before the oldest file that is kept is gone, and nobody is to blame.
+    // What stood before the oldest file that is kept is gone, which is no fault.
     let oldest = numbered(&path, KEPT_FILES);
     std::fs::rename(&path, &oldest).unwrap();
     assert_eq!(verify_audit(&oldest).unwrap(), 2);

@@ -1,22 +1,17 @@
 //! From a request's headers to the one who made it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, StatusCode};
 
 use super::oauth::{OAuth, OAuthError};
 use super::tokens::{Checked, Tokens};
-use super::{AuthSettings, OAuthSettings, Principal, Secret, TokenSource};
-use crate::http::refusal::Refusal;
+use super::{AuthSettings, OAuthSettings, Principal, TokenError, TokenSource};
+use crate::isolation::Isolation;
+use crate::paths::{ENDPOINT, METADATA_PATH};
 use crate::redact::Redactor;
-use crate::routes::ENDPOINT;
-use crate::server::ServeError;
-use crate::settings::BridgeSettings;
-
-/// When to come back if nobody can be let in: what is wrong takes somebody to mend.
-const AUTH_PATIENCE: Duration = Duration::from_secs(5);
+use ahma_common::secret::Secret;
 
 #[derive(Debug)]
 pub(crate) enum Authenticator {
@@ -25,28 +20,51 @@ pub(crate) enum Authenticator {
     OAuth(OAuth),
 }
 
+/// The reason why a request is not let in. The texts are for the client.
+#[derive(Debug)]
+pub(crate) enum AuthError {
+    /// The credential is missing or wrong; the challenge says what is wanted.
+    Unauthorized { message: String, challenge: String },
+    /// The credential is valid, but lacks a scope.
+    Forbidden { message: String, challenge: String },
+    /// No credential can be checked now, be it a valid one.
+    Unavailable(&'static str),
+}
+
+/// The reason why there is no authenticator.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AuthSetupError {
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    #[error("{0}")]
+    OAuthClient(String),
+}
+
 impl Authenticator {
-    pub(crate) fn new(settings: &BridgeSettings) -> Result<Self, ServeError> {
-        let max_sessions = settings.limits.sessions_per_principal;
-        Ok(match &settings.auth {
+    pub(crate) fn new(
+        settings: &AuthSettings,
+        isolation: Isolation,
+        max_sessions: usize,
+    ) -> Result<Self, AuthSetupError> {
+        Ok(match settings {
             AuthSettings::None => Self::Anybody(Arc::new(Principal::anonymous())),
             AuthSettings::Token(TokenSource::Single(token)) => Self::Tokens(Tokens::single(token)),
             AuthSettings::Token(TokenSource::File(path)) => {
-                Self::Tokens(Tokens::from_file(path, settings.isolation, max_sessions)?)
+                Self::Tokens(Tokens::from_file(path, isolation, max_sessions)?)
             }
             AuthSettings::OAuth(settings) => Self::OAuth(
                 OAuth::new(settings.clone(), max_sessions)
-                    .map_err(|error| ServeError::Http(error.to_string()))?,
+                    .map_err(|error| AuthSetupError::OAuthClient(error.to_string()))?,
             ),
         })
     }
 
-    /// Who asks. The redactor, if something is written down, hears of a credential that is accepted.
+    /// The principal of a request. An accepted credential is made known to the redactor, if messages are written down.
     pub(crate) async fn check(
         &self,
         headers: &HeaderMap,
         redactor: Option<&Redactor>,
-    ) -> Result<Arc<Principal>, Refusal> {
+    ) -> Result<Arc<Principal>, AuthError> {
         let (token, principal) = match self {
             Self::Anybody(principal) => return Ok(Arc::clone(principal)),
             Self::Tokens(tokens) => {
@@ -65,30 +83,28 @@ impl Authenticator {
         Ok(principal)
     }
 
-    fn missing(&self) -> Refusal {
+    fn missing(&self) -> AuthError {
         self.challenge("credentials are missing", None)
     }
 
-    fn of_token(&self, checked: Checked) -> Result<Arc<Principal>, Refusal> {
+    fn of_token(&self, checked: Checked) -> Result<Arc<Principal>, AuthError> {
         match checked {
             Checked::Valid(principal) => Ok(principal),
             Checked::Expired => Err(self.challenge("the token is expired", Some("invalid_token"))),
             Checked::Unknown => Err(self.challenge("the token is not known", Some("invalid_token"))),
             // The token may be a good one, so it is not called a bad one.
-            Checked::NoFile => Err(Refusal::unavailable(
-                "the tokens file cannot be read, so nobody can be let in",
-                AUTH_PATIENCE,
+            Checked::NoFile => Err(AuthError::Unavailable(
+                "the tokens file cannot be read, so no client can be let in",
             )),
         }
     }
 
-    fn of_oauth(&self, error: OAuthError) -> Refusal {
+    fn of_oauth(&self, error: OAuthError) -> AuthError {
         match error {
             OAuthError::Invalid(why) => self.challenge(why, Some("invalid_token")),
             OAuthError::Scopes(scopes) => self.insufficient(&scopes),
-            OAuthError::IssuerUnreachable => Refusal::unavailable(
-                "the authorization server cannot be reached, so nobody can be let in",
-                AUTH_PATIENCE,
+            OAuthError::IssuerUnreachable => AuthError::Unavailable(
+                "the authorization server cannot be reached, so no client can be let in",
             ),
         }
     }
@@ -122,7 +138,7 @@ impl Authenticator {
         }
     }
 
-    /// Whether a client's rights still confine it to where its sessions are.
+    /// True if a client's rights still confine it to the directory of its sessions.
     pub(crate) fn confines_as_before(&self, principal: &Principal) -> bool {
         match self {
             Self::Tokens(tokens) => tokens.confines_as_before(principal),
@@ -130,7 +146,7 @@ impl Authenticator {
         }
     }
 
-    fn challenge(&self, why: &str, error: Option<&str>) -> Refusal {
+    fn challenge(&self, why: &str, error: Option<&str>) -> AuthError {
         let mut challenge = "Bearer realm=\"mcp\"".to_owned();
         if let Some(error) = error {
             challenge.push_str(&format!(", error=\"{error}\", error_description=\"{why}\""));
@@ -141,10 +157,13 @@ impl Authenticator {
                 metadata_address(oauth.settings())
             ));
         }
-        Refusal::unauthorized(why, &challenge)
+        AuthError::Unauthorized {
+            message: why.to_owned(),
+            challenge,
+        }
     }
 
-    fn insufficient(&self, scopes: &str) -> Refusal {
+    fn insufficient(&self, scopes: &str) -> AuthError {
         let Self::OAuth(oauth) = self else {
             return self.challenge("forbidden", None);
         };
@@ -152,11 +171,10 @@ impl Authenticator {
             "Bearer realm=\"mcp\", error=\"insufficient_scope\", scope=\"{scopes}\", resource_metadata=\"{}\"",
             metadata_address(oauth.settings())
         );
-        Refusal::unauthorized(
-            format!("the token lacks a scope; needed are: {scopes}"),
-            &challenge,
-        )
-        .with_status(StatusCode::FORBIDDEN)
+        AuthError::Forbidden {
+            message: format!("the token lacks a scope; needed are: {scopes}"),
+            challenge,
+        }
     }
 }
 
@@ -172,15 +190,7 @@ fn metadata_address(settings: &OAuthSettings) -> String {
     }
 }
 
-pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
-
-/// Whether metadata may be at this path, which anybody may read: nothing else can be there.
-pub(crate) fn is_metadata_path(path: &str) -> bool {
-    path.strip_prefix(METADATA_PATH)
-        .is_some_and(|of| of.is_empty() || of.starts_with('/'))
-}
-
-/// Whether a credential may be in `X-Api-Key`, too.
+/// Permission to present a credential in `X-Api-Key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     Allowed,

@@ -1,24 +1,24 @@
-//! Who is asking: tokens from a file, or JWTs of an OAuth issuer, or anybody on the local machine.
+//! Authentication: tokens from a file, JWTs of an OAuth issuer, or none for the local machine.
 //!
 //! A credential is looked at here and nowhere else. It never reaches a log, an error or a child.
 
 mod authenticator;
 mod oauth;
 mod principal;
-mod secret;
 mod tokens;
 
 pub use oauth::OAuthSettings;
-pub use secret::Secret;
 pub use tokens::{IssuedToken, TokenEntry, TokenError, TokenParams, issue_token};
 
-pub(crate) use authenticator::{Authenticator, METADATA_PATH, is_metadata_path};
+pub(crate) use authenticator::{AuthError, AuthSetupError, Authenticator};
 pub(crate) use oauth::oauth_address;
 pub(crate) use principal::Principal;
 
 use std::path::PathBuf;
 
-/// How clients prove who they are.
+use ahma_common::secret::Secret;
+
+/// The way in which clients authenticate.
 #[derive(Debug, Clone)]
 pub enum AuthSettings {
     /// They need not: for the local machine only.
@@ -31,7 +31,7 @@ pub enum AuthSettings {
 
 #[derive(Debug, Clone)]
 pub enum TokenSource {
-    /// One token for everybody who has it.
+    /// One token shared by all clients.
     Single(Secret),
     /// A file of hashed tokens, read again when it changes.
     File(PathBuf),

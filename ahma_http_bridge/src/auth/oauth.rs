@@ -1,7 +1,9 @@
 //! JWTs of an OAuth authorization server, as the MCP authorization specification has it: the bridge is a
-//! resource server. When the issuer's keys cannot be had, nobody comes in.
+//! resource server. When the issuer's keys cannot be fetched, no client is let in.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ahma_common::loopback::is_loopback_host;
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jsonwebtoken::errors::ErrorKind;
@@ -21,7 +23,7 @@ pub struct OAuthSettings {
     pub required_scopes: Vec<String>,
 }
 
-/// Asymmetric algorithms only: with a symmetric one, whoever can check a token can make one.
+/// Asymmetric algorithms only: with a symmetric one, a party that can check a token can make one.
 const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -39,7 +41,7 @@ const KEYS_FRESH_FOR: Duration = Duration::from_secs(600);
 const KEYS_ASKED_EVERY: Duration = Duration::from_secs(2);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 const CLOCK_LEEWAY_SECONDS: u64 = 30;
-const NOBODY: &str = "the token names nobody";
+const NO_SUBJECT: &str = "the token names no client";
 
 #[derive(Debug)]
 pub(crate) struct OAuth {
@@ -153,11 +155,11 @@ impl OAuth {
         }
         // A client may be called as a user is.
         let name = match (claims.sub, claims.client_id) {
-            (Some(sub), _) if sub.is_empty() => return Err(OAuthError::Invalid(NOBODY)),
-            (None, Some(client)) if client.is_empty() => return Err(OAuthError::Invalid(NOBODY)),
+            (Some(sub), _) if sub.is_empty() => return Err(OAuthError::Invalid(NO_SUBJECT)),
+            (None, Some(client)) if client.is_empty() => return Err(OAuthError::Invalid(NO_SUBJECT)),
             (Some(sub), _) => format!("sub:{sub}"),
             (None, Some(client)) => format!("client_id:{client}"),
-            (None, None) => return Err(OAuthError::Invalid(NOBODY)),
+            (None, None) => return Err(OAuthError::Invalid(NO_SUBJECT)),
         };
         Ok(Arc::new(Principal {
             name: name.into(),
@@ -215,7 +217,7 @@ impl OAuth {
                     set: Arc::new(set),
                     fetched: Instant::now(),
                 };
-                *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys.clone());
+                *self.keys.lock() = Some(keys.clone());
                 Ok(keys)
             }
             Err(reason) => {
@@ -230,11 +232,11 @@ impl OAuth {
     }
 
     fn in_vain(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.asked_in_vain.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asked_in_vain.lock()
     }
 
     fn cached(&self) -> Option<Keys> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.keys.lock().clone()
     }
 
     async fn fetch(&self) -> Result<JwkSet, String> {
@@ -267,12 +269,7 @@ impl OAuth {
 pub(crate) fn oauth_address(text: &str) -> Result<String, String> {
     const FORM: &str = "expected an address such as https://auth.example.org; http is for this machine only";
     let address = url::Url::parse(text).map_err(|_| FORM)?;
-    let is_local = match address.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    };
+    let is_local = address.host_str().is_some_and(is_loopback_host);
     let is_safe = address.scheme() == "https" || (address.scheme() == "http" && is_local);
     let has_more = address.query().is_some() || address.fragment().is_some();
     let has_user = !address.username().is_empty() || address.password().is_some();
@@ -283,7 +280,7 @@ pub(crate) fn oauth_address(text: &str) -> Result<String, String> {
     }
 }
 
-/// Where an issuer says where its keys are: RFC 8414, then OpenID Connect.
+/// Addresses of an issuer's metadata: RFC 8414, then OpenID Connect.
 fn discovery_addresses(issuer: &str) -> Vec<String> {
     let issuer = issuer.trim_end_matches('/');
     let split = issuer
@@ -296,7 +293,7 @@ fn discovery_addresses(issuer: &str) -> Vec<String> {
     ]
 }
 
-/// Whether another key may still be the one. A key of the right family may yet be on another curve.
+/// True if another key may still match. A key of the right family may yet be on another curve.
 fn is_of_another_key(complaint: &ErrorKind) -> bool {
     matches!(
         complaint,

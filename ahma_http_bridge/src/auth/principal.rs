@@ -13,7 +13,7 @@ pub(crate) struct Principal {
 }
 
 impl Principal {
-    /// Whoever can reach an open bridge.
+    /// Every client of a bridge without authentication.
     pub(crate) fn anonymous() -> Self {
         Self {
             name: "anonymous".into(),

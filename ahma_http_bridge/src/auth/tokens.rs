@@ -3,19 +3,21 @@
 //! The file holds no token, so reading it gives no access. Every entry is compared in constant time, and all
 //! of them for every request, so timing tells nothing.
 
-use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::{Principal, Secret};
-use crate::settings::Isolation;
+use super::Principal;
+use crate::isolation::Isolation;
+use ahma_common::private_file;
+use ahma_common::secret::Secret;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
@@ -58,18 +60,18 @@ struct TokensFile {
     tokens: Vec<TokenEntry>,
 }
 
-/// What a presented token is worth.
+/// Result of checking a presented token.
 #[derive(Debug)]
 pub(crate) enum Checked {
     Valid(Arc<Principal>),
     Expired,
     Unknown,
-    /// The file cannot be read, so nobody can say.
+    /// The file cannot be read, so no token can be checked.
     NoFile,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownToken {
     principal: Arc<Principal>,
     hash: [u8; 32],
     expires: Option<OffsetDateTime>,
@@ -78,7 +80,7 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct Tokens {
     /// `None` while the file cannot be read: rights that may have been taken away are not kept.
-    known: RwLock<Option<Vec<Known>>>,
+    known: RwLock<Option<Vec<KnownToken>>>,
     file: Option<PathBuf>,
     isolation: Isolation,
     /// Sessions of a client whose entry does not say.
@@ -96,7 +98,7 @@ impl Tokens {
             scope: None,
             max_sessions: None,
         });
-        let known = vec![Known {
+        let known = vec![KnownToken {
             principal,
             hash: hash_of(token.expose()),
             expires: None,
@@ -133,7 +135,7 @@ impl Tokens {
     pub(crate) fn check(&self, token: &str) -> Checked {
         let hash = hash_of(token);
         let now = OffsetDateTime::now_utc();
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         let Some(known) = &*known else {
             return Checked::NoFile;
         };
@@ -149,19 +151,19 @@ impl Tokens {
         checked
     }
 
-    /// Whether a client is still confined as it was. One that is no longer known is refused when it comes.
+    /// True if a client is still confined as it was. One that is no longer known is refused when it comes.
     pub(crate) fn confines_as_before(&self, principal: &Principal) -> bool {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         let mut now = known.iter().flatten().map(|known| &known.principal);
         now.find(|now| now.name == principal.name)
             .is_none_or(|now| now.scope == principal.scope)
     }
 
-    /// Reads the file again if it changed. What cannot be understood gives no rights: an entry its owner's, the file anybody's.
+    /// Reads the file again if it changed. What cannot be understood gives no rights: a bad entry to its owner, a bad file to all.
     pub(crate) fn refresh(&self) {
         let Some(path) = &self.file else { return };
         let now = stamp(path);
-        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.write();
         if *seen == now {
             return;
         }
@@ -175,11 +177,11 @@ impl Tokens {
                 Some(known)
             }
             Err(error) => {
-                tracing::error!("nobody is admitted until it can be read again: {error}");
+                tracing::error!("no client is admitted until it can be read again: {error}");
                 None
             }
         };
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+        *self.known.write() = known;
     }
 }
 
@@ -188,9 +190,9 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((found.ino(), found.ctime(), found.ctime_nsec(), found.size()))
 }
 
-/// What a file says: the entries that are good, and what is wrong with the others.
+/// Contents of a file: the valid entries, and what is wrong with the others.
 struct Entries {
-    known: Vec<Known>,
+    known: Vec<KnownToken>,
     unfit: Vec<TokenError>,
 }
 
@@ -205,7 +207,7 @@ fn read(path: &Path, isolation: Isolation, max_sessions: usize) -> Result<Entrie
         let is_double = tokens.iter().filter(|other| other.name == entry.name).count() > 1;
         let known = match is_double {
             true => Err("is there more than once; give each its own name".to_owned()),
-            false => Known::new(entry, max_sessions).and_then(|known| known.kept_with(isolation)),
+            false => KnownToken::new(entry, max_sessions).and_then(|known| known.kept_with(isolation)),
         };
         match known {
             Ok(known) => entries.known.push(known),
@@ -238,7 +240,7 @@ impl TokenEntry {
 
 const NEEDS_ISOLATION: &str = "is confined to a scope, which only --session-isolation keeps; serve with it, or issue the token without a scope";
 
-impl Known {
+impl KnownToken {
     /// Reads an entry; the error continues a sentence that begins with the token.
     fn new(entry: &TokenEntry, max_sessions: usize) -> Result<Self, String> {
         if entry.name.trim().is_empty() || entry.name.chars().any(char::is_control) {
@@ -265,7 +267,7 @@ impl Known {
         })
     }
 
-    /// Refuses a scope that nobody would keep: clients of a shared child are in one directory.
+    /// Refuses a scope that could not be enforced: clients of a shared child are in one directory.
     fn kept_with(self, isolation: Isolation) -> Result<Self, String> {
         match isolation {
             Isolation::Shared if self.principal.scope.is_some() => Err(NEEDS_ISOLATION.to_owned()),
@@ -289,7 +291,7 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// What a new token is for.
+/// Parameters of a new token.
 #[derive(Debug, Clone)]
 pub struct TokenParams {
     pub name: String,
@@ -298,13 +300,13 @@ pub struct TokenParams {
     pub max_sessions: Option<usize>,
 }
 
-/// A new token, which nobody can find out again.
+/// A new token. Only its hash is kept.
 #[derive(Debug, Clone)]
 pub struct IssuedToken {
     pub token: Secret,
-    /// Whether there was one of this name, which is worth nothing from now on.
+    /// True if there was one of this name, which is invalid from now on.
     pub replaced: bool,
-    /// Whether a token of the file is confined to a scope: without `--session-isolation` the file is refused.
+    /// True if a token of the file is confined to a scope: without `--session-isolation` the file is refused.
     pub needs_isolation: bool,
 }
 
@@ -347,7 +349,7 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
         scope: params.scope.clone(),
         max_sessions: params.max_sessions,
     };
-    Known::new(&entry, usize::MAX).map_err(wrong)?;
+    KnownToken::new(&entry, usize::MAX).map_err(wrong)?;
     let mut tokens = if file.exists() {
         read_file(file)?
     } else {
@@ -373,21 +375,9 @@ fn write_file(path: &Path, tokens: &TokensFile) -> Result<(), TokenError> {
     };
     let mut text = serde_json::to_string_pretty(tokens).map_err(|error| unusable(error.to_string()))?;
     text.push('\n');
-    let beside = path.with_extension(format!("{}.new", std::process::id()));
-    let write = || {
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&beside, path)
-    };
-    write().map_err(|error| unusable(error.to_string()))
+    private_file::replace(path, text.as_bytes()).map_err(|error| unusable(error.to_string()))
 }
 
 #[cfg(test)]
 #[path = "tokens_tests.rs"]
-mod tokens_tests;
+mod tests;

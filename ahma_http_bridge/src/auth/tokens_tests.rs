@@ -68,7 +68,7 @@ fn a_changed_file_is_read_again_and_a_broken_one_lets_nobody_in() {
 }
 
 #[test]
-fn an_entry_that_went_bad_shuts_out_its_owner_alone() {
+fn an_entry_that_went_bad_shuts_out_its_client_alone() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.json");
     let scope = directory.path().join("scope");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ahma_flags::{value, variables};
+use ahma_common::{value, variables};
 use ahma_http_bridge::{BridgeArgs, FixedCommand, serve};
 use anyhow::{Context, bail};
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
@@ -83,7 +83,7 @@ async fn main() -> ExitCode {
     } else {
         tracing::Level::INFO
     };
-    // Whoever does not read the log must not hold up what is logged. The rest is written when the guard goes.
+    // A log that is not read must not hold up the server. The rest is written when the guard goes.
     let (log, _log_guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(WAITING_LINES)
         .finish(std::io::stderr());
@@ -99,7 +99,7 @@ async fn main() -> ExitCode {
                 true => "choose another address with --http-host and --http-port; port 0 takes any free one",
                 false => "--help shows every flag",
             };
-            // A closed standard error leaves nobody to tell.
+            // A closed standard error leaves no one to tell.
             let _ = writeln!(std::io::stderr(), "error: {error:#}\nhint: {hint}");
             ExitCode::FAILURE
         }
@@ -149,7 +149,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     Ok(serve(listener, settings, Arc::new(factory), shutdown, ready).await?)
 }
 
-/// Whether there is such a program to start: every session would fail otherwise.
+/// Refuses a program that does not exist: every session would fail.
 fn can_be_found(program: &OsStr) -> bool {
     let is_program = |file: &Path| {
         let found = file.metadata();
@@ -168,7 +168,7 @@ fn stop_on_signal() -> anyhow::Result<CancellationToken> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let hangup = SignalKind::hangup();
-    // Whoever starts us with a hang-up ignored, as `nohup` does, wants it to stay so.
+    // A hang-up that is ignored from the start, as by `nohup`, stays ignored.
     let mut hangup = (!is_ignored(hangup)).then(|| signal(hangup)).transpose()?;
     let token = CancellationToken::new();
     let stop = token.clone();
@@ -183,7 +183,7 @@ fn stop_on_signal() -> anyhow::Result<CancellationToken> {
     Ok(token)
 }
 
-/// Whether this process was started with the signal ignored.
+/// True if this process was started with the signal ignored.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -3,25 +3,26 @@
 //! The name goes into `_meta`, in place of one that the client wrote there itself. The child hears, too, when a client is
 //! gone, so that it can end what that client started. A client that says so itself is not passed on: it could name another.
 
+use ahma_common::contract::{CLIENT_GONE, META_CLIENT, OWN_PREFIX};
+use ahma_common::envelope::{Edit, Envelope, Meta, Params, string_of};
 use serde_json::value::RawValue;
 
-use super::pending::OwnerId;
-use crate::envelope::{Edit, Envelope, Meta, Params, string_of};
+use super::pending::ClientId;
 
 /// The edit that writes the name. A request without `params` is about nothing that belongs to a client.
 pub(super) fn edit(
     envelope: &Envelope<'_>,
     params: &Params<'_>,
     meta: &Meta<'_>,
-    owner: OwnerId,
+    client: ClientId,
 ) -> Option<Edit> {
     if let Some(given) = meta.client {
         return Some(Edit {
             span: envelope.span(given),
-            text: format!(r#""{owner}""#),
+            text: format!(r#""{client}""#),
         });
     }
-    let member = format!(r#""ahma/client":"{owner}""#);
+    let member = format!(r#""{META_CLIENT}":"{client}""#);
     if let Some(null) = params.null_meta() {
         return Some(Edit {
             span: envelope.span(null),
@@ -42,21 +43,19 @@ pub(super) fn edit(
 }
 
 /// The client that a child calls by the name it was given here.
-pub(crate) fn named(name: &RawValue) -> Option<OwnerId> {
+pub(crate) fn named(name: &RawValue) -> Option<ClientId> {
     string_of(name)?.parse().ok()
 }
 
-/// Whether only the bridge may say this to a child.
+/// True if only the bridge may send this method to a child.
 pub(crate) fn is_for_the_bridge(method: &str) -> bool {
     let method = method.strip_prefix("notifications/").unwrap_or(method);
-    method.starts_with("ahma/")
+    method.starts_with(OWN_PREFIX)
 }
 
 /// The notification that a client is gone.
-pub(super) fn gone(owner: OwnerId) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","method":"notifications/ahma/client_gone","params":{{"client":"{owner}"}}}}"#
-    )
+pub(super) fn gone(client: ClientId) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{CLIENT_GONE}","params":{{"client":"{client}"}}}}"#)
 }
 
 #[cfg(test)]
@@ -64,7 +63,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::envelope::splice;
+    use ahma_common::envelope::splice;
 
     #[test]
     fn the_name_is_written_over_what_the_client_wrote() {

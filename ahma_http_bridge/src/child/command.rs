@@ -1,10 +1,10 @@
-//! What the bridge must be told to start a child: program, arguments, environment.
+//! The command line of a child: program, arguments, environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-/// What a child is started for.
+/// Purpose of a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spawn {
     /// It only answers `initialize`; it must not be able to run anything.
@@ -54,7 +54,7 @@ impl ChildFactory for FixedCommand {
         ChildCommand {
             program: self.program.clone(),
             args: self.args.iter().map(|arg| fill_in(arg, scope)).collect(),
-            env: vec![("AHMA_SANDBOX_SCOPE".into(), scope.into())],
+            env: vec![(ahma_common::contract::SCOPE_VARIABLE.into(), scope.into())],
             keeps_clients_apart: false,
         }
     }

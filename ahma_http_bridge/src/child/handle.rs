@@ -1,37 +1,42 @@
-//! The handle of a running child: what can be asked of it. The tasks behind it are in `tasks`.
+//! The handle of a running child: what can be asked of it. Its tasks are in `tasks`.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ahma_common::envelope::{Edit, Envelope, RpcRequest, splice};
+use ahma_common::outbox::{Outbox, OutboxError};
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
+use tokio::net::unix::pipe;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ChildCommand;
 use super::client_name;
-use super::outbox::{Outbox, OutboxError};
-use super::pending::{Answer, CallFailure, CallParams, OwnerId, Pending, Reply};
-use super::process::Process;
+use super::pending::{Answer, CallFailure, CallParams, ClientId, Pending, Reply};
+use super::process::start_process;
 use super::tasks::{Listener, supervise};
 use crate::echo::Echo;
-use crate::envelope::{Edit, Envelope, RpcRequest, splice};
 
-/// Who hears what a child says without having been asked.
-pub(crate) trait Audience: Send + Sync + Debug {
+/// Input that may wait for a child: several times the largest body that a client may send by default.
+const MAX_QUEUED_BYTES: usize = 32 << 20;
+
+/// Receives the messages of a child that answer no request.
+pub(crate) trait ChildSink: Send + Sync + Debug {
     /// The child has been initialised, for the first time or again after a crash.
-    fn greeted(&self, _child: &Child) {}
+    fn initialized(&self, _child: &Child) {}
 
     /// Must not block: it is called by the task that reads the child's output.
-    fn heard(&self, child: &Arc<Child>, heard: Heard<'_>);
+    fn received(&self, child: &Arc<Child>, message: ChildMessage<'_>);
 }
 
 #[derive(Debug)]
-pub(crate) enum Heard<'a> {
+pub(crate) enum ChildMessage<'a> {
     /// For one client, with its own ids in it.
-    For { owner: OwnerId, message: Bytes },
+    For { client: ClientId, message: Bytes },
     Notification {
         method: &'a str,
         envelope: &'a Envelope<'a>,
@@ -49,7 +54,7 @@ pub(crate) struct ChildLimits {
     pub(crate) echo: Option<Echo>,
 }
 
-/// How a child came to its end.
+/// The end of a child.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ending {
     pub(crate) asked_for: bool,
@@ -74,13 +79,13 @@ pub(crate) struct Child {
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) outbox: Outbox,
+    pub(super) outbox: Outbox<pipe::Sender>,
     pending: Mutex<Pending>,
     next_number: AtomicU64,
-    /// Set as soon as the end is certain, before the process is reaped: nobody shall be sent to it any more.
+    /// Set as soon as the end is certain, before the process is reaped: no request goes to it any more.
     pub(super) is_over: AtomicBool,
     pub(super) echo: Option<Echo>,
-    /// Whether the child wants to know which client a request comes from.
+    /// True if each request names its client to the child.
     names_clients: bool,
 }
 
@@ -88,11 +93,11 @@ impl Child {
     pub(crate) fn start(
         command: &ChildCommand,
         limits: ChildLimits,
-        audience: Arc<dyn Audience>,
+        sink: Arc<dyn ChildSink>,
     ) -> std::io::Result<Arc<Self>> {
-        let (process, pipes) = Process::start(command)?;
+        let (process, pipes) = start_process(command)?;
         let inner = Arc::new(Inner {
-            outbox: Outbox::new(pipes.stdin),
+            outbox: Outbox::new(pipes.stdin, MAX_QUEUED_BYTES),
             pending: Mutex::new(Pending::new()),
             next_number: AtomicU64::new(1),
             is_over: AtomicBool::new(false),
@@ -105,14 +110,14 @@ impl Child {
             inner: Arc::clone(&inner),
             stop: stop.clone(),
             ended,
-            id: process.id(),
+            id: Some(process.id()),
         });
         // The listener holds no strong handle, or the last one could never be dropped.
         let silent = CancellationToken::new();
         let last_line_read = silent.clone().drop_guard();
         let listener = Listener {
             child: Arc::downgrade(&child),
-            audience,
+            sink,
             echo: limits.echo,
         };
         tokio::spawn(async move {
@@ -148,7 +153,7 @@ impl Child {
     pub(crate) fn call(&self, request: RpcRequest<'_>, params: CallParams) -> Result<u64, CallFailure> {
         let envelope = request.envelope;
         let read = envelope.params().and_then(|fields| Ok((fields.meta()?, fields)));
-        let owner = params.owner;
+        let client = params.client;
         let token = read.as_ref().ok().and_then(|(meta, _)| meta.progress_token);
         let number = self.inner.next_number.fetch_add(1, Ordering::Relaxed);
         let inserted = self.inner.pending().insert(number, request, token, params);
@@ -164,7 +169,7 @@ impl Child {
             return fail(CallFailure::NotForClients);
         }
         let Ok((meta, fields)) = read else {
-            // The child might read it otherwise, and find somebody else's token or name in it.
+            // The child might read it otherwise, and find another client's token or name in it.
             return fail(CallFailure::Unreadable);
         };
         let mut edits = vec![Edit {
@@ -172,7 +177,7 @@ impl Child {
             text: number.to_string(),
         }];
         if self.inner.names_clients {
-            edits.extend(client_name::edit(envelope, &fields, &meta, owner));
+            edits.extend(client_name::edit(envelope, &fields, &meta, client));
         }
         if let Some(token) = token {
             edits.push(Edit {
@@ -190,16 +195,13 @@ impl Child {
     }
 
     /// Passes a request of the bridge itself on and waits for its answer.
-    pub(crate) async fn ask(&self, request: RpcRequest<'_>, owner: OwnerId, patience: Duration) -> Answer {
+    pub(crate) async fn ask(&self, request: RpcRequest<'_>, client: ClientId, timeout: Duration) -> Answer {
         let (tx, answer) = oneshot::channel();
         let params = CallParams {
             reply: Reply::Once(tx),
-            owner,
-            patience: Some(patience),
-            permit: None,
-            activity: None,
-            record: None,
-            provisional: None,
+            client,
+            timeout: Some(timeout),
+            observer: None,
         };
         // A failure to send has reached the receiver already.
         let _ = self.call(request, params);
@@ -214,10 +216,10 @@ impl Child {
     }
 
     /// Passes on a client's `notifications/cancelled`; the request ends here whatever the child does.
-    pub(crate) fn cancel_named(&self, owner: OwnerId, envelope: &Envelope<'_>) {
+    pub(crate) fn cancel_named(&self, client: ClientId, envelope: &Envelope<'_>) {
         let Ok(params) = envelope.params() else { return };
         let Some(id) = params.request_id else { return };
-        let Some(number) = self.inner.pending().number_of(owner, id.get()) else {
+        let Some(number) = self.inner.pending().number_of(client, id.get()) else {
             return;
         };
         let mut line = splice(
@@ -233,7 +235,7 @@ impl Child {
         self.inner.fail(number, CallFailure::Cancelled);
     }
 
-    /// Tells the child that nobody waits for this request any more.
+    /// Tells the child that this request is no longer waited for.
     pub(crate) fn cancel(&self, number: u64, failure: CallFailure, reason: &str) {
         if self.inner.fail(number, failure) {
             self.tell_cancelled(number, reason);
@@ -241,15 +243,15 @@ impl Child {
     }
 
     /// Ends every open request of one client that is gone, and what it started if the child knows what that is.
-    pub(crate) fn cancel_owner(&self, owner: OwnerId, reason: &str) {
-        let calls = self.inner.pending().give_up_owner(owner);
+    pub(crate) fn cancel_client(&self, client: ClientId, reason: &str) {
+        let calls = self.inner.pending().give_up_client(client);
         for (number, call) in calls {
             call.fail(CallFailure::SessionEnded);
             self.tell_cancelled(number, reason);
         }
         if self.inner.names_clients {
             // A child that is gone has nothing left to end.
-            let _ = self.send(&client_name::gone(owner));
+            let _ = self.send(&client_name::gone(client));
         }
     }
 
@@ -309,7 +311,7 @@ impl Drop for Child {
 
 impl Inner {
     pub(super) fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 
     /// Ends a call. `false` if it is no longer open.
@@ -330,10 +332,10 @@ impl Answer {
     /// For a reply that vanished without a word, which only happens when the runtime is being torn down.
     pub(crate) fn lost() -> Self {
         let failure = CallFailure::Stopped;
-        let body = crate::envelope::error_message(None, failure.rpc_code(), &failure.to_string());
+        let body = ahma_common::envelope::error_message(None, failure.rpc_code(), &failure.to_string());
         Self {
             body,
-            verdict: super::Verdict::Failed(failure),
+            outcome: super::CallOutcome::Failed(failure),
         }
     }
 }

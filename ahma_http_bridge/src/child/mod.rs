@@ -1,19 +1,22 @@
-//! One stdio MCP server as a child process: how it is started, spoken to, listened to and stopped.
+//! One stdio MCP server as a child process: started, written to, read and stopped.
 //!
-//! Nothing here knows HTTP or sessions. What the child says on its own account goes to an [`Audience`].
-//! Start reading at [`Child`].
+//! Nothing here knows HTTP, sessions or statuses. Messages that answer no request go to a [`ChildSink`]; the end of a request
+//! goes to its [`Reply`] and its [`CallObserver`]. [`Backend`] keeps a child available, [`Child`] is the running process:
+//! start reading there.
 
+mod backend;
 mod client_name;
 mod command;
 mod handle;
-mod inbox;
-mod outbox;
 mod pending;
 mod process;
 mod tasks;
 
 pub use command::{ChildCommand, ChildFactory, FixedCommand, Spawn};
 
+pub(crate) use backend::{Backend, ChildSpawner, Restart, StartError, initialize_child, own_initialize};
 pub(crate) use client_name::{is_for_the_bridge, named};
-pub(crate) use handle::{Audience, Child, ChildLimits, Ending, Heard};
-pub(crate) use pending::{Answer, BRIDGE, CallFailure, CallParams, OwnerId, Provisional, Reply, Verdict};
+pub(crate) use handle::{Child, ChildLimits, ChildMessage, ChildSink, Ending};
+pub(crate) use pending::{
+    Answer, BRIDGE, CallFailure, CallObserver, CallOutcome, CallParams, ClientId, Reply, ReplySink,
+};

@@ -3,7 +3,7 @@
 //! Every request gets a number of ours on the pipe, which is also its progress token and subscription id
 //! there, so that clients who share a child cannot meet. The client's own ids are put back on the way out.
 //!
-//! All clients of a child share one lock around this. So what takes a call out hands it over as [`Over`], to be finished
+//! All clients of a child share one lock around this. So what takes a call out hands it over as [`FinishedCall`], to be finished
 //! after the lock is free: that may mean to copy a long answer and to search the arguments for secrets.
 
 use std::collections::{HashMap, VecDeque};
@@ -13,42 +13,30 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
-use crate::audit::CallRecord;
-use crate::envelope::{Edit, Envelope, MAX_ID_BYTES, Params, RpcRequest, error_message, splice};
-use crate::session::Activity;
-use crate::stream::EventStream;
+use ahma_common::envelope::{Edit, Envelope, MAX_ID_BYTES, Params, RpcRequest, error_message, splice};
 
-/// Whose request it is: the serial number of a session, or of a principal that goes without one.
-pub(crate) type OwnerId = u64;
+/// The client of a request: the serial number of a session, or of a principal without one.
+pub(crate) type ClientId = u64;
 
 /// The bridge itself, which asks for all.
-pub(crate) const BRIDGE: OwnerId = 0;
+pub(crate) const BRIDGE: ClientId = 0;
 
-/// Whose request it is, where the answer goes, and what lasts until then.
+/// Client, reply and observer of a request that is passed on.
 #[derive(Debug)]
 pub(crate) struct CallParams {
     pub(crate) reply: Reply,
-    pub(crate) owner: OwnerId,
-    /// The longest silence before the call is given up; `None` for a subscription, which may be silent.
-    pub(crate) patience: Option<Duration>,
-    /// The client's place among the calls it may have open, given back when this one is over.
-    #[expect(dead_code, reason = "held for its drop")]
-    pub(crate) permit: Option<OwnedSemaphorePermit>,
-    /// A session with an open call is in use, also when nobody waits for the answer just now.
-    #[expect(dead_code, reason = "held for its drop")]
-    pub(crate) activity: Option<Activity>,
-    /// What the audit trail will say of the call.
-    pub(crate) record: Option<CallRecord>,
-    /// What holds only if the child agrees.
-    pub(crate) provisional: Option<Box<dyn Provisional>>,
+    pub(crate) client: ClientId,
+    /// Longest silence before the call is given up; `None` for a subscription, which may be silent.
+    pub(crate) timeout: Option<Duration>,
+    /// Lives as long as the call is open.
+    pub(crate) observer: Option<Box<dyn CallObserver>>,
 }
 
-/// Something that is taken back when it is dropped, unless it was granted.
-pub(crate) trait Provisional: Send + Debug {
-    /// Hears of the child's consent before anything that the child says after it.
-    fn granted(&mut self);
+/// Told of the end of a call before its client is, and before anything that the child says afterwards.
+pub(crate) trait CallObserver: Send + Debug {
+    fn ended(self: Box<Self>, answer: &Answer);
 }
 
 #[derive(Debug)]
@@ -56,25 +44,29 @@ pub(crate) enum Reply {
     /// The answer and nothing else.
     Once(oneshot::Sender<Answer>),
     /// Notifications of the request, then its answer.
-    Events(Arc<EventStream>),
+    Events(Arc<dyn ReplySink>),
+}
+
+/// A stream for the notifications of a request and its answer.
+pub(crate) trait ReplySink: Send + Sync + Debug {
+    fn notify(&self, message: Bytes);
+    fn finish(&self, answer: Answer);
 }
 
 /// The end of a call: a JSON-RPC message in any case.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) body: Bytes,
-    pub(crate) verdict: Verdict,
+    pub(crate) outcome: CallOutcome,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CallOutcome {
     Result,
     /// The child answered with this JSON-RPC error code.
     RpcError(i64),
     /// The child did not answer.
     Failed(CallFailure),
-    /// The child was never asked, for a reason that has this HTTP status.
-    Refused(u16),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -97,10 +89,10 @@ pub(crate) enum CallFailure {
     NotForClients,
 }
 
-/// A call that is no longer open. Whoever waits for it hears of it from [`Over::finish`] or [`Over::fail`] only.
+/// A call that is no longer open. Its waiter hears of it from [`FinishedCall::finish`] or [`FinishedCall::fail`] only.
 #[derive(Debug)]
-#[must_use = "somebody waits for the end of the call"]
-pub(crate) struct Over {
+#[must_use = "a client waits for the end of the call"]
+pub(crate) struct FinishedCall {
     call: Call,
     _finishing: Arc<()>,
 }
@@ -110,7 +102,7 @@ struct Call {
     params: CallParams,
     id: Box<str>,
     token: Option<Box<str>>,
-    /// Whether there may be something to say about it after the answer.
+    /// True if notifications may follow the answer.
     has_aftermath: bool,
     last_sign: Instant,
 }
@@ -119,7 +111,7 @@ struct Call {
 #[derive(Debug)]
 struct Answered {
     number: u64,
-    owner: OwnerId,
+    client: ClientId,
     id: Box<str>,
     token: Option<Box<str>>,
 }
@@ -129,31 +121,42 @@ const MAX_ANSWERED: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Pending {
-    /// `None` once the child is over: nothing may be registered that nobody would ever answer.
+    /// `None` once the child is over: a call registered now would never be answered.
     calls: Option<HashMap<u64, Call>>,
-    /// What a late-comer is told: why the child is over.
+    /// The reason why the child is over, for later calls.
     over: CallFailure,
     answered: VecDeque<Answered>,
     /// Shared with every call that is being finished, so that those are counted as well.
     finishing: Arc<()>,
 }
 
-/// Where a notification with one of our numbers in it belongs.
+/// Destination of a notification with one of our numbers in it.
 #[derive(Debug)]
-pub(crate) enum Route {
-    /// It was put into the stream of its open request, or is for nobody.
+pub(crate) enum Delivery {
+    /// It was put into the stream of its open request, or has no recipient.
     Settled,
     /// It is for this client, but not for an open stream.
-    Owner(OwnerId, Bytes),
+    Client(ClientId, Bytes),
     /// The number is not one of ours.
     Unknown,
 }
 
-impl Route {
-    fn settle(stream: &EventStream, message: Bytes) -> Self {
-        // A stream that is closed before its answer is one that nobody reads.
-        let _ = stream.push(message);
-        Self::Settled
+/// The way in which a notification names a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Named {
+    ProgressToken,
+    Request,
+    /// Of a `subscriptions/listen`.
+    Subscription,
+}
+
+impl Named {
+    /// The client's own text for our number.
+    fn text<'c>(self, id: &'c str, token: Option<&'c str>) -> Option<&'c str> {
+        match self {
+            Self::ProgressToken => token,
+            Self::Request | Self::Subscription => Some(id),
+        }
     }
 }
 
@@ -170,12 +173,12 @@ impl Pending {
     /// Requests that will be answered; a subscription is open for as long as its client likes.
     pub(crate) fn unanswered(&self) -> usize {
         let calls = self.calls.iter().flatten();
-        let open = calls.filter(|(_, call)| call.params.patience.is_some()).count();
+        let open = calls.filter(|(_, call)| call.params.timeout.is_some()).count();
         open + Arc::strong_count(&self.finishing) - 1
     }
 
-    fn over(&self, call: Call) -> Over {
-        Over {
+    fn over(&self, call: Call) -> FinishedCall {
+        FinishedCall {
             call,
             _finishing: Arc::clone(&self.finishing),
         }
@@ -188,7 +191,7 @@ impl Pending {
         request: RpcRequest<'_>,
         token: Option<&RawValue>,
         params: CallParams,
-    ) -> Result<(), (Box<Over>, CallFailure)> {
+    ) -> Result<(), (Box<FinishedCall>, CallFailure)> {
         let call = Call {
             params,
             id: request.id.get().into(),
@@ -206,14 +209,14 @@ impl Pending {
         }
     }
 
-    /// Takes out the call that the child has answered. `None` if nobody asked, or nobody asks any more.
-    pub(crate) fn answer(&mut self, number: u64) -> Option<Over> {
+    /// Takes out the call that the child has answered. `None` if it is not open.
+    pub(crate) fn answer(&mut self, number: u64) -> Option<FinishedCall> {
         let over = self.give_up(number)?;
         let call = &over.call;
         if call.has_aftermath {
             self.remember(Answered {
                 number,
-                owner: call.params.owner,
+                client: call.params.client,
                 id: call.id.clone(),
                 token: call.token.clone(),
             });
@@ -228,115 +231,63 @@ impl Pending {
         self.answered.push_back(answered);
     }
 
-    /// Delivers a progress notification whose token is `token`.
-    pub(crate) fn progress(&mut self, envelope: &Envelope<'_>, token: &RawValue) -> Route {
-        let Ok(number) = token.get().parse::<u64>() else {
-            return Route::Unknown;
+    /// Delivers a notification that names one of our numbers in `value`.
+    pub(crate) fn deliver(&mut self, envelope: &Envelope<'_>, value: &RawValue, named: Named) -> Delivery {
+        let number = match named {
+            Named::Subscription => value.get().trim_matches('"').parse::<u64>(),
+            Named::ProgressToken | Named::Request => value.get().parse::<u64>(),
         };
-        let edited = |client_token: &str| {
-            splice(
-                envelope.text(),
-                vec![Edit {
-                    span: envelope.span(token),
-                    text: client_token.to_owned(),
-                }],
-            )
-            .freeze()
+        let Ok(number) = number else {
+            return Delivery::Unknown;
         };
-        if let Some(call) = self.calls.as_mut().and_then(|calls| calls.get_mut(&number)) {
-            let Some(client_token) = &call.token else {
-                return Route::Unknown;
-            };
-            call.last_sign = Instant::now();
-            let body = edited(client_token);
-            return match &call.params.reply {
-                Reply::Events(stream) => Route::settle(stream, body),
-                Reply::Once(_) => Route::Owner(call.params.owner, body),
-            };
-        }
-        match self.answered(number) {
-            Some(Answered {
-                owner,
-                token: Some(token),
-                ..
-            }) => Route::Owner(*owner, edited(token)),
-            _ => Route::Unknown,
-        }
-    }
-
-    /// Delivers a notification that names the request it belongs to.
-    pub(crate) fn related(&mut self, envelope: &Envelope<'_>, request: &RawValue) -> Route {
-        let Ok(number) = request.get().parse::<u64>() else {
-            return Route::Unknown;
-        };
-        let edited = |id: &str| {
+        let edited = |text: &str| {
             let edit = Edit {
-                span: envelope.span(request),
-                text: id.to_owned(),
+                span: envelope.span(value),
+                text: text.to_owned(),
             };
             splice(envelope.text(), vec![edit]).freeze()
         };
-        if let Some(call) = self.calls.as_ref().and_then(|calls| calls.get(&number)) {
+        if let Some(call) = self.calls.as_mut().and_then(|calls| calls.get_mut(&number)) {
+            let Some(text) = named.text(&call.id, call.token.as_deref()) else {
+                return Delivery::Unknown;
+            };
+            if named == Named::ProgressToken {
+                call.last_sign = Instant::now();
+            }
             return match &call.params.reply {
-                Reply::Events(stream) => Route::settle(stream, edited(&call.id)),
-                Reply::Once(_) => Route::Owner(call.params.owner, edited(&call.id)),
+                Reply::Events(stream) => {
+                    stream.notify(edited(text));
+                    Delivery::Settled
+                }
+                Reply::Once(_) if named == Named::Subscription => Delivery::Unknown,
+                Reply::Once(_) => Delivery::Client(call.params.client, edited(text)),
             };
         }
-        match self.answered(number) {
-            Some(answered) => Route::Owner(answered.owner, edited(&answered.id)),
-            None => Route::Unknown,
-        }
-    }
-
-    fn answered(&self, number: u64) -> Option<&Answered> {
-        self.answered
-            .iter()
-            .rev()
-            .find(|answered| answered.number == number)
-    }
-
-    /// Delivers a notification of a `subscriptions/listen` stream.
-    pub(crate) fn subscription(&mut self, envelope: &Envelope<'_>, subscription: &RawValue) -> Route {
-        let number = subscription.get().trim_matches('"').parse::<u64>();
-        let call = number
-            .ok()
-            .and_then(|number| self.calls.as_mut()?.get_mut(&number));
-        match call {
-            Some(Call {
-                params:
-                    CallParams {
-                        reply: Reply::Events(stream),
-                        ..
-                    },
-                id,
-                ..
-            }) => {
-                let edit = Edit {
-                    span: envelope.span(subscription),
-                    text: id.to_string(),
-                };
-                Route::settle(stream, splice(envelope.text(), vec![edit]).freeze())
-            }
-            _ => Route::Unknown,
+        let mut answered = self.answered.iter().rev();
+        let answered = answered.find(|answered| answered.number == number && named != Named::Subscription);
+        let text = answered.and_then(|answered| named.text(&answered.id, answered.token.as_deref()));
+        match (answered, text) {
+            (Some(answered), Some(text)) => Delivery::Client(answered.client, edited(text)),
+            _ => Delivery::Unknown,
         }
     }
 
     /// The number of an open request, by the name its client gave it.
-    pub(crate) fn number_of(&self, owner: OwnerId, id: &str) -> Option<u64> {
+    pub(crate) fn number_of(&self, client: ClientId, id: &str) -> Option<u64> {
         let found = |(number, call): (&u64, &Call)| {
-            (call.params.owner == owner && &*call.id == id).then_some(*number)
+            (call.params.client == client && &*call.id == id).then_some(*number)
         };
         self.calls.as_ref()?.iter().find_map(found)
     }
 
     /// Takes out a call, if it is still open.
-    pub(crate) fn give_up(&mut self, number: u64) -> Option<Over> {
+    pub(crate) fn give_up(&mut self, number: u64) -> Option<FinishedCall> {
         let call = self.calls.as_mut()?.remove(&number)?;
         Some(self.over(call))
     }
 
     /// Takes out every call that `choose` picks.
-    fn give_up_where(&mut self, choose: impl Fn(&Call) -> bool) -> Vec<(u64, Over)> {
+    fn give_up_where(&mut self, choose: impl Fn(&Call) -> bool) -> Vec<(u64, FinishedCall)> {
         let calls = self.calls.iter_mut();
         let chosen: Vec<_> = calls
             .flat_map(|calls| calls.extract_if(|_, call| choose(call)))
@@ -345,20 +296,20 @@ impl Pending {
         chosen.map(|(number, call)| (number, self.over(call))).collect()
     }
 
-    pub(crate) fn give_up_owner(&mut self, owner: OwnerId) -> Vec<(u64, Over)> {
-        self.give_up_where(|call| call.params.owner == owner)
+    pub(crate) fn give_up_client(&mut self, client: ClientId) -> Vec<(u64, FinishedCall)> {
+        self.give_up_where(|call| call.params.client == client)
     }
 
-    pub(crate) fn give_up_silent(&mut self, now: Instant) -> Vec<(u64, Over)> {
+    pub(crate) fn give_up_silent(&mut self, now: Instant) -> Vec<(u64, FinishedCall)> {
         self.give_up_where(|call| {
             call.params
-                .patience
-                .is_some_and(|patience| now.saturating_duration_since(call.last_sign) >= patience)
+                .timeout
+                .is_some_and(|timeout| now.saturating_duration_since(call.last_sign) >= timeout)
         })
     }
 
-    /// The child is over: nobody may wait any more. Gives back whoever does.
-    pub(crate) fn close(&mut self, failure: CallFailure) -> Vec<Over> {
+    /// The child is over: no call may wait any more. Gives back those that do.
+    pub(crate) fn close(&mut self, failure: CallFailure) -> Vec<FinishedCall> {
         if self.calls.is_some() {
             self.over = failure;
         }
@@ -367,7 +318,7 @@ impl Pending {
     }
 }
 
-impl Over {
+impl FinishedCall {
     /// Ends the call with the child's answer.
     pub(super) fn finish(self, envelope: &Envelope<'_>, id: &RawValue, error_code: Option<i64>) {
         let call = &self.call;
@@ -375,12 +326,12 @@ impl Over {
             span: envelope.span(id),
             text: call.id.to_string(),
         }];
-        if call.params.patience.is_none() {
+        if call.params.timeout.is_none() {
             edits.extend(subscription_edit(envelope, &call.id));
         }
         let answer = Answer {
             body: splice(envelope.text(), edits).freeze(),
-            verdict: error_code.map_or(Verdict::Result, Verdict::RpcError),
+            outcome: error_code.map_or(CallOutcome::Result, CallOutcome::RpcError),
         };
         self.end(answer);
     }
@@ -392,11 +343,8 @@ impl Over {
 
     fn end(self, answer: Answer) {
         let params = self.call.params;
-        if let Some(record) = params.record {
-            record.finish(answer.verdict, answer.body.len());
-        }
-        if let (Some(mut provisional), Verdict::Result) = (params.provisional, answer.verdict) {
-            provisional.granted();
+        if let Some(observer) = params.observer {
+            observer.ended(&answer);
         }
         params.reply.finish(answer);
     }
@@ -407,7 +355,7 @@ impl CallFailure {
     pub(crate) fn answer(self, id: &str) -> Answer {
         Answer {
             body: error_message(Some(id), self.rpc_code(), &self.to_string()),
-            verdict: Verdict::Failed(self),
+            outcome: CallOutcome::Failed(self),
         }
     }
 
@@ -428,7 +376,7 @@ impl CallFailure {
 impl Reply {
     fn finish(self, answer: Answer) {
         match self {
-            // The client may be gone; there is nobody else to tell.
+            // The client may be gone; there is no one else to tell.
             Self::Once(tx) => drop(tx.send(answer)),
             Self::Events(stream) => stream.finish(answer),
         }

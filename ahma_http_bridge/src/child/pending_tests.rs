@@ -1,8 +1,8 @@
-use crate::envelope::Kind;
+use ahma_common::envelope::Kind;
 
 use super::*;
 
-const OWNER: OwnerId = 7;
+const CLIENT: ClientId = 7;
 
 /// Asks under `number`, and is answered.
 fn ask(pending: &mut Pending, number: u64, request: &str) {
@@ -22,25 +22,22 @@ fn insert(pending: &mut Pending, number: u64, request: &str) {
     let (reply, _nobody_listens) = oneshot::channel();
     let params = CallParams {
         reply: Reply::Once(reply),
-        owner: OWNER,
-        patience: Some(Duration::from_secs(60)),
-        permit: None,
-        activity: None,
-        record: None,
-        provisional: None,
+        client: CLIENT,
+        timeout: Some(Duration::from_secs(60)),
+        observer: None,
     };
     pending
         .insert(number, request.request().unwrap(), token, params)
         .unwrap();
 }
 
-fn progress(pending: &mut Pending, number: u64) -> Route {
+fn progress(pending: &mut Pending, number: u64) -> Delivery {
     let progress = format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{number},"progress":1}}}}"#
     );
     let progress = Envelope::parse(progress.as_bytes()).unwrap();
     let token = progress.params().unwrap().progress_token.unwrap();
-    pending.progress(&progress, token)
+    pending.deliver(&progress, token, Named::ProgressToken)
 }
 
 #[test]
@@ -52,11 +49,11 @@ fn late_progress_of_a_tool_finds_its_client_after_any_number_of_other_requests()
         let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"progressToken":3}}}"#;
         ask(&mut pending, number, list);
     }
-    let Route::Owner(OWNER, message) = progress(&mut pending, 1) else {
+    let Delivery::Client(CLIENT, message) = progress(&mut pending, 1) else {
         panic!("the call is forgotten")
     };
     assert!(String::from_utf8_lossy(&message).contains(r#""progressToken":"token""#));
-    assert!(matches!(progress(&mut pending, 2), Route::Unknown));
+    assert!(matches!(progress(&mut pending, 2), Delivery::Unknown));
 }
 
 #[test]
@@ -66,8 +63,8 @@ fn only_so_many_calls_are_remembered() {
     for number in 1..=MAX_ANSWERED as u64 + 1 {
         ask(&mut pending, number, call);
     }
-    assert!(matches!(progress(&mut pending, 1), Route::Unknown));
-    assert!(matches!(progress(&mut pending, 2), Route::Owner(OWNER, _)));
+    assert!(matches!(progress(&mut pending, 1), Delivery::Unknown));
+    assert!(matches!(progress(&mut pending, 2), Delivery::Client(CLIENT, _)));
 }
 
 #[test]

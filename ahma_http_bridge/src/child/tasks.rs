@@ -6,39 +6,48 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use ahma_common::envelope::{Envelope, Kind};
+use ahma_common::lines::{Line, LineReader};
+use ahma_common::process::{ChildProcess, Grace};
 use serde_json::value::RawValue;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::handle::{Audience, Child, Ending, Heard, Inner};
-use super::inbox::{Inbox, MAX_LINE_BYTES};
-use super::pending::{CallFailure, Route};
-use super::process::{Grace, Process};
+use super::handle::{Child, ChildMessage, ChildSink, Ending, Inner};
+use super::pending::{CallFailure, Delivery, Named};
 use crate::echo::Echo;
-use crate::envelope::{Envelope, Kind};
+
+/// Longest message of a child. One that goes on without a line feed is not speaking MCP.
+const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// The task that reads a child's standard output.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) child: Weak<Child>,
-    pub(super) audience: Arc<dyn Audience>,
+    pub(super) sink: Arc<dyn ChildSink>,
     pub(super) echo: Option<Echo>,
 }
 
 impl Listener {
     pub(super) async fn listen(self, stdout: ChildStdout) {
-        let mut inbox = Inbox::new(stdout, MAX_LINE_BYTES);
+        let mut lines = LineReader::new(stdout, MAX_LINE_BYTES);
         loop {
-            match inbox.next_line().await {
-                Ok(Some(line)) => {
+            match lines.next().await {
+                Ok(Line::Text(line)) => {
                     let Some(child) = self.child.upgrade() else { return };
                     if let Some(echo) = &self.echo {
                         echo.received(&line);
                     }
                     self.hear(&child, &line);
                 }
-                Ok(None) => return,
+                Ok(Line::End) => return,
+                Ok(Line::TooLong) => {
+                    tracing::error!(
+                        "the child wrote a line of more than {MAX_LINE_BYTES} bytes; nothing more is read"
+                    );
+                    return;
+                }
                 Err(error) => {
                     tracing::error!(%error, "the child's output cannot be read any further");
                     return;
@@ -68,9 +77,9 @@ impl Listener {
             }
             Kind::Notification { method } => self.hear_notification(child, method, &envelope),
             Kind::Request { id, method } => {
-                self.audience.heard(
+                self.sink.received(
                     child,
-                    Heard::Request {
+                    ChildMessage::Request {
                         id,
                         method,
                         envelope: &envelope,
@@ -89,38 +98,27 @@ impl Listener {
             .progress_token
             .filter(|_| method == "notifications/progress")
             .filter(is_ours);
-        let route = if let Some(token) = token {
-            addressed(child.inner.pending().progress(envelope, token))
-        } else if let Some(request) = meta.related_request {
-            addressed(child.inner.pending().related(envelope, request))
-        } else if let Some(subscription) = meta.subscription_id {
-            addressed(child.inner.pending().subscription(envelope, subscription))
-        } else {
-            Route::Unknown
+        let named = token.map(|token| (token, Named::ProgressToken));
+        let named = named.or(meta.related_request.map(|request| (request, Named::Request)));
+        let named = named.or(meta.subscription_id.map(|id| (id, Named::Subscription)));
+        let Some((value, named)) = named else {
+            return self
+                .sink
+                .received(child, ChildMessage::Notification { method, envelope });
         };
-        match route {
-            Route::Settled => {}
-            Route::Owner(owner, message) => self.audience.heard(child, Heard::For { owner, message }),
-            Route::Unknown => self
-                .audience
-                .heard(child, Heard::Notification { method, envelope }),
+        // A message for one client must not reach another one, even if that client is no longer known.
+        let delivery = child.inner.pending().deliver(envelope, value, named);
+        if let Delivery::Client(client, message) = delivery {
+            self.sink.received(child, ChildMessage::For { client, message });
         }
     }
 }
 
-/// What is for one client nobody else may see, also when that client is no longer known.
-fn addressed(route: Route) -> Route {
-    match route {
-        Route::Unknown => Route::Settled,
-        known => known,
-    }
-}
-
 /// Output that was written before the end must still be read; a descendant may hold the pipe open for ever.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) async fn supervise(
-    mut process: Process,
+    process: ChildProcess,
     inner: Arc<Inner>,
     stop: CancellationToken,
     grace: Duration,
@@ -133,7 +131,7 @@ pub(super) async fn supervise(
     let asked_for = tokio::select! {
         () = process.exited() => false,
         () = silent.cancelled() => false,
-        () = inner.outbox.flush() => false,
+        () = inner.outbox.run() => false,
         () = stop.cancelled() => true,
     };
     inner.is_over.store(true, Ordering::Release);
@@ -148,7 +146,7 @@ pub(super) async fn supervise(
             after_term: grace,
         })
         .await;
-    let _ = tokio::time::timeout(LAST_WORDS, silent.cancelled()).await;
+    let _ = tokio::time::timeout(LAST_OUTPUT_TIMEOUT, silent.cancelled()).await;
     inner.fail_all(CallFailure::ChildDied);
     drain.abort();
     if !asked_for {
@@ -161,16 +159,16 @@ fn how_it_ended(status: Option<ExitStatus>) -> String {
     match status.map(|status| (status.code(), status.signal())) {
         Some((Some(code), _)) => format!("exit code {code}"),
         Some((None, Some(signal))) => format!("signal {signal}"),
-        Some((None, None)) | None => "nobody knows how".to_owned(),
+        Some((None, None)) | None => "unknown status".to_owned(),
     }
 }
 
-/// A complaint longer than this is shown in pieces.
-const MAX_COMPLAINT_BYTES: usize = 16 << 10;
+/// A longer line of standard error is shown in pieces.
+const MAX_STDERR_LINE_BYTES: usize = 16 << 10;
 
-async fn read_stderr(stderr: ChildStderr, echo: Option<Echo>, pid: Option<u32>) {
-    let mut inbox = Inbox::new(stderr, MAX_COMPLAINT_BYTES);
-    while let Ok(Some(line)) = inbox.next_piece().await {
+async fn read_stderr(stderr: ChildStderr, echo: Option<Echo>, pid: u32) {
+    let mut lines = LineReader::new(stderr, MAX_STDERR_LINE_BYTES);
+    while let Ok(Some(line)) = lines.next_piece().await {
         match &echo {
             Some(echo) => echo.complained(&line),
             None => tracing::debug!(pid, "{}", String::from_utf8_lossy(&line)),
@@ -180,4 +178,4 @@ async fn read_stderr(stderr: ChildStderr, echo: Option<Echo>, pid: Option<u32>) 
 
 #[cfg(test)]
 #[path = "tasks_tests.rs"]
-mod tasks_tests;
+mod tests;

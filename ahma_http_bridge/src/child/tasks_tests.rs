@@ -6,7 +6,7 @@ fn an_end_is_told_for_people() {
         (Some(0), "exit code 0"),
         (Some(1 << 8), "exit code 1"),
         (Some(9), "signal 9"),
-        (None, "nobody knows how"),
+        (None, "unknown status"),
     ];
     for (wait_status, expected) in table {
         assert_eq!(how_it_ended(wait_status.map(ExitStatus::from_raw)), expected);

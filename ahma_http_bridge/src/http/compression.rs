@@ -1,4 +1,4 @@
-//! Which answers are worth compressing: large JSON. Never an event stream, whose events must not wait for
+//! Answers worth compressing: large JSON. Never an event stream, whose events must not wait for
 //! the compressor's next block.
 
 use http::Response;

@@ -102,7 +102,7 @@ impl WebGuard {
     }
 }
 
-/// Whether there is nothing beside the host but a port, if that.
+/// True if an authority is a host with at most a port.
 fn is_host_and_port(authority: &Authority) -> bool {
     let port = authority.as_str().strip_prefix(authority.host());
     port.is_some_and(|port| port.is_empty() || authority.port_u16().is_some())
@@ -148,4 +148,4 @@ pub(crate) fn allowed_origin(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 #[path = "guard_tests.rs"]
-mod guard_tests;
+mod tests;

@@ -6,4 +6,3 @@ pub(crate) mod negotiate;
 pub(crate) mod refusal;
 pub(crate) mod sse;
 pub(crate) mod standard_headers;
-pub(crate) mod version;

@@ -1,4 +1,4 @@
-//! What the client sends and what it wants back, by its headers.
+//! Content negotiation: the headers of a request, and the form of its response.
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
@@ -79,4 +79,4 @@ pub(crate) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'
 
 #[cfg(test)]
 #[path = "negotiate_tests.rs"]
-mod negotiate_tests;
+mod tests;

@@ -4,24 +4,27 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use crate::backend::StartError;
-use crate::child::{Answer, CallFailure, Verdict};
-use crate::envelope::{EnvelopeError, error_message};
-use crate::peer::Unwelcome;
-use crate::session::{OpenError, SessionError};
+use crate::auth::AuthError;
+use crate::child::{CallFailure, StartError};
+use crate::peer::PeerRejected;
+use crate::session::{Fault, RequestError, RequestOutcome};
+use ahma_common::envelope::{EnvelopeError, error_message};
 
 /// JSON-RPC codes of our own, from the range left to implementations.
 const CODE_REFUSED: i64 = -32000;
 /// The code the 2026-07-28 revision has for headers that contradict the body.
 pub(crate) const CODE_HEADER_MISMATCH: i64 = -32020;
 
-/// When to come back if we cannot know better.
+/// Default of `Retry-After`.
 const RETRY_SECONDS: u64 = 1;
+/// The same while no credential can be checked, which takes a person to mend.
+const AUTH_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Goes with the response of a refusal to whoever writes it down.
+/// Attached to the response of a refusal, for the audit trail.
 #[derive(Debug, Clone)]
 pub(crate) struct Reason(pub(crate) String);
 
@@ -59,7 +62,7 @@ impl Refusal {
     }
 
     pub(crate) fn unavailable(message: impl Into<String>, retry_after: Duration) -> Self {
-        // Up, or whoever keeps to it comes a moment too early.
+        // Rounded up, or a client that keeps to it comes a moment too early.
         let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
         let seconds = seconds.max(RETRY_SECONDS);
         Self::new(StatusCode::SERVICE_UNAVAILABLE, CODE_REFUSED, message)
@@ -75,17 +78,8 @@ impl Refusal {
         .with_header(ALLOW, allowed)
     }
 
-    pub(crate) fn unauthorized(message: impl Into<String>, challenge: &str) -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, CODE_REFUSED, message).with_header(WWW_AUTHENTICATE, challenge)
-    }
-
     pub(crate) fn for_request(mut self, id: &str) -> Self {
         self.id = Some(id.into());
-        self
-    }
-
-    pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
-        self.status = status;
         self
     }
 
@@ -104,20 +98,20 @@ impl Refusal {
         self
     }
 
-    /// The same as the end of a call, for a client whose answer is a stream.
-    pub(crate) fn into_answer(self, id: &str) -> Answer {
-        let body = error_message(Some(id), self.code, &self.message);
-        Answer {
-            body,
-            verdict: Verdict::Refused(self.status.as_u16()),
-        }
+    /// The JSON-RPC message of the refusal.
+    fn body(&self) -> Bytes {
+        error_message(self.id.as_deref(), self.code, &self.message)
     }
+}
+
+/// The JSON-RPC message that tells the client with this request of an error.
+pub(crate) fn error_body(error: &RequestError, id: &str) -> Bytes {
+    Refusal::from(error.clone()).for_request(id).body()
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let body = error_message(self.id.as_deref(), self.code, &self.message);
-        let mut response = json_response(self.status, body);
+        let mut response = json_response(self.status, self.body());
         response.extensions_mut().insert(Reason(self.message));
         if let Some((name, value)) = self.header.map(|header| *header) {
             response.headers_mut().insert(name, value);
@@ -127,7 +121,7 @@ impl IntoResponse for Refusal {
 }
 
 /// A response whose body is JSON.
-pub(crate) fn json_response(status: StatusCode, body: bytes::Bytes) -> Response {
+pub(crate) fn json_response(status: StatusCode, body: Bytes) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     response
@@ -141,7 +135,7 @@ pub(crate) fn json_response(status: StatusCode, body: bytes::Bytes) -> Response 
     response
 }
 
-/// Which rules turn a JSON-RPC error into a status.
+/// The rules by which a JSON-RPC error becomes a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
     /// An error of the server is still an answer: 200.
@@ -150,27 +144,16 @@ pub(crate) enum Era {
     Modern,
 }
 
-pub(crate) fn status_of(verdict: Verdict, era: Era) -> StatusCode {
-    match verdict {
-        Verdict::Result => StatusCode::OK,
-        Verdict::RpcError(code) if era == Era::Modern => match code {
+pub(crate) fn status_of(outcome: &RequestOutcome, era: Era) -> StatusCode {
+    match outcome {
+        RequestOutcome::RpcError(code) if era == Era::Modern => match code {
             -32601 => StatusCode::NOT_FOUND,
             // Header mismatch, missing client capability, unsupported protocol version.
             -32022..=-32020 => StatusCode::BAD_REQUEST,
             _ => StatusCode::OK,
         },
-        Verdict::RpcError(_) => StatusCode::OK,
-        Verdict::Failed(failure) => match failure {
-            CallFailure::ChildDied => StatusCode::INTERNAL_SERVER_ERROR,
-            CallFailure::TimedOut => StatusCode::GATEWAY_TIMEOUT,
-            CallFailure::SessionEnded => StatusCode::NOT_FOUND,
-            // Whoever comes again finds another one, here or after a restart.
-            CallFailure::ChildStuck | CallFailure::Stopped => StatusCode::SERVICE_UNAVAILABLE,
-            CallFailure::Unreadable | CallFailure::NotForClients => StatusCode::BAD_REQUEST,
-            // The client asked for it; the error in the body says so.
-            CallFailure::Cancelled => StatusCode::OK,
-        },
-        Verdict::Refused(status) => StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+        RequestOutcome::Result | RequestOutcome::RpcError(_) => StatusCode::OK,
+        RequestOutcome::Failed(error) => Refusal::of(error).status,
     }
 }
 
@@ -180,56 +163,73 @@ impl From<EnvelopeError> for Refusal {
     }
 }
 
-impl From<Unwelcome> for Refusal {
-    fn from(reason: Unwelcome) -> Self {
+impl From<PeerRejected> for Refusal {
+    fn from(reason: PeerRejected) -> Self {
         Self::forbidden(reason.to_string())
     }
 }
 
-impl From<StartError> for Refusal {
-    fn from(error: StartError) -> Self {
-        match &error {
-            StartError::Waiting(delay) => Self::unavailable(error.to_string(), *delay),
-            StartError::Stopped => Self::unavailable(error.to_string(), Duration::ZERO),
-            StartError::Spawn(_) | StartError::Died | StartError::Silent | StartError::Refused(_) => {
-                // The log has the particulars, which are not for every client.
-                tracing::error!(%error, "a child could not be started");
-                Self::unavailable(
-                    "the server process cannot be started; see the bridge's log",
-                    Duration::ZERO,
-                )
-            }
-        }
+impl From<AuthError> for Refusal {
+    fn from(error: AuthError) -> Self {
+        let (status, message, challenge) = match error {
+            AuthError::Unavailable(message) => return Self::unavailable(message, AUTH_RETRY_AFTER),
+            AuthError::Unauthorized { message, challenge } => (StatusCode::UNAUTHORIZED, message, challenge),
+            AuthError::Forbidden { message, challenge } => (StatusCode::FORBIDDEN, message, challenge),
+        };
+        Self::new(status, CODE_REFUSED, message).with_header(WWW_AUTHENTICATE, &challenge)
     }
 }
 
-impl From<SessionError> for Refusal {
-    fn from(error: SessionError) -> Self {
+impl From<RequestError> for Refusal {
+    fn from(error: RequestError) -> Self {
+        if let (RequestError::Start(reason), Fault::Child) = (&error, error.fault()) {
+            tracing::error!(error = %reason, "a child could not be started");
+        }
+        Self::of(&error)
+    }
+}
+
+impl Refusal {
+    /// The one place where an error gets its status.
+    fn of(error: &RequestError) -> Self {
+        let message = error.to_string();
         match error {
-            SessionError::Ended(reason) if reason.is_refusal() => Self::forbidden(reason.to_string()),
-            SessionError::Ended(reason) => Self::not_found(format!("no such session: {reason}")),
-            SessionError::InitializedAlready => Self::bad_request(error.to_string()),
-            SessionError::NotReady(_) => Self::new(
+            RequestError::Ended(reason) if reason.is_refusal() => Self::forbidden(message),
+            RequestError::Ended(_) => Self::not_found(format!("no such session: {message}")),
+            RequestError::InitializedAlready => Self::bad_request(message),
+            RequestError::Malformed(error) => Self::new(StatusCode::BAD_REQUEST, error.code(), message),
+            RequestError::NotReady(_) => Self::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 CallFailure::TimedOut.rpc_code(),
-                error.to_string(),
+                message,
             ),
-            // The client asked for it; the error in the body says so.
-            SessionError::Cancelled => Self::new(
-                StatusCode::OK,
-                CallFailure::Cancelled.rpc_code(),
-                error.to_string(),
-            ),
-            SessionError::TooManyCalls(_) => Self::unavailable(error.to_string(), Duration::ZERO),
-            SessionError::Open(error) => error.into(),
-            SessionError::Start(error) => error.into(),
+            RequestError::Call(failure) => {
+                let status = match failure {
+                    CallFailure::ChildDied => StatusCode::INTERNAL_SERVER_ERROR,
+                    CallFailure::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+                    CallFailure::SessionEnded => StatusCode::NOT_FOUND,
+                    // A new attempt finds another child, here or after a restart.
+                    CallFailure::ChildStuck | CallFailure::Stopped => StatusCode::SERVICE_UNAVAILABLE,
+                    CallFailure::Unreadable | CallFailure::NotForClients => StatusCode::BAD_REQUEST,
+                    // The client asked for it; the error in the body says so.
+                    CallFailure::Cancelled => StatusCode::OK,
+                };
+                Self::new(status, failure.rpc_code(), message)
+            }
+            RequestError::Start(StartError::Waiting(delay)) => Self::unavailable(message, *delay),
+            RequestError::Start(_) if error.fault() == Fault::Child => {
+                // The log has the particulars, which are not for every client.
+                let message = "the server process cannot be started; see the bridge's log";
+                Self::unavailable(message, Duration::ZERO)
+            }
+            RequestError::Start(_)
+            | RequestError::TooManySessionCalls(_)
+            | RequestError::TooManyClientCalls(_)
+            | RequestError::TooManyClientSessions(_)
+            | RequestError::TooManySessions(_)
+            | RequestError::Pressure(_)
+            | RequestError::ShuttingDown => Self::unavailable(message, Duration::ZERO),
         }
-    }
-}
-
-impl From<OpenError> for Refusal {
-    fn from(error: OpenError) -> Self {
-        Self::unavailable(error.to_string(), Duration::from_secs(RETRY_SECONDS))
     }
 }
 

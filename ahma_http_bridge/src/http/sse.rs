@@ -9,17 +9,17 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
-use crate::stream::{Event, Keep, Next, StreamReader};
+use crate::session::{Event, Keep, Next, StreamReader};
 
-/// How soon a client whose stream ended early should come back.
+/// Delay after which a client whose stream ended early should come back.
 const RETRY_MS: u64 = 1000;
 /// Events that are ready are sent together up to about this size.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// What an event stream starts with.
+/// The beginning of an event stream.
 #[derive(Debug)]
 pub(crate) enum Opening {
-    /// How soon to come back, and no event.
+    /// The delay before coming back, and no event.
     Retry,
     /// An event that was taken out already.
     Event(Event),

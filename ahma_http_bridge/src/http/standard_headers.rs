@@ -12,15 +12,13 @@ use serde_json::value::RawValue;
 
 use super::negotiate::single;
 use super::refusal::{CODE_HEADER_MISMATCH, Refusal};
-use super::version;
-use crate::envelope::{Envelope, Kind, Meta, Params, string_of};
+use crate::version;
+use ahma_common::contract::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION};
+use ahma_common::envelope::{Envelope, Kind, Meta, Params, string_of};
 
 pub(crate) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
-
-const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// Checks a request or notification of the modern era. `meta` is its `params._meta`.
 pub(crate) fn check(
@@ -44,9 +42,12 @@ pub(crate) fn check(
 
 fn check_version(header: Option<&str>, meta: &Meta<'_>) -> Result<(), Refusal> {
     let missing: Vec<&str> = [
-        (META_VERSION, meta.protocol_version.and_then(string_of).is_none()),
         (
-            META_CAPABILITIES,
+            META_PROTOCOL_VERSION,
+            meta.protocol_version.and_then(string_of).is_none(),
+        ),
+        (
+            META_CLIENT_CAPABILITIES,
             !meta
                 .client_capabilities
                 .is_some_and(|value| value.get().starts_with('{')),

@@ -1,25 +1,27 @@
-//! Who is at the other end of a connection, where nobody has to prove who he is.
+//! Identifies the process at the other end of a connection, where clients need no credential.
 //!
-//! Without authentication everybody on this machine may use the bridge, except the commands that it runs: they are
-//! confined, and through the listener they could ask for a session in a directory that was never theirs. Never lets
-//! anybody in because it could not find out who it is.
+//! Without authentication every process on this machine may use the bridge, except the commands that it runs: they are
+//! confined, and through the listener they could ask for a session in a directory that was never theirs. A process that cannot be
+//! identified is never let in.
 //!
 //! `socket` finds the other end's socket, `process` finds out who holds it and whether that is a command. The reasons
 //! are in `docs/design/2026-11-16-who-connects.md`.
 
 #[cfg(target_os = "linux")]
-mod doorkeeper;
+mod check;
 #[cfg(not(target_os = "linux"))]
-#[path = "elsewhere.rs"]
-mod doorkeeper;
+mod check_unsupported;
 #[cfg(target_os = "linux")]
 mod process;
+mod rejected;
 #[cfg(target_os = "linux")]
 mod socket;
-mod unwelcome;
 
-pub(crate) use doorkeeper::Doorkeeper;
-pub(crate) use unwelcome::Unwelcome;
+#[cfg(target_os = "linux")]
+pub(crate) use check::PeerCheck;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use check_unsupported::UnsupportedPeerCheck as PeerCheck;
+pub(crate) use rejected::PeerRejected;
 
 /// The other end of a connection; goes with every request that comes over it.
 #[derive(Debug, Clone, Copy)]

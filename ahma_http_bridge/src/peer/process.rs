@@ -1,18 +1,15 @@
 //! Processes as `/proc` shows them: what they hold, and below whom they run.
 //!
 //! A process is kept as its open directory, which goes dead with it: nothing here is fooled by a number that is used
-//! again.
+//! again. `procfs` keeps such a directory too, but reads and parses every file whole; here reads are bounded.
 
 use std::cmp::Reverse;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 
+use ahma_common::contract::JAIL_ROLE;
 use rustix::fs::{Dir, Mode, OFlags};
-
-/// The word by which the processes of `ahma_mcp` are known that keep a wall around a command. Each command runs below
-/// one, also when its server has died.
-const WARDEN: &[u8] = b"__jail";
 
 /// The first process of this machine or container.
 const INIT: u32 = 1;
@@ -23,14 +20,14 @@ pub(super) struct Process {
     directory: OwnedFd,
 }
 
-/// What a descriptor of this socket looks like.
+/// The link of a descriptor of one socket.
 #[derive(Debug)]
 pub(super) struct Link(String);
 
 #[derive(Debug, Clone, Copy)]
 struct Ancestor {
     pid: u32,
-    is_warden: bool,
+    is_jail: bool,
 }
 
 impl Link {
@@ -46,7 +43,7 @@ impl Process {
         Ok(Self { pid, directory })
     }
 
-    /// Everybody whom we can see, the newest first: who just connected has often just started.
+    /// All visible processes, the newest first: a client that connects has often just started.
     pub(super) fn all() -> io::Result<Vec<u32>> {
         let mut pids: Vec<u32> = std::fs::read_dir("/proc")?
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -77,7 +74,7 @@ impl Process {
             .find(|descriptor| self.holds_as(*descriptor, link))
     }
 
-    /// Whether it is a command: of this bridge, whose number is `bridge`, or of another server.
+    /// True if it is a command: of this bridge, whose process id is `bridge`, or of another server.
     pub(super) fn is_command(&self, bridge: u32) -> io::Result<bool> {
         if self.pid == bridge {
             return Ok(false);
@@ -86,16 +83,16 @@ impl Process {
         if line.iter().any(|ancestor| ancestor.pid == bridge) {
             return Ok(true);
         }
-        let mut wardens = line.iter().filter(|ancestor| ancestor.is_warden).peekable();
-        if wardens.peek().is_none() {
+        let mut jails = line.iter().filter(|ancestor| ancestor.is_jail).peekable();
+        if jails.peek().is_none() {
             return Ok(false);
         }
-        // Somebody may run bridge and client both as commands; between the two of them there is no wall.
+        // Bridge and client may both run as commands; neither is confined against the other.
         let ours = Self::open(bridge)?.line()?;
-        Ok(wardens.any(|warden| !ours.iter().any(|ancestor| ancestor.pid == warden.pid)))
+        Ok(jails.any(|jail| !ours.iter().any(|ancestor| ancestor.pid == jail.pid)))
     }
 
-    /// Itself and everybody above it.
+    /// Itself and its ancestors.
     fn line(&self) -> io::Result<Vec<Ancestor>> {
         let mut line = vec![self.as_ancestor()?];
         let mut above: Option<Self> = None;
@@ -107,7 +104,7 @@ impl Process {
                 INIT => {
                     line.push(Ancestor {
                         pid: INIT,
-                        is_warden: false,
+                        is_jail: false,
                     });
                     return Ok(line);
                 }
@@ -122,10 +119,11 @@ impl Process {
 
     fn as_ancestor(&self) -> io::Result<Ancestor> {
         let words = self.read("cmdline")?;
-        let is_warden = words.split(|byte| *byte == 0).nth(1) == Some(WARDEN);
+        // Each command runs below a process of this role, even when its server has died.
+        let is_jail = words.split(|byte| *byte == 0).nth(1) == Some(JAIL_ROLE.as_bytes());
         Ok(Ancestor {
             pid: self.pid,
-            is_warden,
+            is_jail,
         })
     }
 
@@ -133,7 +131,7 @@ impl Process {
         loop {
             let pid = self.parent_pid()?;
             let parent = Self::open(pid);
-            // A parent that ended meanwhile has left its number to a stranger, and this process to somebody else.
+            // A parent that ended meanwhile has left its number to a stranger, and this process to another parent.
             if self.parent_pid()? == pid {
                 return parent;
             }
@@ -172,4 +170,4 @@ fn newest() -> Option<u32> {
 
 #[cfg(test)]
 #[path = "process_tests.rs"]
-mod process_tests;
+mod tests;

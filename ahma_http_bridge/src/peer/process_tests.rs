@@ -61,11 +61,11 @@ fn below_a_warden_is_a_command_of_some_server() {
     let script = directory.path().join("__jail");
     std::fs::write(&script, "exec 3<&0; sh -c 'echo $$; read end <&3; :' & wait").unwrap();
     let run = format!("cd {}; exec sh __jail", directory.path().display());
-    let (warden, below) = speaking("sh", &["-c", &run]);
+    let (jail, below) = speaking("sh", &["-c", &run]);
     let (beside, _) = speaking("sh", &["-c", "echo $$; read end"]);
     let command = Process::open(below).unwrap();
     assert!(command.is_command(beside.id()).unwrap());
-    // For one that runs below the same warden it is nobody special, nor for the warden's parents.
+    // For one that runs below the same jail it is nothing special, nor for the jail's parents.
     assert!(!Process::open(beside.id()).unwrap().is_command(below).unwrap());
     assert!(
         !Process::open(std::process::id())
@@ -74,11 +74,11 @@ fn below_a_warden_is_a_command_of_some_server() {
             .unwrap()
     );
     end(beside);
-    end(warden);
+    end(jail);
 }
 
 #[test]
-fn a_process_that_ended_is_nobody_even_if_its_number_is_used_again() {
+fn a_process_that_ended_is_not_mistaken_for_one_with_its_number() {
     let (child, pid) = speaking("sh", &["-c", "echo $$; read end"]);
     let process = Process::open(pid).unwrap();
     end(child);

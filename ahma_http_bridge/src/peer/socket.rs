@@ -112,4 +112,4 @@ fn padded(address: [u8; 4]) -> [u8; 16] {
 
 #[cfg(test)]
 #[path = "socket_tests.rs"]
-mod socket_tests;
+mod tests;

@@ -43,7 +43,7 @@ fn too_large(limit: usize) -> Refusal {
     )
 }
 
-/// How much is read of a body that nobody wants, in bodies that would be taken.
+/// Size up to which an unwanted body is read, as a multiple of the largest accepted one.
 const DISCARDED: usize = 4;
 
 /// Reads what is of no use, within bounds: a connection that is closed before all is read loses the answer. A client that

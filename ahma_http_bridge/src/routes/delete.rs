@@ -7,14 +7,14 @@ use axum::extract::State;
 use axum::{Extension, response::IntoResponse, response::Response};
 use http::{HeaderMap, StatusCode};
 
-use super::legacy::session_of;
+use super::exchange::session_of;
 use crate::auth::Principal;
 use crate::bridge::Bridge;
 use crate::http::negotiate::single;
 use crate::http::refusal::Refusal;
 use crate::http::standard_headers::PROTOCOL_VERSION;
-use crate::http::version;
 use crate::session::EndReason;
+use crate::version;
 
 pub(crate) async fn delete(
     State(bridge): State<Arc<Bridge>>,

@@ -8,14 +8,12 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 
 use super::delete::refuse_modern;
-use super::legacy::{SESSION_ID, refuse_ended, session_of};
+use super::exchange::{SESSION_ID, opening_for, refuse_ended, session_of};
 use crate::auth::Principal;
 use crate::bridge::Bridge;
 use crate::http::negotiate::{Wanted, single, wanted};
 use crate::http::refusal::Refusal;
-use crate::http::sse::{self, Opening, StreamGuard};
-use crate::http::version;
-use crate::session::Activity;
+use crate::http::sse::{self, Opening};
 
 pub(crate) async fn get(
     State(bridge): State<Arc<Bridge>>,
@@ -35,16 +33,12 @@ pub(crate) async fn get(
     refuse_ended(&session)?;
     let last_event_id = single(&headers, "last-event-id")?;
     // 404 would mean that the session is gone.
-    let reader = session.outward.resume(last_event_id).ok_or_else(|| {
+    let reader = session.streams.resume(last_event_id).ok_or_else(|| {
         Refusal::bad_request("nothing is kept of the stream of this Last-Event-ID; the session goes on")
     })?;
-    let primes = session
-        .version()
-        .is_some_and(|version| version >= version::FIRST_WITH_PRIMING);
-    let opening = if primes && last_event_id.is_none() {
-        Opening::Priming
-    } else {
-        Opening::Retry
+    let opening = match last_event_id {
+        None => opening_for(&session),
+        Some(_) => Opening::Retry,
     };
     Ok(sse::response(
         reader,
@@ -53,6 +47,3 @@ pub(crate) async fn get(
         session.use_it(),
     ))
 }
-
-/// An open stream is a use of the session.
-impl StreamGuard for Activity {}

@@ -1,4 +1,7 @@
-//! What every request has to pass before a route sees it.
+//! Checks of every request before a route sees it.
+//!
+//! CORS is answered here and not by `tower-http`: its list of allowed headers is fixed or repeats every header asked for,
+//! while ours is a list plus the asked headers that carry a tool's arguments.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +17,17 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use serde_json::json;
 
-use super::{HEALTH_PATH, body};
-use crate::auth::{Principal, is_metadata_path};
+use super::body;
+use crate::auth::Principal;
 use crate::bridge::Bridge;
 use crate::http::guard::WebGuard;
 use crate::http::refusal::{Reason, Refusal};
-use crate::peer::{Peer, Unwelcome};
+use crate::paths::{HEALTH_PATH, is_metadata_path};
+use crate::peer::{Peer, PeerRejected};
 use crate::settings::BridgeSettings;
 
-/// How long a restart of the whole server may take.
-const RESTART_PATIENCE: Duration = Duration::from_secs(5);
+/// Time that a restart of the whole server may take.
+const RESTART_TIME: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -38,20 +42,15 @@ impl Gate {
             return Ok(Arc::new(Principal::anonymous()));
         }
         if self.bridge.shutdown.is_cancelled() {
-            return Err(Refusal::unavailable(
-                "the server is shutting down",
-                RESTART_PATIENCE,
-            ));
+            return Err(Refusal::unavailable("the server is shutting down", RESTART_TIME));
         }
-        self.bridge
-            .auth
-            .check(headers, self.bridge.writes_messages())
-            .await
+        let checked = self.bridge.auth.check(headers, self.bridge.writes_messages());
+        Ok(checked.await?)
     }
 }
 
 pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
-    let mut asker = Asker::of(&request);
+    let mut requester = Requester::of(&request);
     let origin = match gate
         .guard
         .check(request.version(), request.uri(), request.headers())
@@ -59,7 +58,7 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
         Ok(origin) => origin,
         Err(refusal) => {
             refuse_body(request, &gate.bridge.settings).await;
-            return asker.refuse(&gate.bridge, refusal);
+            return requester.refuse(&gate.bridge, refusal);
         }
     };
     if let Some(origin) = &origin
@@ -69,21 +68,21 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
     }
     let mut response = match gate.admit(request.uri().path(), request.headers()).await {
         Ok(principal) => {
-            asker.principal = Some(Arc::clone(&principal));
+            requester.principal = Some(Arc::clone(&principal));
             request.extensions_mut().insert(principal);
             let mut response = next.run(request).await;
             gate.bridge.metrics.response(response.status());
             if gate.bridge.audit.records_calls()
                 && let Some(Reason(reason)) = response.extensions_mut().remove()
             {
-                asker.record(&gate.bridge, response.status(), &reason);
+                requester.record(&gate.bridge, response.status(), &reason);
             }
             response
         }
         // A page that is let in must be able to read that it lacks a credential, and where to get one.
         Err(refusal) => {
             refuse_body(request, &gate.bridge.settings).await;
-            asker.refuse(&gate.bridge, refusal)
+            requester.refuse(&gate.bridge, refusal)
         }
     };
     let headers = response.headers_mut();
@@ -105,28 +104,28 @@ async fn refuse_body(request: Request, settings: &BridgeSettings) {
 
 /// Answers every request of a connection that may not use the bridge. The connection ends with the answer, so that a
 /// client that was wronged is looked at anew.
-pub(crate) async fn turn_away(
-    State((bridge, reason)): State<(Arc<Bridge>, Unwelcome)>,
+pub(crate) async fn reject(
+    State((bridge, reason)): State<(Arc<Bridge>, PeerRejected)>,
     request: Request,
 ) -> Response {
-    let asker = Asker::of(&request);
+    let requester = Requester::of(&request);
     refuse_body(request, &bridge.settings).await;
-    let mut response = asker.refuse(&bridge, reason.into());
+    let mut response = requester.refuse(&bridge, reason.into());
     response
         .headers_mut()
         .insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-/// Who asked for what, for the audit trail.
-struct Asker {
+/// Origin and target of a request, for the audit trail.
+struct Requester {
     uri: Uri,
     peer: Option<Peer>,
     /// Once it is known.
     principal: Option<Arc<Principal>>,
 }
 
-impl Asker {
+impl Requester {
     fn of(request: &Request) -> Self {
         Self {
             uri: request.uri().clone(),
@@ -170,7 +169,7 @@ fn preflight(origin: &HeaderValue, asked: &HeaderMap) -> Response {
 const ALLOWED_HEADERS: &str = "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, \
                                mcp-protocol-version, mcp-session-id, x-api-key";
 
-/// How headers begin that carry a tool's argument; the rest is the tool's choice.
+/// Prefix of headers that carry a tool's argument; the rest is the tool's choice.
 const ARGUMENT_HEADER: &str = "mcp-param-";
 
 /// The headers a page may send: the known ones, and of those it asks for the ones that carry arguments.

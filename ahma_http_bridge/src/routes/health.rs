@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{StatusCode, Uri};
 
-use super::ENDPOINT;
 use crate::bridge::Bridge;
 use crate::http::refusal::{Refusal, json_response};
+use crate::paths::ENDPOINT;
 
-/// Says that the bridge serves requests. It says nothing about whom.
+/// Tells that the bridge serves requests, and nothing else.
 pub(crate) async fn healthz() -> Response {
     json_response(StatusCode::OK, bytes::Bytes::from_static(br#"{"status":"ok"}"#))
 }
@@ -25,7 +25,7 @@ pub(crate) async fn metrics(State(bridge): State<Arc<Bridge>>) -> Result<Respons
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
 
-/// Where to get a token: RFC 9728.
+/// Address of the authorization server: RFC 9728.
 pub(crate) async fn resource_metadata(
     State(bridge): State<Arc<Bridge>>,
     uri: Uri,

@@ -1,8 +1,9 @@
-//! The HTTP surface: which path does what. axum stays here and in `http`.
+//! The HTTP surface: paths and their handlers. axum stays here and in `http`.
 
 mod body;
 mod delete;
 mod events;
+mod exchange;
 mod gate;
 mod health;
 mod legacy;
@@ -17,25 +18,16 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post as post_method};
 use tower_http::compression::CompressionLayer;
 
-use crate::auth::{METADATA_PATH, is_metadata_path};
 use crate::bridge::Bridge;
 use crate::http::compression::LargeJson;
 use crate::http::guard::WebGuard;
-use crate::peer::Unwelcome;
+use crate::paths::{ENDPOINT, HEALTH_PATH, METADATA_PATH, METRICS_PATH};
+use crate::peer::PeerRejected;
 
-pub(crate) const ENDPOINT: &str = "/mcp";
-pub(crate) const HEALTH_PATH: &str = "/healthz";
-const METRICS_PATH: &str = "/metrics";
-
-/// Whether something is served there whatever the settings say, so that nothing else can be.
-pub(crate) fn is_taken(path: &str) -> bool {
-    [ENDPOINT, HEALTH_PATH, METRICS_PATH].contains(&path) || is_metadata_path(path)
-}
-
-/// What a connection meets that may not use the bridge: the same answer everywhere.
-pub(crate) fn refusing(bridge: &Arc<Bridge>, reason: Unwelcome) -> Router {
+/// The router of a connection that may not use the bridge: the same answer everywhere.
+pub(crate) fn refusing(bridge: &Arc<Bridge>, reason: PeerRejected) -> Router {
     Router::new()
-        .fallback(gate::turn_away)
+        .fallback(gate::reject)
         .with_state((Arc::clone(bridge), reason))
 }
 
@@ -53,7 +45,7 @@ pub(crate) fn router(bridge: &Arc<Bridge>, guard: WebGuard) -> Router {
                 .delete(delete::delete)
                 .head(health::wrong_method),
         )
-        // A head alone would take a stream over, or open a session, for nobody.
+        // A head alone would take a stream over, or open a session, to no end.
         .route(
             sse_path.as_str(),
             get(sse_legacy::open).head(health::wrong_method),

@@ -7,16 +7,15 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use tokio::sync::oneshot;
 
-use super::legacy::HEAD_PATIENCE;
-use super::post::Posted;
+use super::exchange::{Exchange, answer_response};
+use crate::activity::Activity;
 use crate::child::{Answer, CallFailure, CallParams, Child, Reply};
-use crate::envelope::{Envelope, Meta, Params};
 use crate::http::negotiate::Wanted;
-use crate::http::refusal::{Era, Refusal, json_response, status_of};
-use crate::http::sse::{self, Opening, StreamGuard};
+use crate::http::refusal::{Era, Refusal};
+use crate::http::sse::StreamGuard;
 use crate::http::standard_headers;
-use crate::session::{Activity, Lent};
-use crate::stream::{EventStream, Keep, Next};
+use crate::session::{BackendLease, EventStream, Keep};
+use ahma_common::envelope::{Envelope, Meta, Params};
 
 /// Methods of the legacy era. A child that was greeted the legacy way might still answer them.
 const REMOVED: [&str; 5] = [
@@ -28,12 +27,12 @@ const REMOVED: [&str; 5] = [
 ];
 
 pub(crate) async fn handle(
-    posted: Posted<'_>,
+    exchange: Exchange<'_>,
     envelope: &Envelope<'_>,
     params: &Params<'_>,
     meta: &Meta<'_>,
 ) -> Result<Response, Refusal> {
-    standard_headers::check(posted.headers, envelope, params, meta)?;
+    standard_headers::check(exchange.headers, envelope, params, meta)?;
     let Ok(request) = envelope.request() else {
         // There is nothing a lone notification could refer to: cancelling is done by closing the stream.
         return Ok(StatusCode::ACCEPTED.into_response());
@@ -43,21 +42,21 @@ pub(crate) async fn handle(
         return Err(Refusal::new(StatusCode::NOT_FOUND, -32601, message));
     }
     let listens = request.method == "subscriptions/listen";
-    posted.bridge.refuse_under_pressure()?;
-    let permit = posted.bridge.guests.permit(posted.principal)?;
-    let Lent { child, activity } = posted.bridge.child_without_session(posted.principal).await?;
+    exchange.bridge.refuse_under_pressure()?;
+    let permit = exchange.bridge.sessionless.permit(exchange.principal)?;
+    let BackendLease { child, activity } = exchange.bridge.child_without_session(exchange.principal).await?;
     let call = |reply| {
-        let params = posted.call_params(request, None, permit, reply);
+        let params = exchange.call_params(request, None, permit, reply);
         match listens {
             // A subscription may be silent for as long as it likes.
             true => CallParams {
-                patience: None,
+                timeout: None,
                 ..params
             },
             false => params,
         }
     };
-    match posted.wanted {
+    match exchange.wanted {
         Wanted::Json if listens => Err(Refusal::new(
             StatusCode::NOT_ACCEPTABLE,
             -32000,
@@ -69,38 +68,17 @@ pub(crate) async fn handle(
             let mut guard = CancelOnDrop::new(&child, number, activity);
             let answer = answer.await.unwrap_or_else(|_| Answer::lost());
             guard.completed();
-            Ok(json_response(status_of(answer.verdict, Era::Modern), answer.body))
+            Ok(answer_response(answer, Era::Modern))
         }
         Wanted::EventStream => {
             let stream = EventStream::for_answers(0, Keep::UntilRead, 1);
-            let number = child.call(request, call(Reply::Events(Arc::clone(&stream)))).ok();
+            let number = child
+                .call(request, call(Reply::Events(Arc::clone(&stream) as _)))
+                .ok();
             let guard = CancelOnDrop::new(&child, number, activity);
-            Ok(stream_response(&stream, guard, &posted).await)
+            Ok(exchange.stream_response(&stream, None, Era::Modern, guard).await)
         }
     }
-}
-
-async fn stream_response(
-    stream: &Arc<EventStream>,
-    mut guard: CancelOnDrop,
-    posted: &Posted<'_>,
-) -> Response {
-    let mut reader = stream.read_after(None);
-    let opening = match tokio::time::timeout(HEAD_PATIENCE, reader.next()).await {
-        Ok(Next::Event(event)) => match event.verdict {
-            Some(verdict) => {
-                guard.completed();
-                return match status_of(verdict, Era::Modern) {
-                    StatusCode::OK => sse::single_response(&event.body),
-                    status => json_response(status, event.body),
-                };
-            }
-            None => Opening::Event(event),
-        },
-        Ok(Next::End) => return sse::empty_response(),
-        Ok(Next::Missed(_)) | Err(_) => Opening::Retry,
-    };
-    sse::response(reader, opening, posted.bridge.settings.times.keep_alive, guard)
 }
 
 /// Cancels a call whose client went away before the answer.

@@ -5,53 +5,16 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use bytes::Bytes;
-use http::HeaderMap;
-use tokio::sync::OwnedSemaphorePermit;
 
+use super::exchange::Exchange;
 use super::{body, legacy, modern};
 use crate::auth::Principal;
 use crate::bridge::Bridge;
-use crate::child::{CallParams, Reply};
-use crate::envelope::{self, Envelope, Kind, RpcRequest};
-use crate::http::negotiate::{self, Wanted, single};
+use crate::http::negotiate::{self, single};
 use crate::http::refusal::Refusal;
 use crate::http::standard_headers::PROTOCOL_VERSION;
-use crate::http::version;
-use crate::session::Session;
-
-/// A request as the eras' handlers want it.
-#[derive(Debug)]
-pub(crate) struct Posted<'a> {
-    pub(crate) bridge: &'a Arc<Bridge>,
-    pub(crate) principal: &'a Arc<Principal>,
-    pub(crate) headers: &'a HeaderMap,
-    pub(crate) wanted: Wanted,
-    pub(crate) body: &'a Bytes,
-}
-
-impl Posted<'_> {
-    /// How a request of this client is passed on, in a session or without one.
-    pub(crate) fn call_params(
-        &self,
-        request: RpcRequest<'_>,
-        session: Option<&Session>,
-        permit: OwnedSemaphorePermit,
-        reply: Reply,
-    ) -> CallParams {
-        let sessions = &self.bridge.sessions;
-        let without_session = || sessions.owner_without_session(&self.principal.name);
-        CallParams {
-            reply,
-            owner: session.map_or_else(without_session, Session::serial),
-            patience: Some(self.bridge.settings.times.request),
-            permit: Some(permit),
-            activity: session.map(Session::use_it),
-            record: self.bridge.record_call(request, self.principal, session),
-            provisional: session.and_then(|session| session.subscribing(request)),
-        }
-    }
-}
+use crate::version;
+use ahma_common::envelope::{self, Envelope, Kind};
 
 pub(crate) async fn post(
     State(bridge): State<Arc<Bridge>>,
@@ -62,7 +25,7 @@ pub(crate) async fn post(
     let body = body::read(&parts.headers, body, &bridge.settings).await?;
     let wanted = negotiate::wanted(&parts.headers)?;
     negotiate::require_json(&parts.headers)?;
-    let posted = Posted {
+    let exchange = Exchange {
         bridge: &bridge,
         principal: &principal,
         headers: &parts.headers,
@@ -70,10 +33,10 @@ pub(crate) async fn post(
         body: &body,
     };
     if envelope::is_batch(&body) {
-        return legacy::batch(posted).await;
+        return legacy::batch(exchange).await;
     }
     let envelope = Envelope::parse(&body)?;
-    dispatch(posted, &envelope)
+    dispatch(exchange, &envelope)
         .await
         .map_err(|refusal| match &envelope.kind {
             Kind::Request { id, .. } => refusal.for_request(id.get()),
@@ -81,22 +44,22 @@ pub(crate) async fn post(
         })
 }
 
-async fn dispatch(posted: Posted<'_>, envelope: &Envelope<'_>) -> Result<Response, Refusal> {
+async fn dispatch(exchange: Exchange<'_>, envelope: &Envelope<'_>) -> Result<Response, Refusal> {
     let params = envelope.params()?;
     let meta = params.meta()?;
-    let header_version = single(posted.headers, PROTOCOL_VERSION)?;
+    let header_version = single(exchange.headers, PROTOCOL_VERSION)?;
     // `initialize` opens the legacy era whatever version it names, unless it carries the mark of the other.
     let is_initialize = envelope.method() == Some("initialize") && meta.protocol_version.is_none();
     let is_modern = header_version.is_some_and(version::is_modern)
         || meta.protocol_version.is_some()
         || envelope.method() == Some("server/discover");
     if is_modern && !is_initialize {
-        return modern::handle(posted, envelope, &params, &meta).await;
+        return modern::handle(exchange, envelope, &params, &meta).await;
     }
     match header_version {
         Some(version) if !version::is_legacy(version) && !is_initialize => Err(Refusal::bad_request(
             format!("protocol version {version} in {PROTOCOL_VERSION} is not supported"),
         )),
-        _ => legacy::handle(posted, envelope).await,
+        _ => legacy::handle(exchange, envelope).await,
     }
 }

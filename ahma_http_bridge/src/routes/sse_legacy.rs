@@ -1,4 +1,4 @@
-//! The HTTP+SSE transport of 2024-11-05: one event stream per session, messages posted beside it.
+//! The HTTP+SSE transport of 2024-11-05: one event stream per session, messages posted separately.
 //!
 //! The stream is the session: it cannot be resumed, and its end ends the session.
 
@@ -10,15 +10,15 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
 use super::body;
-use super::legacy::{Unclaimed, refuse_ended, start_call};
-use super::post::Posted;
+use super::exchange::{Exchange, UnclaimedSession, deliver, refuse_ended};
+use crate::activity::Activity;
 use crate::auth::Principal;
 use crate::bridge::Bridge;
-use crate::envelope::{Envelope, Kind, RpcRequest};
 use crate::http::negotiate::{self, Wanted};
 use crate::http::refusal::Refusal;
 use crate::http::sse::{self, Opening, StreamGuard};
-use crate::session::{EndReason, Greeting, Session, SessionError, Transport};
+use crate::session::{EndReason, InitializeOutcome, RequestError, Session, Transport};
+use ahma_common::envelope::{Envelope, RpcRequest};
 
 pub(crate) async fn open(
     State(bridge): State<Arc<Bridge>>,
@@ -30,7 +30,7 @@ pub(crate) async fn open(
         bridge.settings.sse_path.messages(),
         session.id()
     );
-    let reader = session.outward.standing().read_after(None);
+    let reader = session.streams.standing().read_after(None);
     let keep_alive = bridge.settings.times.keep_alive;
     let guard = EndOnDrop {
         _activity: session.use_it(),
@@ -62,27 +62,19 @@ pub(crate) async fn message(
     refuse_ended(&session)?;
     let envelope = Envelope::parse(&body)?;
     let wanted = Wanted::EventStream;
-    let posted = Posted {
+    let exchange = Exchange {
         bridge: &bridge,
         principal: &principal,
         headers: &parts.headers,
         wanted,
         body: &body,
     };
-    let envelope = &envelope;
-    match &envelope.kind {
-        Kind::Notification { .. } => session.notified(envelope).await,
-        Kind::Response { .. } => session.answered(envelope).await,
-        Kind::Request { id, method } if method == "initialize" => {
-            let request = RpcRequest { envelope, id, method };
-            initialize(&bridge, &session, request)
-                .await
-                .map_err(|error| Refusal::from(error).for_request(id.get()))?;
-        }
-        Kind::Request { id, method } => {
-            let request = RpcRequest { envelope, id, method };
-            start_call(&posted, &session, request, session.outward.standing());
-        }
+    match deliver(&session, &envelope).await {
+        Some(request) if request.method == "initialize" => initialize(&bridge, &session, request)
+            .await
+            .map_err(|error| Refusal::from(error).for_request(request.id.get()))?,
+        Some(request) => exchange.start_call(&session, request, session.streams.standing()),
+        None => {}
     }
     Ok(StatusCode::ACCEPTED.into_response())
 }
@@ -91,24 +83,24 @@ async fn initialize(
     bridge: &Arc<Bridge>,
     session: &Arc<Session>,
     request: RpcRequest<'_>,
-) -> Result<(), SessionError> {
+) -> Result<(), RequestError> {
     // One that has been initialised stays, whatever its client repeats.
-    let unclaimed = (session.version().is_none()).then(|| Unclaimed::new(bridge, session));
-    let claim = || unclaimed.into_iter().for_each(Unclaimed::claim);
-    match session.initialize(request, &bridge.greeter).await {
-        Ok(Greeting::Welcome(answer)) => {
+    let unclaimed = (session.version().is_none()).then(|| UnclaimedSession::new(bridge, session));
+    let claim = || unclaimed.into_iter().for_each(UnclaimedSession::claim);
+    match session.initialize(request, &bridge.initialize_cache).await {
+        Ok(InitializeOutcome::Accepted(answer)) => {
             claim();
             bridge.record_opened(session, request.envelope);
             session.push(answer);
             Ok(())
         }
-        Ok(Greeting::Declined(answer)) => {
+        Ok(InitializeOutcome::Declined(answer)) => {
             session.push(answer);
             Ok(())
         }
-        Err(SessionError::InitializedAlready) => {
+        Err(RequestError::InitializedAlready) => {
             claim();
-            Err(SessionError::InitializedAlready)
+            Err(RequestError::InitializedAlready)
         }
         Err(error) => Err(error),
     }
@@ -118,15 +110,14 @@ async fn initialize(
 struct EndOnDrop {
     session: Arc<Session>,
     bridge: Arc<Bridge>,
-    _activity: crate::session::Activity,
+    _activity: Activity,
 }
 
 impl StreamGuard for EndOnDrop {}
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        let (bridge, session) = (Arc::clone(&self.bridge), Arc::clone(&self.session));
-        let tasks = bridge.tasks.clone();
-        tasks.spawn(async move { bridge.end_session(session, EndReason::Disconnected).await });
+        self.bridge
+            .end_session_later(Arc::clone(&self.session), EndReason::Disconnected);
     }
 }

@@ -1,104 +1,102 @@
-//! Who hears a child that serves many clients.
+//! Distribution of the messages of a child that serves many clients.
 //!
-//! The rule: a message goes to the client it belongs to; what concerns all goes to all; what belongs to
-//! somebody we cannot name goes to nobody, unless there is only one client it could be for.
+//! The rule: a message goes to the client it belongs to; what concerns all goes to all; a message for
+//! an unknown client is dropped, unless there is only one client it could be for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use dashmap::DashMap;
+use parking_lot::{Mutex, MutexGuard};
 
+use super::session::Session;
 use super::subscriptions::Subscriptions;
-use crate::child::{Audience, BRIDGE, CallParams, Child, Heard, OwnerId, Provisional, Reply, named};
-use crate::envelope::{Envelope, error_message, result_message, splice};
-use crate::session::Session;
+use crate::child::{BRIDGE, CallParams, Child, ChildMessage, ChildSink, ClientId, Reply, named};
+use ahma_common::envelope::{Envelope, error_message, result_message, splice};
 
-/// How long a request that nobody waits for may stay open.
-const UNASKED_PATIENCE: Duration = Duration::from_secs(30);
-/// What is kept of a session's subscriptions: longer addresses are none, and more of them nobody looks at.
+/// Time that a request of the bridge itself may stay open.
+const UNASKED_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bounds of a session's subscriptions.
 const MAX_URI_BYTES: usize = 8 << 10;
 const MAX_SUBSCRIPTIONS: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
-    sessions: DashMap<OwnerId, Weak<Session>>,
+    sessions: DashMap<ClientId, Weak<Session>>,
     subscriptions: Mutex<Subscriptions>,
-    /// Whether clients without a session were served, too: then a message may be theirs.
-    has_strangers: AtomicBool,
+    /// True if clients without a session were served, too: then a message may be theirs.
+    has_sessionless: AtomicBool,
 }
 
-/// What the bridge has to do about a client's `resources/unsubscribe`.
+/// The way to handle a client's `resources/unsubscribe`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unsubscribe {
-    /// Somebody else still wants the updates; the child must not hear of it.
+    /// Another client still wants the updates; the child must not hear of it.
     AnswerHere,
     PassOn,
 }
 
 impl Hub {
-    pub(crate) fn join(&self, owner: OwnerId, session: Weak<Session>) {
-        self.sessions.insert(owner, session);
+    pub(crate) fn join(&self, client: ClientId, session: Weak<Session>) {
+        self.sessions.insert(client, session);
     }
 
-    pub(crate) fn note_stranger(&self) {
-        self.has_strangers.store(true, Ordering::Relaxed);
+    pub(crate) fn note_sessionless(&self) {
+        self.has_sessionless.store(true, Ordering::Relaxed);
     }
 
-    /// Forgets a session. Gives back the resources nobody is subscribed to any more.
-    pub(crate) fn leave(&self, owner: OwnerId) -> Vec<Box<str>> {
-        self.sessions.remove(&owner);
-        self.subscriptions().remove_all(owner)
+    /// Forgets a session. Gives back the resources that have no subscriber any more.
+    pub(crate) fn leave(&self, client: ClientId) -> Vec<Box<str>> {
+        self.sessions.remove(&client);
+        self.subscriptions().remove_all(client)
     }
 
-    /// Why a session may not subscribe to this, if it may not.
-    pub(crate) fn refuses(&self, owner: OwnerId, uri: &str) -> Option<String> {
+    /// The reason why a session may not subscribe to this, if there is one.
+    pub(crate) fn refuses(&self, client: ClientId, uri: &str) -> Option<String> {
         if uri.len() > MAX_URI_BYTES {
             return Some(format!("`uri` is longer than {MAX_URI_BYTES} bytes"));
         }
         let subscriptions = self.subscriptions();
-        let is_full = subscriptions.count(owner) >= MAX_SUBSCRIPTIONS;
-        (is_full && !subscriptions.contains(owner, uri))
+        let is_full = subscriptions.count(client) >= MAX_SUBSCRIPTIONS;
+        (is_full && !subscriptions.contains(client, uri))
             .then(|| format!("a session may have {MAX_SUBSCRIPTIONS} subscriptions; end one first"))
     }
 
-    /// Subscribes a session for as long as the child has not refused it. It counts at once: somebody else may unsubscribe
+    /// Subscribes a session for as long as the child has not refused it. It counts at once: another client may unsubscribe
     /// while the child has not answered yet.
-    pub(crate) fn claim(self: &Arc<Self>, owner: OwnerId, uri: &str) -> Claim {
-        Claim {
-            is_new: self.subscribe(owner, uri),
+    pub(crate) fn claim(self: &Arc<Self>, client: ClientId, uri: &str) -> SubscriptionClaim {
+        SubscriptionClaim {
+            is_new: self.subscribe(client, uri),
             hub: Arc::clone(self),
-            owner,
+            client,
             uri: uri.into(),
         }
     }
 
-    /// Whether it was not subscribed before. One that has left stays away.
-    fn subscribe(&self, owner: OwnerId, uri: &str) -> bool {
+    /// True if it was not subscribed before. One that has left stays away.
+    fn subscribe(&self, client: ClientId, uri: &str) -> bool {
         let mut subscriptions = self.subscriptions();
-        self.sessions.contains_key(&owner) && subscriptions.add(owner, uri)
+        self.sessions.contains_key(&client) && subscriptions.add(client, uri)
     }
 
-    pub(crate) fn unsubscribe(&self, owner: OwnerId, uri: &str) -> Unsubscribe {
-        match self.subscriptions().remove(owner, uri) {
+    pub(crate) fn unsubscribe(&self, client: ClientId, uri: &str) -> Unsubscribe {
+        match self.subscriptions().remove(client, uri) {
             true => Unsubscribe::AnswerHere,
             false => Unsubscribe::PassOn,
         }
     }
 
-    /// Tells a child about a resource on behalf of the bridge, whose answer nobody needs.
+    /// Tells a child about a resource on behalf of the bridge, which needs no answer.
     pub(crate) fn resubscribe(child: &Child, method: &str, uri: &str) {
         let uri = serde_json::Value::from(uri);
         let text = format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{{"uri":{uri}}}}}"#);
         let (tx, _) = tokio::sync::oneshot::channel();
         let params = CallParams {
             reply: Reply::Once(tx),
-            owner: BRIDGE,
-            patience: Some(UNASKED_PATIENCE),
-            permit: None,
-            activity: None,
-            record: None,
-            provisional: None,
+            client: BRIDGE,
+            timeout: Some(UNASKED_TIMEOUT),
+            observer: None,
         };
         if let Ok(envelope) = Envelope::parse(text.as_bytes())
             && let Ok(request) = envelope.request()
@@ -108,28 +106,28 @@ impl Hub {
     }
 
     fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
-        self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.subscriptions.lock()
     }
 
-    fn session(&self, owner: OwnerId) -> Option<Arc<Session>> {
-        self.sessions.get(&owner).and_then(|session| session.upgrade())
+    fn session(&self, client: ClientId) -> Option<Arc<Session>> {
+        self.sessions.get(&client).and_then(|session| session.upgrade())
     }
 
-    fn everybody(&self) -> Vec<Arc<Session>> {
+    fn all_sessions(&self) -> Vec<Arc<Session>> {
         self.sessions
             .iter()
             .filter_map(|session| session.upgrade())
             .collect()
     }
 
-    /// Who subscribed to the resource of this update, as far as it is for them.
-    fn subscribers_meant(&self, update: &Envelope<'_>) -> Vec<OwnerId> {
+    /// Subscribers of the updated resource that the update is for.
+    fn subscribers_meant(&self, update: &Envelope<'_>) -> Vec<ClientId> {
         let meta = update.params().and_then(|params| params.meta());
         let (Some(uri), Ok(meta)) = (update.uri(), meta) else {
             return Vec::new();
         };
-        let is_meant = |owner: &OwnerId| meta.client.is_none_or(|client| named(client) == Some(*owner));
-        self.subscriptions().owners(&uri).filter(is_meant).collect()
+        let is_meant = |client: &ClientId| meta.client.is_none_or(|name| named(name) == Some(*client));
+        self.subscriptions().clients(&uri).filter(is_meant).collect()
     }
 
     fn hear_notification(&self, method: &str, envelope: &Envelope<'_>) {
@@ -139,7 +137,7 @@ impl Hub {
             | "notifications/prompts/list_changed"
             | "notifications/resources/list_changed" => {
                 let message = message();
-                self.everybody()
+                self.all_sessions()
                     .iter()
                     .for_each(|session| session.push(message.clone()));
             }
@@ -147,14 +145,14 @@ impl Hub {
                 let message = message();
                 self.subscribers_meant(envelope)
                     .into_iter()
-                    .filter_map(|owner| self.session(owner))
+                    .filter_map(|client| self.session(client))
                     .for_each(|session| session.push(message.clone()));
             }
-            _ => match self.everybody().as_slice() {
-                [only] if !self.has_strangers.load(Ordering::Relaxed) => only.push(message()),
+            _ => match self.all_sessions().as_slice() {
+                [only] if !self.has_sessionless.load(Ordering::Relaxed) => only.push(message()),
                 _ => tracing::debug!(
                     method,
-                    "a notification of the shared child belongs to nobody in particular"
+                    "a notification of the shared child belongs to no client in particular"
                 ),
             },
         }
@@ -163,46 +161,46 @@ impl Hub {
 
 /// A subscription that the child has not granted yet; dropped, it is taken back.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct SubscriptionClaim {
     hub: Arc<Hub>,
-    owner: OwnerId,
+    client: ClientId,
     uri: Box<str>,
-    /// Whether there would be none without this one.
+    /// True if the subscription exists only because of this claim.
     is_new: bool,
 }
 
-impl Provisional for Claim {
-    fn granted(&mut self) {
-        self.hub.subscribe(self.owner, &self.uri);
+impl SubscriptionClaim {
+    pub(super) fn granted(mut self) {
+        self.hub.subscribe(self.client, &self.uri);
         self.is_new = false;
     }
 }
 
-impl Drop for Claim {
+impl Drop for SubscriptionClaim {
     fn drop(&mut self) {
         if self.is_new {
-            self.hub.unsubscribe(self.owner, &self.uri);
+            self.hub.unsubscribe(self.client, &self.uri);
         }
     }
 }
 
-impl Audience for Hub {
-    fn greeted(&self, child: &Child) {
+impl ChildSink for Hub {
+    fn initialized(&self, child: &Child) {
         let wanted: Vec<Box<str>> = self.subscriptions().uris().map(Into::into).collect();
         wanted
             .iter()
             .for_each(|uri| Self::resubscribe(child, "resources/subscribe", uri));
     }
 
-    fn heard(&self, child: &Arc<Child>, heard: Heard<'_>) {
-        match heard {
-            Heard::For { owner, message } => {
-                if let Some(session) = self.session(owner) {
+    fn received(&self, child: &Arc<Child>, message: ChildMessage<'_>) {
+        match message {
+            ChildMessage::For { client, message } => {
+                if let Some(session) = self.session(client) {
                     session.push(message);
                 }
             }
-            Heard::Notification { method, envelope } => self.hear_notification(method, envelope),
-            Heard::Request { id, method, .. } => {
+            ChildMessage::Notification { method, envelope } => self.hear_notification(method, envelope),
+            ChildMessage::Request { id, method, .. } => {
                 let answer = match method {
                     "ping" => result_message(id.get(), "{}"),
                     _ => error_message(
@@ -220,4 +218,4 @@ impl Audience for Hub {
 
 #[cfg(test)]
 #[path = "hub_tests.rs"]
-mod hub_tests;
+mod tests;

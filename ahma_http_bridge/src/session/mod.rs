@@ -1,32 +1,36 @@
-//! Sessions of the legacy protocol revisions: who may use one, what it waits for, and its event streams.
+//! Sessions of the legacy protocol revisions, and the backends of clients that have none.
 //!
-//! [`state`] decides, [`session`] does, [`hub`] and [`isolated`] say who hears a child, [`registry`] keeps
-//! them all, [`guests`] serves clients that have none. Nothing here knows axum.
+//! [`state`] decides, [`session`] acts, [`hub`] and [`isolated`] receive the messages of a child, [`registry`] keeps all
+//! sessions, [`sessionless`] serves clients without one. [`error`] names every reason why a request is not answered.
+//! Nothing here knows axum or a status.
 
-mod activity;
-mod asked;
-mod greeter;
-mod guests;
-mod handshake;
+mod error;
+mod event_stream;
 mod hub;
+mod initialize_cache;
 mod isolated;
-mod outward;
+mod negotiation;
+mod open_call;
+mod questions;
 mod registry;
 mod roots;
-#[expect(clippy::module_inception, reason = "the session itself, beside its parts")]
+#[expect(clippy::module_inception, reason = "the session itself among its parts")]
 mod session;
+mod sessionless;
 mod state;
+mod streams;
 mod subscriptions;
 mod waiting;
 
-pub(crate) use activity::{Activity, Uses};
-pub(crate) use greeter::Greeter;
-pub(crate) use guests::{Guests, Lent};
+pub(crate) use error::{Fault, RequestError, RequestOutcome};
+pub(crate) use event_stream::{Event, EventStream, Keep, Next, StreamReader};
 pub(crate) use hub::Hub;
-pub(crate) use isolated::{Isolated, Nursery};
-pub(crate) use outward::Outward;
-pub(crate) use registry::{OpenError, Sessions};
+pub(crate) use initialize_cache::InitializeCache;
+pub(crate) use isolated::Isolated;
+pub(crate) use open_call::OpenCall;
+pub(crate) use registry::Sessions;
 pub(crate) use roots::RootsRule;
-pub(crate) use session::{Greeting, Service, Session, SessionError, SessionParams, Transport};
+pub(crate) use session::{InitializeOutcome, Service, Session, SessionParams, Transport};
+pub(crate) use sessionless::{BackendLease, SessionlessBackends};
 pub(crate) use state::EndReason;
-pub(crate) use waiting::Place;
+pub(crate) use waiting::WaitingRequest;

@@ -1,17 +1,19 @@
 //! All sessions: how many there may be, who may find which, and when one is forgotten.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dashmap::DashMap;
+use parking_lot::{Mutex, MutexGuard};
 use uuid::Uuid;
 
+use super::error::RequestError;
 use super::session::{Session, SessionParams};
 use super::state::EndReason;
 use crate::auth::Principal;
-use crate::child::OwnerId;
+use crate::child::ClientId;
 
 /// Sessions that ended with a refusal are remembered to say so; this many at most.
 const MAX_REFUSED: usize = 256;
@@ -21,33 +23,19 @@ pub(crate) struct Sessions {
     by_id: DashMap<Box<str>, Arc<Session>>,
     next_serial: AtomicU64,
     /// The numbers of principals that were served without a session.
-    without_session: DashMap<Arc<str>, OwnerId>,
+    without_session: DashMap<Arc<str>, ClientId>,
     max: usize,
     /// Held while counting and inserting, so that the cap is exact and nothing opens behind the back of who ends all.
-    door: Mutex<Door>,
+    admission: Mutex<Admission>,
 }
 
 #[derive(Debug)]
-enum Door {
+enum Admission {
     Open {
         /// Clients that have a child without a session, which counts as one.
-        guests: HashSet<Arc<str>>,
+        sessionless: HashSet<Arc<str>>,
     },
-    /// Nothing may be opened that nobody would end.
-    Closed,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum OpenError {
-    #[error("the server has as many sessions as it may have ({0}); try again later")]
-    Full(usize),
-    #[error("this client has as many sessions as it may have ({0}); end one first")]
-    PrincipalFull(usize),
-    #[error("this client has as many open requests as it may have ({0}); wait for one to be answered")]
-    TooManyCalls(usize),
-    #[error("{0}")]
-    Pressure(&'static str),
-    #[error("the server is shutting down")]
+    /// Nothing may be opened any more: it would never be ended.
     Closed,
 }
 
@@ -59,15 +47,15 @@ impl Sessions {
             next_serial: AtomicU64::new(1),
             without_session: DashMap::new(),
             max,
-            door: Mutex::new(Door::Open {
-                guests: HashSet::new(),
+            admission: Mutex::new(Admission::Open {
+                sessionless: HashSet::new(),
             }),
         }
     }
 
-    pub(crate) fn open(&self, params: SessionParams) -> Result<Arc<Session>, OpenError> {
-        let mut door = self.door();
-        self.refuse_if_full(door.guests()?, &params.principal)?;
+    pub(crate) fn open(&self, params: SessionParams) -> Result<Arc<Session>, RequestError> {
+        let mut admission = self.admission();
+        self.refuse_if_full(admission.sessionless()?, &params.principal)?;
         let mut refused: Vec<_> = (self.by_id.iter())
             .filter(|session| session.end_reason().is_some())
             .map(|session| (session.serial(), session.key().clone()))
@@ -83,7 +71,7 @@ impl Sessions {
     }
 
     /// The number of a principal whose requests stand alone.
-    pub(crate) fn owner_without_session(&self, principal: &Arc<str>) -> OwnerId {
+    pub(crate) fn client_without_session(&self, principal: &Arc<str>) -> ClientId {
         if let Some(known) = self.without_session.get(principal) {
             return *known;
         }
@@ -94,47 +82,54 @@ impl Sessions {
     }
 
     /// Counts the child of a client without a session.
-    pub(crate) fn admit_guest(&self, principal: &Principal) -> Result<(), OpenError> {
-        let mut door = self.door();
-        let guests = door.guests()?;
-        self.refuse_if_full(guests, principal)?;
-        guests.insert(Arc::clone(&principal.name));
+    pub(crate) fn admit_sessionless(&self, principal: &Principal) -> Result<(), RequestError> {
+        let mut admission = self.admission();
+        let sessionless = admission.sessionless()?;
+        self.refuse_if_full(sessionless, principal)?;
+        sessionless.insert(Arc::clone(&principal.name));
         Ok(())
     }
 
     /// Refuses a guest that is counted already another child, once everything ends.
-    pub(crate) fn readmit_guest(&self) -> Result<(), OpenError> {
-        self.door().guests().map(drop)
+    pub(crate) fn readmit_sessionless(&self) -> Result<(), RequestError> {
+        self.admission().sessionless().map(drop)
     }
 
-    pub(crate) fn dismiss_guest(&self, name: &Arc<str>) {
-        if let Ok(guests) = self.door().guests() {
-            guests.remove(name);
+    pub(crate) fn dismiss_sessionless(&self, name: &Arc<str>) {
+        if let Ok(sessionless) = self.admission().sessionless() {
+            sessionless.remove(name);
         }
     }
 
-    fn refuse_if_full(&self, guests: &HashSet<Arc<str>>, principal: &Principal) -> Result<(), OpenError> {
-        let (mut live, mut of_principal) = (guests.len(), usize::from(guests.contains(&principal.name)));
+    fn refuse_if_full(
+        &self,
+        sessionless: &HashSet<Arc<str>>,
+        principal: &Principal,
+    ) -> Result<(), RequestError> {
+        let (mut live, mut of_principal) = (
+            sessionless.len(),
+            usize::from(sessionless.contains(&principal.name)),
+        );
         for session in self.by_id.iter().filter(|session| session.end_reason().is_none()) {
             live += 1;
             of_principal += usize::from(session.principal().name == principal.name);
         }
         if live >= self.max {
-            return Err(OpenError::Full(self.max));
+            return Err(RequestError::TooManySessions(self.max));
         }
         match principal.max_sessions.filter(|cap| of_principal >= *cap) {
-            Some(cap) => Err(OpenError::PrincipalFull(cap)),
+            Some(cap) => Err(RequestError::TooManyClientSessions(cap)),
             None => Ok(()),
         }
     }
 
-    /// The session of this client with this id. Somebody else's is not found.
+    /// The session of this client with this id. Another client's is not found.
     pub(crate) fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let session = self.by_id.get(id)?;
         (session.principal().name == principal.name).then(|| Arc::clone(&session))
     }
 
-    /// Takes a session out, so that nobody finds it from now on.
+    /// Takes a session out, so that it is not found from now on.
     pub(crate) fn remove(&self, id: &str) -> Option<Arc<Session>> {
         self.by_id.remove(id).map(|(_, session)| session)
     }
@@ -150,7 +145,7 @@ impl Sessions {
             .count()
     }
 
-    /// Takes out the sessions nobody has used for so long, and those that ended and were not asked for since.
+    /// Takes out the sessions that have been idle for so long, and those that ended and were not asked for since.
     pub(crate) fn take_idle(&self, idle: Duration) -> Vec<Arc<Session>> {
         let stale: Vec<Box<str>> = self
             .by_id
@@ -166,13 +161,13 @@ impl Sessions {
 
     /// Takes out every session, for the end of the bridge. From now on none opens, nor may a guest come.
     pub(crate) fn take_all(&self) -> Vec<Arc<Session>> {
-        *self.door() = Door::Closed;
+        *self.admission() = Admission::Closed;
         let ids: Vec<Box<str>> = self.by_id.iter().map(|session| session.key().clone()).collect();
         ids.iter().filter_map(|id| self.remove(id)).collect()
     }
 
-    fn door(&self) -> MutexGuard<'_, Door> {
-        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    fn admission(&self) -> MutexGuard<'_, Admission> {
+        self.admission.lock()
     }
 
     /// Ends all of these side by side.
@@ -181,15 +176,15 @@ impl Sessions {
     }
 }
 
-impl Door {
-    fn guests(&mut self) -> Result<&mut HashSet<Arc<str>>, OpenError> {
+impl Admission {
+    fn sessionless(&mut self) -> Result<&mut HashSet<Arc<str>>, RequestError> {
         match self {
-            Self::Open { guests } => Ok(guests),
-            Self::Closed => Err(OpenError::Closed),
+            Self::Open { sessionless } => Ok(sessionless),
+            Self::Closed => Err(RequestError::ShuttingDown),
         }
     }
 }
 
 #[cfg(test)]
 #[path = "registry_tests.rs"]
-mod registry_tests;
+mod tests;

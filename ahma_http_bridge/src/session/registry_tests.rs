@@ -1,9 +1,6 @@
-use std::sync::OnceLock;
-
 use super::*;
 use crate::audit::Audit;
-use crate::backend::{Backend, BackendParams, Restart};
-use crate::child::{ChildLimits, FixedCommand, Spawn};
+use crate::child::{ChildLimits, ChildSpawner, FixedCommand, Restart, Spawn};
 use crate::redact::Redactor;
 use crate::session::{Hub, Service, Transport};
 
@@ -15,27 +12,21 @@ fn params() -> SessionParams {
         args: Vec::new(),
         default_scope: "/".into(),
     };
-    let backend = Backend::new(BackendParams {
+    let spawner = ChildSpawner {
         factory: Arc::new(factory),
-        spawn: Spawn::Shared,
-        restart: Restart::OnDemand,
         limits: ChildLimits {
             grace: Duration::ZERO,
             echo: None,
         },
         start_timeout: Duration::ZERO,
-        initialize: "".into(),
-        audience: Arc::clone(&hub) as Arc<_>,
-    });
+    };
+    let sink = Arc::clone(&hub) as Arc<_>;
+    let backend = spawner.backend(Spawn::Shared, Restart::OnDemand, "".into(), sink);
     SessionParams {
         audit: Arc::new(Audit::to_log(Arc::new(Redactor::new()))),
         principal: Arc::new(Principal::anonymous()),
         transport: Transport::StreamableHttp,
-        service: Service::Shared {
-            backend,
-            hub,
-            ended: OnceLock::new(),
-        },
+        service: Service::Shared { backend, hub },
         max_calls: 1,
     }
 }
@@ -43,13 +34,17 @@ fn params() -> SessionParams {
 #[test]
 fn nothing_opens_once_everything_ends() {
     let sessions = Sessions::new(8);
-    let guest = Principal::anonymous();
+    let client = Principal::anonymous();
     sessions.open(params()).unwrap();
-    sessions.admit_guest(&guest).unwrap();
-    assert_eq!(sessions.readmit_guest(), Ok(()));
+    sessions.admit_sessionless(&client).unwrap();
+    sessions.readmit_sessionless().unwrap();
     assert_eq!(sessions.take_all().len(), 1);
-    assert_eq!(sessions.open(params()).unwrap_err(), OpenError::Closed);
-    assert_eq!(sessions.admit_guest(&guest), Err(OpenError::Closed));
-    assert_eq!(sessions.readmit_guest(), Err(OpenError::Closed));
+    for refused in [
+        sessions.open(params()).map(drop),
+        sessions.admit_sessionless(&client),
+        sessions.readmit_sessionless(),
+    ] {
+        assert!(matches!(refused, Err(RequestError::ShuttingDown)), "{refused:?}");
+    }
     assert_eq!(sessions.live(), 0);
 }

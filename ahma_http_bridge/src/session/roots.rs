@@ -1,6 +1,6 @@
 //! From a client's answer to `roots/list` to the directory a session is confined to.
 //!
-//! What cannot be a scope is refused with a reason that the client can read; it is never replaced by
+//! A root that cannot be a scope is refused with a reason that the client can read; it is never replaced by
 //! something wider.
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::state::RootsAnswer;
 /// Longer than any path.
 const MAX_SHOWN_BYTES: usize = 4096;
 
-/// How wide a client's root may be.
+/// Limits of a client's root.
 #[derive(Debug, Clone)]
 pub(crate) struct RootsRule {
     pub(crate) default_scope: PathBuf,
@@ -82,7 +82,7 @@ impl RootsRule {
         let found = tokio::fs::canonicalize(&named).await;
         let scope = match &self.within {
             None => found.map_err(|error| format!("root {}: cannot be used: {error}", shown(uri)))?,
-            // Whoever is confined must not find out what there is outside, nor where a link leads to.
+            // A confined client must not find out what there is outside, nor where a link leads to.
             Some(outer) => found
                 .ok()
                 .filter(|scope| scope.starts_with(outer))
@@ -134,7 +134,7 @@ fn shown(uri: &str) -> &str {
     &uri[..end.unwrap_or(0)]
 }
 
-/// Whether a directory is, or holds, the user's home; `/` holds everything.
+/// True if a directory is, or contains, the user's home; `/` contains everything.
 fn is_too_wide(scope: &Path, home: Option<&Path>) -> bool {
     let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
     scope == Path::new("/") || home.is_some_and(|home| home.starts_with(scope))
@@ -158,4 +158,4 @@ fn local_path(uri: &str) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 #[path = "roots_tests.rs"]
-mod roots_tests;
+mod tests;

@@ -6,22 +6,24 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::activity::{Activity, Uses};
-use super::asked::Asked;
-use super::handshake::{roots_support, with_version};
-use super::hub::{Hub, Unsubscribe};
+use super::error::RequestError;
+use super::hub::{Hub, SubscriptionClaim, Unsubscribe};
+use super::initialize_cache::InitializeCache;
 use super::isolated::Isolated;
-use super::registry::OpenError;
+use super::negotiation::{roots_support, with_version};
+use super::questions::OpenQuestions;
 use super::state::{Effect, EndReason, SessionEvent, SessionState};
-use super::waiting::{Place, Waiting};
-use super::{Greeter, Outward};
+use super::streams::SessionStreams;
+use super::waiting::{WaitingRequest, WaitingRequests};
+use crate::activity::{Activity, Uses};
 use crate::audit::Audit;
 use crate::auth::Principal;
-use crate::backend::{Backend, StartError};
-use crate::child::{Answer, CallFailure, Child, OwnerId, Provisional, Verdict, is_for_the_bridge};
-use crate::envelope::{Envelope, Kind, RpcRequest, error_message, result_message, string_of};
+use crate::child::{
+    Answer, Backend, CallFailure, CallOutcome, Child, ClientId, StartError, is_for_the_bridge,
+};
+use ahma_common::envelope::{Envelope, Kind, RpcRequest, error_message, result_message, string_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
@@ -32,7 +34,7 @@ pub(crate) enum Transport {
 
 #[derive(Debug)]
 pub(crate) struct SessionParams {
-    /// Where the end is written down.
+    /// Records the end.
     pub(crate) audit: Arc<Audit>,
     pub(crate) principal: Arc<Principal>,
     pub(crate) transport: Transport,
@@ -41,14 +43,10 @@ pub(crate) struct SessionParams {
     pub(crate) max_calls: usize,
 }
 
-/// Who serves the session.
+/// The backend of a session.
 #[derive(Debug)]
 pub(crate) enum Service {
-    Shared {
-        backend: Arc<Backend>,
-        hub: Arc<Hub>,
-        ended: OnceLock<EndReason>,
-    },
+    Shared { backend: Arc<Backend>, hub: Arc<Hub> },
     Isolated(Box<Isolated>),
 }
 
@@ -56,69 +54,57 @@ pub(crate) enum Service {
 pub(crate) struct Session {
     me: Weak<Self>,
     id: Box<str>,
-    serial: OwnerId,
+    serial: ClientId,
     params: SessionParams,
-    pub(crate) outward: Outward,
+    state: watch::Sender<SessionState>,
+    pub(crate) streams: SessionStreams,
     version: OnceLock<Box<str>>,
-    pub(super) asked: Asked,
+    pub(super) asked: OpenQuestions,
     /// Requests of the client that no child has yet.
-    waiting: Arc<Waiting>,
+    waiting: Arc<WaitingRequests>,
     /// One permit for each request the client may have open.
     calls: Arc<Semaphore>,
     uses: Arc<Uses>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SessionError {
-    #[error("{0}")]
-    Ended(EndReason),
-    #[error("the session is initialised already")]
-    InitializedAlready,
-    #[error("{0}")]
-    NotReady(&'static str),
-    #[error("the session has as many open requests as it may have ({0}); wait for one to be answered")]
-    TooManyCalls(usize),
-    #[error("the request was cancelled")]
-    Cancelled,
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    #[error(transparent)]
-    Start(#[from] StartError),
-}
-
-/// What came of a client's `initialize`: a JSON-RPC answer in any case.
+/// Result of a client's `initialize`: a JSON-RPC answer in any case.
 #[derive(Debug)]
-pub(crate) enum Greeting {
-    Welcome(Bytes),
+pub(crate) enum InitializeOutcome {
+    Accepted(Bytes),
     /// The child would not have it. There is no session.
     Declined(Bytes),
 }
 
-/// How long those who wait for a child may take to hear that there will be none. They are woken already; on a busy
+/// Time for waiting requests to learn that there will be no child. They are woken already; on a busy
 /// machine it is milliseconds.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What JSON-RPC calls parameters that cannot be used.
+/// JSON-RPC code of unusable parameters.
 const CODE_INVALID_PARAMS: i64 = -32602;
 
 /// The id of the bridge's own question; those of a child have numbers.
 const ROOTS_ID: &str = r#""ahma-bridge/roots""#;
 
 impl Session {
-    pub(crate) fn new(id: String, serial: OwnerId, params: SessionParams) -> Arc<Self> {
+    pub(crate) fn new(id: String, serial: ClientId, params: SessionParams) -> Arc<Self> {
         let calls = Arc::new(Semaphore::new(params.max_calls));
         Arc::new_cyclic(|me| {
-            if let Service::Shared { hub, .. } = &params.service {
-                hub.join(serial, me.clone());
-            }
+            let state = match &params.service {
+                Service::Shared { hub, .. } => {
+                    hub.join(serial, me.clone());
+                    SessionState::Shared
+                }
+                Service::Isolated(_) => SessionState::Opened,
+            };
             Self {
                 me: me.clone(),
                 id: id.into(),
                 serial,
                 params,
-                outward: Outward::new(),
+                state: watch::Sender::new(state),
+                streams: SessionStreams::new(),
                 version: OnceLock::new(),
-                asked: Asked::default(),
+                asked: OpenQuestions::default(),
                 waiting: Arc::default(),
                 calls,
                 uses: Arc::new(Uses::default()),
@@ -130,7 +116,7 @@ impl Session {
         &self.id
     }
 
-    pub(crate) fn serial(&self) -> OwnerId {
+    pub(crate) fn serial(&self) -> ClientId {
         self.serial
     }
 
@@ -154,109 +140,123 @@ impl Session {
         }
     }
 
-    /// Why the session is over, if it is.
+    /// The reason why the session is over, if it is.
     pub(crate) fn end_reason(&self) -> Option<EndReason> {
-        match &self.params.service {
-            Service::Shared { ended, .. } => ended.get().cloned(),
-            Service::Isolated(isolated) => isolated.end_reason(),
+        match &*self.state.borrow() {
+            SessionState::Ended { reason } => Some(reason.clone()),
+            _ => None,
         }
+    }
+
+    /// Moves the state on. The backend is in place before the state that needs it is visible, so the change is atomic
+    /// for waiting requests.
+    fn transition(&self, event: SessionEvent) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.state.send_modify(|state| {
+            let (next, wanted) = state.clone().on(event);
+            for effect in &wanted {
+                if let (Effect::StartChild(scope), Some(isolated)) = (effect, self.isolated()) {
+                    isolated.prepare(scope.clone(), &self.me);
+                }
+            }
+            *state = next;
+            effects = wanted;
+        });
+        effects
     }
 
     /// Answers `initialize`.
     pub(crate) async fn initialize(
         &self,
         request: RpcRequest<'_>,
-        greeter: &Greeter,
-    ) -> Result<Greeting, SessionError> {
+        initialize_cache: &InitializeCache,
+    ) -> Result<InitializeOutcome, RequestError> {
         let envelope = request.envelope;
-        let (greeting, wanted) = match &self.params.service {
+        let (result, wanted) = match &self.params.service {
             Service::Shared { backend, .. } => {
                 let params = envelope.params().unwrap_or_default();
                 let wanted = params
                     .protocol_version
                     .and_then(string_of)
                     .map(|version| version.into_owned());
-                let greeted = backend.greeted().await;
-                let greeted = greeted.map_err(|error| self.not_started(error))?;
-                (greeted.greeting, wanted)
+                let initialized = backend.initialized().await;
+                let initialized = initialized.map_err(|error| self.not_started(error))?;
+                (initialized.initialize_result, wanted)
             }
             Service::Isolated(isolated) => {
                 isolated.set_initialize(envelope.text());
-                let event = SessionEvent::Initialize(roots_support(envelope));
-                let greeted = match isolated.transition(event, &self.me).first() {
-                    Some(Effect::Greet) => greeter.greeting(envelope).await,
+                let event = SessionEvent::Initialize {
+                    roots: roots_support(envelope),
+                    default_scope: isolated.rule.default_scope.clone(),
+                };
+                let answered = match self.transition(event).first() {
+                    Some(Effect::InitializeDeferred) => initialize_cache.result_for(envelope).await,
                     Some(Effect::StartChild(_)) => {
-                        let greeted = self.backend()?.greeted().await;
-                        greeted.map(|greeted| greeted.greeting)
+                        let initialized = self.backend()?.initialized().await;
+                        initialized.map(|initialized| initialized.initialize_result)
                     }
                     Some(Effect::AskRoots | Effect::StopChild) | None => {
-                        return Err(self.over().unwrap_or(SessionError::InitializedAlready));
+                        return Err(self.over().unwrap_or(RequestError::InitializedAlready));
                     }
                 };
-                match greeted {
-                    Ok(greeting) => (greeting, None),
+                match answered {
+                    Ok(result) => (result, None),
                     // It was the client's own request, with its id, so the answer is the client's too.
-                    Err(StartError::Refused(answer)) if matches!(answer.verdict, Verdict::RpcError(_)) => {
-                        return Ok(Greeting::Declined(answer.body));
+                    Err(StartError::Refused(answer))
+                        if matches!(answer.outcome, CallOutcome::RpcError(_)) =>
+                    {
+                        return Ok(InitializeOutcome::Declined(answer.body));
                     }
                     Err(error) => return Err(self.not_started(error)),
                 }
             }
         };
-        let (result, version) = with_version(&greeting, wanted.as_deref());
+        let (result, version) = with_version(&result, wanted.as_deref());
         let _ = self.version.set(version.into());
-        Ok(Greeting::Welcome(result_message(request.id.get(), &result)))
+        Ok(InitializeOutcome::Accepted(result_message(
+            request.id.get(),
+            &result,
+        )))
     }
 
     /// A place for a request whose child is not there yet.
-    pub(crate) fn wait_as(&self, id: &RawValue) -> Place {
+    pub(crate) fn wait_as(&self, id: &RawValue) -> WaitingRequest {
         self.waiting.enter(id.get())
     }
 
     /// The child for a request that waits for it, unless its client takes it back.
     pub(crate) async fn ready_for(
         &self,
-        place: &Place,
-        patience: Duration,
-    ) -> Result<Arc<Child>, SessionError> {
+        place: &WaitingRequest,
+        timeout: Duration,
+    ) -> Result<Arc<Child>, RequestError> {
         place
-            .unless_cancelled(self.ready(patience))
+            .unless_cancelled(self.ready(timeout))
             .await
-            .unwrap_or_else(|| Err(self.over().unwrap_or(SessionError::Cancelled)))
+            .unwrap_or_else(|| Err(self.over().unwrap_or(CallFailure::Cancelled.into())))
     }
 
     /// The child that serves this session's requests; waits for the scope to be known.
-    async fn ready(&self, patience: Duration) -> Result<Arc<Child>, SessionError> {
-        match &self.params.service {
-            Service::Shared { backend, ended, .. } => match ended.get() {
-                Some(reason) => Err(SessionError::Ended(reason.clone())),
-                None => backend.child().await.map_err(|error| self.not_started(error)),
-            },
-            Service::Isolated(isolated) => {
-                let mut states = isolated.watch();
-                let decided = |state: &SessionState| {
-                    matches!(state, SessionState::Locked { .. } | SessionState::Ended { .. })
-                };
-                let in_time = tokio::time::timeout(patience, states.wait_for(decided))
-                    .await
-                    .is_ok();
-                if !in_time {
-                    return Err(SessionError::NotReady(waiting_for(&isolated.state())));
-                }
-                if let Some(over) = self.over() {
-                    return Err(over);
-                }
-                let child = self.backend()?.child().await;
-                child.map_err(|error| self.not_started(error))
-            }
+    async fn ready(&self, timeout: Duration) -> Result<Arc<Child>, RequestError> {
+        let mut states = self.state.subscribe();
+        let decided = tokio::time::timeout(timeout, states.wait_for(SessionState::is_decided))
+            .await
+            .is_ok();
+        if !decided {
+            return Err(RequestError::NotReady(waiting_for(&self.state.borrow())));
         }
+        if let Some(over) = self.over() {
+            return Err(over);
+        }
+        let child = self.backend()?.child().await;
+        child.map_err(|error| self.not_started(error))
     }
 
     /// A place for one more open request.
-    pub(crate) fn permit(&self) -> Result<OwnedSemaphorePermit, SessionError> {
+    pub(crate) fn permit(&self) -> Result<OwnedSemaphorePermit, RequestError> {
         Arc::clone(&self.calls)
             .try_acquire_owned()
-            .map_err(|_| SessionError::TooManyCalls(self.params.max_calls))
+            .map_err(|_| RequestError::TooManySessionCalls(self.params.max_calls))
     }
 
     /// The child if requests can be passed on right now.
@@ -265,26 +265,23 @@ impl Session {
     }
 
     fn latest_child(&self) -> Option<Arc<Child>> {
-        match &self.params.service {
-            Service::Shared { backend, .. } => backend.running(),
-            Service::Isolated(isolated) => isolated.backend()?.running(),
-        }
+        self.backend().ok()?.running()
     }
 
     /// Takes a notification from the client.
     pub(crate) async fn notified(&self, envelope: &Envelope<'_>) {
-        match (envelope.method().unwrap_or_default(), self.isolated()) {
-            ("notifications/initialized", Some(isolated)) => {
-                for effect in isolated.transition(SessionEvent::Initialized, &self.me) {
+        match envelope.method().unwrap_or_default() {
+            "notifications/initialized" => {
+                for effect in self.transition(SessionEvent::Initialized) {
                     if effect == Effect::AskRoots {
                         let ask = format!(r#"{{"jsonrpc":"2.0","id":{ROOTS_ID},"method":"roots/list"}}"#);
                         self.push(Bytes::from(ask));
                     }
                 }
             }
-            ("notifications/roots/list_changed", Some(isolated)) => {
-                let before = isolated.state();
-                let effects = isolated.transition(SessionEvent::RootsListChanged, &self.me);
+            "notifications/roots/list_changed" => {
+                let before = self.state.borrow().clone();
+                let effects = self.transition(SessionEvent::RootsListChanged);
                 if let (SessionState::Locked { scope }, [Effect::StopChild]) = (before, &*effects) {
                     tracing::error!(
                         session = self.id(),
@@ -294,9 +291,7 @@ impl Session {
                 }
                 self.carry_out(effects).await;
             }
-            // A shared child was initialised by the bridge, and was promised no roots.
-            ("notifications/initialized" | "notifications/roots/list_changed", None) => {}
-            ("notifications/cancelled", _) => {
+            "notifications/cancelled" => {
                 if let Some(id) = envelope.params().ok().and_then(|params| params.request_id) {
                     self.waiting.cancel(id.get());
                 }
@@ -304,7 +299,7 @@ impl Session {
                     child.cancel_named(self.serial, envelope);
                 }
             }
-            (method, _) if is_for_the_bridge(method) => {
+            method if is_for_the_bridge(method) => {
                 tracing::warn!(session = self.id(), "dropped what is not for a client to say");
             }
             _ => {
@@ -332,14 +327,14 @@ impl Session {
 
     async fn roots_answered(&self, result: Option<&RawValue>) {
         let Some(isolated) = self.isolated() else { return };
-        if isolated.state() != SessionState::AskingRoots {
+        if *self.state.borrow() != SessionState::AskingRoots {
             return;
         }
         let answer = isolated.judge(result).await;
         if let Some(result) = result {
             isolated.set_roots(result.get());
         }
-        let effects = isolated.transition(SessionEvent::RootsAnswered(answer), &self.me);
+        let effects = self.transition(SessionEvent::RootsAnswered(answer));
         self.carry_out(effects).await;
     }
 
@@ -357,17 +352,17 @@ impl Session {
                     self.stop().await;
                     self.record_end();
                 }
-                Effect::Greet | Effect::AskRoots => {}
+                Effect::InitializeDeferred | Effect::AskRoots => {}
             }
         }
     }
 
     /// Sends the client something that belongs to none of its requests.
     pub(crate) fn push(&self, message: Bytes) {
-        self.outward.push(message);
+        self.streams.push(message);
     }
 
-    /// What the bridge answers itself, because other clients of a shared child are concerned.
+    /// An answer of the bridge itself, where other clients of a shared child are concerned.
     pub(crate) fn answer_here(&self, request: RpcRequest<'_>) -> Option<Answer> {
         let Service::Shared { hub, .. } = &self.params.service else {
             return None;
@@ -378,13 +373,13 @@ impl Session {
                 let reason = hub.refuses(self.serial, &uri()?)?;
                 Some(Answer {
                     body: error_message(Some(request.id.get()), CODE_INVALID_PARAMS, &reason),
-                    verdict: Verdict::RpcError(CODE_INVALID_PARAMS),
+                    outcome: CallOutcome::RpcError(CODE_INVALID_PARAMS),
                 })
             }
             "resources/unsubscribe" => match hub.unsubscribe(self.serial, &uri()?) {
                 Unsubscribe::AnswerHere => Some(Answer {
                     body: result_message(request.id.get(), "{}"),
-                    verdict: Verdict::Result,
+                    outcome: CallOutcome::Result,
                 }),
                 Unsubscribe::PassOn => None,
             },
@@ -393,31 +388,21 @@ impl Session {
     }
 
     /// The subscription that a request to a shared child is about.
-    pub(crate) fn subscribing(&self, request: RpcRequest<'_>) -> Option<Box<dyn Provisional>> {
+    pub(crate) fn subscribing(&self, request: RpcRequest<'_>) -> Option<SubscriptionClaim> {
         let Service::Shared { hub, .. } = &self.params.service else {
             return None;
         };
         if request.method != "resources/subscribe" {
             return None;
         }
-        Some(Box::new(hub.claim(self.serial, &request.envelope.uri()?)))
+        Some(hub.claim(self.serial, &request.envelope.uri()?))
     }
 
     /// Ends the session. When this returns, a child of its own is gone with all commands; a shared one has been told
     /// that the client is gone.
     pub(crate) async fn end(&self, reason: EndReason) {
-        match &self.params.service {
-            Service::Shared { ended, .. } => {
-                if ended.set(reason).is_ok() {
-                    self.stop().await;
-                    self.record_end();
-                }
-            }
-            Service::Isolated(isolated) => {
-                let effects = isolated.transition(SessionEvent::Closed(reason), &self.me);
-                self.carry_out(effects).await;
-            }
-        }
+        let effects = self.transition(SessionEvent::Closed(reason));
+        self.carry_out(effects).await;
     }
 
     /// Writes down why the session ended, which happens once.
@@ -435,7 +420,7 @@ impl Session {
             Service::Shared { backend, hub, .. } => {
                 let orphaned = hub.leave(self.serial);
                 if let Some(child) = backend.running() {
-                    child.cancel_owner(self.serial, "the session ended");
+                    child.cancel_client(self.serial, "the session ended");
                     orphaned
                         .iter()
                         .for_each(|uri| Hub::resubscribe(&child, "resources/unsubscribe", uri));
@@ -448,26 +433,29 @@ impl Session {
             }
         }
         // No child will come for those who wait. They hear why before their streams end.
-        let _ = tokio::time::timeout(LAST_WORDS, self.waiting.nobody()).await;
-        self.outward.close();
+        let _ = tokio::time::timeout(LAST_OUTPUT_TIMEOUT, self.waiting.all_left()).await;
+        self.streams.close();
     }
 
-    fn backend(&self) -> Result<Arc<Backend>, SessionError> {
-        let backend = self.isolated().and_then(Isolated::backend);
-        backend.ok_or(SessionError::NotReady("the session has no server process"))
+    fn backend(&self) -> Result<Arc<Backend>, RequestError> {
+        let backend = match &self.params.service {
+            Service::Shared { backend, .. } => Some(Arc::clone(backend)),
+            Service::Isolated(isolated) => isolated.backend(),
+        };
+        backend.ok_or(RequestError::NotReady("the session has no server process"))
     }
 
     /// A child that was stopped belonged to a session that is over, and that is what its client should hear.
-    fn not_started(&self, error: StartError) -> SessionError {
+    fn not_started(&self, error: StartError) -> RequestError {
         match (&error, self.over()) {
             (StartError::Stopped, Some(over)) => over,
             _ => error.into(),
         }
     }
 
-    /// Why nothing more is done for the client, if so.
-    pub(crate) fn over(&self) -> Option<SessionError> {
-        self.end_reason().map(SessionError::Ended)
+    /// The error for every request after the end.
+    pub(crate) fn over(&self) -> Option<RequestError> {
+        self.end_reason().map(RequestError::Ended)
     }
 
     /// Marks the session as in use while the guard lives.
@@ -475,7 +463,7 @@ impl Session {
         Activity::begin(&self.uses)
     }
 
-    /// How long nobody has used the session; zero while somebody does.
+    /// Time since the last use; zero while in use.
     pub(crate) fn idle_for(&self) -> Duration {
         self.uses.idle_for()
     }
@@ -484,10 +472,12 @@ impl Session {
 fn waiting_for(state: &SessionState) -> &'static str {
     match state {
         SessionState::Opened => "the session waits for `initialize`",
-        SessionState::Greeted => "the session waits for `notifications/initialized`",
+        SessionState::AwaitingInitialized => "the session waits for `notifications/initialized`",
         SessionState::AskingRoots => {
             "the client offers roots but has not answered roots/list; open the GET stream to receive the question"
         }
-        SessionState::Locked { .. } | SessionState::Ended { .. } => "the server process is not ready",
+        SessionState::Locked { .. } | SessionState::Shared | SessionState::Ended { .. } => {
+            "the server process is not ready"
+        }
     }
 }

@@ -1,23 +1,26 @@
-//! What an isolated session is waiting for, as a pure function of what happened.
+//! The state of a session, as a pure function of its events.
 //!
-//! The scope is decided once, by the first answer to `roots/list`, and never changes: that is the promise
-//! this file keeps, and its test is a table. Nothing here does anything; the caller carries out the effects.
+//! The scope of an isolated session is decided once, by the first answer to `roots/list`, and never changes: that is the
+//! promise this file keeps, and its test is a table. A session of the shared backend is `Shared` until it ends. Nothing
+//! here does anything; the caller carries out the effects.
 
 use std::path::PathBuf;
 
-/// Where a session stands. Requests wait until it is `Locked` or `Ended`.
+/// Progress of a session towards its scope. Requests wait until [`SessionState::is_decided`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionState {
     /// The client has not sent `initialize`.
     Opened,
     /// `initialize` was answered by a child that can run nothing; `notifications/initialized` is due.
-    Greeted,
+    AwaitingInitialized,
     /// The client was asked for its roots.
     AskingRoots,
     /// The scope is fixed for the rest of the session.
     Locked {
         scope: PathBuf,
     },
+    /// The shared backend answers; it has a scope of its own.
+    Shared,
     Ended {
         reason: EndReason,
     },
@@ -25,7 +28,11 @@ pub(crate) enum SessionState {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionEvent {
-    Initialize(RootsSupport),
+    Initialize {
+        roots: RootsSupport,
+        /// The scope of a client without roots.
+        default_scope: PathBuf,
+    },
     Initialized,
     RootsAnswered(RootsAnswer),
     RootsListChanged,
@@ -38,7 +45,7 @@ pub(crate) enum RootsSupport {
     Missing,
 }
 
-/// What the client's roots come down to.
+/// Meaning of the client's roots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RootsAnswer {
     /// The first root, checked and canonical.
@@ -52,12 +59,12 @@ pub(crate) enum RootsAnswer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Let a deferred child answer `initialize`.
-    Greet,
+    InitializeDeferred,
     /// Ask the client for its roots.
     AskRoots,
     /// Start the child that serves the session, inside this directory.
     StartChild(PathBuf),
-    /// Stop it with all its commands.
+    /// End the session's work: a child of its own is stopped, a shared one is told.
     StopChild,
 }
 
@@ -84,24 +91,31 @@ pub(crate) enum EndReason {
 }
 
 impl EndReason {
-    /// Whether the client shall be told of the reason (403) or just finds no session (404).
+    /// True if the client is told the reason; otherwise it just finds no session.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::RootsChanged | Self::RootRejected(_))
     }
 }
 
 impl SessionState {
-    /// The next state and what must be done to get there. `default_scope` is for clients without roots.
-    pub(crate) fn on(self, event: SessionEvent, default_scope: &std::path::Path) -> (Self, Vec<Effect>) {
+    /// True once it is known which backend answers, or that none will.
+    pub(crate) fn is_decided(&self) -> bool {
+        matches!(self, Self::Locked { .. } | Self::Shared | Self::Ended { .. })
+    }
+
+    /// The next state and what must be done to get there.
+    pub(crate) fn on(self, event: SessionEvent) -> (Self, Vec<Effect>) {
         use SessionEvent as Event;
         match (self, event) {
             // An ended session stays ended, for the first reason.
             (ended @ Self::Ended { .. }, _) => (ended, vec![]),
             (_, Event::Closed(reason)) => (Self::Ended { reason }, vec![Effect::StopChild]),
 
-            (Self::Opened, Event::Initialize(RootsSupport::Offered)) => (Self::Greeted, vec![Effect::Greet]),
-            (Self::Opened, Event::Initialize(RootsSupport::Missing)) => lock(default_scope.to_owned()),
-            (Self::Greeted, Event::Initialized) => (Self::AskingRoots, vec![Effect::AskRoots]),
+            (Self::Opened, Event::Initialize { roots, default_scope }) => match roots {
+                RootsSupport::Offered => (Self::AwaitingInitialized, vec![Effect::InitializeDeferred]),
+                RootsSupport::Missing => lock(default_scope),
+            },
+            (Self::AwaitingInitialized, Event::Initialized) => (Self::AskingRoots, vec![Effect::AskRoots]),
             (Self::AskingRoots, Event::RootsAnswered(answer)) => match answer {
                 RootsAnswer::Scope(scope) | RootsAnswer::Default(scope) => lock(scope),
                 RootsAnswer::Unusable(why) => (
@@ -118,12 +132,16 @@ impl SessionState {
                 vec![Effect::StopChild],
             ),
 
-            // Before the lock a change is no change: the answer that counts is still to come.
-            (state @ (Self::Opened | Self::Greeted | Self::AskingRoots), Event::RootsListChanged) => {
+            // Before the lock a change is no change: the answer that counts is still to come. The shared backend was
+            // promised no roots.
+            (
+                state @ (Self::Opened | Self::AwaitingInitialized | Self::AskingRoots | Self::Shared),
+                Event::RootsListChanged,
+            ) => (state, vec![]),
+            // Repeated or early messages of a client change nothing, the scope least of all.
+            (state, Event::Initialize { .. } | Event::Initialized | Event::RootsAnswered(_)) => {
                 (state, vec![])
             }
-            // Repeated or early messages of a client change nothing, the scope least of all.
-            (state, Event::Initialize(_) | Event::Initialized | Event::RootsAnswered(_)) => (state, vec![]),
         }
     }
 }
@@ -137,4 +155,4 @@ fn lock(scope: PathBuf) -> (SessionState, Vec<Effect>) {
 
 #[cfg(test)]
 #[path = "state_tests.rs"]
-mod state_tests;
+mod tests;

@@ -1,5 +1,3 @@
-use std::path::Path;
-
 use super::*;
 
 fn locked(scope: &str) -> SessionState {
@@ -12,21 +10,30 @@ fn ended(reason: EndReason) -> SessionState {
 
 #[test]
 fn every_state_answers_every_event() {
-    use Effect::{AskRoots, Greet, StartChild, StopChild};
+    use Effect::{AskRoots, InitializeDeferred, StartChild, StopChild};
     use EndReason::{Deleted, Idle, RootRejected, RootsChanged};
     use RootsSupport::{Missing, Offered};
-    use SessionEvent::{Closed, Initialize, Initialized, RootsAnswered, RootsListChanged};
-    use SessionState::{AskingRoots, Greeted, Opened};
+    use SessionEvent::{Closed, Initialized, RootsAnswered, RootsListChanged};
+    use SessionState::{AskingRoots, AwaitingInitialized, Opened, Shared};
 
+    let initialize = |roots| SessionEvent::Initialize {
+        roots,
+        default_scope: "/default".into(),
+    };
     let scope = || RootsAnswered(RootsAnswer::Scope("/w".into()));
     let other = || RootsAnswered(RootsAnswer::Scope("/other".into()));
     let none = || RootsAnswered(RootsAnswer::Default("/default".into()));
     let bad = || RootsAnswered(RootsAnswer::Unusable("no".into()));
     let table = [
-        (Opened, Initialize(Offered), Greeted, vec![Greet]),
         (
             Opened,
-            Initialize(Missing),
+            initialize(Offered),
+            AwaitingInitialized,
+            vec![InitializeDeferred],
+        ),
+        (
+            Opened,
+            initialize(Missing),
             locked("/default"),
             vec![StartChild("/default".into())],
         ),
@@ -34,12 +41,22 @@ fn every_state_answers_every_event() {
         (Opened, scope(), Opened, vec![]),
         (Opened, RootsListChanged, Opened, vec![]),
         (Opened, Closed(Idle), ended(Idle), vec![StopChild]),
-        (Greeted, Initialize(Missing), Greeted, vec![]),
-        (Greeted, Initialized, AskingRoots, vec![AskRoots]),
-        (Greeted, scope(), Greeted, vec![]),
-        (Greeted, RootsListChanged, Greeted, vec![]),
-        (Greeted, Closed(Deleted), ended(Deleted), vec![StopChild]),
-        (AskingRoots, Initialize(Offered), AskingRoots, vec![]),
+        (
+            AwaitingInitialized,
+            initialize(Missing),
+            AwaitingInitialized,
+            vec![],
+        ),
+        (AwaitingInitialized, Initialized, AskingRoots, vec![AskRoots]),
+        (AwaitingInitialized, scope(), AwaitingInitialized, vec![]),
+        (AwaitingInitialized, RootsListChanged, AwaitingInitialized, vec![]),
+        (
+            AwaitingInitialized,
+            Closed(Deleted),
+            ended(Deleted),
+            vec![StopChild],
+        ),
+        (AskingRoots, initialize(Offered), AskingRoots, vec![]),
         (AskingRoots, Initialized, AskingRoots, vec![]),
         (AskingRoots, scope(), locked("/w"), vec![StartChild("/w".into())]),
         (
@@ -56,7 +73,7 @@ fn every_state_answers_every_event() {
         ),
         (AskingRoots, RootsListChanged, AskingRoots, vec![]),
         (AskingRoots, Closed(Deleted), ended(Deleted), vec![StopChild]),
-        (locked("/w"), Initialize(Offered), locked("/w"), vec![]),
+        (locked("/w"), initialize(Offered), locked("/w"), vec![]),
         (locked("/w"), Initialized, locked("/w"), vec![]),
         (locked("/w"), other(), locked("/w"), vec![]),
         (locked("/w"), bad(), locked("/w"), vec![]),
@@ -69,17 +86,24 @@ fn every_state_answers_every_event() {
         (locked("/w"), Closed(Idle), ended(Idle), vec![StopChild]),
         (
             ended(RootsChanged),
-            Initialize(Offered),
+            initialize(Offered),
             ended(RootsChanged),
             vec![],
         ),
         (ended(RootsChanged), other(), ended(RootsChanged), vec![]),
         (ended(RootsChanged), Closed(Deleted), ended(RootsChanged), vec![]),
         (ended(Deleted), RootsListChanged, ended(Deleted), vec![]),
+        (Shared, initialize(Offered), Shared, vec![]),
+        (Shared, initialize(Missing), Shared, vec![]),
+        (Shared, Initialized, Shared, vec![]),
+        (Shared, scope(), Shared, vec![]),
+        (Shared, bad(), Shared, vec![]),
+        (Shared, RootsListChanged, Shared, vec![]),
+        (Shared, Closed(Idle), ended(Idle), vec![StopChild]),
     ];
     for (state, event, next, effects) in table {
         let label = format!("{state:?} on {event:?}");
-        assert_eq!(state.on(event, Path::new("/default")), (next, effects), "{label}");
+        assert_eq!(state.on(event), (next, effects), "{label}");
     }
 }
 

@@ -1,68 +1,70 @@
-//! Which clients of a shared child are subscribed to which resource.
+//! Subscriptions of the clients of a shared child.
 //!
 //! Everything but a client's leaving is done without looking at the others' subscriptions: all clients wait for it.
 
 use std::collections::{HashMap, HashSet};
 
-use crate::child::OwnerId;
+use crate::child::ClientId;
 
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     /// No set is empty.
-    by_uri: HashMap<Box<str>, HashSet<OwnerId>>,
-    /// How many of those sets each owner is in; no number is zero.
-    counts: HashMap<OwnerId, usize>,
+    by_uri: HashMap<Box<str>, HashSet<ClientId>>,
+    /// Number of those sets that each client is in; never zero.
+    counts: HashMap<ClientId, usize>,
 }
 
 impl Subscriptions {
-    pub(super) fn count(&self, owner: OwnerId) -> usize {
-        self.counts.get(&owner).copied().unwrap_or_default()
+    pub(super) fn count(&self, client: ClientId) -> usize {
+        self.counts.get(&client).copied().unwrap_or_default()
     }
 
-    pub(super) fn contains(&self, owner: OwnerId, uri: &str) -> bool {
-        self.by_uri.get(uri).is_some_and(|owners| owners.contains(&owner))
+    pub(super) fn contains(&self, client: ClientId, uri: &str) -> bool {
+        self.by_uri
+            .get(uri)
+            .is_some_and(|clients| clients.contains(&client))
     }
 
-    /// Whether it was not there before.
-    pub(super) fn add(&mut self, owner: OwnerId, uri: &str) -> bool {
-        let is_new = self.by_uri.entry(uri.into()).or_default().insert(owner);
+    /// True if it was not there before.
+    pub(super) fn add(&mut self, client: ClientId, uri: &str) -> bool {
+        let is_new = self.by_uri.entry(uri.into()).or_default().insert(client);
         if is_new {
-            *self.counts.entry(owner).or_default() += 1;
+            *self.counts.entry(client).or_default() += 1;
         }
         is_new
     }
 
-    /// Whether somebody else is still subscribed.
-    pub(super) fn remove(&mut self, owner: OwnerId, uri: &str) -> bool {
-        let Some(owners) = self.by_uri.get_mut(uri) else {
+    /// True if another client is still subscribed.
+    pub(super) fn remove(&mut self, client: ClientId, uri: &str) -> bool {
+        let Some(clients) = self.by_uri.get_mut(uri) else {
             return false;
         };
-        let was_there = owners.remove(&owner);
-        let is_wanted = !owners.is_empty();
+        let was_there = clients.remove(&client);
+        let is_wanted = !clients.is_empty();
         if !is_wanted {
             self.by_uri.remove(uri);
         }
-        if was_there && let Some(count) = self.counts.get_mut(&owner) {
+        if was_there && let Some(count) = self.counts.get_mut(&client) {
             *count -= 1;
             if *count == 0 {
-                self.counts.remove(&owner);
+                self.counts.remove(&client);
             }
         }
         is_wanted
     }
 
-    /// Removes all of an owner's. Gives back the resources nobody is subscribed to any more.
-    pub(super) fn remove_all(&mut self, owner: OwnerId) -> Vec<Box<str>> {
-        if self.counts.remove(&owner).is_none() {
+    /// Removes all of a client's. Gives back the resources without any other subscriber.
+    pub(super) fn remove_all(&mut self, client: ClientId) -> Vec<Box<str>> {
+        if self.counts.remove(&client).is_none() {
             return Vec::new();
         }
         self.by_uri
-            .extract_if(|_, owners| owners.remove(&owner) && owners.is_empty())
+            .extract_if(|_, clients| clients.remove(&client) && clients.is_empty())
             .map(|(uri, _)| uri)
             .collect()
     }
 
-    pub(super) fn owners(&self, uri: &str) -> impl Iterator<Item = OwnerId> {
+    pub(super) fn clients(&self, uri: &str) -> impl Iterator<Item = ClientId> {
         self.by_uri.get(uri).into_iter().flatten().copied()
     }
 

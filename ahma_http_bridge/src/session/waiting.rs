@@ -1,26 +1,27 @@
 //! Requests that wait for their session's child, so that their client can take them back.
 //!
-//! A cancellation marks the waiting request before it looks among those the child has; whoever passes a request on
-//! looks at the mark after the child has it. So one of the two always sees the other.
+//! A cancellation marks the waiting request before it looks among those the child has; passing a request on
+//! includes a look at the mark after the child has it. So one of the two always sees the other.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingRequests {
     /// By the id their client gave them, as it was written. A client that uses an id twice cancels both.
     places: Mutex<HashMap<Box<str>, CancellationToken>>,
     /// Told whenever a place is left.
     left: Notify,
 }
 
-impl Waiting {
-    pub(crate) fn enter(self: &Arc<Self>, id: &str) -> Place {
+impl WaitingRequests {
+    pub(crate) fn enter(self: &Arc<Self>, id: &str) -> WaitingRequest {
         let cancelled = self.lock().entry(id.into()).or_default().clone();
-        Place {
+        WaitingRequest {
             waiting: Arc::clone(self),
             id: id.into(),
             cancelled,
@@ -38,8 +39,8 @@ impl Waiting {
         self.lock().values().for_each(CancellationToken::cancel);
     }
 
-    /// Returns when nobody waits any more.
-    pub(crate) async fn nobody(&self) {
+    /// Returns when no request waits any more.
+    pub(crate) async fn all_left(&self) {
         loop {
             let left = self.left.notified();
             if self.lock().is_empty() {
@@ -50,20 +51,20 @@ impl Waiting {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, CancellationToken>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock()
     }
 }
 
 /// A waiting request's place; dropped when it waits no longer.
 #[derive(Debug)]
-pub(crate) struct Place {
-    waiting: Arc<Waiting>,
+pub(crate) struct WaitingRequest {
+    waiting: Arc<WaitingRequests>,
     id: Box<str>,
     cancelled: CancellationToken,
 }
 
-impl Place {
-    /// What `future` gives, or nothing if the request is cancelled first.
+impl WaitingRequest {
+    /// The output of `future`, or `None` if the request is cancelled first.
     pub(crate) async fn unless_cancelled<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         self.cancelled.run_until_cancelled(future).await
     }
@@ -73,7 +74,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for WaitingRequest {
     fn drop(&mut self) {
         self.waiting.lock().remove(&self.id);
         self.waiting.left.notify_waiters();

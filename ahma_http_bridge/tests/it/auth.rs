@@ -274,7 +274,7 @@ async fn one_token_from_the_environment_does_for_everybody() {
 #[tokio::test]
 async fn a_page_can_read_that_it_lacks_a_credential() {
     let tokens = Tokens::new();
-    tokens.issue("somebody");
+    tokens.issue("other");
     let bridge = tokens.bridge().await;
     let client = bearing(bridge.client(), "origin", "http://localhost:5173");
     let response = client.post(JSON, &initialize("2025-11-25", json!({}))).await;

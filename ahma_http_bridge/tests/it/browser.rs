@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
-use crate::harness::{BridgeProcess, PATIENCE};
+use crate::harness::{BridgeProcess, TEST_TIMEOUT};
 
 /// Names that the browser is made to find on this machine, as a hostile name server would.
 const EVIL: &str = "evil.example";
@@ -122,13 +122,13 @@ async fn a_page_of_another_origin_gets_nowhere() {
         (EVIL, json!({ "json": "blocked", "text": "blocked" })),
     ] {
         let browser = Browser::open(chromium, &[], &format!("http://{host}:{port}/"));
-        let report = tokio::time::timeout(PATIENCE, reports.recv()).await;
+        let report = tokio::time::timeout(TEST_TIMEOUT, reports.recv()).await;
         assert_eq!(report.unwrap().unwrap(), seen, "{host}");
         drop(browser);
     }
     let rebound = bridge.url.replace("127.0.0.1", REBOUND);
     let browser = Browser::open(chromium, &["--dump-dom"], &rebound);
-    let output = tokio::time::timeout(PATIENCE, browser.process.wait_with_output()).await;
+    let output = tokio::time::timeout(TEST_TIMEOUT, browser.process.wait_with_output()).await;
     let page = String::from_utf8_lossy(&output.unwrap().unwrap().stdout).into_owned();
     let name = bridge.address().to_string().replace("127.0.0.1", REBOUND);
     assert!(

@@ -45,8 +45,8 @@ async fn a_session_id_is_a_uuid_and_needed_with_isolation() {
     assert_eq!(uuid::Uuid::parse_str(&id).unwrap().get_version_num(), 4);
 
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
-    let nobody = bridge.client();
-    let response = nobody.post(JSON, &ping).await;
+    let without_session = bridge.client();
+    let response = without_session.post(JSON, &ping).await;
     assert_eq!(response.status(), StatusCode::BAD_REQUEST);
     let body: Value = response.json().await.unwrap();
     assert_eq!(body["id"], 1);
@@ -63,7 +63,7 @@ async fn a_session_id_is_a_uuid_and_needed_with_isolation() {
     };
     assert_eq!(stranger.post(JSON, &ping).await.status(), StatusCode::NOT_FOUND);
     assert_eq!(stranger.delete().await, StatusCode::NOT_FOUND);
-    assert_eq!(nobody.delete().await, StatusCode::BAD_REQUEST);
+    assert_eq!(without_session.delete().await, StatusCode::BAD_REQUEST);
 
     assert_eq!(client.delete().await, StatusCode::NO_CONTENT);
     assert_eq!(client.post(JSON, &ping).await.status(), StatusCode::NOT_FOUND);

@@ -9,9 +9,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-use crate::harness::{Bridge, Client, PATIENCE, tool_call};
+use crate::harness::{Bridge, Client, TEST_TIMEOUT, tool_call};
 
-/// Cases of each test where nobody asks for more.
+/// Cases of each test by default.
 const CASES: u32 = 64;
 
 fn config() -> ProptestConfig {
@@ -131,7 +131,7 @@ fn any_message_gets_an_answer_that_is_not_our_fault() {
             request = request.header(name, value);
         }
         let status = runtime.block_on(async {
-            let answered = tokio::time::timeout(PATIENCE, request.send()).await.expect("an answer");
+            let answered = tokio::time::timeout(TEST_TIMEOUT, request.send()).await.expect("an answer");
             answered.expect("a response").status()
         });
         prop_assert!(status < StatusCode::INTERNAL_SERVER_ERROR, "{status}");
@@ -168,7 +168,7 @@ fn any_bytes_on_a_connection_hurt_nobody() {
             let _ = stream.shutdown().await;
             let mut answer = Vec::new();
             let read = stream.read_to_end(&mut answer);
-            drop(tokio::time::timeout(PATIENCE, read).await.expect("the connection ends"));
+            drop(tokio::time::timeout(TEST_TIMEOUT, read).await.expect("the connection ends"));
             assert!(!answer.starts_with(b"HTTP/1.1 5"), "{}", String::from_utf8_lossy(&answer));
         });
     });

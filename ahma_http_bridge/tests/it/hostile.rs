@@ -1,4 +1,4 @@
-//! Clients that are slow, rude or gone are nobody else's problem.
+//! Clients that are slow, rude or gone do not disturb others.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::harness::{Bridge, BridgeProcess, Client, PATIENCE, eventually};
+use crate::harness::{Bridge, BridgeProcess, Client, TEST_TIMEOUT, eventually};
 
 async fn raw(bridge: &Bridge, text: &str) -> TcpStream {
     let mut stream = TcpStream::connect(bridge.address).await.unwrap();
@@ -17,7 +17,7 @@ async fn raw(bridge: &Bridge, text: &str) -> TcpStream {
 
 async fn answer_of(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer))
+    let read = tokio::time::timeout(TEST_TIMEOUT, stream.read_to_end(&mut answer))
         .await
         .expect("the connection to end");
     // A reset after the answer is an end too.
@@ -54,7 +54,7 @@ async fn a_client_that_does_not_read_loses_its_connection() {
     let mut stream = socket.connect(bridge.address).await.unwrap();
     let requests = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
     let asking = async { while stream.write_all(requests.as_bytes()).await.is_ok() {} };
-    tokio::time::timeout(PATIENCE, asking)
+    tokio::time::timeout(TEST_TIMEOUT, asking)
         .await
         .expect("the connection to end");
     bridge.stop().await;
@@ -101,7 +101,7 @@ async fn a_client_that_never_reads_its_stream_costs_a_bound() {
     let mut never_read = TcpStream::connect(bridge.address()).await.unwrap();
     never_read.write_all(request.as_bytes()).await.unwrap();
     let before = bridge.memory_bytes();
-    // About 30 MB of log lines, sent to somebody who does not listen.
+    // About 30 MB of log lines, sent to a client that does not read.
     for _ in 0..10 {
         assert_eq!(client.call("flood", json!({ "count": 30_000 })).await, "flooded");
     }

@@ -278,7 +278,7 @@ async fn a_question_of_the_child_reaches_its_own_client() {
     let question = events.next_json().await;
     assert_eq!(question["method"], "sampling/createMessage");
     let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "said": "yes" } });
-    // Somebody else cannot answer for the client.
+    // Another client cannot answer for this one.
     bridge
         .session()
         .await
@@ -373,7 +373,7 @@ async fn a_session_with_an_open_request_is_not_idle() {
     let mut events = Events::of(client.post(BOTH, &ask).await);
     let question = events.next().await.unwrap();
     drop(events);
-    // Whoever comes later and does nothing is gone when the time is over.
+    // A later client that does nothing is gone when the time is over.
     bridge.session().await;
     bridge.wait_for_sessions(1).await;
     let mut resumed = client.events(question.id.as_deref()).await;

@@ -1,4 +1,4 @@
-//! Many clients at once: every answer to the right one, none lost, nobody held up.
+//! Many clients at once: every answer to the right one, none lost, none held up.
 
 use std::{net::SocketAddr, os::fd::BorrowedFd, time::Duration};
 
@@ -8,7 +8,7 @@ use reqwest::StatusCode;
 use rustix::net::{getpeername, getsockname, sockopt};
 use serde_json::json;
 
-use crate::harness::{BOTH, Bridge, Client, Events, JSON, PATIENCE, tool_call};
+use crate::harness::{BOTH, Bridge, Client, Events, JSON, TEST_TIMEOUT, tool_call};
 
 /// Twenty calls at once, in both forms; each must come back with its own text.
 async fn twenty_calls(client: Client, who: usize) {
@@ -40,7 +40,7 @@ async fn fifty_sessions_with_twenty_calls_each() {
                 .enumerate()
                 .map(|(who, client)| twenty_calls(client, who)),
         );
-        tokio::time::timeout(PATIENCE, work).await.expect("no stall");
+        tokio::time::timeout(TEST_TIMEOUT, work).await.expect("no stall");
         bridge.stop().await;
     }
 }

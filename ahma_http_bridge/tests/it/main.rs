@@ -17,6 +17,7 @@ mod exposure;
 mod fuzz;
 mod hostile;
 mod isolation;
+mod layers;
 mod load;
 mod misbehaving;
 mod modern;

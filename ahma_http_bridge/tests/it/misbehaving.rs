@@ -1,9 +1,11 @@
-//! A child that crashes, hangs, floods or talks nonsense harms nobody but itself.
+//! A child that crashes, hangs, floods or talks nonsense harms only itself.
 
 use std::time::{Duration, Instant};
 
 use ahma_http_bridge::Isolation;
+use futures::StreamExt as _;
 use futures::future::join_all;
+use futures::stream::FuturesUnordered;
 use reqwest::StatusCode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -232,7 +234,7 @@ async fn a_child_that_never_got_ready_does_not_hold_up_the_end() {
     };
     eventually("the child's start", async || started().is_some()).await;
     let pid = started().unwrap();
-    // The child would have half a minute to answer; nobody waits for that.
+    // The child would have half a minute to answer; no request waits for that.
     bridge.stop().await;
     assert!(!is_alive(pid));
     assert!(!waiting.await.unwrap().status().is_success());
@@ -273,4 +275,35 @@ async fn a_standard_error_that_nobody_reads_stops_neither_the_work_nor_the_end()
     }
     drop(client);
     bridge.stop();
+}
+
+#[tokio::test]
+async fn a_child_that_stops_reading_costs_a_refusal_and_keeps_what_it_was_sent() {
+    let bridge = Bridge::shared().await;
+    let client = bridge.session().await;
+    let pid = Pid::from_raw(client.who().await.pid).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    // Together more than waits for a child that does not read.
+    let text = "x".repeat(4_000_000);
+    let mut calls: FuturesUnordered<_> = (0..12)
+        .map(|number| client.try_call(json!(number), "echo", json!({ "text": text })))
+        .collect();
+    let (status, answer) = calls.next().await.unwrap();
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(answer["error"]["code"], -32004);
+    kill_process(pid, Signal::CONT).unwrap();
+    let answers: Vec<_> = calls.collect().await;
+    let (answered, refused): (Vec<_>, Vec<_>) = answers
+        .into_iter()
+        .partition(|(status, _)| *status == StatusCode::OK);
+    for (_, answer) in &answered {
+        assert_eq!(answer["result"]["content"][0]["text"], *text);
+    }
+    assert!(
+        answered.len() >= 7,
+        "{} answered, {} refused",
+        answered.len(),
+        refused.len()
+    );
+    bridge.stop().await;
 }

@@ -332,7 +332,7 @@ async fn a_subscription_keeps_its_child() {
     let mut events = Events::of(post(&client, BOTH, &listen).await);
     events.next_json().await;
     let first = who(&client).await;
-    // Sessions that began later are over because nobody uses them; the subscription is in use.
+    // Sessions that began later are over because they are unused; the subscription is in use.
     for _ in 0..2 {
         let idle = bridge.session().await.who().await;
         eventually("the end of an idle session", async || !is_alive(idle.pid)).await;
@@ -340,7 +340,7 @@ async fn a_subscription_keeps_its_child() {
     assert_eq!(who(&client).await.0, first.0, "the child is the same");
     drop(events);
     let pid = first.0;
-    eventually("the end of a child nobody uses", async || !is_alive(pid)).await;
+    eventually("the end of an unused child", async || !is_alive(pid)).await;
     bridge.stop().await;
 }
 

@@ -1,4 +1,4 @@
-//! Who may connect where nobody has to prove who he is. In these tests whatever the test starts runs below the bridge,
+//! Admission of connections without authentication. In these tests whatever the test starts runs below the bridge,
 //! as a command does.
 
 use std::io::{Read as _, Write as _};

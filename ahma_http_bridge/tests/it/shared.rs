@@ -269,7 +269,7 @@ async fn nobody_ends_the_subscriptions_of_others() {
     for client in [&old, &other] {
         client.post(JSON, &message("resources/subscribe")).await;
     }
-    // Without a session there is nobody whom an update could go to.
+    // Without a session there is no client that an update could go to.
     for method in ["resources/subscribe", "resources/unsubscribe"] {
         for accept in [JSON, BOTH] {
             let response = stranger.post(accept, &message(method)).await;

@@ -1,29 +1,33 @@
 //! Reads `mcp.json`: `servers` (VS Code) or `mcpServers` (most other clients), comments allowed.
 //!
 //! Every problem of a file is collected, with the field at fault; a bad entry never hides a good one.
-//! A file that was merely found in a workspace is data of that workspace: it may name addresses, but it may
+//! A file that was discovered in a workspace is data of that workspace: it may name addresses, but it may
 //! not start programs or read the environment (see [`ConfigTrust`]).
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::mistakes::{self, nearest};
-use super::{HttpEndpoint, OAuthIdentity, Secret, ServerConfig, StdioCommand, TransportChoice, Variables};
+use super::{
+    HttpEndpoint, OAuthIdentity, Secret, ServerConfig, StdioCommand, TransportChoice, Variables,
+    mistakes::{self, nearest},
+};
 
-/// How the file came to be read.
+/// Origin of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigTrust {
     /// The user named it (`--mcp-config FILE`).
     Named,
-    /// It lay in the workspace, where anybody may have put it.
+    /// It was discovered in the workspace, and may come from others.
     Found,
 }
 
-/// What an entry may say.
+/// Fields of an entry.
 const FIELDS: [&str; 17] = [
     "type",
     "url",
@@ -44,7 +48,7 @@ const FIELDS: [&str; 17] = [
     "atlassian_client_secret",
 ];
 
-/// What a file says, and everything that is wrong with it.
+/// The servers of a file, and all problems of that file.
 #[derive(Debug, Default)]
 pub struct McpConfig {
     pub servers: Vec<ServerConfig>,
@@ -63,7 +67,7 @@ pub struct ConfigProblem {
 }
 
 impl ConfigProblem {
-    /// Whether it may be the reason that `server` is not there.
+    /// True if this may be the reason that `server` is missing.
     pub fn is_about(&self, server: &str) -> bool {
         self.server.as_deref().is_none_or(|name| name == server)
     }
@@ -97,7 +101,7 @@ pub(super) fn parse(path: &Path, text: &str, trust: ConfigTrust, variables: &Var
     reader.config
 }
 
-/// Walks the document and remembers where it is, so that a problem can name its place.
+/// Walks the document and tracks the current field, so that a problem can name it.
 struct Reader<'a> {
     file: &'a Path,
     trust: ConfigTrust,
@@ -112,7 +116,7 @@ impl Reader<'_> {
             Ok(value) => value,
             Err(error) => return self.problem(format!("is not JSON: {error}")),
         };
-        self.doubled_keys(text);
+        self.duplicate_keys(text);
         let Value::Object(mut document) = value else {
             return self.problem("must be an object with `servers` or `mcpServers`");
         };
@@ -171,31 +175,31 @@ impl Reader<'_> {
                 stdio,
             }),
         }
-        // What was left because of another problem is known nevertheless.
+        // Fields that were not read because of another problem are known nevertheless.
         for unknown in entry.keys().filter(|key| !FIELDS.contains(&key.as_str())) {
             if let Some(known) = nearest(unknown, &FIELDS) {
                 self.within(unknown, |reader| {
-                    reader.problem(format!("is not known; did you mean `{known}`?"));
+                    reader.problem(format!("is unknown; did you mean `{known}`?"));
                 });
             }
         }
     }
 
-    /// The last of them counts, which is hardly what was meant.
-    fn doubled_keys(&mut self, text: &str) {
+    /// The last value counts, which is hardly what was meant.
+    fn duplicate_keys(&mut self, text: &str) {
         let parsed = jsonc_parser::parse_to_ast(text, &Default::default(), &Default::default());
         let Some(document) = parsed.ok().and_then(|parsed| parsed.value) else {
             return;
         };
         let mut report = |path: &[String]| {
             self.field = path.to_vec();
-            self.problem("is there twice; the last one counts");
+            self.problem("is set twice; the last value is used");
         };
-        mistakes::doubled_keys(&document, &mut Vec::new(), &mut report);
+        mistakes::duplicate_keys(&document, &mut Vec::new(), &mut report);
         self.field.clear();
     }
 
-    /// `Err` if it is neither on nor off, which is reported.
+    /// `Err` if it is not a boolean, which is reported.
     fn switch(&mut self, entry: &mut Map<String, Value>, key: &str) -> Result<Option<bool>, ()> {
         match entry.remove(key) {
             None => Ok(None),
@@ -274,9 +278,7 @@ impl Reader<'_> {
         let client_id = either(self, ["client_id", "atlassian_client_id"]);
         let client_secret = either(self, ["client_secret", "atlassian_client_secret"]).map(Secret::new);
         if client_secret.is_some() && client_id.is_none() {
-            self.within("client_secret", |reader| {
-                reader.problem("needs a `client_id` beside it")
-            });
+            self.within("client_secret", |reader| reader.problem("requires a `client_id`"));
         }
         let client_metadata_url = self.string(entry, "client_metadata_url");
         let scopes = self.string(entry, "scope").unwrap_or_default();
@@ -303,8 +305,8 @@ impl Reader<'_> {
         if entry.contains_key("command") && self.trust == ConfigTrust::Found {
             self.within("command", |reader| {
                 reader.problem(
-                    "would start a program, and the file was found, not named; \
-                     start with `--mcp-config FILE` to allow it",
+                    "would start a program, but the file was discovered, not named; \
+                     use `--mcp-config FILE` to allow it",
                 );
             });
             return None;
@@ -403,7 +405,7 @@ impl Reader<'_> {
     }
 }
 
-/// An editor's `mcp.json` lists this very server; mounting it would start it again, for ever.
+/// An editor's `mcp.json` lists this very server; mounting it would start it again, endlessly.
 fn is_this_program(entry: &Map<String, Value>) -> bool {
     let program = entry.get("command").and_then(Value::as_str).map(Path::new);
     let stem = program.and_then(Path::file_stem);

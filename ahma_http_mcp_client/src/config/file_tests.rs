@@ -1,7 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::file::parse;
-use super::{ConfigTrust, McpConfig, TransportChoice, Variables};
+use super::{ConfigTrust, McpConfig, TransportChoice, Variables, file::parse};
 
 fn read(text: &str) -> McpConfig {
     let env = [("TOKEN", "s3cret"), ("HOME", "/home/u")].map(|(k, v)| (k.to_owned(), v.to_owned()));
@@ -82,14 +81,14 @@ fn names_every_problem_and_keeps_the_good_entries() {
         [
             "mcp.json: servers.a.type: `carrier-pigeon` is not a transport; use auto, http, sse or stdio",
             "mcp.json: servers.b.url: must be an http or https address",
-            "mcp.json: servers.c.headers.X-Key: `${input:key}` asks an editor for a value, which this program \
+            "mcp.json: servers.c.headers.X-Key: `${input:key}` prompts for a value in an editor, which this program \
              cannot do; put the value in an environment variable and write `${env:NAME}`",
             "mcp.json: servers.c.headers.bad name: is not a valid HTTP header",
             "mcp.json: servers.d: has no `command`",
             "mcp.json: servers.e: has neither `url` nor `command`",
             "mcp.json: servers.f.args.1: must be a string",
             "mcp.json: servers.f.env.A: environment variable `UNSET` is not set",
-            "mcp.json: servers.g.client_secret: needs a `client_id` beside it",
+            "mcp.json: servers.g.client_secret: requires a `client_id`",
             "mcp.json: servers.g.callback_port: must be a port number",
         ]
     );
@@ -155,10 +154,10 @@ fn mistakes_that_leave_an_entry_readable_are_told() {
     assert_eq!(
         problems(&config),
         [
-            "mcp.json: servers.twice.url: is there twice; the last one counts",
+            "mcp.json: servers.twice.url: is set twice; the last value is used",
             "mcp.json: servers.: the server has no name",
             "mcp.json: servers.my.server.disabled: must be true or false",
-            "mcp.json: servers.near.header: is not known; did you mean `headers`?",
+            "mcp.json: servers.near.header: is unknown; did you mean `headers`?",
         ]
     );
     assert_eq!(config.problems[2].server.as_deref(), Some("my.server"));

@@ -1,149 +1,20 @@
-//! What is known about a remote server before anything is connected.
+//! The configuration of remote servers: plain values, known before anything is connected.
 //!
-//! These are plain values: nothing here reads the environment, the network or a clock.
-//! [`file`] turns an `mcp.json` into them; the command line may build them directly.
+//! [`file`] reads them from an `mcp.json`; the command line may build them directly. Nothing here touches the network or
+//! a clock, and the environment is handed in as [`Variables`].
+//!
+//! - [`server`]: one server, its address, its program and its OAuth client.
+//! - [`file`]: reads a file and collects every problem in it; [`mistakes`] finds those that leave it readable.
+//! - [`substitute`]: replaces `${env:NAME}` and the like.
 
 mod file;
 #[cfg(test)]
 mod file_tests;
 mod mistakes;
+mod server;
 mod substitute;
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::path::PathBuf;
-
-use http::{HeaderName, HeaderValue};
-use url::Url;
-
+pub use ahma_common::secret::Secret;
 pub use file::{ConfigProblem, ConfigTrust, McpConfig, load};
+pub use server::{HttpEndpoint, OAuthIdentity, ServerConfig, StdioCommand, TransportChoice, address};
 pub use substitute::Variables;
-
-/// One remote server, by the name its tools are mounted under.
-#[derive(Debug, Clone)]
-pub struct ServerConfig {
-    pub name: String,
-    pub transport: TransportChoice,
-    /// Where it is reached over HTTP; `None` for a server that is only a program.
-    pub http: Option<HttpEndpoint>,
-    /// The program to start: the server itself, or the last resort when HTTP fails.
-    pub stdio: Option<StdioCommand>,
-}
-
-/// Which transports may be tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TransportChoice {
-    /// Modern, then Streamable HTTP, then HTTP+SSE, then the program if there is one.
-    #[default]
-    Auto,
-    Http,
-    Sse,
-    Stdio,
-}
-
-impl std::str::FromStr for TransportChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "http" | "streamable-http" | "streamable_http" | "streamableHttp" => Ok(Self::Http),
-            "sse" => Ok(Self::Sse),
-            "stdio" => Ok(Self::Stdio),
-            other => Err(format!(
-                "`{other}` is not a transport; use auto, http, sse or stdio"
-            )),
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-pub struct HttpEndpoint {
-    pub url: Url,
-    /// Sent with every request; values are marked sensitive, so they never reach a log.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
-    pub oauth: OAuthIdentity,
-    /// The file that named the address without the user having named the file. A login made for it counts for this
-    /// file alone: a foreign project must not come by the user's logins by writing down a known address.
-    pub found_in: Option<PathBuf>,
-}
-
-impl HttpEndpoint {
-    pub fn new(url: Url) -> Self {
-        Self {
-            url,
-            headers: Vec::new(),
-            oauth: OAuthIdentity::default(),
-            found_in: None,
-        }
-    }
-
-    /// A fixed `Authorization` header means the user brings the credentials: no OAuth then.
-    pub fn has_own_credentials(&self) -> bool {
-        self.headers
-            .iter()
-            .any(|(name, _)| *name == http::header::AUTHORIZATION)
-    }
-}
-
-/// Reads an address that a person typed.
-pub fn address(text: &str) -> Result<Url, String> {
-    Url::parse(text).map_err(|error| match error {
-        url::ParseError::RelativeUrlWithoutBase => format!("write https://{text}"),
-        error => error.to_string(),
-    })
-}
-
-/// How this client introduces itself to an authorization server.
-///
-/// A pre-registered id comes first, then the metadata document, and only then dynamic registration.
-#[derive(Debug, Clone, Default)]
-pub struct OAuthIdentity {
-    pub client_id: Option<String>,
-    pub client_secret: Option<Secret>,
-    /// HTTPS address of a client-id metadata document.
-    pub client_metadata_url: Option<String>,
-    /// Empty: what the server asks for.
-    pub scopes: Vec<String>,
-    /// The port of the callback address; `None` is 8080, or the next free one.
-    pub callback_port: Option<u16>,
-}
-
-#[derive(Clone)]
-pub struct StdioCommand {
-    pub program: String,
-    pub args: Vec<String>,
-    pub env: BTreeMap<String, String>,
-    pub working_directory: Option<PathBuf>,
-}
-
-impl fmt::Debug for StdioCommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StdioCommand")
-            .field("program", &self.program)
-            .field("args", &self.args)
-            .field("env", &self.env.keys().collect::<Vec<_>>())
-            .field("working_directory", &self.working_directory)
-            .finish()
-    }
-}
-
-/// A value that must never be printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
-    }
-
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[redacted]")
-    }
-}

@@ -1,11 +1,10 @@
-//! `${env:NAME}` and its relatives inside the strings of an `mcp.json`.
+//! `${env:NAME}` and the like inside the strings of an `mcp.json`.
 //!
 //! The environment is handed in, so that the caller decides which file may see it at all.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
+use std::{collections::HashMap, path::PathBuf};
 
-/// What a `${…}` may stand for.
+/// Values for `${…}`.
 #[derive(Debug, Clone, Default)]
 pub struct Variables {
     env: HashMap<String, String>,
@@ -46,7 +45,7 @@ impl Variables {
     fn value_of(&self, variable: &str, trust: super::ConfigTrust) -> Result<String, String> {
         if let Some(id) = variable.strip_prefix("input:") {
             return Err(format!(
-                "`${{input:{id}}}` asks an editor for a value, which this program cannot do; \
+                "`${{input:{id}}}` prompts for a value in an editor, which this program cannot do; \
                  put the value in an environment variable and write `${{env:NAME}}`"
             ));
         }
@@ -72,8 +71,8 @@ impl Variables {
         }
         if trust == super::ConfigTrust::Found {
             return Err(format!(
-                "`${{{variable}}}` would send an environment variable where this file says, and the file was \
-                 found, not named; start with `--mcp-config FILE` to allow it"
+                "`${{{variable}}}` would send an environment variable to an address of this file, but the file was \
+                 discovered, not named; use `--mcp-config FILE` to allow it"
             ));
         }
         match (self.env.get(name), default) {

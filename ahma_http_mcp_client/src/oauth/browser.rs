@@ -1,15 +1,15 @@
-//! Opens the login page for the user, never through a shell.
+//! Opens the login page in the user's browser, never through a shell.
 //!
-//! What is started must never touch our standard streams, which carry the protocol: a text browser would write to them
-//! and read from them. So everything is started without any, and nobody waits for it. The `webbrowser` crate lets a text
-//! browser have both, and waits until it ends, which is why it is not used.
+//! A browser must never touch our standard streams, which carry the protocol, and is not waited for. The `webbrowser`
+//! crate gives both streams to a text browser and waits for it, so it would have to run in a process of its own: a hidden
+//! role that every program with this library would have to offer. That is more code than this file.
 
 use std::process::Stdio;
 
 use tokio::process::Command;
 use url::Url;
 
-/// Whether a login may open the user's browser.
+/// Permission of a login to open the user's browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Browser {
     Open,
@@ -17,18 +17,18 @@ pub enum Browser {
     Leave,
 }
 
-/// What desktops have for this, after the user's own `BROWSER`.
+/// Programs of desktops for this, tried after the user's own `BROWSER`.
 const OPENERS: [&str; 4] = ["xdg-open", "open", "wslview", "x-www-browser"];
 
-/// Tries to open `link`; failure is normal on a machine without a desktop, the link is shown anyway.
+/// Tries to open `link`. Failure is normal on a machine without a desktop; the link is shown anyway.
 pub(super) fn open(link: &Url) {
-    // The address comes from a remote server: anything else than a web page could start a program.
+    // The address comes from a remote server: anything but a web page could start a program.
     if !matches!(link.scheme(), "http" | "https") {
         return;
     }
-    let wished = std::env::var("BROWSER").unwrap_or_default();
-    let wished = wished.split(':').chain(OPENERS);
-    let started = wished.map(|wish| command(wish, link)).find_map(|words| {
+    let preferred = std::env::var("BROWSER").unwrap_or_default();
+    let candidates = preferred.split(':').chain(OPENERS);
+    let started = candidates.map(|entry| command(entry, link)).find_map(|words| {
         let (program, arguments) = words.split_first()?;
         start(program, arguments).ok().map(|()| program.clone())
     });

@@ -3,24 +3,28 @@
 //! Any page in the user's browser can send a request here, so a request counts only if it carries the `state` of
 //! this login; everything else gets an answer and is forgotten. It must never wait without end on one client.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-use std::time::Duration;
+use std::{
+    net::{Ipv4Addr, Ipv6Addr},
+    time::Duration,
+};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
 use url::Url;
 
-/// Where a browser may come back to.
+/// Paths of the callback address.
 const PATHS: [&str; 2] = ["/", "/callback"];
-/// Of the documented address, which people register with their identity provider.
+/// Port of the documented address, which users register with their identity provider.
 const DEFAULT_PORT: u16 = 8080;
-/// How many ports after the default one may be tried.
+/// Number of ports after the default one that may be tried.
 const MORE_PORTS: u16 = 20;
 /// A browser sends its request at once; a client that does not is not a browser.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(5);
-const LARGEST_REQUEST: usize = 16 * 1024;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_REQUEST_BYTES: usize = 16 * 1024;
 
-/// Which ports may be used.
+/// The ports that may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PortRule {
     /// The address is registered with the provider and cannot change.
@@ -46,12 +50,12 @@ impl PortRule {
     }
 }
 
-/// Who told the provider about this client.
+/// The way this client became known to the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Registration {
-    /// A person, with the documented address `http://localhost:8080`.
+    /// A user registered it with the documented address `http://localhost:8080`.
     ByHand,
-    /// We do, with whatever address we like.
+    /// It registers itself, with any address.
     ByUs,
 }
 
@@ -63,7 +67,7 @@ pub(super) struct CallbackListener {
     port: u16,
 }
 
-/// The browser's visit that ends the login. It waits for its page until [`Self::answer`].
+/// The browser request that ends the login. It waits for its page until [`Self::answer`].
 #[derive(Debug)]
 pub(super) struct Visit {
     pub(super) url: Url,
@@ -86,14 +90,14 @@ impl CallbackListener {
         let v4 = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let v6 = match TcpListener::bind((Ipv6Addr::LOCALHOST, port)).await {
             Ok(listener) => Some(listener),
-            // Somebody else would get our visitor, or we theirs.
+            // Another program would get our browser request, or we its.
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => return Err(error),
             Err(_) => None,
         };
         Ok(Self { v4, v6, port })
     }
 
-    /// The address to come back to, as the provider knows it. Providers compare it letter by letter.
+    /// The callback address as the provider knows it. Providers compare it letter by letter.
     pub(super) fn redirect_uri(&self, client: Registration) -> String {
         let origin = self.origin();
         match client {
@@ -106,7 +110,7 @@ impl CallbackListener {
         format!("http://localhost:{}", self.port)
     }
 
-    /// Waits for the visit that carries `state`.
+    /// Waits for the request that carries `state`.
     pub(super) async fn visit(&self, state: &str) -> std::io::Result<Visit> {
         let mut visitors = tokio::task::JoinSet::new();
         loop {
@@ -138,7 +142,7 @@ impl CallbackListener {
 }
 
 impl Visit {
-    /// What the provider reported instead of a code.
+    /// The error that the provider reported instead of a code.
     pub(super) fn refusal(&self) -> Option<String> {
         let value = |name: &str| {
             self.url
@@ -153,15 +157,15 @@ impl Visit {
         })
     }
 
-    /// Shows the user how it ended.
+    /// Shows the outcome to the user.
     pub(super) async fn answer(mut self, outcome: Result<(), &str>) {
         let (status, title, text) = match outcome {
             Ok(()) => (
                 "200 OK",
                 "You are logged in",
-                "You can close this page and go back to your work.",
+                "You can close this page and return to your work.",
             ),
-            Err(reason) => ("400 Bad Request", "The login did not work", reason),
+            Err(reason) => ("400 Bad Request", "The login failed", reason),
         };
         respond(&mut self.stream, status, title, text).await;
     }
@@ -169,7 +173,7 @@ impl Visit {
 
 /// Reads one request; gives it back if it belongs to this login, and answers it otherwise.
 async fn receive(mut stream: TcpStream, origin: &str, state: &str) -> Option<Visit> {
-    let head = tokio::time::timeout(REQUEST_PATIENCE, read_head(&mut stream))
+    let head = tokio::time::timeout(REQUEST_TIMEOUT, read_head(&mut stream))
         .await
         .ok()??;
     let target = head.strip_prefix("GET ").and_then(|rest| rest.split(' ').next());
@@ -179,7 +183,7 @@ async fn receive(mut stream: TcpStream, origin: &str, state: &str) -> Option<Vis
             &mut stream,
             "404 Not Found",
             "Nothing here",
-            "This address only ends a login.",
+            "This address only completes logins.",
         )
         .await;
         return None;
@@ -188,20 +192,20 @@ async fn receive(mut stream: TcpStream, origin: &str, state: &str) -> Option<Vis
         .query_pairs()
         .any(|(key, value)| key == "state" && value == state)
     {
-        let text = "This answer belongs to another login. Start again from the newest link.";
-        respond(&mut stream, "400 Bad Request", "Not the login we wait for", text).await;
+        let text = "This response belongs to another login. Start again from the newest link.";
+        respond(&mut stream, "400 Bad Request", "Not the expected login", text).await;
         return None;
     }
     Some(Visit { url, stream })
 }
 
-/// The request up to its empty line, or nothing if it is none.
+/// The request up to its empty line; none if it is malformed.
 async fn read_head(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     let mut chunk = [0; 2048];
     while !head.windows(4).any(|window| window == b"\r\n\r\n") {
         let read = stream.read(&mut chunk).await.ok()?;
-        if read == 0 || head.len() > LARGEST_REQUEST {
+        if read == 0 || head.len() > MAX_REQUEST_BYTES {
             return None;
         }
         head.extend_from_slice(&chunk[..read]);
@@ -223,8 +227,8 @@ async fn respond(stream: &mut TcpStream, status: &str, title: &str, text: &str) 
          Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{page}",
         page.len()
     );
-    // The visitor may be gone already; the login does not depend on the page.
-    let _ = tokio::time::timeout(REQUEST_PATIENCE, async {
+    // The browser may be gone already; the login does not depend on the page.
+    let _ = tokio::time::timeout(REQUEST_TIMEOUT, async {
         stream.write_all(answer.as_bytes()).await?;
         stream.shutdown().await
     })

@@ -1,9 +1,10 @@
 //! One interactive login: discovery, registration, the browser, the callback, the token.
 //!
-//! rmcp checks PKCE, `state` and `iss`; this module decides who we are, and talks to the user.
+//! rmcp checks PKCE, `state` and `iss`; this module chooses the client identity and talks to the user.
 
 use std::time::Duration;
 
+use ahma_common::loopback::is_loopback_host;
 use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession};
 use url::Url;
 
@@ -17,8 +18,8 @@ use crate::shown::{shown_address, without_secrets};
 #[derive(Debug, Clone)]
 pub struct LoginOptions {
     pub browser: Browser,
-    /// How long the user has.
-    pub patience: Duration,
+    /// Time for the user to log in.
+    pub timeout: Duration,
     /// The `WWW-Authenticate` text that asked for the login; it names the metadata and the scope.
     pub challenge: Option<String>,
 }
@@ -27,7 +28,7 @@ impl Default for LoginOptions {
     fn default() -> Self {
         Self {
             browser: Browser::Open,
-            patience: Duration::from_secs(300),
+            timeout: Duration::from_secs(300),
             challenge: None,
         }
     }
@@ -35,7 +36,7 @@ impl Default for LoginOptions {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    #[error("{} is not https: a login there could be overheard", shown_address(url))]
+    #[error("{} is not https: a login there could be intercepted", shown_address(url))]
     Insecure { url: Url },
     #[error(
         "the callback address http://localhost:{port} cannot be used; free the port, or set `callback_port`"
@@ -43,11 +44,11 @@ pub enum LoginError {
     CallbackPort { port: u16, source: std::io::Error },
     #[error("cannot prepare a login at {}: {}", shown_address(url), explain(cause))]
     Prepare { url: Url, cause: AuthError },
-    #[error("nobody logged in within {} s", patience.as_secs())]
-    TimedOut { patience: Duration },
+    #[error("the login was not completed within {} s", timeout.as_secs())]
+    TimedOut { timeout: Duration },
     #[error("the login was refused: {reason}")]
     Refused { reason: String },
-    #[error("the answer of the login page cannot be trusted or used: {}", explain(cause))]
+    #[error("the response of the login page is not valid: {}", explain(cause))]
     Callback { cause: AuthError },
     #[error("the callback server failed")]
     Listener { source: std::io::Error },
@@ -55,7 +56,7 @@ pub enum LoginError {
     Tokens(#[from] TokenFileError),
 }
 
-/// Logs in and stores the tokens. `show_link` gets the address the user has to open.
+/// Logs in and stores the tokens. `show_link` receives the address that the user has to open.
 pub async fn login(
     endpoint: &HttpEndpoint,
     tokens: &TokenFile,
@@ -63,12 +64,12 @@ pub async fn login(
     show_link: impl FnOnce(&Url),
 ) -> Result<(), LoginError> {
     crate::tls::install();
-    if endpoint.url.scheme() != "https" && !is_loopback(&endpoint.url) {
+    if endpoint.url.scheme() != "https" && !endpoint.url.host_str().is_some_and(is_loopback_host) {
         return Err(LoginError::Insecure {
             url: endpoint.url.clone(),
         });
     }
-    // Found out before the user is sent away: a token that cannot be kept is a wasted login.
+    // Before the user is sent away: a token that cannot be stored is a wasted login.
     tokens.check_writable().await?;
     let rule = PortRule::of(&endpoint.oauth);
     let listener = CallbackListener::bind(rule)
@@ -97,16 +98,16 @@ pub async fn login(
     if options.browser == Browser::Open {
         super::browser::open(&link);
     }
-    let visit = tokio::time::timeout(options.patience, listener.visit(&state))
+    let visit = tokio::time::timeout(options.timeout, listener.visit(&state))
         .await
         .map_err(|_| LoginError::TimedOut {
-            patience: options.patience,
+            timeout: options.timeout,
         })?
         .map_err(|source| LoginError::Listener { source })?;
     redeem(session, visit).await
 }
 
-/// Forgets the tokens of a server; says whether there were any.
+/// Deletes the tokens of a server; false if there were none.
 pub async fn logout(endpoint: &HttpEndpoint, tokens: &TokenFile) -> Result<bool, TokenFileError> {
     ServerTokens::new(tokens.clone(), endpoint).forget().await
 }
@@ -136,7 +137,7 @@ async fn prepare(
         [] => manager.select_initial_scopes(&[]).await,
         configured => configured.to_vec(),
     };
-    // A server that asks for one more right does not mean that the others may go.
+    // A server that asks for one more scope does not mean to revoke the others.
     for scope in granted {
         if !scopes.contains(&scope) {
             scopes.push(scope);
@@ -160,10 +161,10 @@ async fn prepare(
         (None, _) => {
             let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
             let registered = manager
-                .register_client(crate::CLIENT_NAME, &redirect_uri, &scopes)
+                .register_client(crate::name::CLIENT_NAME, &redirect_uri, &scopes)
                 .await?;
             let secret = registered.client_secret.map(Secret::new);
-            // Nobody else has it. One from the configuration stays there.
+            // Stored only here; one from the configuration stays there.
             store.remember_secret(secret.clone());
             (registered.client_id, secret)
         }
@@ -204,29 +205,20 @@ fn link_and_state(session: &AuthorizationSession) -> Result<(Url, String), AuthE
     Ok((link, state))
 }
 
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
-
-/// rmcp's words with the next step, where there is one.
+/// rmcp's message with the next step, where there is one.
 fn explain(error: &AuthError) -> String {
-    // Its causes stand on lines of their own.
+    // Its causes are on lines of their own.
     let text = without_secrets(&error.to_string()).replace("\n  Caused by: ", ": ");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match error {
         AuthError::RegistrationFailed(_) => format!(
-            "{text}; the server may not register clients by itself: register one and set `client_id` for it, \
-             or put a token of the server into `headers.Authorization`"
+            "{text}; the server may not support dynamic registration: register a client and set `client_id`, \
+             or set `headers.Authorization` to a token of the server"
         ),
-        AuthError::PkceUnsupported => format!("{text}; this client does not log in without it"),
+        AuthError::PkceUnsupported => format!("{text}; this client requires it"),
         AuthError::AuthorizationServerMismatch { .. }
         | AuthError::AuthorizationServerMissingIssuer { .. } => {
-            format!("{text}; this may be an attack, no token was asked for")
+            format!("{text}; this may be an attack, and no token was requested")
         }
         _ => text,
     }

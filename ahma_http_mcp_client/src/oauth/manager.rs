@@ -2,10 +2,11 @@
 
 use rmcp::transport::auth::{AuthError, AuthorizationManager, OAuthClientConfig};
 
-use super::store::ServerTokens;
-use super::token_file::TokenFile;
-use crate::config::{HttpEndpoint, Secret};
-use crate::shown::shown_address;
+use super::{store::ServerTokens, token_file::TokenFile};
+use crate::{
+    config::{HttpEndpoint, Secret},
+    shown::shown_address,
+};
 
 /// A manager that knows the stored tokens, if there are any for this client.
 ///
@@ -23,7 +24,7 @@ pub(crate) async fn manager_for(
     let entry = store
         .entry()
         .await
-        .map_err(|error| AuthError::CredentialStoreError(crate::error_chain(&error)))?;
+        .map_err(|error| AuthError::CredentialStoreError(ahma_common::error_chain(&error)))?;
     manager.set_credential_store(store.clone());
     let Some(entry) = entry else { return Ok(manager) };
     let configured = endpoint.oauth.client_id.as_deref();

@@ -1,4 +1,7 @@
-//! Logging in to remote servers: the token file, the login itself, and the manager that refreshes.
+//! Logins to remote servers: the token file, the login itself, and the manager that refreshes tokens.
+//!
+//! - [`login`] runs one interactive login with [`browser`] and [`callback`]; [`pending`] is one that a connection waits for.
+//! - [`token_file`] stores tokens, [`store`] is one server's entry, [`manager`] attaches and refreshes them.
 //!
 //! Tokens live in one file, mode 0600, that several processes share. Nothing here prints a token.
 

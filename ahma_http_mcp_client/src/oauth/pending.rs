@@ -1,70 +1,70 @@
-//! A login that a running server waits for. It may be made here, or by somebody else meanwhile.
+//! A login that a connection waits for. It may be made here, or by another process meanwhile.
 
 use std::time::Duration;
 
 use url::Url;
 
-use super::login::{Browser, LoginError, LoginOptions, login};
-use super::store::ServerTokens;
+use super::{
+    login::{Browser, LoginError, LoginOptions, login},
+    store::ServerTokens,
+    token_file::TokenFile,
+};
 use crate::config::HttpEndpoint;
-use crate::settings::{ClientSettings, LoginMode};
 
-/// How often we look whether another process has logged in.
+/// Interval at which the token file is checked for the login of another process.
 const TOKEN_POLL: Duration = Duration::from_secs(2);
-const PAGE_PATIENCE: Duration = Duration::from_secs(2);
+const PAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Logins take turns: there is one callback address and one user.
 static LOGIN_TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 pub(crate) struct PendingLogin<'a> {
     endpoint: &'a HttpEndpoint,
-    settings: &'a ClientSettings,
+    tokens: TokenFile,
     store: ServerTokens,
     /// The tokens that were not good enough.
     before: Option<u64>,
 }
 
 impl<'a> PendingLogin<'a> {
-    pub(crate) async fn new(endpoint: &'a HttpEndpoint, settings: &'a ClientSettings) -> Self {
-        let store = ServerTokens::new(settings.tokens.clone(), endpoint);
+    pub(crate) async fn new(endpoint: &'a HttpEndpoint, tokens: TokenFile) -> Self {
+        let store = ServerTokens::new(tokens.clone(), endpoint);
         let before = store.fingerprint().await;
         Self {
             endpoint,
-            settings,
+            tokens,
             store,
             before,
         }
     }
 
-    /// Logs in, or returns when somebody else has.
+    /// Logs in, or returns when another process has.
     pub(crate) async fn log_in(
         &self,
+        browser: Browser,
         challenge: String,
         show_link: impl FnOnce(&Url),
     ) -> Result<(), LoginError> {
         let options = LoginOptions {
-            browser: match self.settings.login {
-                LoginMode::Browser => Browser::Open,
-                LoginMode::Link | LoginMode::Never => Browser::Leave,
-            },
+            browser,
             challenge: Some(challenge).filter(|challenge| !challenge.is_empty()),
             ..LoginOptions::default()
         };
         let mut logging_in = std::pin::pin!(async {
             let _turn = LOGIN_TURN.lock().await;
-            login(self.endpoint, &self.settings.tokens, &options, show_link).await
+            login(self.endpoint, &self.tokens, &options, show_link).await
         });
         tokio::select! {
             logged_in = &mut logging_in => logged_in,
             () = self.made_elsewhere() => {
                 // Possibly by ourselves, and the user's browser still waits for its page.
-                let _ = tokio::time::timeout(PAGE_PATIENCE, logging_in).await;
+                let _ = tokio::time::timeout(PAGE_TIMEOUT, logging_in).await;
                 Ok(())
             }
         }
     }
 
-    /// Resolves once the stored tokens are others.
+    /// Resolves once other tokens are stored.
     pub(crate) async fn made_elsewhere(&self) {
         loop {
             tokio::time::sleep(TOKEN_POLL).await;

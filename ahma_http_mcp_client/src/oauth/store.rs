@@ -1,7 +1,8 @@
-//! One server's slot in the token file, as rmcp wants to see it.
+//! One server's entry in the token file, as the credential store that rmcp expects.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
 
 use super::token_file::{TokenEntry, TokenFile, TokenFileError};
@@ -12,7 +13,7 @@ pub(crate) struct ServerTokens {
     file: TokenFile,
     /// The server's address, and the file it was found in if it was: tokens of one server are never sent to another.
     key: Arc<str>,
-    /// The secret of a client that registered itself, to be saved beside the next credentials.
+    /// The secret of a client that registered itself, to be saved with the next credentials.
     client_secret: Arc<Mutex<Option<Secret>>>,
 }
 
@@ -37,7 +38,7 @@ impl ServerTokens {
         self.file.entry(&self.key).await
     }
 
-    /// Forgets this server; says whether there was anything to forget.
+    /// Deletes this server's entry; false if there was none.
     pub(crate) async fn forget(&self) -> Result<bool, TokenFileError> {
         let was_there = self.entry().await?.is_some();
         self.file
@@ -47,10 +48,10 @@ impl ServerTokens {
     }
 
     pub(crate) fn remember_secret(&self, secret: Option<Secret>) {
-        *self.secret() = secret;
+        *self.client_secret.lock() = secret;
     }
 
-    /// Something that changes whenever the stored token does, and gives nothing away.
+    /// A number that changes whenever the stored token does, and reveals nothing of it.
     pub(crate) async fn fingerprint(&self) -> Option<u64> {
         use std::hash::{BuildHasher, RandomState};
         static KEYS: std::sync::LazyLock<RandomState> = std::sync::LazyLock::new(RandomState::new);
@@ -58,12 +59,6 @@ impl ServerTokens {
         entry.credentials.token_response.as_ref()?;
         let text = serde_json::to_vec(&entry).ok()?;
         Some(KEYS.hash_one(text))
-    }
-
-    fn secret(&self) -> std::sync::MutexGuard<'_, Option<Secret>> {
-        self.client_secret
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -78,7 +73,11 @@ impl CredentialStore for ServerTokens {
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        let client_secret = self.secret().as_ref().map(|secret| secret.expose().to_owned());
+        let client_secret = self
+            .client_secret
+            .lock()
+            .as_ref()
+            .map(|secret| secret.expose().to_owned());
         let entry = TokenEntry {
             credentials,
             client_secret,
@@ -107,13 +106,13 @@ impl CredentialStore for ServerTokens {
     }
 
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
-        // One lock for each server: a token endpoint that hangs delays nobody else's refresh.
-        let purpose = format!("refresh-{:016x}", crate::fnv1a(&self.key));
+        // One lock for each server: a token endpoint that hangs delays no other refresh.
+        let purpose = format!("refresh-{:016x}", crate::name::fnv1a(&self.key));
         let lock = self.file.lock(&purpose).await.map_err(store_error)?;
         Ok(Some(CredentialRefreshGuard::new(lock)))
     }
 }
 
 fn store_error(error: impl std::error::Error) -> AuthError {
-    AuthError::CredentialStoreError(crate::error_chain(&error))
+    AuthError::CredentialStoreError(ahma_common::error_chain(&error))
 }

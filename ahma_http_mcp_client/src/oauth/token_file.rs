@@ -1,28 +1,33 @@
-//! The file that holds the tokens of all servers, safe to keep in a directory that others may write to.
+//! The file with the tokens of all servers, safe in a directory that others can write to.
 //!
-//! The path is in the system's temporary directory by default, so the file may be bait: a symbolic link, a hard
-//! link, or somebody else's file. It is opened without following links, its owner, type and link count are
+//! The path is in the system's temporary directory by default, so the file may be a trap: a symbolic link, a hard
+//! link, or another user's file. It is opened without following links, its owner, type and link count are
 //! checked on the open descriptor, and it is replaced by renaming a fresh 0600 file over it.
 //! It must never be read or written through its path alone.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Read,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
+use ahma_common::private_file;
 use rmcp::transport::auth::StoredCredentials;
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::{
+    fs::{FileType, FlockOperation, Mode, OFlags},
+    io::Errno,
+};
 use serde::{Deserialize, Serialize};
 
 /// A token file holds a handful of entries of a few KiB; more than this is not one of ours.
-const LARGEST_FILE: u64 = 4 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// How long a refresh in another process may take before we say so instead of waiting on.
-const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait for a refresh in another process.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
@@ -39,7 +44,7 @@ pub enum TokenFileError {
         action: &'static str,
         source: std::io::Error,
     },
-    #[error("token file {} has been locked by another process for {} s", path.display(), LOCK_PATIENCE.as_secs())]
+    #[error("token file {} has been locked by another process for {} s", path.display(), LOCK_TIMEOUT.as_secs())]
     Busy { path: PathBuf },
 }
 
@@ -59,7 +64,7 @@ struct Contents {
     servers: BTreeMap<String, TokenEntry>,
 }
 
-/// Where tokens are kept.
+/// A file that stores tokens.
 #[derive(Debug, Clone)]
 pub struct TokenFile {
     path: Arc<Path>,
@@ -105,7 +110,7 @@ impl TokenFile {
 
     /// Changes one server's entry and leaves the others as another process may just have written them.
     ///
-    /// `change` returns whether anything is to be written.
+    /// Nothing is written if `change` returns false.
     pub(crate) async fn update(
         &self,
         server: &str,
@@ -128,7 +133,7 @@ impl TokenFile {
     /// An exclusive lock, shared with other processes; dropping the file releases it.
     ///
     /// `purpose` names the lock file. Locks are separate files, since the token file itself is replaced. Each user has
-    /// his own: one that outlives its token file must not lock the next user out.
+    /// their own: one that outlives its token file must not lock the next user out.
     pub(crate) async fn lock(&self, purpose: &str) -> Result<File, TokenFileError> {
         let mut path = self.path.as_os_str().to_owned();
         let user = rustix::process::geteuid().as_raw();
@@ -137,7 +142,7 @@ impl TokenFile {
         let file = self
             .blocking(move |_| open_trusted(&path, OFlags::RDWR | OFlags::CREATE))
             .await?;
-        let deadline = tokio::time::Instant::now() + LOCK_PATIENCE;
+        let deadline = tokio::time::Instant::now() + LOCK_TIMEOUT;
         // A blocking flock could not be abandoned when the caller is; a lock is held for one request at most.
         loop {
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -174,7 +179,7 @@ impl TokenFile {
             Err(error) => return Err(error),
         };
         let mut text = Vec::new();
-        file.take(LARGEST_FILE)
+        file.take(MAX_FILE_BYTES)
             .read_to_end(&mut text)
             .map_err(|error| self.io("read", error))?;
         if text.is_empty() {
@@ -186,35 +191,18 @@ impl TokenFile {
         })
     }
 
-    /// Whether an entry could be kept, found out without changing anything.
+    /// Fails where an entry could not be stored; changes nothing.
     pub(crate) async fn check_writable(&self) -> Result<(), TokenFileError> {
         self.blocking(|file| {
             file.read()?;
-            let fresh = file.fresh_name();
-            open_trusted(&fresh, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
-                .and_then(|_| std::fs::remove_file(&fresh).map_err(|error| file.io("write", error)))
+            private_file::check_replaceable(&file.path).map_err(|error| file.io("write", error))
         })
         .await
     }
 
-    /// A name beside the file that nobody else uses.
-    fn fresh_name(&self) -> PathBuf {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(format!(".{:016x}.new", rand::random::<u64>()));
-        PathBuf::from(name)
-    }
-
-    /// Writes beside the file and renames, so that a reader sees the old text or the new one.
     fn replace(&self, contents: &Contents) -> Result<(), TokenFileError> {
         let text = serde_json::to_vec_pretty(contents).map_err(|error| self.io("write", error))?;
-        let fresh = self.fresh_name();
-        let written = open_trusted(&fresh, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
-            .and_then(|mut file| file.write_all(&text).map_err(|error| self.io("write", error)))
-            .and_then(|()| std::fs::rename(&fresh, &self.path).map_err(|error| self.io("replace", error)));
-        if written.is_err() {
-            let _ = std::fs::remove_file(&fresh);
-        }
-        written
+        private_file::replace(&self.path, &text).map_err(|error| self.io("replace", error))
     }
 
     fn io(&self, action: &'static str, source: impl Into<std::io::Error>) -> TokenFileError {
@@ -226,7 +214,7 @@ impl TokenFile {
     }
 }
 
-/// Opens a file that only we can have made, and that nobody else can have written to.
+/// Opens a file that this user created and no other user can have written to.
 fn open_trusted(path: &Path, flags: OFlags) -> Result<File, TokenFileError> {
     let untrusted = |reason| TokenFileError::Untrusted {
         path: path.to_owned(),

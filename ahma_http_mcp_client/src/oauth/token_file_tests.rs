@@ -1,5 +1,7 @@
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::{
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    path::Path,
+};
 
 use rmcp::transport::auth::StoredCredentials;
 
@@ -45,7 +47,7 @@ async fn keeps_servers_apart_in_a_private_file() {
 }
 
 #[tokio::test]
-async fn bait_is_refused() {
+async fn traps_are_refused() {
     type Lay = fn(&Path, &Path);
     let cases: [(&str, Lay); 4] = [
         ("is a symbolic link", |path, other| symlink(other, path).unwrap()),
@@ -117,9 +119,9 @@ async fn concurrent_writers_lose_nothing() {
     }
 }
 
-/// Only root can make a file of somebody else.
+/// Only root can create a file of another user.
 #[tokio::test]
-async fn two_users_do_not_get_into_each_others_way() {
+async fn two_users_have_separate_files() {
     let dir = tempfile::tempdir().unwrap();
     let common = dir.path().join(TokenFile::FILE_NAME);
     let user = rustix::process::geteuid().as_raw();
@@ -138,4 +140,17 @@ async fn two_users_do_not_get_into_each_others_way() {
     let file = TokenFile::of_user_in(dir.path());
     assert_eq!(file.path(), own, "the login is still there");
     assert!(file.entry("a").await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_never_released_is_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = TokenFile::at(dir.path().join("t.json"));
+    let held = file.lock("refresh").await.unwrap();
+    assert!(matches!(
+        file.lock("refresh").await,
+        Err(TokenFileError::Busy { .. })
+    ));
+    drop(held);
+    file.lock("refresh").await.unwrap();
 }

@@ -1,126 +1,190 @@
-//! The life of one server: connect, list its tools, watch it, and start again when it is lost.
+//! The life of one connection: connect, take in what the server offers, watch it, and start again when it is lost.
 //!
-//! An actor owns its connection; callers borrow the peer from the slot. It ends only on shutdown.
+//! An actor owns its connection; those who send requests borrow it from the [`ServerHandle`]. What the connection is
+//! for is a [`Purpose`]: tools that are mounted, or a client that is served. An actor ends on shutdown only, or when the
+//! first connection fails and [`Persistence`] says so.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use rmcp::model::SubscriptionFilter;
-use tokio::sync::mpsc;
-use tokio::time::Instant;
+use ahma_common::{error_chain, retry::Retry};
+use rmcp::{
+    RoleClient,
+    model::{ServerNotification, SubscriptionFilter, Tool},
+    service::{Service, ServiceError},
+};
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::handler::MountHandler;
-use super::state::{Board, Live, Nudge, ServerState, Slot};
-use crate::config::ServerConfig;
-use crate::oauth::PendingLogin;
-use crate::session::changes::{Change, Changes};
-use crate::session::request::list_tools;
-use crate::session::{
-    CREDENTIALS_REFUSED, ConnectError, ConnectReport, Connection, Failure, Step, connect, describe_call,
+use super::{
+    handle::{Control, LiveConnection, ServerHandle},
+    state::ServerState,
 };
-use crate::settings::{ClientSettings, LoginMode};
-use crate::transport::link::LinkEvent;
+use crate::{
+    config::ServerConfig,
+    error::RemoteError,
+    oauth::{LoginError, PendingLogin},
+    session::{
+        CREDENTIALS_REFUSED, ConnectFailure, ConnectReport, Connection, Failure, Step,
+        changes::{Change, Changes},
+        connect, describe_call,
+    },
+    settings::{ClientSettings, LoginMode},
+    transport::link::LinkEvent,
+};
 
-/// How often a server that was given up is tried again without being asked.
+/// Interval at which a server that was given up is tried again without being asked.
 const SLOW_RETRY: Duration = Duration::from_secs(60);
-/// Nobody logs in for ever.
-const MOST_LOGINS: u32 = 3;
-/// A server that refuses its tools more often in a row is connected anew.
-const MOST_REFUSALS: u32 = 3;
+/// Logins in a row after which a server that still requires one is left alone.
+const MAX_LOGINS: u32 = 3;
+/// Refused checks in a row after which a server is connected anew.
+const MAX_REFUSALS: u32 = 3;
 /// A server that was ready for so long is not one that keeps dying.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-const LIST_PATIENCE: Duration = Duration::from_secs(60);
-const CLOSE_PATIENCE: Duration = Duration::from_secs(8);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(8);
 
-pub(super) struct Actor {
+/// The use that is made of a connection.
+pub(crate) trait Purpose: Send + Sync + 'static {
+    /// Answers what the server asks, and takes what it tells unasked.
+    type Service: Service<RoleClient> + Clone;
+    /// The connection is checked from time to time while the server announces nothing.
+    const IS_POLLED: bool;
+
+    fn service(&self) -> &Self::Service;
+
+    /// The changes that a modern server is asked to announce.
+    fn subscription(&self) -> SubscriptionFilter;
+
+    /// Does what an event requires and returns the tools to publish. An error casts doubt on the connection.
+    fn on_event(
+        &self,
+        connection: &LiveConnection,
+        event: ServerEvent,
+    ) -> impl Future<Output = Result<Arc<[Tool]>, ServiceError>> + Send;
+}
+
+/// Something that happened on a connection.
+#[derive(Debug)]
+pub(crate) enum ServerEvent {
+    Connected,
+    /// The server forgot the session or was away: it may be another one now.
+    Restarted,
+    /// The connection may be gone, or nothing has been heard for a while.
+    Doubted,
+    /// Changes are heard from now on; `again` if earlier ones may have been missed.
+    Subscribed {
+        again: bool,
+    },
+    Changed(Box<ServerNotification>),
+}
+
+/// The reaction to a failure before the first connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Persistence {
+    /// Try again.
+    Unlimited,
+    /// End with the error; once connected, try again.
+    UntilFirstFailure,
+}
+
+pub(crate) struct Actor<P> {
     config: ServerConfig,
     settings: Arc<ClientSettings>,
-    slot: Arc<Slot>,
-    board: Arc<Board>,
-    nudges: mpsc::Receiver<Nudge>,
+    server: Arc<ServerHandle>,
+    controls: mpsc::Receiver<Control>,
+    purpose: P,
+    persistence: Persistence,
     shutdown: CancellationToken,
-    handler: MountHandler,
-    /// Failures in a row.
-    failures: u32,
-    /// When the connection there is, or was last, became ready.
+    retry: Retry,
+    /// Start of the last time the server was ready.
     ready_since: Option<Instant>,
-    /// Logins in a row after which the server still wanted one.
+    /// Logins in a row after which the server still required one.
     logins: u32,
-    /// Why the last login did not come about: the next one waits until somebody asks for it.
+    /// The failure of the last login: the next one waits until a request needs it.
     login_failed: Option<String>,
 }
 
-/// Why a connection or an attempt at one came to its end.
+/// The end of a connection or of an attempt at one.
 enum Ended {
     Shutdown,
+    NotConnected(RemoteError),
     Lost(String),
-    /// The server is there and does not list its tools.
+    /// The server is there and refuses to be checked.
     Refused(String),
     LoginRequired(String),
 }
 
-impl Actor {
-    pub(super) fn new(
+impl<P: Purpose> Actor<P> {
+    pub(crate) fn new(
         config: ServerConfig,
         settings: Arc<ClientSettings>,
-        slot: Arc<Slot>,
-        board: Arc<Board>,
-        nudges: mpsc::Receiver<Nudge>,
+        server: Arc<ServerHandle>,
+        controls: mpsc::Receiver<Control>,
+        purpose: P,
+        persistence: Persistence,
         shutdown: CancellationToken,
     ) -> Self {
-        let handler = MountHandler::new(crate::CLIENT_NAME);
         Self {
+            retry: Retry::new(settings.retry),
             config,
             settings,
-            slot,
-            board,
-            nudges,
+            server,
+            controls,
+            purpose,
+            persistence,
             shutdown,
-            handler,
-            failures: 0,
             ready_since: None,
             logins: 0,
             login_failed: None,
         }
     }
 
-    pub(super) async fn run(mut self) {
+    pub(crate) async fn run(mut self) -> Result<(), RemoteError> {
         let mut problem = None;
-        loop {
-            self.publish(ServerState::Connecting {
+        while !self.shutdown.is_cancelled() {
+            self.server.publish(ServerState::Connecting {
                 problem: problem.take(),
             });
-            match self.live_once().await {
-                Ended::Shutdown => return,
-                Ended::LoginRequired(challenge) => self.wait_for_login(challenge).await,
-                Ended::Lost(reason) | Ended::Refused(reason) => {
-                    let ready_since = self.ready_since.take();
-                    if ready_since.is_some_and(|since| since.elapsed() >= STABLE_AFTER) {
-                        self.failures = 0;
-                    }
-                    self.wait_before_retry(&reason).await;
-                    problem = Some(reason);
+            let reason = match self.live_once().await {
+                Ended::Shutdown => break,
+                Ended::LoginRequired(challenge) => {
+                    self.wait_for_login(challenge).await?;
+                    continue;
                 }
+                Ended::NotConnected(error) => self.unless_first(error)?.to_string(),
+                Ended::Lost(reason) | Ended::Refused(reason) => reason,
+            };
+            let ready_since = self.ready_since.take();
+            if ready_since.is_some_and(|since| since.elapsed() >= STABLE_AFTER) {
+                self.retry.reset();
             }
-            if self.shutdown.is_cancelled() {
-                return;
-            }
+            self.wait_before_retry(&reason).await;
+            problem = Some(reason);
+        }
+        Ok(())
+    }
+
+    /// Gives the error back unless it ends this actor.
+    fn unless_first(&self, error: RemoteError) -> Result<RemoteError, RemoteError> {
+        match self.persistence {
+            Persistence::Unlimited => Ok(error),
+            Persistence::UntilFirstFailure => Err(error),
         }
     }
 
     /// One connection, from the first packet to the last.
     async fn live_once(&mut self) -> Ended {
-        let shutdown = self.shutdown.clone();
         let connected = tokio::select! {
-            connected = connect(&self.config, &self.settings, &self.handler) => connected,
-            () = shutdown.cancelled() => return Ended::Shutdown,
+            connected = connect(&self.config, &self.settings, self.purpose.service()) => connected,
+            () = self.shutdown.cancelled() => return Ended::Shutdown,
         };
         let connection = match connected {
             Ok(connection) => connection,
-            Err(ConnectError::LoginRequired { challenge, .. }) => return Ended::LoginRequired(challenge),
-            Err(error) => return Ended::Lost(error.to_string()),
+            Err(ConnectFailure::LoginRequired { challenge }) => return Ended::LoginRequired(challenge),
+            Err(failure) => {
+                let advice = self.server.login_advice.clone();
+                return Ended::NotConnected(RemoteError::of_connect(failure, &self.config.name, advice));
+            }
         };
         let Connection {
             peer,
@@ -130,8 +194,8 @@ impl Actor {
             report,
             ..
         } = connection;
-        let live = Live {
-            connection: Arc::default(),
+        let live = LiveConnection {
+            identity: Arc::default(),
             peer,
             routes,
         };
@@ -139,85 +203,92 @@ impl Actor {
             ended = self.watch(live, events, report) => ended,
             () = running.closed() => Ended::Lost("the server closed the connection".to_owned()),
         };
-        self.slot.set_live(None);
-        running.close(CLOSE_PATIENCE).await;
+        self.server.set_live(None);
+        running.close(CLOSE_TIMEOUT).await;
         ended
     }
 
-    /// Keeps the tool list fresh until the connection is lost.
+    /// Passes events to the purpose until the connection is lost.
     async fn watch(
         &mut self,
-        live: Live,
-        mut events: mpsc::Receiver<LinkEvent>,
+        live: LiveConnection,
+        mut link: mpsc::Receiver<LinkEvent>,
         report: ConnectReport,
     ) -> Ended {
         let report = Arc::new(report);
         // What was said of an earlier connection has been seen to.
-        while self.nudges.try_recv().is_ok() {}
-        let wanted = SubscriptionFilter::builder().tools_list_changed().build();
-        let mut changes = Changes::of(&live.peer, wanted);
+        while self.controls.try_recv().is_ok() {}
+        let mut changes = Changes::of(&live.peer, self.purpose.subscription());
         // A pipe or a stream says itself that it is at its end; requests over HTTP need not leave one open.
         let mut is_heard = report.step != Step::StreamableHttp;
-        if let Err(ended) = self.list(&live, &report).await {
+        if let Err(ended) = self.take_in(&live, &report, ServerEvent::Connected).await {
             return ended;
         }
+        self.persistence = Persistence::Unlimited;
         self.ready_since = Some(Instant::now());
         self.logins = 0;
         self.login_failed = None;
-        let mut refusals = 0;
+        let (mut refusals, mut has_missed_changes) = (0, false);
         loop {
-            let tools_changed = Arc::clone(&self.handler.tools_changed);
-            tokio::select! {
+            let is_polled = (P::IS_POLLED && !is_heard) || refusals > 0;
+            let event = tokio::select! {
                 () = self.shutdown.cancelled() => return Ended::Shutdown,
-                Some(event) = events.recv() => match event {
-                    // With a lost session, listing opens a new one.
-                    LinkEvent::SessionRenewed | LinkEvent::SessionLost | LinkEvent::Returned => {}
+                Some(event) = link.recv() => match event {
+                    LinkEvent::SessionRenewed | LinkEvent::Returned => ServerEvent::Restarted,
+                    // Any request opens a new one.
+                    LinkEvent::SessionLost => ServerEvent::Doubted,
                     LinkEvent::GaveUp => return Ended::Lost("the server cannot be reached any more".to_owned()),
                 },
-                Some(nudge) = self.nudges.recv() => match nudge {
-                    Nudge::LoginRequired(challenge) => return Ended::LoginRequired(challenge),
-                    Nudge::Retry => {}
+                Some(control) = self.controls.recv() => match control {
+                    Control::LogIn(challenge) => return Ended::LoginRequired(challenge),
+                    Control::Check => ServerEvent::Doubted,
                 },
-                () = tools_changed.notified() => {}
                 change = changes.next() => match change {
-                    Change::Subscribed => is_heard = true,
-                    Change::Announced(_) => {}
+                    Change::Subscribed => {
+                        is_heard = true;
+                        ServerEvent::Subscribed { again: has_missed_changes }
+                    }
+                    Change::Announced(notification) => ServerEvent::Changed(notification),
                     Change::Ended => {
-                        is_heard = false;
+                        (is_heard, has_missed_changes) = (false, true);
                         continue;
                     }
                 },
-                () = tokio::time::sleep(self.settings.relist_every), if !is_heard || refusals > 0 => {}
-            }
-            match self.list(&live, &report).await {
+                () = tokio::time::sleep(self.settings.relist_every), if is_polled => ServerEvent::Doubted,
+            };
+            match self.take_in(&live, &report, event).await {
                 Ok(()) => refusals = 0,
                 // It may be busy, and the calls that are under way are not to suffer for that.
-                Err(Ended::Refused(_)) if refusals < MOST_REFUSALS => refusals += 1,
+                Err(Ended::Refused(_)) if refusals < MAX_REFUSALS => refusals += 1,
                 Err(ended) => return ended,
             }
         }
     }
 
-    /// Asks for the tools and publishes them.
-    async fn list(&mut self, live: &Live, report: &Arc<ConnectReport>) -> Result<(), Ended> {
-        let listing = list_tools(&live.peer, &live.routes, &self.shutdown);
-        let error = match tokio::time::timeout(LIST_PATIENCE, listing).await {
-            Ok(Ok(tools)) => {
-                self.slot.set_live(Some(live.clone()));
-                self.publish(ServerState::Ready {
+    /// Hands one event to the purpose and publishes that the server is ready.
+    async fn take_in(
+        &mut self,
+        live: &LiveConnection,
+        report: &Arc<ConnectReport>,
+        event: ServerEvent,
+    ) -> Result<(), Ended> {
+        let taken = tokio::select! {
+            taken = self.purpose.on_event(live, event) => taken,
+            () = self.shutdown.cancelled() => return Err(Ended::Shutdown),
+        };
+        let error = match taken {
+            Ok(tools) => {
+                self.server.set_live(Some(live.clone()));
+                self.server.publish(ServerState::Ready {
                     report: Arc::clone(report),
-                    tools: tools.into(),
+                    tools,
                 });
                 return Ok(());
             }
-            Ok(Err(error)) => error,
-            Err(_) => return Err(Ended::Lost("the server does not list its tools".to_owned())),
+            Err(error) => error,
         };
-        if self.shutdown.is_cancelled() {
-            return Err(Ended::Shutdown);
-        }
         Err(match describe_call(&error) {
-            Some(Failure::LoginRequired(_)) if self.slot.has_own_credentials => {
+            Some(Failure::LoginRequired(_)) if self.server.has_own_credentials => {
                 Ended::Refused(CREDENTIALS_REFUSED.to_owned())
             }
             Some(Failure::LoginRequired(challenge)) => Ended::LoginRequired(challenge),
@@ -227,21 +298,19 @@ impl Actor {
         })
     }
 
-    /// Backoff while retries are left; then the server counts as failed, and a call or a minute brings a new try.
+    /// Backoff while retries are left; then the server counts as failed, and a request or a minute brings a new try.
     async fn wait_before_retry(&mut self, reason: &str) {
-        let delay = self.settings.retry.delay(self.failures);
-        self.failures = self.failures.saturating_add(1);
-        let wait = match delay {
+        let wait = match self.retry.failed() {
             Some(delay) => {
                 tracing::info!(server = self.config.name, reason, ?delay, "will connect again");
-                self.publish(ServerState::Connecting {
+                self.server.publish(ServerState::Connecting {
                     problem: Some(reason.to_owned()),
                 });
                 delay
             }
             None => {
                 tracing::warn!(server = self.config.name, reason, "remote server failed");
-                self.publish(ServerState::Failed {
+                self.server.publish(ServerState::Failed {
                     reason: reason.to_owned(),
                 });
                 SLOW_RETRY
@@ -249,55 +318,79 @@ impl Actor {
         };
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            Some(_) = self.nudges.recv() => {}
+            Some(_) = self.controls.recv() => {}
             () = self.shutdown.cancelled() => {}
         }
     }
 
     /// Returns when there is reason to believe that a login has happened, or to look again.
-    async fn wait_for_login(&mut self, challenge: String) {
-        self.publish(ServerState::login_required(&self.slot.login_advice));
+    async fn wait_for_login(&mut self, challenge: String) -> Result<(), RemoteError> {
+        let advice = self.server.login_advice.clone();
+        self.server.publish(ServerState::login_required(&advice));
         let Some(endpoint) = self.config.http.clone() else {
-            return;
+            return Ok(());
         };
-        let settings = Arc::clone(&self.settings);
-        let pending = PendingLogin::new(&endpoint, &settings).await;
+        let pending = PendingLogin::new(&endpoint, self.settings.tokens.clone()).await;
+        let server = self.config.name.clone();
         let reason = match self.reason_not_to_log_in() {
-            Some(reason) => reason,
+            Some(how) => {
+                self.unless_first(RemoteError::LoginRequired {
+                    server,
+                    how: how.clone(),
+                })?;
+                how
+            }
             None => {
-                let logged_in = tokio::select! {
-                    logged_in = pending.log_in(challenge, |link| self.offer(link)) => logged_in,
-                    () = self.shutdown.cancelled() => return,
-                };
-                let Err(error) = logged_in else {
+                let Err(source) = self.log_in(&pending, challenge).await else {
                     self.logins += 1;
-                    return;
+                    return Ok(());
                 };
-                let reason = format!("{}; {}", crate::error_chain(&error), self.slot.login_advice);
+                let reason = format!("{}; {advice}", error_chain(&source));
+                self.unless_first(RemoteError::Login {
+                    server,
+                    source: Box::new(source),
+                })?;
                 tracing::warn!(server = self.config.name, reason, "login failed");
                 self.login_failed = Some(reason.clone());
-                // Whoever asked before this was known is told of it below.
-                while self.nudges.try_recv().is_ok() {}
+                // Those who asked before this was known are told of it below.
+                while self.controls.try_recv().is_ok() {}
                 reason
             }
         };
-        self.publish(ServerState::LoginRequired { link: None, reason });
+        self.server
+            .publish(ServerState::LoginRequired { link: None, reason });
         tokio::select! {
             () = pending.made_elsewhere() => {
                 self.logins = 0;
                 self.login_failed = None;
             }
-            // Somebody is there who can log in.
-            Some(_) = self.nudges.recv() => self.login_failed = None,
+            // A request needs the server, so a user may be there to log in.
+            Some(_) = self.controls.recv() => self.login_failed = None,
             // The server may have changed its mind.
             () = tokio::time::sleep(SLOW_RETRY) => {}
             () = self.shutdown.cancelled() => {}
         }
+        Ok(())
+    }
+
+    /// Logs in with a link for the user; returns early on shutdown.
+    async fn log_in(&self, pending: &PendingLogin<'_>, challenge: String) -> Result<(), LoginError> {
+        let offer = |link: &Url| {
+            tracing::info!(server = self.config.name, %link, "log in with a browser");
+            self.server.publish(ServerState::LoginRequired {
+                link: Some(link.clone()),
+                reason: "open the link to log in".to_owned(),
+            });
+        };
+        tokio::select! {
+            logged_in = pending.log_in(self.settings.login.browser(), challenge, offer) => logged_in,
+            () = self.shutdown.cancelled() => Ok(()),
+        }
     }
 
     fn reason_not_to_log_in(&self) -> Option<String> {
-        let advice = &self.slot.login_advice;
-        if self.logins >= MOST_LOGINS {
+        let advice = &self.server.login_advice;
+        if self.logins >= MAX_LOGINS {
             let times = self.logins;
             return Some(format!("the server still refuses after {times} logins; {advice}"));
         }
@@ -305,18 +398,5 @@ impl Actor {
             LoginMode::Never => Some(advice.clone()),
             LoginMode::Browser | LoginMode::Link => self.login_failed.clone(),
         }
-    }
-
-    /// Shows where to log in.
-    fn offer(&self, link: &Url) {
-        tracing::info!(server = self.config.name, %link, "log in with a browser");
-        self.publish(ServerState::LoginRequired {
-            link: Some(link.clone()),
-            reason: "open the link to log in".to_owned(),
-        });
-    }
-
-    fn publish(&self, state: ServerState) {
-        self.board.publish(&self.config.name, state);
     }
 }

@@ -1,17 +1,17 @@
-//! Which logins the user has not been told of yet.
+//! The logins that the user has not been told of yet.
 
 use std::collections::BTreeMap;
 
 use super::state::{ServerState, Snapshot};
 
-/// Remembers what was told, so that each wish for a login is told once.
+/// Remembers what was told, so that each required login is told once.
 #[derive(Debug, Default)]
 pub struct LoginNews {
     told: BTreeMap<String, String>,
 }
 
 impl LoginNews {
-    /// What is new in `states`, one line for each server: who wants a login, and where.
+    /// One line for each server that requires a login the user has not been told of.
     pub fn of(&mut self, states: &Snapshot) -> Vec<String> {
         let mut news = Vec::new();
         for (server, state) in states {
@@ -21,7 +21,7 @@ impl LoginNews {
                     self.told.remove(server);
                     continue;
                 }
-                // A server that is only tried again has not got what it wants.
+                // A server that is only tried again still requires its login.
                 ServerState::Connecting { .. } | ServerState::Failed { .. } => continue,
             };
             let what = match link {
@@ -29,7 +29,7 @@ impl LoginNews {
                 None => reason.clone(),
             };
             if self.told.get(server) != Some(&what) {
-                news.push(format!("remote server `{server}` wants a login: {what}"));
+                news.push(format!("remote server `{server}` requires a login: {what}"));
                 self.told.insert(server.clone(), what);
             }
         }
@@ -42,8 +42,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_wish_is_told_once_and_again_after_it_was_fulfilled() {
-        let wants = |link: Option<&str>| ServerState::LoginRequired {
+    fn each_required_login_is_told_once_and_again_after_it_was_made() {
+        let required = |link: Option<&str>| ServerState::LoginRequired {
             link: link.map(|link| link.parse().unwrap()),
             reason: "run `ahma_mcp login jira`".to_owned(),
         };
@@ -59,16 +59,16 @@ mod tests {
         let mut news = LoginNews::default();
         let mut of = |state: &ServerState| news.of(&[("jira".to_owned(), state.clone())].into());
         assert_eq!(of(&connecting), [""; 0]);
-        let plain = ["remote server `jira` wants a login: run `ahma_mcp login jira`"];
-        assert_eq!(of(&wants(None)), plain);
+        let plain = ["remote server `jira` requires a login: run `ahma_mcp login jira`"];
+        assert_eq!(of(&required(None)), plain);
         assert_eq!(of(&connecting), [""; 0]);
-        assert_eq!(of(&wants(None)), [""; 0]);
-        let link = wants(Some("https://x.example/login"));
+        assert_eq!(of(&required(None)), [""; 0]);
+        let link = required(Some("https://x.example/login"));
         assert_eq!(
             of(&link),
-            ["remote server `jira` wants a login: open https://x.example/login"]
+            ["remote server `jira` requires a login: open https://x.example/login"]
         );
         assert_eq!(of(&ready), [""; 0]);
-        assert_eq!(of(&wants(None)), plain);
+        assert_eq!(of(&required(None)), plain);
     }
 }

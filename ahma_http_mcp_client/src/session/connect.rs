@@ -3,29 +3,35 @@
 //! Every step is recorded with its outcome, so that a failure says what was tried. A step is given up for the next
 //! only when the next can help: a login request or a dead host ends the HTTP steps.
 
-use std::fmt;
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use rmcp::ClientHandler;
-use rmcp::RoleClient;
-use rmcp::model::ProtocolVersion;
-use rmcp::service::{
-    ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, Peer, RunningService,
-    RunningServiceCancellationToken, serve_client_with_lifecycle,
+use rmcp::{
+    RoleClient,
+    model::ProtocolVersion,
+    service::{
+        ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, Peer, RunningService,
+        RunningServiceCancellationToken, Service, serve_client_with_lifecycle,
+    },
+    transport::Transport,
 };
-use rmcp::transport::Transport;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::failure::{CREDENTIALS_REFUSED, Failure};
-use super::progress::ProgressRoutes;
-use super::tap::Tapped;
-use crate::config::{HttpEndpoint, ServerConfig, StdioCommand, TransportChoice};
-use crate::oauth::{TokenFile, manager_for};
-use crate::settings::ClientSettings;
-use crate::transport::link::{Link, LinkEvent};
-use crate::transport::stdio::{LastWords, StdioTransport};
-use crate::transport::{HttpMcpError, HttpMcpTransport};
+use super::{
+    failure::{CREDENTIALS_REFUSED, Failure},
+    progress::ProgressRoutes,
+    tap::Tapped,
+};
+use crate::{
+    config::{HttpEndpoint, ServerConfig, StdioCommand, TransportChoice},
+    oauth::{TokenFile, manager_for},
+    settings::ClientSettings,
+    transport::{
+        HttpMcpError, HttpMcpTransport,
+        link::{Link, LinkEvent},
+        stdio::{LastOutput, StdioTransport},
+    },
+};
 
 /// One way to reach a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +56,7 @@ impl fmt::Display for Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     pub step: Step,
-    /// The protocol revision that was agreed on, or why there is none.
+    /// The protocol revision that was agreed on, or the reason of the failure.
     pub outcome: Result<String, String>,
 }
 
@@ -63,7 +69,7 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// How a connection came about.
+/// The attempts that led to a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectReport {
     pub step: Step,
@@ -71,31 +77,15 @@ pub struct ConnectReport {
     pub attempts: Vec<Attempt>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConnectError {
-    #[error("server `{server}` wants a login; run `{command}`")]
+/// The failure of all attempts to connect.
+#[derive(Debug)]
+pub(crate) enum ConnectFailure {
     LoginRequired {
-        server: String,
         challenge: String,
-        command: String,
     },
-    /// No server was asked.
-    #[error("cannot connect to server `{server}`: {reason}")]
-    TokenFile { server: String, reason: String },
-    #[error("cannot connect to server `{server}`: {}", list(attempts))]
-    Failed { server: String, attempts: Vec<Attempt> },
-}
-
-impl ConnectError {
-    /// Whether the user's own `Authorization` header is at fault.
-    pub fn refuses_credentials(&self) -> bool {
-        match self {
-            Self::Failed { attempts, .. } => attempts.iter().any(|attempt| {
-                attempt.outcome.as_ref().err().map(String::as_str) == Some(CREDENTIALS_REFUSED)
-            }),
-            Self::LoginRequired { .. } | Self::TokenFile { .. } => false,
-        }
-    }
+    /// No server was contacted.
+    TokenFile(String),
+    Exhausted(Vec<Attempt>),
 }
 
 pub(crate) struct Connection {
@@ -115,7 +105,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    fn new<H: ClientHandler>(service: RunningService<RoleClient, H>) -> Self {
+    fn new<H: Service<RoleClient>>(service: RunningService<RoleClient, H>) -> Self {
         Self {
             stop: service.cancellation_token(),
             ended: AbortOnDropHandle::new(tokio::spawn(async move {
@@ -124,7 +114,7 @@ impl Running {
         }
     }
 
-    /// Resolves when the connection is closed, by whomever.
+    /// Resolves when the connection is closed, by either side.
     pub(crate) async fn closed(&mut self) {
         if !self.ended.is_finished() {
             let _ = (&mut self.ended).await;
@@ -132,21 +122,21 @@ impl Running {
     }
 
     /// Deletes the session or stops the program, unless the server hangs.
-    pub(crate) async fn close(self, patience: Duration) {
+    pub(crate) async fn close(self, timeout: Duration) {
         let Self { stop, ended } = self;
         stop.cancel();
         if !ended.is_finished() {
-            let _ = tokio::time::timeout(patience, ended).await;
+            let _ = tokio::time::timeout(timeout, ended).await;
         }
     }
 }
 
-/// Connects once; retrying is the caller's business.
-pub(crate) async fn connect<H: ClientHandler + Clone>(
+/// Connects once; the caller retries.
+pub(crate) async fn connect<H: Service<RoleClient> + Clone>(
     config: &ServerConfig,
     settings: &ClientSettings,
     handler: &H,
-) -> Result<Connection, ConnectError> {
+) -> Result<Connection, ConnectFailure> {
     let mut attempts = Vec::new();
     let mut host_is_dead = false;
     for step in steps(config) {
@@ -162,10 +152,10 @@ pub(crate) async fn connect<H: ClientHandler + Clone>(
             link: &link,
             routes: &routes,
         };
-        let taken = tokio::time::timeout(settings.connect_patience, start.take(step));
+        let taken = tokio::time::timeout(settings.connect_timeout, start.take(step));
         let mut failure = match taken
             .await
-            .unwrap_or_else(|_| Err(silence(settings.connect_patience)))
+            .unwrap_or_else(|_| Err(silence(settings.connect_timeout)))
         {
             Ok(service) => {
                 link.establish();
@@ -212,17 +202,10 @@ pub(crate) async fn connect<H: ClientHandler + Clone>(
                 failure = Failure::Refused(CREDENTIALS_REFUSED.to_owned());
             }
             Failure::LoginRequired(challenge) => {
-                return Err(ConnectError::LoginRequired {
-                    server: config.name.clone(),
-                    challenge,
-                    command: settings.login_command.to(&config.name),
-                });
+                return Err(ConnectFailure::LoginRequired { challenge });
             }
             Failure::TokenFile(reason) => {
-                return Err(ConnectError::TokenFile {
-                    server: config.name.clone(),
-                    reason,
-                });
+                return Err(ConnectFailure::TokenFile(reason));
             }
             Failure::Unreachable(_) => host_is_dead = true,
             Failure::NoToken(_) | Failure::Refused(_) | Failure::Broken(_) | Failure::Lost(_) => {}
@@ -232,10 +215,7 @@ pub(crate) async fn connect<H: ClientHandler + Clone>(
             outcome: Err(failure.reason().to_owned()),
         });
     }
-    Err(ConnectError::Failed {
-        server: config.name.clone(),
-        attempts,
-    })
+    Err(ConnectFailure::Exhausted(attempts))
 }
 
 /// The steps a configuration allows, in order.
@@ -268,7 +248,7 @@ struct Start<'a, H> {
     routes: &'a ProgressRoutes,
 }
 
-impl<H: ClientHandler + Clone> Start<'_, H> {
+impl<H: Service<RoleClient> + Clone> Start<'_, H> {
     async fn take(&self, step: Step) -> Result<RunningService<RoleClient, H>, Failure> {
         match (step, &self.config.http, &self.config.stdio) {
             (Step::StreamableHttp, Some(endpoint), _) => self.streamable(endpoint).await,
@@ -304,9 +284,9 @@ impl<H: ClientHandler + Clone> Start<'_, H> {
     }
 
     async fn program(&self, command: &StdioCommand) -> Result<RunningService<RoleClient, H>, Failure> {
-        let last_words = LastWords::default();
+        let last_output = LastOutput::default();
         let open = || {
-            StdioTransport::spawn(&self.config.name, command, last_words.clone())
+            StdioTransport::spawn(&self.config.name, command, last_output.clone())
                 .map_err(|error| Failure::Refused(format!("cannot start `{}`: {error}", command.program)))
         };
         let started = match self.handshake(open()?, either_era()).await {
@@ -320,8 +300,8 @@ impl<H: ClientHandler + Clone> Start<'_, H> {
             Err(error) => error,
         };
         let failure = Failure::of_start(&error);
-        Err(match last_words.get().await {
-            Some(line) => Failure::Lost(format!("{}; its last words: {line}", failure.reason())),
+        Err(match last_output.get().await {
+            Some(line) => Failure::Lost(format!("{}; its last output: {line}", failure.reason())),
             None => failure,
         })
     }
@@ -368,16 +348,8 @@ fn only_speaks_legacy(error: &ClientInitializeError) -> bool {
     }
 }
 
-fn silence(patience: Duration) -> Failure {
-    Failure::Lost(format!("no answer within {} s", patience.as_secs()))
-}
-
-fn list(attempts: &[Attempt]) -> String {
-    attempts
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ")
+fn silence(timeout: Duration) -> Failure {
+    Failure::Lost(format!("no answer within {} s", timeout.as_secs()))
 }
 
 #[cfg(test)]

@@ -1,38 +1,37 @@
-//! Turns rmcp's nested errors into one line, and into what to do about it.
+//! Turns rmcp's nested errors into one line and a kind of failure.
 
-use rmcp::service::{ClientInitializeError, ServiceError};
-use rmcp::transport::DynamicTransportError;
-use rmcp::transport::streamable_http_client::StreamableHttpError;
+use rmcp::{
+    service::{ClientInitializeError, ServiceError},
+    transport::{DynamicTransportError, streamable_http_client::StreamableHttpError},
+};
 
-use crate::shown::without_secrets;
-use crate::transport::HttpMcpError;
+use crate::{shown::without_secrets, transport::HttpMcpError};
 
-/// More of a server's error page than this helps nobody.
-const LONGEST_QUOTE: usize = 200;
+/// Number of characters of a server's error page that are shown.
+const MAX_QUOTE: usize = 200;
 
-/// rmcp reports an answer that can no longer come in the server's name; it is not the server's.
+/// rmcp reports an answer that can no longer come as an error of the server, which it is not.
 const RMCP_SESSION_RENEWED: &str = "streamable HTTP session was re-initialized before the response arrived";
 
-/// Said instead of a wish for a login, where the user brings the credentials.
-pub(crate) const CREDENTIALS_REFUSED: &str =
-    "the server does not accept the `Authorization` header of the configuration";
+/// Replaces a required login where the user supplies the credentials.
+pub(crate) const CREDENTIALS_REFUSED: &str = "the server rejects the configured `Authorization` header";
 
-/// Why a connection could not be made or was lost.
+/// A failure to connect, or of a request on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// Nobody listens there: no other HTTP transport will do better.
+    /// Nothing listens there: no other HTTP transport will do better.
     Unreachable(String),
-    /// The server wants a login; the text is its challenge.
+    /// The server requires a login; the text is its challenge.
     LoginRequired(String),
     /// There is no token to send, because it could not be renewed: nothing was sent.
     NoToken(String),
-    /// The token file cannot be used: no server is to blame, and no other transport will do better.
+    /// The token file cannot be used; no other transport will do better.
     TokenFile(String),
-    /// The server answered that it will not, or with something that is no answer.
+    /// The server refused, or its answer is not valid.
     Refused(String),
     /// The server answered that it failed.
     Broken(String),
-    /// What was sent may have arrived, and what it led to is not known.
+    /// The request may have arrived, and its effect is not known.
     Lost(String),
 }
 
@@ -55,7 +54,7 @@ impl Failure {
     pub(crate) fn of_transport(error: &DynamicTransportError) -> Self {
         match error.error.downcast_ref::<HttpMcpError>() {
             Some(error) => Self::of_http(error),
-            None => Self::Lost(quote(&crate::error_chain(error.error.as_ref()))),
+            None => Self::Lost(quote(&ahma_common::error_chain(error.error.as_ref()))),
         }
     }
 
@@ -80,7 +79,7 @@ impl Failure {
             StreamableHttpError::Client(error) if error.is_redirect() => Self::Refused(innermost(error)),
             StreamableHttpError::Client(error) => match error.status() {
                 Some(status) => Self::of_status(status.as_u16(), ""),
-                None => Self::Lost(quote(&crate::error_chain(error))),
+                None => Self::Lost(quote(&ahma_common::error_chain(error))),
             },
             StreamableHttpError::UnexpectedServerResponse(text) => Self::Refused(quote(text)),
             StreamableHttpError::UnexpectedContentType(Some(kind)) => Self::Refused(format!(
@@ -110,12 +109,12 @@ impl Failure {
             | Self::Refused(reason)
             | Self::Broken(reason)
             | Self::Lost(reason) => reason,
-            Self::LoginRequired(_) => "the server wants a login",
+            Self::LoginRequired(_) => "the server requires a login",
         }
     }
 }
 
-/// Why a request on a live connection failed; `None` when the server answered with an error of its own.
+/// The failure of a request on a live connection; `None` when the server answered with an error of its own.
 pub(crate) fn describe_call(error: &ServiceError) -> Option<Failure> {
     match error {
         ServiceError::McpError(error) if error.message == RMCP_SESSION_RENEWED => Some(Failure::Lost(
@@ -128,7 +127,7 @@ pub(crate) fn describe_call(error: &ServiceError) -> Option<Failure> {
     }
 }
 
-/// Why a request failed, whoever is to blame.
+/// The reason of a failed request, also if it is the server's own error.
 pub(crate) fn reason_of(error: &ServiceError) -> String {
     match describe_call(error) {
         Some(failure) => failure.reason().to_owned(),
@@ -148,7 +147,7 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 fn quote(text: &str) -> String {
     let text = without_secrets(text);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST_QUOTE) {
+    match line.char_indices().nth(MAX_QUOTE) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }

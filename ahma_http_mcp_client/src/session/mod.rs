@@ -7,6 +7,6 @@ pub(crate) mod progress;
 pub(crate) mod request;
 mod tap;
 
-pub use connect::{Attempt, ConnectError, ConnectReport, Step};
-pub(crate) use connect::{Connection, connect};
+pub use connect::{Attempt, ConnectReport, Step};
+pub(crate) use connect::{ConnectFailure, Connection, connect};
 pub(crate) use failure::{CREDENTIALS_REFUSED, Failure, describe_call, reason_of};

@@ -1,15 +1,18 @@
 //! Hands progress to the request it belongs to. [`super::tap`] feeds it in the order of arrival.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
+use parking_lot::Mutex;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use tokio::sync::mpsc;
 
 /// Progress that arrives before its request has told us its token; only the newest matter.
 const EARLY_LIMIT: usize = 64;
 
-/// Who wants which progress.
+/// The receivers of progress, by token.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProgressRoutes(Arc<Mutex<Routes>>);
 
@@ -28,7 +31,7 @@ pub(crate) struct Route {
 
 impl ProgressRoutes {
     pub(crate) fn add(&self, token: ProgressToken, sink: mpsc::Sender<ProgressNotificationParam>) -> Route {
-        let mut routes = self.lock();
+        let mut routes = self.0.lock();
         let early = std::mem::take(&mut routes.early);
         let (mine, others): (Vec<_>, Vec<_>) = early
             .into_iter()
@@ -46,7 +49,7 @@ impl ProgressRoutes {
 
     /// A sink that is full loses this one: a slow reader must not hold up the connection.
     pub(super) fn deliver(&self, progress: ProgressNotificationParam) {
-        let mut routes = self.lock();
+        let mut routes = self.0.lock();
         if let Some(sink) = routes.sinks.get(&progress.progress_token) {
             let _ = sink.try_send(progress);
             return;
@@ -56,14 +59,10 @@ impl ProgressRoutes {
         }
         routes.early.push_back(progress);
     }
-
-    fn lock(&self) -> MutexGuard<'_, Routes> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
 }
 
 impl Drop for Route {
     fn drop(&mut self) {
-        self.routes.lock().sinks.remove(&self.token);
+        self.routes.0.lock().sinks.remove(&self.token);
     }
 }

@@ -1,18 +1,20 @@
-//! One request over a live connection: its progress goes to a sink, and whoever gives up tells the server.
+//! One request over a live connection: its progress goes to a sink, and giving it up cancels it at the server.
 
-use rmcp::RoleClient;
-use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientRequest, ListToolsRequest,
-    PaginatedRequestParams, ProgressNotificationParam, RequestId, ResultType, ServerResult, Tool,
+use rmcp::{
+    RoleClient,
+    model::{
+        CancelledNotification, CancelledNotificationParam, ClientRequest, ListToolsRequest,
+        PaginatedRequestParams, ProgressNotificationParam, RequestId, ResultType, ServerResult, Tool,
+    },
+    service::{Peer, PeerRequestOptions, ServiceError},
 };
-use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::ProgressRoutes;
 
 /// A server that pages on without end must not fill our memory.
-const MOST_PAGES: usize = 200;
+const MAX_PAGES: usize = 200;
 
 /// Sends `request` and waits. Cancelling, or dropping the future, cancels it at the server.
 pub(crate) async fn request(
@@ -61,7 +63,7 @@ pub(crate) async fn list_tools(
     }
     let mut tools = Vec::new();
     let mut cursor = None;
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
         let page = ListToolsRequest {
             params,
@@ -102,7 +104,7 @@ fn with_result_type(mut result: ServerResult) -> ServerResult {
     result
 }
 
-/// Tells the server when nobody waits for the answer any more.
+/// Tells the server when the answer is no longer waited for.
 struct Abandoned<'a> {
     peer: &'a Peer<RoleClient>,
     id: Option<RequestId>,
@@ -112,7 +114,7 @@ impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let peer = self.peer.clone();
-        let params = CancelledNotificationParam::new(Some(id), Some("no longer wanted".to_owned()));
+        let params = CancelledNotificationParam::new(Some(id), Some("no longer needed".to_owned()));
         tokio::spawn(async move {
             // The connection may be gone, and the request with it.
             let _ = peer

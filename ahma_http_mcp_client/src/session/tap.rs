@@ -2,11 +2,13 @@
 //!
 //! Progress: rmcp runs every notification in a task of its own, so there they may overtake each other and even the
 //! response. Late answers to the probe: when a server is slow to start, rmcp falls back to `initialize` and would
-//! then take the answer to `server/discover` for a mistake.
+//! then take the answer to `server/discover` for an error.
 
-use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage, ServerNotification};
-use rmcp::transport::Transport;
+use rmcp::{
+    RoleClient,
+    model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage, ServerNotification},
+    transport::Transport,
+};
 
 use super::progress::ProgressRoutes;
 
@@ -16,11 +18,11 @@ pub(crate) struct Tapped<T> {
     probe: Probe,
 }
 
-/// Where the era is being found out.
+/// Progress of the probe for the era.
 enum Probe {
     NotSent,
     Sent(RequestId),
-    /// Nobody waits for its answer any more.
+    /// Its answer is no longer waited for.
     GivenUp(RequestId),
 }
 

@@ -7,26 +7,31 @@
 //!
 //! A request that may have reached the server is never sent twice.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use ahma_common::retry::Retry;
 use http::{HeaderName, HeaderValue, StatusCode};
 use oauth2::TokenResponse as _;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
-use rmcp::transport::AuthorizationManager;
-use rmcp::transport::auth::{AuthClient, AuthError};
-use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+use rmcp::{
+    model::{ClientJsonRpcMessage, ClientRequest},
+    transport::{
+        AuthorizationManager,
+        auth::{AuthClient, AuthError},
+        streamable_http_client::{
+            AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+        },
+    },
 };
 
-use super::HttpMcpError;
-use super::link::{Link, LinkEvent};
-use super::resume::Events;
+use super::{
+    HttpMcpError,
+    link::{Link, LinkEvent},
+    resume::Events,
+};
 
-/// The largest event or answer line accepted, as rmcp has it.
-const LARGEST_EVENT: usize = 16 * 1024 * 1024;
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+/// Limit for one event or answer, the same as rmcp's.
+const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
+const TCP_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The one answer after which rmcp does not ask for the stream again.
 const END_OF_RETRIES: HttpMcpError = StreamableHttpError::ServerDoesNotSupportSse;
@@ -92,16 +97,16 @@ impl RemoteHttp {
         Ok(renewed.access_token().secret().clone())
     }
 
-    /// Whether the request certainly did not arrive, and waiting for the server makes sense.
+    /// True if the request certainly did not arrive, and the server may come back.
     fn may_send_again(&self, error: &HttpMcpError) -> bool {
         self.link.is_established()
             && matches!(error, StreamableHttpError::Client(error) if error.is_connect())
     }
 }
 
-/// Where the server says it is now, and we do not follow.
+/// A redirect to another origin, which is not followed.
 #[derive(Debug, thiserror::Error)]
-#[error("the server has moved to {0}; put that address in the place of the old one")]
+#[error("the server has moved to {0}; replace the configured address")]
 struct Moved(url::Url);
 
 /// Redirects stay on the server's own origin: our headers may be secrets.
@@ -121,7 +126,7 @@ fn http_client() -> reqwest::Result<reqwest::Client> {
     reqwest::Client::builder()
         .user_agent(concat!("ahma_mcp/", env!("CARGO_PKG_VERSION")))
         .redirect(same_origin)
-        .connect_timeout(CONNECT_PATIENCE)
+        .connect_timeout(TCP_CONNECT_TIMEOUT)
         .tcp_keepalive(Duration::from_secs(30))
         .build()
 }
@@ -143,7 +148,7 @@ impl StreamableHttpClient for RemoteHttp {
             session_id,
             auth_header,
             custom_headers,
-            LARGEST_EVENT,
+            MAX_EVENT_BYTES,
         )
         .await
     }
@@ -162,7 +167,7 @@ impl StreamableHttpClient for RemoteHttp {
             ClientJsonRpcMessage::Request(request)
                 if matches!(request.request, ClientRequest::InitializeRequest(_))
         );
-        let mut retry = 0;
+        let mut retry = Retry::new(self.link.retry);
         loop {
             let sent = self.authorized(auth_header.clone(), |token| {
                 self.inner.http_client.post_message_with_max_sse_event_size(
@@ -188,14 +193,13 @@ impl StreamableHttpClient for RemoteHttp {
                 return Err(with_challenge(error));
             }
             self.link.refused();
-            match self.link.retry.delay(retry) {
+            match retry.failed() {
                 Some(delay) => tokio::time::sleep(delay).await,
                 None => {
                     self.link.report(LinkEvent::GaveUp);
                     return Err(error);
                 }
             }
-            retry += 1;
         }
     }
 
@@ -226,7 +230,7 @@ impl StreamableHttpClient for RemoteHttp {
             last_event_id,
             auth_header,
             custom_headers,
-            LARGEST_EVENT,
+            MAX_EVENT_BYTES,
         )
         .await
     }

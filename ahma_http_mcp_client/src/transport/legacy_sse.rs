@@ -3,22 +3,21 @@
 //! A broken stream is a lost session there (nothing can be resumed), so it ends the transport and the layer above
 //! connects anew. The server's `endpoint` must be on its own origin: it is where our credentials go.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::{StreamExt, stream::BoxStream};
 use http::{HeaderName, HeaderValue};
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
-use rmcp::transport::streamable_http_client::{
-    SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+use rmcp::{
+    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
+    transport::streamable_http_client::{
+        SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+    },
 };
 use sse_stream::Sse;
 use tokio::sync::mpsc;
 use url::Url;
 
-use super::HttpMcpError;
-use super::client::RemoteHttp;
+use super::{HttpMcpError, client::RemoteHttp};
 
 /// Answers that came with the POST itself, waiting to be received.
 const INLINE_ANSWERS: usize = 64;

@@ -1,23 +1,27 @@
-//! What the transport notices about the connection that the protocol above it cannot see.
+//! Events of a transport that the protocol above it cannot see.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
+use ahma_common::retry::RetryPolicy;
 use rmcp::transport::common::client_side_sse::SseRetryPolicy;
 use tokio::sync::mpsc;
 
-use super::backoff::RetryPolicy;
 use super::resume::Resumes;
 
-/// Something happened below the protocol.
+/// An event below the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LinkEvent {
     /// The server forgot our session and a new one was opened: its tools may be others now.
     SessionRenewed,
     /// The server forgot our session, and nothing was sent yet that would open a new one.
     SessionLost,
-    /// The server could not be reached for a while, and is there again: possibly another life of it.
+    /// The server could not be reached for a while, and is there again: possibly restarted.
     Returned,
     /// A stream could not be resumed: the server is down.
     GaveUp,

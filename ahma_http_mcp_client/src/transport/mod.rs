@@ -1,134 +1,17 @@
-//! How messages travel to a remote server: Streamable HTTP (both eras), legacy HTTP+SSE, or a child's pipes.
+//! The ways to a remote server: Streamable HTTP (both eras), legacy HTTP+SSE, or the pipes of a program.
 //!
-//! The Streamable HTTP machinery is rmcp's. [`HttpMcpTransport`] puts it and the legacy transport, which rmcp
-//! lacks, behind one type; [`client::RemoteHttp`] adds what a long-lived client needs underneath.
+//! - [`http`]: both HTTP transports behind one type. The machinery of Streamable HTTP is rmcp's.
+//! - [`client`]: the HTTP client below them, with tokens, retries and resumption; [`resume`] has the rules of the latter.
+//! - [`legacy_sse`]: HTTP+SSE, which rmcp lacks.
+//! - [`stdio`]: a server that is a program.
+//! - [`link`]: what a transport notices and the protocol above it cannot see.
 
-pub(crate) mod backoff;
-pub(crate) mod client;
+mod client;
+mod http;
 mod legacy_sse;
 pub(crate) mod link;
 mod resume;
 pub(crate) mod stdio;
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use futures::future::Either;
-use http::{HeaderName, HeaderValue};
-use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
-use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
-};
-use rmcp::transport::{AuthorizationManager, Transport};
-
-pub use backoff::RetryPolicy;
-use client::RemoteHttp;
-use legacy_sse::LegacySse;
-use link::{Link, StreamRetry};
-
-use crate::config::HttpEndpoint;
-use crate::oauth::{TokenFile, manager_for};
-
-/// What goes wrong on the way; rmcp's own type, so that its login challenges can be recognised.
-pub type HttpMcpError = StreamableHttpError<reqwest::Error>;
-
-/// A connection to an MCP server over HTTP.
-#[derive(Debug)]
-pub struct HttpMcpTransport {
-    kind: Kind,
-}
-
-enum Kind {
-    Streamable(StreamableHttpClientTransport<RemoteHttp>),
-    LegacySse(LegacySse),
-}
-
-impl std::fmt::Debug for Kind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Streamable(_) => "Streamable",
-            Self::LegacySse(_) => "LegacySse",
-        })
-    }
-}
-
-impl HttpMcpTransport {
-    /// Streamable HTTP. Nothing is sent before the first message; must be called inside a Tokio runtime.
-    pub async fn streamable(
-        endpoint: &HttpEndpoint,
-        tokens: &TokenFile,
-        retry: RetryPolicy,
-    ) -> Result<Self, HttpMcpError> {
-        Self::streamable_on(endpoint, manager_for(endpoint, tokens).await?, Link::new(retry).0)
-    }
-
-    /// Legacy HTTP+SSE: opens the stream and waits for the server's `endpoint` event.
-    pub async fn legacy_sse(
-        endpoint: &HttpEndpoint,
-        tokens: &TokenFile,
-        retry: RetryPolicy,
-    ) -> Result<Self, HttpMcpError> {
-        Self::legacy_sse_on(endpoint, manager_for(endpoint, tokens).await?, Link::new(retry).0).await
-    }
-
-    pub(crate) fn streamable_on(
-        endpoint: &HttpEndpoint,
-        manager: AuthorizationManager,
-        link: Arc<Link>,
-    ) -> Result<Self, HttpMcpError> {
-        let client = RemoteHttp::new(manager, Arc::clone(&link))?;
-        let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
-            .custom_headers(headers(endpoint))
-            .reinit_on_expired_session(true);
-        config.retry_config = Arc::new(StreamRetry::new(link));
-        let kind = Kind::Streamable(StreamableHttpClientTransport::with_client(client, config));
-        Ok(Self { kind })
-    }
-
-    pub(crate) async fn legacy_sse_on(
-        endpoint: &HttpEndpoint,
-        manager: AuthorizationManager,
-        link: Arc<Link>,
-    ) -> Result<Self, HttpMcpError> {
-        let client = RemoteHttp::new(manager, link)?;
-        let kind = Kind::LegacySse(LegacySse::connect(client, &endpoint.url, headers(endpoint)).await?);
-        Ok(Self { kind })
-    }
-}
-
-impl Transport<RoleClient> for HttpMcpTransport {
-    type Error = HttpMcpError;
-
-    fn name() -> std::borrow::Cow<'static, str> {
-        "HttpMcpTransport".into()
-    }
-
-    fn send(
-        &mut self,
-        message: ClientJsonRpcMessage,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        match &mut self.kind {
-            Kind::Streamable(transport) => Either::Left(transport.send(message)),
-            Kind::LegacySse(transport) => Either::Right(transport.send(message)),
-        }
-    }
-
-    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        match &mut self.kind {
-            Kind::Streamable(transport) => transport.receive().await,
-            Kind::LegacySse(transport) => transport.receive().await,
-        }
-    }
-
-    async fn close(&mut self) -> Result<(), Self::Error> {
-        match &mut self.kind {
-            Kind::Streamable(transport) => transport.close().await,
-            Kind::LegacySse(transport) => transport.close().await,
-        }
-    }
-}
-
-fn headers(endpoint: &HttpEndpoint) -> HashMap<HeaderName, HeaderValue> {
-    endpoint.headers.iter().cloned().collect()
-}
+pub use ahma_common::retry::RetryPolicy;
+pub use http::{HttpMcpError, HttpMcpTransport};

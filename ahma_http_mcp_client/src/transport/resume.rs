@@ -1,30 +1,29 @@
-//! Streams that go on after `Last-Event-ID`: nothing twice, and not for ever.
+//! Streams resumed after `Last-Event-ID`: no event twice, and not endlessly.
 //!
 //! Some servers send the event again that the stream is resumed after. Some answer a resume they cannot serve with
 //! an empty stream, and rmcp would ask again without end; here a few such answers in a row end it.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::{StreamExt, stream::BoxStream};
+use parking_lot::Mutex;
 use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::Sse;
+use tokio::time::Instant;
 
 pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// A stream that stayed open this long was a real one, even if nothing happened on it.
+/// A stream that stayed open this long was a real one, even without an event.
 const REAL_STREAM: Duration = Duration::from_secs(2);
 
-/// How often each event id was asked for in vain, in a row.
+/// Number of fruitless resumptions in a row, by event id.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Resumes(Arc<Mutex<HashMap<String, u32>>>);
 
 impl Resumes {
-    /// Whether one more resume after this event may bring something.
+    /// False once resuming after this event has failed `limit` times.
     pub(super) fn is_worth_it(&self, last_event_id: &str, limit: u32) -> bool {
-        let mut fruitless = self.lock();
+        let mut fruitless = self.0.lock();
         let worth_it = fruitless.get(last_event_id).is_none_or(|count| *count < limit);
         if !worth_it {
             fruitless.remove(last_event_id);
@@ -45,20 +44,16 @@ impl Resumes {
                 let event = events.next().await;
                 match resumed
                     .as_mut()
-                    .map_or(Verdict::Pass, |resumed| resumed.judge(event.as_ref()))
+                    .map_or(Resumption::Pass, |resumed| resumed.judge(event.as_ref()))
                 {
-                    Verdict::Skip => continue,
-                    Verdict::Wait => {}
-                    Verdict::Pass => resumed = None,
+                    Resumption::Skip => continue,
+                    Resumption::Wait => {}
+                    Resumption::Pass => resumed = None,
                 }
                 return Some((event?, (events, resumed)));
             }
         })
         .boxed()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, u32>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -69,7 +64,7 @@ struct Resumed {
     is_first: bool,
 }
 
-enum Verdict {
+enum Resumption {
     /// The repeated event.
     Skip,
     /// Nothing new yet.
@@ -79,26 +74,31 @@ enum Verdict {
 }
 
 impl Resumed {
-    fn judge(&mut self, event: Option<&Result<Sse, SseError>>) -> Verdict {
+    fn judge(&mut self, event: Option<&Result<Sse, SseError>>) -> Resumption {
         let is_first = std::mem::take(&mut self.is_first);
         match event {
             Some(Ok(event)) if event.id.as_deref() == Some(self.last_event_id.as_str()) => {
                 if is_first {
-                    Verdict::Skip
+                    Resumption::Skip
                 } else {
-                    Verdict::Wait
+                    Resumption::Wait
                 }
             }
-            Some(Ok(event)) if event.data.as_deref().is_none_or(str::is_empty) => Verdict::Wait,
+            Some(Ok(event)) if event.data.as_deref().is_none_or(str::is_empty) => Resumption::Wait,
             Some(Ok(_)) => {
-                self.resumes.lock().remove(&self.last_event_id);
-                Verdict::Pass
+                self.resumes.0.lock().remove(&self.last_event_id);
+                Resumption::Pass
             }
             Some(Err(_)) | None => {
                 if self.opened.elapsed() < REAL_STREAM {
-                    *self.resumes.lock().entry(self.last_event_id.clone()).or_default() += 1;
+                    *self
+                        .resumes
+                        .0
+                        .lock()
+                        .entry(self.last_event_id.clone())
+                        .or_default() += 1;
                 }
-                Verdict::Pass
+                Resumption::Pass
             }
         }
     }
@@ -149,5 +149,18 @@ mod tests {
             ids(resumes.follow(events(sent), "2".to_owned())).await;
         }
         assert!(resumes.is_worth_it("2", 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_stayed_open_counts_as_a_real_one() {
+        let resumes = Resumes::default();
+        for (open_for, is_worth_it) in [(REAL_STREAM, true), (Duration::ZERO, false)] {
+            let stream = futures::stream::once(async move {
+                tokio::time::sleep(open_for).await;
+                Ok(Sse::default().id("2").data("x"))
+            });
+            ids(resumes.follow(stream.boxed(), "2".to_owned())).await;
+            assert_eq!(resumes.is_worth_it("2", 1), is_worth_it, "{open_for:?}");
+        }
     }
 }

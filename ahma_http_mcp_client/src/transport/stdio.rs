@@ -3,23 +3,28 @@
 //! Its environment is an allow-list plus what the configuration names, so our secrets stay ours. What it prints on
 //! stderr goes to the log, and the last line is kept for the error message. Its whole group dies with the transport.
 
-use std::ffi::OsStr;
-use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::{ffi::OsStr, sync::Arc, time::Duration};
 
-use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
-use rmcp::transport::Transport;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use ahma_common::{
+    lines::LineReader,
+    process::{ChildProcess, Grace},
+};
+use parking_lot::Mutex;
+use rmcp::{
+    RoleClient,
+    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
+    transport::{Transport, async_rw::AsyncRwTransport},
+};
+use tokio::{
+    io::AsyncRead,
+    net::unix::pipe,
+    process::{ChildStdout, Command},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::StdioCommand;
 
-/// What a program needs to run at all, and nothing that is likely to be a secret.
+/// Variables that a program needs to run at all, none of them likely to be a secret.
 const PASSED_ON: [&str; 13] = [
     "HOME",
     "LANG",
@@ -35,49 +40,42 @@ const PASSED_ON: [&str; 13] = [
     "XDG_CACHE_HOME",
     "XDG_RUNTIME_DIR",
 ];
-/// Where to find certificates, which are no secrets; without them many a program waits for a network that it has.
+/// Locations of certificates, which are no secrets; without them many programs cannot use the network.
 const CERTIFICATES: [&str; 4] = [
     "NIX_SSL_CERT_FILE",
     "NODE_EXTRA_CA_CERTS",
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
 ];
-/// Ways to the network, unless their address holds a password.
+/// Proxies, unless their address holds a password.
 const PROXIES: [&str; 4] = ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"];
-/// A server that has lost its stdin should end by itself; this is how long it may take.
-const EXIT_PATIENCE: Duration = Duration::from_secs(2);
-/// How long an exited program's last messages may take through the pipe.
-const LAST_MESSAGES_PATIENCE: Duration = Duration::from_secs(2);
-const LONGEST_LOG_LINE: u64 = 4096;
+/// A server that has lost its stdin should end by itself. Together less than a program that hosts us has to end.
+const GRACE: Grace = Grace {
+    after_eof: Duration::from_secs(2),
+    after_term: Duration::from_millis(500),
+};
+/// Time for the last messages of an exited program to come through its pipe.
+const LAST_MESSAGES_TIMEOUT: Duration = Duration::from_secs(2);
+const MAX_LOG_LINE: usize = 4096;
 
 pub(crate) struct StdioTransport {
-    child: Child,
-    group: Option<Pid>,
-    pipes: AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>,
+    /// None once it is closed.
+    child: Option<ChildProcess>,
+    pipes: AsyncRwTransport<RoleClient, ChildStdout, pipe::Sender>,
 }
 
-/// The last thing a program said on stderr.
+/// The last line of a program on stderr.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct LastWords {
+pub(crate) struct LastOutput {
     line: Arc<Mutex<Option<String>>>,
     complete: CancellationToken,
 }
 
-impl LastWords {
-    /// Waits a moment for a dying program to finish speaking.
+impl LastOutput {
+    /// Waits a moment for a dying program to finish writing.
     pub(crate) async fn get(&self) -> Option<String> {
-        let _ = tokio::time::timeout(LAST_MESSAGES_PATIENCE, self.complete.cancelled()).await;
-        self.lock().clone()
-    }
-
-    fn set(&self, line: String) {
-        *self.lock() = Some(line);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<String>> {
-        self.line
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        let _ = tokio::time::timeout(LAST_MESSAGES_TIMEOUT, self.complete.cancelled()).await;
+        self.line.lock().clone()
     }
 }
 
@@ -85,41 +83,24 @@ impl StdioTransport {
     pub(crate) fn spawn(
         server: &str,
         command: &StdioCommand,
-        last_words: LastWords,
+        last_output: LastOutput,
     ) -> std::io::Result<Self> {
         let mut process = Command::new(&command.program);
         process
             .args(&command.args)
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, value)| is_passed_on(name, value)))
-            .envs(&command.env)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
+            .envs(&command.env);
         if let Some(directory) = &command.working_directory {
             process.current_dir(directory);
         }
-        let mut child = process.spawn()?;
-        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
-            return Err(std::io::Error::other("the program has no pipes"));
-        };
+        let (child, pipes) = ChildProcess::spawn(process)?;
         // Ends with the program: its stderr closes when the last of its group is gone.
-        tokio::spawn(log_lines(server.to_owned(), stderr, last_words));
+        tokio::spawn(log_lines(server.to_owned(), pipes.stderr, last_output));
         Ok(Self {
-            child,
-            group,
-            pipes: AsyncRwTransport::new(stdout, stdin),
+            child: Some(child),
+            pipes: AsyncRwTransport::new(pipes.stdout, pipes.stdin),
         })
-    }
-
-    fn kill_group(&mut self) {
-        if let Some(group) = self.group.take() {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
     }
 }
 
@@ -135,11 +116,12 @@ impl Transport<RoleClient> for StdioTransport {
 
     /// Ends when the program does, even if something it started still holds the pipe open.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        let child = self.child.as_ref()?;
         tokio::select! {
             biased;
             message = self.pipes.receive() => message,
-            _ = self.child.wait() => {
-                let last = tokio::time::timeout(LAST_MESSAGES_PATIENCE, self.pipes.receive()).await;
+            () = child.exited() => {
+                let last = tokio::time::timeout(LAST_MESSAGES_TIMEOUT, self.pipes.receive()).await;
                 last.unwrap_or(None)
             }
         }
@@ -147,19 +129,10 @@ impl Transport<RoleClient> for StdioTransport {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.pipes.close().await?;
-        let exited = tokio::time::timeout(EXIT_PATIENCE, self.child.wait()).await;
-        // Launchers such as npx may leave the real server behind; the group is still ours to end.
-        self.kill_group();
-        if exited.is_err() {
-            self.child.wait().await?;
+        if let Some(child) = self.child.take() {
+            child.finish(GRACE).await;
         }
         Ok(())
-    }
-}
-
-impl Drop for StdioTransport {
-    fn drop(&mut self) {
-        self.kill_group();
     }
 }
 
@@ -174,22 +147,16 @@ fn is_passed_on(name: &OsStr, value: &OsStr) -> bool {
         || (is_proxy && !value.contains('@'))
 }
 
-async fn log_lines(server: String, stderr: impl AsyncRead + Unpin, last_words: LastWords) {
-    let mut stderr = BufReader::new(stderr);
-    let mut line = Vec::new();
-    while let Ok(1..) = (&mut stderr)
-        .take(LONGEST_LOG_LINE)
-        .read_until(b'\n', &mut line)
-        .await
-    {
+async fn log_lines(server: String, stderr: impl AsyncRead + Unpin, last_output: LastOutput) {
+    let mut stderr = LineReader::new(stderr, MAX_LOG_LINE);
+    while let Ok(Some(line)) = stderr.next_piece().await {
         let text = String::from_utf8_lossy(&line).trim_end().to_owned();
         tracing::info!(server, "stderr: {text}");
         if !text.is_empty() {
-            last_words.set(text);
+            *last_output.line.lock() = Some(text);
         }
-        line.clear();
     }
-    last_words.complete.cancel();
+    last_output.complete.cancel();
 }
 
 #[cfg(test)]

@@ -1,23 +1,28 @@
 //! A server of 2024-11-05, which knows neither Streamable HTTP nor `server/discover`.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
 
-use ahma_http_mcp_client::{CallError, RemoteServers, ServerState, Step};
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::{StatusCode, Uri};
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::routing::{get, post};
+use ahma_http_mcp_client::{RemoteError, RemoteServers, ServerState, Step};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{StatusCode, Uri},
+    response::sse::{Event, KeepAlive, Sse},
+    routing::{get, post},
+};
 use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::host::Host;
-use crate::fixture::{ready, server, settings, tool_names};
-use crate::remote::{call_of, text_of};
+use crate::{
+    fixture::{host::Host, ready, server, settings, tool_names},
+    remote::{call_of, text_of},
+};
 
 type Sessions = Arc<Mutex<HashMap<String, mpsc::UnboundedSender<Value>>>>;
 
@@ -121,7 +126,7 @@ async fn an_old_server_is_found_after_the_newer_ways_failed() {
         .call("old", call_of("die", json!({})), None, &never)
         .await
         .unwrap_err();
-    assert!(matches!(lost, CallError::Lost { .. }), "{lost:?}");
+    assert!(matches!(lost, RemoteError::Lost { .. }), "{lost:?}");
     let again = call_of("old_echo", json!({"text": "back"}));
     servers.call("old", again, None, &never).await.unwrap();
     servers.shutdown().await;

@@ -1,14 +1,16 @@
 //! Logging in, as a user with a browser does, and what must not count as a login.
 
-use ahma_http_mcp_client::config::{HttpEndpoint, Secret};
 use ahma_http_mcp_client::{
-    Browser, ConnectError, LoginError, LoginMode, LoginOptions, RemoteServers, ServerState, TokenFile,
+    Browser, LoginError, LoginMode, LoginOptions, RemoteError, RemoteServers, ServerState, TokenFile,
+    config::{HttpEndpoint, Secret},
     inspect, login, logout,
 };
 use url::Url;
 
-use crate::fixture::auth::{AuthHost, Manners};
-use crate::fixture::{ready, server, settings, until};
+use crate::fixture::{
+    auth::{AuthHost, Manners},
+    ready, server, settings, until,
+};
 
 /// What the user's browser shows at the end.
 pub(crate) type Page = tokio::task::JoinHandle<(u16, String)>;
@@ -68,12 +70,12 @@ async fn after_the_first_login_no_browser_is_needed_until_logout() {
     let config = server("jira", &auth.url());
     let refused = inspect(&config, &settings).await.unwrap_err();
     assert!(
-        matches!(refused, ConnectError::LoginRequired { .. }),
+        matches!(refused, RemoteError::LoginRequired { .. }),
         "{refused:?}"
     );
     assert_eq!(
         refused.to_string(),
-        "server `jira` wants a login; run `ahma_mcp login jira`"
+        "remote server `jira` requires a login: run `ahma_mcp login jira`"
     );
 
     let (result, page) = log_in(&endpoint(&auth), &settings.tokens).await;
@@ -94,7 +96,7 @@ async fn after_the_first_login_no_browser_is_needed_until_logout() {
     assert!(!logout(&endpoint(&auth), &settings.tokens).await.unwrap());
     assert!(matches!(
         inspect(&config, &settings).await,
-        Err(ConnectError::LoginRequired { .. })
+        Err(RemoteError::LoginRequired { .. })
     ));
 }
 
@@ -120,7 +122,7 @@ async fn a_running_client_notices_a_login_elsewhere_and_offers_a_link_itself() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "remote server `jira` wants a login: run `ahma_mcp login jira`"
+        "remote server `jira` requires a login: run `ahma_mcp login jira`"
     );
     log_in(&endpoint(&auth), &quiet.tokens).await.0.unwrap();
     ready(&servers, "jira").await;
@@ -196,11 +198,11 @@ async fn a_token_file_that_cannot_be_used_is_the_only_thing_complained_about() {
         assert_eq!(
             (ledger.registrations, ledger.logins),
             (0, 0),
-            "nobody was sent away"
+            "no request was refused"
         );
     }
     let error = inspect(&server("jira", &auth.url()), &damaged).await.unwrap_err();
-    assert!(matches!(error, ConnectError::TokenFile { .. }), "{error:?}");
+    assert!(matches!(error, RemoteError::TokenFile { .. }), "{error:?}");
     assert!(
         error
             .to_string()
@@ -366,14 +368,14 @@ async fn a_server_that_dies_during_the_login_is_reported_and_nothing_is_stored()
 }
 
 #[tokio::test]
-async fn nobody_at_the_browser_and_plain_http_end_cleanly() {
+async fn an_unused_link_and_plain_http_end_cleanly() {
     let auth = AuthHost::start(Manners::default());
     let dir = tempfile::tempdir().unwrap();
     let tokens = settings(&dir).tokens;
     let mut endpoint = endpoint(&auth);
     endpoint.oauth.callback_port = Some(test_support::quiet_port());
     let brief = LoginOptions {
-        patience: std::time::Duration::from_millis(50),
+        timeout: std::time::Duration::from_millis(50),
         ..options()
     };
     let error = login(&endpoint, &tokens, &brief, |_| ()).await.unwrap_err();

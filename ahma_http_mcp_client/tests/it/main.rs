@@ -3,6 +3,7 @@
 
 mod fixture;
 mod front;
+mod layers;
 mod legacy_sse;
 mod login;
 mod programs;

@@ -2,12 +2,17 @@
 
 use std::path::Path;
 
-use ahma_http_mcp_client::config::{ServerConfig, StdioCommand, TransportChoice};
-use ahma_http_mcp_client::{ConnectError, RemoteServers, ServerState, Step, inspect};
+use ahma_http_mcp_client::{
+    RemoteError, RemoteServers, ServerState, Step,
+    config::{ServerConfig, StdioCommand, TransportChoice},
+    inspect,
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{ready, server, settings, tool_names, until};
-use crate::remote::call_of;
+use crate::{
+    fixture::{ready, server, settings, tool_names, until},
+    remote::call_of,
+};
 
 /// Answers the handshake; `tools/call` writes what it sees of the environment, and `die` ends it.
 const SCRIPT: &str = r#"
@@ -90,7 +95,7 @@ async fn a_program_that_fails_leaves_its_last_words() {
     let failing = program("bad", "echo no database >&2; exit 1", dir.path());
     let error = inspect(&failing, &settings(&dir)).await.unwrap_err().to_string();
     assert!(
-        error.contains("stdio: ") && error.ends_with("its last words: no database"),
+        error.contains("stdio: ") && error.ends_with("its last output: no database"),
         "{error}"
     );
     let mut missing = failing;
@@ -104,7 +109,7 @@ async fn a_program_is_the_last_resort_of_an_address() {
     let dir = tempfile::tempdir().unwrap();
     let dead = test_support::quiet_port();
     let mut config = server("both", &format!("http://127.0.0.1:{dead}/mcp"));
-    let ConnectError::Failed { attempts, .. } = inspect(&config, &settings(&dir)).await.unwrap_err() else {
+    let RemoteError::Connect { attempts, .. } = inspect(&config, &settings(&dir)).await.unwrap_err() else {
         panic!("no login is involved")
     };
     assert_eq!(attempts.len(), 1, "a dead host is not tried twice: {attempts:?}");

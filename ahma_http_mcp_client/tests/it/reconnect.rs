@@ -1,18 +1,25 @@
 //! Servers that die and come back, and wires that are cut.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
-use ahma_http_mcp_client::{CallError, RemoteServers, ServerState};
+use ahma_http_mcp_client::{RemoteError, RemoteServers, ServerState};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::host::Host;
-use crate::fixture::proxy::Wire;
-use crate::fixture::tools::{Era, Shared, router};
-use crate::fixture::{eventually, ready, server, settings, until};
-use crate::remote::{call_of, text_of};
+use crate::{
+    fixture::{
+        eventually,
+        host::Host,
+        proxy::Wire,
+        ready, server, settings,
+        tools::{Era, Shared, router},
+        until,
+    },
+    remote::{call_of, text_of},
+};
 
 #[tokio::test]
 async fn a_restarted_server_brings_its_tools_back() {
@@ -129,27 +136,24 @@ async fn a_call_waits_for_a_server_that_restarts() {
                 &never,
             )
         };
-        let call = async {
-            loop {
-                match late().await {
-                    // It went out on a connection that was just dying: unknown, hence not repeated for us.
-                    Err(CallError::Lost { .. }) => {}
-                    answer => break answer,
-                }
+        // One that was sent on the dying connection is lost, and not repeated for us; one that has to wait finds the
+        // server away.
+        let waiting = loop {
+            let mut call = Box::pin(late());
+            match tokio::time::timeout(Duration::from_millis(200), &mut call).await {
+                Err(_) => break call,
+                Ok(Err(RemoteError::Lost { .. })) => {}
+                Ok(answer) => panic!("{era:?}: a dead server answered {answer:?}"),
             }
         };
-        let restart = async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            tokio::task::spawn_blocking({
-                let shared = Arc::clone(&shared);
-                move || Host::start_at(address, |_| router(era, &shared))
-            })
-            .await
-            .unwrap()
-        };
-        let (answer, _next_life) = tokio::join!(call, restart);
+        let _next_life = tokio::task::spawn_blocking({
+            let shared = Arc::clone(&shared);
+            move || Host::start_at(address, |_| router(era, &shared))
+        })
+        .await
+        .unwrap();
         assert_eq!(
-            text_of(answer.unwrap()).structured_content,
+            text_of(waiting.await.unwrap()).structured_content,
             Some(serde_json::json!({"text": "late"}))
         );
         servers.shutdown().await;
@@ -180,11 +184,11 @@ async fn a_call_whose_server_dies_is_reported_as_lost_and_not_repeated() {
             .unwrap()
         };
         let (answer, _next_life) =
-            tokio::time::timeout(test_support::PATIENCE, async { tokio::join!(call, accident) })
+            tokio::time::timeout(test_support::TEST_TIMEOUT, async { tokio::join!(call, accident) })
                 .await
                 .unwrap();
         assert!(
-            matches!(&answer, Err(CallError::Lost { .. })),
+            matches!(&answer, Err(RemoteError::Lost { .. })),
             "{era:?}: {answer:?}"
         );
         assert_eq!(
@@ -223,15 +227,16 @@ async fn a_cut_wire_loses_and_doubles_nothing_where_the_protocol_can_resume() {
             seen.push(step.progress);
             if seen.len() == 10 {
                 wire.cut();
-                tokio::time::sleep(Duration::from_secs(1)).await;
+                eventually("a retry on the cut wire", || (wire.refused() > 0).then_some(())).await;
                 wire.mend();
             }
         }
         seen
     };
-    let (answer, seen) = tokio::time::timeout(test_support::PATIENCE, async { tokio::join!(call, trouble) })
-        .await
-        .unwrap();
+    let (answer, seen) =
+        tokio::time::timeout(test_support::TEST_TIMEOUT, async { tokio::join!(call, trouble) })
+            .await
+            .unwrap();
     answer.unwrap();
     assert_eq!(seen, (1..=300).map(f64::from).collect::<Vec<_>>());
     assert_eq!(shared.calls.load(Ordering::SeqCst), 1);

@@ -1,17 +1,15 @@
-//! Tokens that expire, are revoked, or are refreshed by two processes at once.
+//! Tokens that expire, are revoked, or are refreshed by several clients at once.
 
-use std::process::{Command, Stdio};
-
-use ahma_http_mcp_client::config::HttpEndpoint;
-use ahma_http_mcp_client::{Browser, ConnectError, LoginOptions, RemoteServers, TokenFile, inspect, login};
+use ahma_http_mcp_client::{
+    Browser, LoginOptions, RemoteError, RemoteServers, TokenFile, config::HttpEndpoint, inspect, login,
+};
 use rmcp::model::CallToolRequestParams;
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::auth::{AuthHost, Manners};
-use crate::fixture::{ready, server, settings};
-
-/// Where a child process finds its work.
-const CHILD: &str = "AHMA_TEST_REFRESH_CHILD";
+use crate::fixture::{
+    auth::{AuthHost, Manners},
+    ready, server, settings,
+};
 
 /// A login whose token runs out at once: every use refreshes.
 async fn logged_in(tokens: &TokenFile) -> AuthHost {
@@ -59,7 +57,7 @@ async fn a_revoked_login_asks_for_a_new_one_and_forgets_the_old() {
     let auth = logged_in(&settings.tokens).await;
     auth.ledger.lock().unwrap().revoke_all();
     let error = inspect(&server("s", &auth.url()), &settings).await.unwrap_err();
-    assert!(matches!(error, ConnectError::LoginRequired { .. }), "{error:?}");
+    assert!(matches!(error, RemoteError::LoginRequired { .. }), "{error:?}");
     let stored = std::fs::read_to_string(settings.tokens.path()).unwrap();
     assert!(!stored.contains("access-"), "{stored}");
 }
@@ -85,52 +83,31 @@ async fn many_requests_that_are_refused_at_once_lead_to_one_refresh() {
     assert!(!ledger.reuse_seen, "a refresh token was used twice");
 }
 
+/// The lock belongs to an open file, not to a process, so threads with clients of their own exclude each other in the
+/// same way as processes do.
 #[tokio::test]
-async fn processes_that_refresh_at_once_do_not_lose_the_token() {
+async fn clients_that_refresh_at_once_do_not_lose_the_token() {
     let dir = tempfile::tempdir().unwrap();
     let settings = settings(&dir);
     let auth = logged_in(&settings.tokens).await;
-    let children: Vec<_> = (0..4)
+    let clients: Vec<_> = (0..4)
         .map(|_| {
-            Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "refresh::child", "--ignored", "--nocapture"])
-                .env(
-                    CHILD,
-                    format!("{}\n{}", auth.url(), settings.tokens.path().display()),
-                )
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap()
+            let (config, settings) = (server("s", &auth.url()), settings.clone());
+            tokio::task::spawn_blocking(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                runtime.unwrap().block_on(async {
+                    for _ in 0..5 {
+                        assert_eq!(inspect(&config, &settings).await.unwrap().tools.len(), 3);
+                    }
+                });
+            })
         })
         .collect();
-    for child in children {
-        let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap())
-            .await
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    for client in clients {
+        client.await.unwrap();
     }
     let ledger = auth.ledger.lock().unwrap();
     assert!(ledger.refreshes >= 4, "only {} refreshes", ledger.refreshes);
     assert!(!ledger.reuse_seen, "a refresh token was used twice");
     assert_eq!(ledger.logins, 1);
-}
-
-#[tokio::test]
-#[ignore = "the work of a child of processes_that_refresh_at_once_do_not_lose_the_token"]
-async fn child() {
-    let task = std::env::var(CHILD).unwrap();
-    let (url, tokens) = task.split_once('\n').unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let settings = ahma_http_mcp_client::ClientSettings {
-        tokens: TokenFile::at(tokens),
-        ..settings(&dir)
-    };
-    for _ in 0..5 {
-        assert_eq!(
-            inspect(&server("s", url), &settings).await.unwrap().tools.len(),
-            3
-        );
-    }
 }

@@ -1,21 +1,26 @@
-//! Mounted servers: their tools, calls, progress, cancellation, and that a bad one is nobody else's problem.
+//! Mounted servers: their tools, calls, progress, cancellation, and that a bad one does not disturb others.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use ahma_http_mcp_client::{CallError, LoginCommand, RemoteServers, ServerState, inspect};
-use axum::extract::Request;
-use axum::http::StatusCode;
-use axum::middleware::Next;
-use axum::response::IntoResponse;
+use ahma_http_mcp_client::{LoginCommand, RemoteError, RemoteServers, ServerState, inspect};
+use axum::{extract::Request, http::StatusCode, middleware::Next, response::IntoResponse};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::host::Host;
-use crate::fixture::tools::{Era, Shared, router};
-use crate::fixture::{eventually, ready, server, settings, tool_names, until};
+use crate::fixture::{
+    eventually,
+    host::Host,
+    ready, server, settings, tool_names,
+    tools::{Era, Shared, router},
+    until,
+};
 
 pub(crate) fn call_of(tool: &'static str, arguments: serde_json::Value) -> CallToolRequestParams {
     let mut params = CallToolRequestParams::new(tool);
@@ -73,7 +78,7 @@ async fn tools_calls_and_progress_pass_through_in_both_eras() {
             .await
             .unwrap_err();
         assert!(
-            matches!(&unknown, CallError::Protocol(error) if error.message == "no tool nonsense"),
+            matches!(&unknown, RemoteError::Protocol(error) if error.message == "no tool nonsense"),
             "{unknown:?}"
         );
         servers.shutdown().await;
@@ -107,9 +112,9 @@ async fn a_cancelled_or_dropped_call_ends_at_the_server() {
                     cancel.cancel();
                 };
                 let (result, ()) = tokio::join!(calling, stop);
-                assert!(matches!(result, Err(CallError::Cancelled)), "{result:?}");
+                assert!(matches!(result, Err(RemoteError::Cancelled)), "{result:?}");
             }
-            tokio::time::timeout(test_support::PATIENCE, async {
+            tokio::time::timeout(test_support::TEST_TIMEOUT, async {
                 while !shared.cancelled.load(Ordering::SeqCst) {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
@@ -180,12 +185,12 @@ async fn a_dead_and_a_silent_server_delay_nobody() {
         .call("dead", call_of("echo", serde_json::json!({})), None, &never)
         .await
         .unwrap_err();
-    assert!(matches!(error, CallError::Unavailable { .. }), "{error:?}");
+    assert!(matches!(error, RemoteError::Unavailable { .. }), "{error:?}");
     let error = servers
-        .call("nobody", call_of("echo", serde_json::json!({})), None, &never)
+        .call("unknown", call_of("echo", serde_json::json!({})), None, &never)
         .await
         .unwrap_err();
-    assert_eq!(error.to_string(), "there is no remote server `nobody`");
+    assert_eq!(error.to_string(), "there is no remote server `unknown`");
     servers
         .call("good", call_of("echo", serde_json::json!({})), None, &never)
         .await
@@ -228,7 +233,7 @@ async fn a_server_that_refuses_the_users_own_credentials_is_not_given_up() {
         unreachable!()
     };
     assert!(
-        reason.contains("does not accept the `Authorization` header"),
+        reason.contains("rejects the configured `Authorization` header"),
         "{reason}"
     );
 
@@ -245,10 +250,10 @@ async fn a_server_that_refuses_the_users_own_credentials_is_not_given_up() {
     };
     echo().await.unwrap();
 
-    // One refusal is that call's, and nobody else's.
+    // One refusal is that call's alone.
     closed.store(true, Ordering::SeqCst);
     let refused = echo().await.unwrap_err();
-    assert!(matches!(refused, CallError::Refused { .. }), "{refused:?}");
+    assert!(matches!(refused, RemoteError::Refused { .. }), "{refused:?}");
     closed.store(false, Ordering::SeqCst);
     assert!(matches!(
         servers.states().borrow().get("r"),
@@ -274,7 +279,7 @@ async fn a_server_that_wants_a_login_no_more_is_used_without_one() {
     let echo = || servers.call("r", call_of("echo", serde_json::json!({})), None, &never);
     assert_eq!(
         echo().await.unwrap_err().to_string(),
-        "remote server `r` wants a login: run `ahma_mcp login r --mcp-config '/my files/mcp.json'`"
+        "remote server `r` requires a login: run `ahma_mcp login r --mcp-config '/my files/mcp.json'`"
     );
     closed.store(false, Ordering::SeqCst);
     echo().await.unwrap();
@@ -306,20 +311,20 @@ async fn answers_that_are_no_results_are_told_from_lost_calls() {
     for (instead, expected) in [
         (
             StatusCode::TOO_MANY_REQUESTS,
-            "remote server `r` refused the call: HTTP 429 Too Many Requests (Retry-After: 30)",
+            "remote server `r` refused the request: HTTP 429 Too Many Requests (Retry-After: 30)",
         ),
         (
             StatusCode::PAYLOAD_TOO_LARGE,
-            "remote server `r` refused the call: HTTP 413 Payload Too Large:",
+            "remote server `r` refused the request: HTTP 413 Payload Too Large:",
         ),
         (
             StatusCode::TEMPORARY_REDIRECT,
-            "remote server `r` refused the call: the server has moved to https://new.example/mcp; \
-             put that address in the place of the old one",
+            "remote server `r` refused the request: the server has moved to https://new.example/mcp; \
+             replace the configured address",
         ),
         (
             StatusCode::BAD_GATEWAY,
-            "remote server `r` failed during the call, which may or may not have run: HTTP 502 Bad Gateway \
+            "remote server `r` failed during the request, which may or may not have run: HTTP 502 Bad Gateway \
              (Retry-After: 30)",
         ),
     ] {

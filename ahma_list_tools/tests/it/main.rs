@@ -203,7 +203,7 @@ fn a_server_that_wants_a_login_is_a_missing_prerequisite() {
         let said = stderr(&command.output().unwrap());
         assert!(said.contains("--token-file /a/file"), "{variable}: {said}");
     }
-    // Of a child, so that nobody else sees it.
+    // Of a child, so that no other test sees it.
     let mut command = Command::new(env!("CARGO_BIN_EXE_ahma_list_tools"));
     command.env("MY_TOKEN", "wrong");
     command.args(["--http", &url, "--token-env", "MY_TOKEN"]);

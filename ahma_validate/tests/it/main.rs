@@ -99,7 +99,10 @@ fn what_the_server_cannot_read_is_an_error_and_never_waited_for() {
     symlink("folder.json", at("other_folder.json")).unwrap();
 
     let expected = [
-        ("endless.json", "the file cannot be read: it is no plain file"),
+        (
+            "endless.json",
+            "the file cannot be read: it is not a regular file",
+        ),
         (
             "large.json",
             "the file cannot be read: it is larger than 4194304 bytes",
@@ -109,7 +112,7 @@ fn what_the_server_cannot_read_is_an_error_and_never_waited_for() {
             "the file cannot be read: Too many levels of symbolic links (os error 40)",
         ),
         ("nowhere.json", "the file is a link that leads nowhere"),
-        ("pipe.json", "the file cannot be read: it is no plain file"),
+        ("pipe.json", "the file cannot be read: it is not a regular file"),
     ];
     let names = expected.map(|(name, _)| name);
     for arguments in [&["."][..], &names] {

@@ -1,4 +1,4 @@
-//! What one look found, and what all of them come to.
+//! The result of a check, and of all of them.
 
 use std::fmt;
 
@@ -7,34 +7,31 @@ use serde_json::json;
 
 use crate::app::exit::{Exit, Failure};
 
-/// One thing that was looked at.
 #[derive(Debug, Serialize)]
 pub(super) struct Check {
     area: &'static str,
-    status: Status,
+    status: CheckStatus,
     what: String,
-    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }
 
-/// How it stands, best first.
+/// Best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Status {
+pub(super) enum CheckStatus {
     Ok,
-    /// Worth knowing.
     Note,
     /// Something works less well than it could.
     Warning,
-    /// Something that the user has is wrong.
+    /// Something of the user's is wrong.
     Problem,
-    /// Something that the program needs is not there.
+    /// A prerequisite of the program is missing.
     Missing,
 }
 
 impl Check {
-    fn new(status: Status, area: &'static str, what: impl Into<String>) -> Self {
+    fn new(status: CheckStatus, area: &'static str, what: impl Into<String>) -> Self {
         Self {
             area,
             status,
@@ -44,26 +41,26 @@ impl Check {
     }
 
     pub(super) fn ok(area: &'static str, what: impl Into<String>) -> Self {
-        Self::new(Status::Ok, area, what)
+        Self::new(CheckStatus::Ok, area, what)
     }
 
     pub(super) fn note(area: &'static str, what: impl Into<String>) -> Self {
-        Self::new(Status::Note, area, what)
+        Self::new(CheckStatus::Note, area, what)
     }
 
     pub(super) fn warning(area: &'static str, what: impl Into<String>) -> Self {
-        Self::new(Status::Warning, area, what)
+        Self::new(CheckStatus::Warning, area, what)
     }
 
     pub(super) fn problem(area: &'static str, what: impl Into<String>) -> Self {
-        Self::new(Status::Problem, area, what)
+        Self::new(CheckStatus::Problem, area, what)
     }
 
-    /// What would have ended a start of the server.
+    /// A failure that would have prevented the server from starting.
     pub(super) fn failed(area: &'static str, failure: &Failure) -> Self {
         let status = match failure.exit() {
-            Exit::MissingPrerequisite => Status::Missing,
-            _ => Status::Problem,
+            Exit::MissingPrerequisite => CheckStatus::Missing,
+            _ => CheckStatus::Problem,
         };
         Self {
             fix: failure.hint().map(str::to_owned),
@@ -78,7 +75,7 @@ impl Check {
     }
 }
 
-/// All of them, in the order they were made.
+/// In the order they were made.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     checks: Vec<Check>,
@@ -93,12 +90,12 @@ impl Checks {
         self.checks.extend(checks);
     }
 
-    /// Warnings and notes are no failure.
+    /// Warnings and notes are not failures.
     pub(super) fn exit(&self) -> Exit {
         match self.worst() {
-            Status::Missing => Exit::MissingPrerequisite,
-            Status::Problem => Exit::UserError,
-            Status::Warning | Status::Note | Status::Ok => Exit::Success,
+            CheckStatus::Missing => Exit::MissingPrerequisite,
+            CheckStatus::Problem => Exit::UserError,
+            CheckStatus::Warning | CheckStatus::Note | CheckStatus::Ok => Exit::Success,
         }
     }
 
@@ -106,12 +103,12 @@ impl Checks {
         serde_json::to_string_pretty(&json!({ "status": self.worst(), "checks": self.checks }))
     }
 
-    fn worst(&self) -> Status {
+    fn worst(&self) -> CheckStatus {
         self.checks
             .iter()
             .map(|check| check.status)
             .max()
-            .unwrap_or(Status::Ok)
+            .unwrap_or(CheckStatus::Ok)
     }
 }
 
@@ -119,11 +116,11 @@ impl fmt::Display for Checks {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for check in &self.checks {
             let status = match check.status {
-                Status::Ok => "ok",
-                Status::Note => "note",
-                Status::Warning => "warning",
-                Status::Problem => "PROBLEM",
-                Status::Missing => "MISSING",
+                CheckStatus::Ok => "ok",
+                CheckStatus::Note => "note",
+                CheckStatus::Warning => "warning",
+                CheckStatus::Problem => "PROBLEM",
+                CheckStatus::Missing => "MISSING",
             };
             writeln!(
                 formatter,
@@ -135,10 +132,9 @@ impl fmt::Display for Checks {
                 writeln!(formatter, "{:<20}do: {}", "", indented(fix))?;
             }
         }
-        let count = |status: Status| self.checks.iter().filter(|check| check.status >= status).count();
-        match (count(Status::Problem), count(Status::Warning)) {
-            (0, 0) => write!(formatter, "\nall is well"),
-            // Whether it does what the user wants is for him to say.
+        let count = |status: CheckStatus| self.checks.iter().filter(|check| check.status >= status).count();
+        match (count(CheckStatus::Problem), count(CheckStatus::Warning)) {
+            (0, 0) => write!(formatter, "\nno problems found"),
             (0, warnings) => write!(formatter, "\nno problems; warnings: {warnings}"),
             (problems, all) => {
                 write!(formatter, "\nproblems: {problems}; warnings: {}", all - problems)

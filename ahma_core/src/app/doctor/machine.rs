@@ -1,11 +1,16 @@
-//! The kernel, the wall and PATH.
+//! Checks of the kernel, the sandbox and PATH.
 
 use std::path::Path;
 
 use super::check::Check;
 use crate::{
-    app::{confine::Wall, init::find_on_path},
+    app::{
+        active_sandbox::ActiveSandbox,
+        obstacle::{MachineFacts, Obstacle},
+        project::find_on_path,
+    },
     sandbox::{SandboxReport, Tier},
+    shell::TierChoice,
 };
 
 pub(super) fn kernel() -> Check {
@@ -22,20 +27,20 @@ pub(super) fn kernel() -> Check {
     )
 }
 
-/// The wall stands; whether it holds is tried.
-pub(super) async fn sandbox(wall: &Wall) -> Vec<Check> {
+/// Runs the self-test of the started sandbox.
+pub(super) async fn sandbox(sandbox: &ActiveSandbox, asked: TierChoice) -> Vec<Check> {
     const AREA: &str = "sandbox";
-    let launcher = &wall.launcher;
+    let launcher = &sandbox.launcher;
     if launcher.tier() == Tier::Off {
         return vec![
             Check::warning(
                 AREA,
-                "switched off: commands have all rights of the user who starts the server",
+                "off: commands have all rights of the user who starts the server",
             )
             .with_fix("leave out --no-sandbox and AHMA_NO_SANDBOX"),
         ];
     }
-    let probes = match wall.prove().await {
+    let probes = match sandbox.prove().await {
         Ok(probes) => probes,
         Err(failure) => return vec![Check::failed(AREA, &failure)],
     };
@@ -48,10 +53,10 @@ pub(super) async fn sandbox(wall: &Wall) -> Vec<Check> {
     let mut checks = vec![Check::ok(
         AREA,
         format!(
-            "tier {}, Landlock ABI {}, network {}; {} escapes were tried and contained",
+            "tier {}, Landlock ABI {}, network {}; {} escape attempts contained",
             report.tier.name(),
             report.landlock_abi,
-            wall.note.network,
+            sandbox.note.network,
             report.contained()
         ),
     )];
@@ -62,10 +67,14 @@ pub(super) async fn sandbox(wall: &Wall) -> Vec<Check> {
             .map(|(full, _)| full.what)
             .collect();
         checks.push(
-            Check::note(AREA, format!("the full tier would also see to it that {}", left_out.join("; "))).with_fix(
-                "for the full tier allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 and, where \
-                 AppArmor restricts them, kernel.apparmor_restrict_unprivileged_userns=0",
-            ),
+            Check::note(
+                AREA,
+                format!("the full tier would also ensure that {}", left_out.join("; ")),
+            )
+            .with_fix(match asked {
+                TierChoice::Only(_) => "leave out --sandbox-tier and AHMA_SANDBOX_TIER".to_owned(),
+                TierChoice::Highest => Obstacle::of(&MachineFacts::read()).to_string(),
+            }),
         );
     }
     checks
@@ -80,12 +89,9 @@ pub(super) fn path(scope: &Path) -> Vec<Check> {
             checks.push(
                 Check::warning(
                     AREA,
-                    format!(
-                        "`{}` lets a project put programs in the place of others",
-                        directory.display()
-                    ),
+                    format!("`{}` lets a project shadow other programs", directory.display()),
                 )
-                .with_fix("take it out of PATH"),
+                .with_fix("remove it from PATH"),
             );
         }
     }
@@ -93,9 +99,11 @@ pub(super) fn path(scope: &Path) -> Vec<Check> {
         Some(path) => Check::ok(AREA, format!("ahma_mcp is {}", path.display())),
         None => Check::warning(
             AREA,
-            "ahma_mcp is not on it, so clients cannot start it by its name",
+            "ahma_mcp is not on PATH, so clients cannot start it by name",
         )
-        .with_fix("cargo install --path ahma_core, or give clients the whole path as ahma_mcp init does"),
+        .with_fix(
+            "cargo install --path ahma_core, or use the full path in client entries, as ahma_mcp init does",
+        ),
     });
     checks
 }

@@ -1,4 +1,4 @@
-//! The project's toolchains and tool files, and the clients that are set up for it.
+//! Checks of the project's toolchains and tool files, and of its clients.
 
 use std::path::Path;
 
@@ -7,20 +7,21 @@ use tokio_util::sync::CancellationToken;
 use super::check::Check;
 use crate::{
     app::{
+        active_sandbox::ActiveSandbox,
         clients::{Client, Fit, SERVER},
-        confine::Wall,
         exit::Failure,
-        init::{find_entry, find_on_path},
-        project::{EnclosingProject, Language, languages, read_text},
-        run::{PROBE_PATIENCE, ToolboxUse, open_toolbox},
+        init::find_entry,
+        project::{EnclosingProject, Language, find_on_path, languages, read_text},
+        run::{PROBE_TIMEOUT, ToolboxUse, open_toolbox},
         settings::Settings,
     },
-    catalog::Catalog,
-    mtdf::{SHELL_TOOL, Severity},
+    catalog::{Catalog, Expose},
+    mcp,
+    mtdf::ProblemSeverity,
     toolbox::Toolbox,
 };
 
-/// What the project is written in must be on PATH for its tools.
+/// The programs that the project's languages need on PATH.
 pub(super) fn toolchains(project: &Path) -> Result<Vec<Check>, Failure> {
     let check = |language: Language| {
         let Language { name, program, .. } = language;
@@ -32,15 +33,15 @@ pub(super) fn toolchains(project: &Path) -> Result<Vec<Check>, Failure> {
     Ok(languages(project)?.into_iter().map(check).collect())
 }
 
-/// The tools that come from files; the shell is always there.
+/// Number of tools from files; others are built in.
 fn of_files(catalog: &Catalog) -> usize {
-    catalog.tools().filter(|tool| tool.name != SHELL_TOOL).count()
+    catalog.tools().filter(|tool| tool.file.is_some()).count()
 }
 
-pub(super) async fn tool_files(settings: &Settings, wall: &Wall) -> Vec<Check> {
+pub(super) async fn tool_files(settings: &Settings, sandbox: &ActiveSandbox) -> Vec<Check> {
     let shutdown = CancellationToken::new();
-    let toolbox = open_toolbox(settings, wall, &shutdown, ToolboxUse::Look)
-        .settled(PROBE_PATIENCE)
+    let toolbox = open_toolbox(settings, sandbox, &shutdown, ToolboxUse::Look)
+        .settled(PROBE_TIMEOUT)
         .await;
     shutdown.cancel();
     let directory = toolbox.directory.display();
@@ -57,13 +58,13 @@ pub(super) async fn tool_files(settings: &Settings, wall: &Wall) -> Vec<Check> {
     let (offered, all) = (of_files(&toolbox.offered), of_files(&toolbox.catalog));
     let mut checks = vec![match (offered, all) {
         // What is wrong with each file follows.
-        (0, 0) => Check::warning("tools", format!("there are no tools in {directory}"))
+        (0, 0) => Check::warning("tools", format!("no tools in {directory}"))
             .with_fix("ahma_mcp init writes some for this project"),
         (0, all) => Check::warning(
             "tools",
-            format!("none of {all} tools in {directory} is available"),
+            format!("none of the {all} tools in {directory} is available"),
         )
-        .with_fix("see below; until then a client has sandboxed_shell alone"),
+        .with_fix("see below; until then clients have only the built-in tools"),
         _ => Check::ok(
             "tools",
             format!("{offered} of {all} tools in {directory} are available"),
@@ -72,20 +73,40 @@ pub(super) async fn tool_files(settings: &Settings, wall: &Wall) -> Vec<Check> {
     for problem in &toolbox.problems {
         let text = problem.to_string();
         let check = match problem.severity {
-            Severity::Error => Check::problem("tools", text),
-            Severity::Warning => Check::warning("tools", text),
+            ProblemSeverity::Error => Check::problem("tools", text),
+            ProblemSeverity::Warning => Check::warning("tools", text),
         };
         // What to write instead, where that is known, is in the text.
         let file = toolbox.directory.join(&problem.file);
         checks.push(check.with_fix(format!("edit {}", file.display())));
     }
     checks.extend(unavailable(&toolbox));
+    checks.extend(cost(&toolbox));
     checks
+}
+
+/// More than this leaves a model less room for its work, and makes it choose worse.
+const MAX_LIST_TOKENS: usize = 8_000;
+
+/// A list of tools that takes much of what a model can read.
+fn cost(toolbox: &Toolbox) -> Option<Check> {
+    let bytes: usize = mcp::costs(toolbox).iter().map(|tool| tool.bytes).sum();
+    let tokens = bytes / mcp::ToolCost::BYTES_PER_TOKEN;
+    let fix = match toolbox.offered.expose() {
+        Expose::All => "leave out --expose all",
+        Expose::Core | Expose::Search => {
+            "set \"level\": \"extended\" for tools of rare use; --mode list-tools --format cost shows what each takes"
+        }
+    };
+    (tokens > MAX_LIST_TOKENS).then(|| {
+        let what = format!("the list of tools takes about {tokens} tokens of every session");
+        Check::warning("tools", what).with_fix(fix)
+    })
 }
 
 fn start_in(whole: &EnclosingProject) -> String {
     format!(
-        "start in {}, which this directory is a part of",
+        "run this in {}, which contains this directory",
         whole.path.display()
     )
 }
@@ -136,7 +157,7 @@ pub(super) fn clients(settings: &Settings, home: Option<&Path>) -> Vec<Check> {
         let init = format!("ahma_mcp init --client {} adds it", client.flag());
         checks.push(match find_entry(client, &text) {
             Err(why) => Check::problem(AREA, format!("{shown} cannot be read: {why}"))
-                .with_fix("mend the file; until then the client starts no server"),
+                .with_fix("fix the file; until then the client starts no server"),
             Ok(None) => Check::note(AREA, format!("{shown} has no server {SERVER}")).with_fix(init),
             Ok(Some(entry)) => {
                 let fit = client.fit(&entry, project);
@@ -155,24 +176,26 @@ pub(super) fn clients(settings: &Settings, home: Option<&Path>) -> Vec<Check> {
                 if found {
                     Check::ok(AREA, format!("{shown} starts {command}"))
                 } else {
-                    Check::problem(AREA, format!("{shown} starts {command}, which is not there"))
+                    Check::problem(AREA, format!("{shown} starts {command}, which does not exist"))
                         .with_fix("install it, or write the path of ahma_mcp into the entry")
                 }
             }
         });
     }
     if !configured {
-        checks.push(Check::warning(AREA, "none is set up for this project").with_fix(
-            match &settings.enclosing {
-                Some(whole) => start_in(whole),
-                None => "ahma_mcp init --client vscode|cursor|claude|codex|windsurf".to_owned(),
-            },
-        ));
+        checks.push(
+            Check::warning(AREA, "no client is set up for this project").with_fix(
+                match &settings.enclosing {
+                    Some(whole) => start_in(whole),
+                    None => "ahma_mcp init --client vscode|cursor|claude|codex|windsurf".to_owned(),
+                },
+            ),
+        );
     }
     checks
 }
 
-/// What there is to say about an entry that does not do for this project.
+/// A check for an entry that does not fit this project.
 fn misfit(fit: Fit, client: Client, shown: &str) -> Option<Check> {
     const AREA: &str = "clients";
     let init = format!("ahma_mcp init --client {} shows what to change", client.flag());
@@ -185,7 +208,7 @@ fn misfit(fit: Fit, client: Client, shown: &str) -> Option<Check> {
             )
             .with_fix(format!("{init}: --sandbox-scope ${{workspaceFolder}} is missing")),
         ),
-        // Nothing is wrong: the user works on something else with that client.
+        // No problem: the client is used for another project.
         Fit::AnotherProject => Some(Check::note(
             AREA,
             format!("{shown} has a server {SERVER} for another project"),

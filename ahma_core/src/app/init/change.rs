@@ -1,4 +1,4 @@
-//! One change of one file: shown, agreed to, made in one step.
+//! A change of one file: shown, confirmed, made in one step.
 
 use std::{
     fs,
@@ -8,35 +8,37 @@ use std::{
 
 use similar::TextDiff;
 
-use super::say;
+use super::run::say;
 use crate::app::{exit::Failure, project::read_text};
 
-/// A file and what it will say.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct FileChange {
     pub(super) path: PathBuf,
     /// None if there is no such file yet.
     before: Option<String>,
     after: String,
 }
 
-/// What became of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Made {
+pub(super) enum ChangeResult {
     Written,
-    /// Nothing is written in a dry run.
+    /// A dry run writes nothing.
     Shown,
     Refused,
 }
 
-impl Change {
-    /// None if the file says so already.
+impl FileChange {
+    /// None if nothing changes.
     pub(super) fn of(path: PathBuf, before: Option<String>, after: String) -> Option<Self> {
         (before.as_ref() != Some(&after)).then_some(Self { path, before, after })
     }
 
-    /// Makes the change, unless it is to a file that exists and `agree` says no to the difference.
-    pub(super) fn make(&self, dry_run: bool, agree: impl FnOnce(&Self) -> bool) -> Result<Made, Failure> {
+    /// Makes the change, unless the file exists and `agree` rejects the diff.
+    pub(super) fn make(
+        &self,
+        dry_run: bool,
+        agree: impl FnOnce(&Self) -> bool,
+    ) -> Result<ChangeResult, Failure> {
         let shown = self.path.display();
         if let Some(difference) = self.difference() {
             say(difference.trim_end());
@@ -44,20 +46,20 @@ impl Change {
         if dry_run {
             let verb = if self.before.is_some() { "change" } else { "write" };
             say(&format!("would {verb} {shown}"));
-            return Ok(Made::Shown);
+            return Ok(ChangeResult::Shown);
         }
         if self.before.is_some() && !agree(self) {
-            return Ok(Made::Refused);
+            return Ok(ChangeResult::Refused);
         }
         self.write().map_err(|error| {
             Failure::user(format!("{shown} cannot be written: {error}"))
-                .with_hint("look at the owner and the mode of its directory")
+                .with_hint("check the owner and mode of its directory")
         })?;
         say(&format!("wrote {shown}"));
-        Ok(Made::Written)
+        Ok(ChangeResult::Written)
     }
 
-    /// What changes in a file that exists.
+    /// The diff of an existing file.
     fn difference(&self) -> Option<String> {
         let before = self.before.as_ref()?;
         let name = self.path.display().to_string();

@@ -9,21 +9,21 @@ use jsonc_parser::{
 use serde_json::Value;
 use toml_edit::{DocumentMut, Item, Table};
 
-use super::change::{Change, read};
+use super::change::{FileChange, read};
 use crate::app::{
     clients::{Client, Fit, SCOPE_FLAG, SERVER},
     exit::Failure,
-    settings::Surroundings,
+    settings::Environment,
 };
 
 /// The change that makes the client start our program for `project`; none if it does already.
 pub(super) fn change(
     client: Client,
     project: &Path,
-    around: &Surroundings,
+    environment: &Environment,
     entry: &Value,
-) -> Result<Option<Change>, Failure> {
-    let Some(path) = client.file(project, around.home.as_deref()) else {
+) -> Result<Option<FileChange>, Failure> {
+    let Some(path) = client.file(project, environment.home.as_deref()) else {
         return Err(Failure::user(format!(
             "{} keeps its servers in the home directory, and HOME is not set",
             client.name()
@@ -34,14 +34,14 @@ pub(super) fn change(
     let text = before.as_deref().unwrap_or_default();
     let after = edit(text, client, project, entry).map_err(|why| {
         Failure::user(format!("{} cannot be edited: {why}", path.display())).with_hint(format!(
-            "mend it, or add the server {SERVER} by hand: {}",
+            "fix it, or add the server {SERVER} by hand: {}",
             by_hand(client, project, entry)
         ))
     })?;
-    Ok(after.and_then(|after| Change::of(path, before, after)))
+    Ok(after.and_then(|after| FileChange::of(path, before, after)))
 }
 
-/// What the file would say if it said nothing else, in its own language.
+/// The file with nothing but this entry.
 fn by_hand(client: Client, project: &Path, entry: &Value) -> String {
     let text = edit("", client, project, entry)
         .ok()
@@ -72,7 +72,7 @@ fn split_mark(text: &str) -> (&str, &str) {
     })
 }
 
-/// What there is to do about an entry that is there already.
+/// Repair of an existing entry.
 #[derive(Debug, PartialEq, Eq)]
 enum Repair {
     /// These fields get another value; what else the entry says is the user's. None if all is well.

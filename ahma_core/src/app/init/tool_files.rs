@@ -1,4 +1,4 @@
-//! Which tool files a project gets.
+//! The tool files of a project.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    change::{Change, read},
-    say,
+    change::{FileChange, read},
+    run::say,
 };
 use crate::{
     app::{
@@ -18,43 +18,43 @@ use crate::{
     mtdf::{check_file, is_tool_file},
 };
 
-/// A file that is there is the user's own, whatever it says, unless he wants it to be as it comes with the program.
-/// A file whose tools he has described elsewhere already is left out: both would be refused.
+/// An existing file belongs to the user and is kept unless updates were asked for. A file whose tools another file already
+/// describes is left out: duplicates are refused.
 pub(super) fn changes(
     languages: &[Language],
     directory: &Path,
-    existing: Existing,
-) -> Result<Vec<Change>, Failure> {
+    existing: ExistingFiles,
+) -> Result<Vec<FileChange>, Failure> {
     let own = names_in(directory);
     let mut changes = Vec::new();
     let mut kept = Vec::new();
     for (name, text) in languages.iter().flat_map(Language::tool_files) {
         let path = directory.join(name);
-        let elsewhere = names_of(name, text)
+        let other_file = names_of(name, text)
             .into_iter()
             .find_map(|tool| own.get(&tool).filter(|known| *known != name));
-        if let Some(known) = elsewhere.filter(|_| !path.exists()) {
-            say(&format!("{known} has the tools of {name}, which is left out"));
+        if let Some(known) = other_file.filter(|_| !path.exists()) {
+            say(&format!("skipped {name}: {known} already has its tools"));
             continue;
         }
-        let change = Change::of(path.clone(), read(&path)?, portable(text));
+        let change = FileChange::of(path.clone(), read(&path)?, portable(text));
         match (existing, change) {
-            (Existing::Keep, Some(_)) if path.exists() => kept.push(name),
+            (ExistingFiles::Keep, Some(_)) if path.exists() => kept.push(name),
             (_, change) => changes.extend(change),
         }
     }
     if !kept.is_empty() {
         say(&format!(
-            "note: not as they come with this version, and left as they are: {}; --update-tools shows the difference",
+            "note: kept files that differ from this version: {}; --update-tools shows the differences",
             kept.join(", ")
         ));
     }
     Ok(changes)
 }
 
-/// What becomes of tool files that differ from those that come with the program.
+/// Treatment of existing files that differ from the shipped ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Existing {
+pub(super) enum ExistingFiles {
     Keep,
     Update,
 }

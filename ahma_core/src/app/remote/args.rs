@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use ahma_flags::value;
+use ahma_common::value;
 use ahma_http_mcp_client::config::{TransportChoice, address};
 use clap::{ArgAction, Args};
 use url::Url;
@@ -25,11 +25,11 @@ pub(crate) struct RemoteArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
 
-    /// Show the link of a login, and leave it to the user to open it.
+    /// Show the link of a login instead of opening the browser.
     #[arg(long, env = "AHMA_NO_BROWSER", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = REMOTE)]
     pub(crate) no_browser: bool,
 
-    /// Offer no tools of other servers, whatever file is found.
+    /// Offer no tools of other servers, even if a file is discovered.
     #[arg(long, env = "AHMA_NO_MCP_CONFIG", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = REMOTE)]
     pub(crate) no_mcp_config: bool,
 
@@ -37,7 +37,7 @@ pub(crate) struct RemoteArgs {
     #[arg(long, env = "AHMA_SERVER_URL", value_name = "URL", value_parser = address, help_heading = REMOTE)]
     pub(crate) server_url: Option<Url>,
 
-    /// How --server-url is reached: auto, http, sse, or stdio for the program given after `--`.
+    /// Transport of --server-url: auto, http, sse, or stdio for the program given after `--`.
     #[arg(long, env = "AHMA_TRANSPORT", value_name = "KIND", default_value = "auto", help_heading = REMOTE)]
     pub(crate) transport: TransportChoice,
 
@@ -45,27 +45,27 @@ pub(crate) struct RemoteArgs {
     #[arg(long, env = "AHMA_TRANSPORT_FALLBACK", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = REMOTE)]
     pub(crate) transport_fallback: bool,
 
-    /// How often a lost connection is tried again before the server counts as down.
+    /// Number of retries after a lost connection before the server counts as failed.
     #[arg(long, env = "AHMA_MAX_RETRIES", value_name = "COUNT", default_value_t = 5, help_heading = REMOTE)]
     pub(crate) max_retries: u32,
 
-    /// The address of the bridge that started us.
-    #[arg(long, env = "AHMA_BRIDGE_ADDRESS", value_name = "ADDRESS", hide = true)]
+    /// Address of the bridge that started this process.
+    #[arg(long, env = ahma_common::contract::BRIDGE_ADDRESS_VARIABLE, value_name = "ADDRESS", hide = true)]
     pub(crate) bridge_address: Option<SocketAddr>,
 
-    /// The program that stands in for --server-url: after `--`, with its arguments.
+    /// Program that replaces --server-url: after `--`, with its arguments.
     #[arg(last = true, value_name = "COMMAND", requires = "server_url", help_heading = REMOTE)]
     pub(crate) program: Vec<String>,
 }
 
-/// Where servers and logins are written down; for serving and for `login` alike.
+/// Files with servers and logins, for serving and for `login`.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SourceArgs {
-    /// The servers whose tools are offered as SERVER_TOOL [default: the addresses in mcp.json of the scope].
+    /// Servers whose tools are offered as SERVER_TOOL [default: the addresses in mcp.json of the scope].
     #[arg(long, env = "AHMA_MCP_CONFIG", value_name = "FILE", help_heading = REMOTE)]
     pub(crate) mcp_config: Option<PathBuf>,
 
-    /// Where logins are kept [default: mcp_http_token.json in the temporary directory].
+    /// File that stores logins [default: mcp_http_token.json in the temporary directory].
     #[arg(long, env = "AHMA_HTTP_CLIENT_TOKEN_PATH", value_name = "FILE", help_heading = REMOTE)]
     pub(crate) token_file: Option<PathBuf>,
 }
@@ -76,12 +76,12 @@ pub(crate) struct LoginArgs {
     #[command(flatten)]
     pub(crate) account: AccountArgs,
 
-    /// Show the link of a login, and leave it to the user to open it.
+    /// Show the link of a login instead of opening the browser.
     #[arg(long, env = "AHMA_NO_BROWSER", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = REMOTE)]
     pub(crate) no_browser: bool,
 }
 
-/// Which login it is about.
+/// The server whose login is meant.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = LOGOUT_EXAMPLES)]
 pub(crate) struct AccountArgs {
@@ -94,7 +94,7 @@ pub(crate) struct AccountArgs {
 }
 
 impl SourceArgs {
-    /// What was said after the subcommand, or else before it.
+    /// The flags after the subcommand, or else those before it.
     pub(super) fn or(self, before: Self) -> Self {
         Self {
             mcp_config: self.mcp_config.or(before.mcp_config),

@@ -4,9 +4,9 @@
 
 use std::path::Path;
 
-use ahma_flags::words::visible;
+use ahma_common::words::visible;
 use ahma_http_mcp_client::{
-    ClientSettings, ConnectError, FrontError, FrontNews, LoginCommand, LoginMode,
+    ClientSettings, Fault, FrontNews, LoginCommand, LoginMode, RemoteError,
     config::{self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables},
     shown_address,
 };
@@ -23,9 +23,9 @@ use crate::app::{
     exit::{Exit, Failure, chain},
     logging,
     run::runtime,
-    settings::{LogSettings, Surroundings},
+    settings::{Environment, LogSettings},
     signals,
-    streams::{Input, Output},
+    streams::{StandardInput, StandardOutput},
 };
 
 pub(crate) fn front(url: &Url, args: &Args) -> Result<(), Failure> {
@@ -37,7 +37,7 @@ pub(crate) fn front(url: &Url, args: &Args) -> Result<(), Failure> {
         );
     }
     let server = server(url, &args.remote)?;
-    let _log = logging::start(&LogSettings::new(args, &Surroundings::read()?));
+    let _log = logging::start(&LogSettings::new(args, &Environment::read()?));
     let runtime = runtime()?;
     let done = runtime.block_on(serve(server, &args.remote));
     // A terminal or another user's pipe is read by a thread that cannot be told to stop.
@@ -58,7 +58,13 @@ async fn serve(server: ServerConfig, args: &RemoteArgs) -> Result<(), Failure> {
         login_command,
         ..client_settings(&args.source, args.max_retries, login)
     };
-    let serving = ahma_http_mcp_client::front(Input::open(), Output::open(), &server, &settings, tell_news);
+    let serving = ahma_http_mcp_client::front(
+        StandardInput::open(),
+        StandardOutput::open(),
+        &server,
+        &settings,
+        tell_news,
+    );
     tokio::select! {
         served = serving => served.map_err(|error| failure(&error, &server, &settings)),
         () = shutdown.cancelled() => Ok(()),
@@ -77,7 +83,7 @@ fn tell_news(news: FrontNews<'_>) {
     }
 }
 
-/// What a file that is named says about the server: its headers, its registered client.
+/// The server with the headers and the registered client of a named file.
 async fn described(server: ServerConfig, source: &SourceArgs) -> (ServerConfig, LoginCommand) {
     let plain = login_with_tokens(source);
     let (Some(file), Some(endpoint)) = (&source.mcp_config, &server.http) else {
@@ -144,7 +150,7 @@ fn server(url: &Url, args: &RemoteArgs) -> Result<ServerConfig, Failure> {
         }
         (Some(_), TransportChoice::Auto) if !args.transport_fallback => {
             return usage(
-                "a program is given after `--`, and nothing lets it be used",
+                "a program is given after `--`, but would not be used",
                 "add --transport-fallback to start it when HTTP fails, or --transport stdio to use it alone",
             );
         }
@@ -159,22 +165,20 @@ fn server(url: &Url, args: &RemoteArgs) -> Result<ServerConfig, Failure> {
     })
 }
 
-fn failure(error: &FrontError, server: &ServerConfig, settings: &ClientSettings) -> Failure {
+fn failure(error: &RemoteError, server: &ServerConfig, settings: &ClientSettings) -> Failure {
     let what = visible(&chain(error));
     match error {
-        FrontError::Connect(ConnectError::LoginRequired { .. }) | FrontError::Login { .. } => {
+        RemoteError::LoginRequired { .. } | RemoteError::Login { .. } => {
             let command = settings.login_command.to(&server.name);
             Failure::new(Exit::MissingPrerequisite, what)
                 .with_hint(format!("run `{command}`, then start again"))
         }
-        FrontError::Connect(ConnectError::TokenFile { .. }) => {
-            Failure::user(what).with_hint("choose another place for logins with --token-file")
+        RemoteError::TokenFile { .. } => {
+            Failure::user(what).with_hint("choose another file for logins with --token-file")
         }
-        FrontError::Connect(ConnectError::Failed { .. }) => {
-            Failure::user(what).with_hint("is the server running, and is the address right?")
+        error if error.fault() == Fault::Client => {
+            Failure::user(what).with_hint("start it from an MCP client, which speaks on stdin and stdout")
         }
-        FrontError::Greeting(_) | FrontError::Client(_) => {
-            Failure::user(what).with_hint("an MCP client must be at the other end of stdin and stdout")
-        }
+        _ => Failure::user(what).with_hint("is the server running, and is the address right?"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use ahma_flags::words::visible;
+use ahma_common::words::visible;
 use ahma_http_mcp_client::{
     Browser, LoginError, LoginMode, LoginOptions, TokenFile, TokenFileError, config::HttpEndpoint,
 };
@@ -17,7 +17,7 @@ use crate::app::{
     args::Args,
     exit::{Exit, Failure, chain},
     run::runtime,
-    settings::Surroundings,
+    settings::Environment,
 };
 
 pub(crate) fn login(wishes: &LoginArgs, args: Args) -> Result<ExitCode, Failure> {
@@ -61,7 +61,7 @@ impl Account {
         let address = match url.filter(|url| matches!(url.scheme(), "http" | "https")) {
             Some(url) => Address::Given(url),
             None => {
-                let directory = Surroundings::read()?.working_directory;
+                let directory = Environment::read()?.working_directory;
                 let scope = directory.join(scope.unwrap_or_default());
                 let scope = scope.canonicalize().unwrap_or(scope);
                 let file = ConfigFile::choose(source.mcp_config.as_deref(), &directory, &scope)?;
@@ -85,13 +85,13 @@ impl Account {
         let server = &self.server;
         if endpoint.has_own_credentials() {
             return Err(Failure::user(format!(
-                "server `{server}` gets its `Authorization` header from the configuration"
+                "server `{server}` uses the configured `Authorization` header"
             ))
-            .with_hint("there is no login to make; correct the header if the server refuses it"));
+            .with_hint("no login is required; correct the header if the server rejects it"));
         }
         if let Some(file) = &endpoint.found_in {
             tell(&format!(
-                "{} was found here, not named: this login counts for that file alone",
+                "{} was discovered, not named: this login is valid for that file alone",
                 file.display()
             ));
         }
@@ -114,7 +114,7 @@ impl Account {
             .map_err(|error| bad_tokens(&error))?;
         let server = &self.server;
         tell(&if was_there {
-            format!("the login to {server} is forgotten here; the server itself was not told")
+            format!("the login to {server} was deleted here; the server itself was not informed")
         } else {
             format!("there was no login to {server}")
         });
@@ -132,7 +132,7 @@ impl Account {
         if let Some(server) = loaded.servers.iter().find(|server| server.name == wanted) {
             return server.http.clone().ok_or_else(|| {
                 Failure::user(format!("server `{wanted}` is a program"))
-                    .with_hint("only servers with a `url` want a login")
+                    .with_hint("only servers with a `url` have logins")
             });
         }
         // The entry may be there and be wrong.
@@ -160,18 +160,18 @@ fn not_logged_in(error: &LoginError) -> Failure {
     let hint = match error {
         LoginError::Insecure { .. } => "use the https address",
         LoginError::CallbackPort { .. } => {
-            "a running server may be waiting there for this login: open the link it shows; otherwise free the port"
+            "a running server may be waiting there for this login: open the link it shows, or free the port"
         }
-        LoginError::Prepare { .. } => "is the address right, and does this server have logins?",
+        LoginError::Prepare { .. } => "is the address right, and does this server support logins?",
         LoginError::TimedOut { .. } | LoginError::Refused { .. } => "start the login again",
         LoginError::Callback { .. } | LoginError::Listener { .. } => {
             "start the login again; nothing was stored"
         }
-        LoginError::Tokens(_) => "choose another place with --token-file",
+        LoginError::Tokens(_) => "choose another file with --token-file",
     };
     Failure::user(visible(&chain(error))).with_hint(hint)
 }
 
 fn bad_tokens(error: &TokenFileError) -> Failure {
-    Failure::user(chain(error)).with_hint("choose another place with --token-file")
+    Failure::user(chain(error)).with_hint("choose another file with --token-file")
 }

@@ -1,7 +1,7 @@
 //! Other MCP servers: which ones are mounted, logging in to them, and a front for a single one.
 //!
-//! A file that the user names is his word. A file that merely lies in the scope is data of that project: what it says
-//! must give nothing to anybody that a command in the scope does not have already. `source` keeps that.
+//! A file that the user names is trusted. A file that is discovered in the scope is data of that project: it must grant
+//! nothing that a command in the scope does not have already. `source` keeps that.
 
 mod args;
 mod front;

@@ -1,4 +1,4 @@
-//! Starts what the configuration names, in the background, and tells the user what he has to do for it.
+//! Connects to the configured servers in the background, and tells the user what is required of them.
 
 use std::{
     net::SocketAddr,
@@ -20,13 +20,13 @@ use super::{
     source::ConfigFile,
 };
 use crate::{
-    app::{confine::Wall, settings::Settings},
+    app::{active_sandbox::ActiveSandbox, settings::Settings},
     mcp::Remotes,
     sandbox::{Network, Policy, Tier},
 };
 
 /// A program gets two seconds to end by itself; a server that hangs must not keep us from ending.
-const END_PATIENCE: Duration = Duration::from_secs(3);
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The mounted servers of this run.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Mount {
 }
 
 /// Reads the file and starts to connect. Nothing waits for a server.
-pub(crate) async fn mount(settings: &Settings, wall: &Wall) -> Mount {
+pub(crate) async fn mount(settings: &Settings, sandbox: &ActiveSandbox) -> Mount {
     let nothing = Mount { mounted: None };
     // Without a scope it is not known whose servers they would be.
     let Some(file) = settings
@@ -47,13 +47,13 @@ pub(crate) async fn mount(settings: &Settings, wall: &Wall) -> Mount {
         return nothing;
     };
     let (configured, mut problems) = read(file, settings).await;
-    let check = Check {
+    let check = AdmissionCheck {
         file: file.path.clone(),
         bridge: settings.remote.bridge,
         scope: settings.sandbox.scope.clone(),
-        writable: wall.launcher.policy().writable().collect(),
+        writable: sandbox.launcher.policy().writable().collect(),
         logins: settings.remote.client.tokens.path().to_owned(),
-        policy: Some(wall.launcher.policy().clone()).filter(|_| wall.launcher.tier() != Tier::Off),
+        policy: Some(sandbox.launcher.policy().clone()).filter(|_| sandbox.launcher.tier() != Tier::Off),
     };
     // Looks at files, and must not hold up what else is being started.
     let checked = tokio::task::spawn_blocking(move || check.admit_all(configured)).await;
@@ -80,13 +80,13 @@ pub(crate) async fn mount(settings: &Settings, wall: &Wall) -> Mount {
 /// The servers of the file, and what is wrong with it.
 async fn read(file: &ConfigFile, settings: &Settings) -> (Vec<ServerConfig>, Vec<String>) {
     let loaded = file.load(&settings.sandbox.scope).await;
-    // Whoever put a file into the scope may reach the addresses in it only if commands there can.
+    // A file in the scope may cause connections to its addresses only if commands there could make them.
     if file.trust == ConfigTrust::Found
         && settings.sandbox.network != Network::Open
         && !loaded.servers.is_empty()
     {
         let ignored = format!(
-            "{} was found and is not used, because the network of commands is not open; name it with --mcp-config to use it",
+            "{} was discovered and is not used, because commands have no open network access; name it with --mcp-config to use it",
             file.path.display()
         );
         return (Vec::new(), vec![ignored]);
@@ -106,7 +106,7 @@ impl Mount {
             return;
         };
         announcing.abort();
-        if tokio::time::timeout(END_PATIENCE, remotes.shutdown())
+        if tokio::time::timeout(END_TIMEOUT, remotes.shutdown())
             .await
             .is_err()
         {
@@ -117,19 +117,19 @@ impl Mount {
 
 /// Decides about each server of a file.
 #[derive(Debug)]
-struct Check {
+struct AdmissionCheck {
     file: PathBuf,
     bridge: Option<SocketAddr>,
     scope: PathBuf,
-    /// Where commands can write.
+    /// Directories that commands can write to.
     writable: Vec<PathBuf>,
     /// The file of logins.
     logins: PathBuf,
-    /// What commands may reach; none if that is everything, and the user has said so.
+    /// Policy of the commands; none without a sandbox.
     policy: Option<Policy>,
 }
 
-impl Check {
+impl AdmissionCheck {
     /// The servers that can be used, and what there is to say about the others.
     fn admit_all(self, servers: Vec<ServerConfig>) -> (Vec<ServerConfig>, Vec<String>) {
         let around = Surroundings {
@@ -169,7 +169,7 @@ impl Check {
             }
             if logins_are_open && !endpoint.has_own_credentials() {
                 complain(format!(
-                    "is left out: commands can read the logins in {}; keep them elsewhere with --token-file",
+                    "is skipped: commands can read the logins in {}; store them elsewhere with --token-file",
                     self.logins.display()
                 ));
                 return None;
@@ -190,7 +190,7 @@ impl Check {
     }
 }
 
-/// Whether an address is that of a listener on this machine.
+/// True if the address is that of a listener on this machine.
 fn leads_to(url: &Url, listener: SocketAddr) -> bool {
     let is_this_machine = match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",
@@ -201,7 +201,7 @@ fn leads_to(url: &Url, listener: SocketAddr) -> bool {
     is_this_machine && url.port_or_known_default() == Some(listener.port())
 }
 
-/// Whether commands can read `file`, which need not exist.
+/// True if commands can read `file`, which need not exist.
 fn is_open(policy: &Policy, file: &Path) -> bool {
     let directory = file.parent().and_then(|directory| directory.canonicalize().ok());
     let file = match (directory, file.file_name()) {
@@ -216,7 +216,7 @@ fn is_open(policy: &Policy, file: &Path) -> bool {
     open.any(|path| file.starts_with(path.canonicalize().as_ref().unwrap_or(path)))
 }
 
-/// Tells the user which server waits for a login, and where.
+/// Tells the user which server requires a login, and the link.
 async fn announce(mut states: watch::Receiver<Snapshot>, also_on_stderr: bool) {
     let mut logins = LoginNews::default();
     loop {

@@ -1,6 +1,6 @@
-//! Makes a configured program safe to start beside a sandbox.
+//! Makes a configured program safe to start next to a sandbox.
 //!
-//! The program runs outside the wall, with the user's rights. So nothing that a command can write may decide what it is:
+//! The program runs outside the sandbox, with the user's privileges. So nothing that a command can write may decide what it is:
 //! not a directory of PATH that it can write to, and not the working directory, which `npx` and `python -m` look into first.
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
 
 use ahma_http_mcp_client::config::StdioCommand;
 
-/// What is known about the surroundings of a program.
+/// The surroundings of a program.
 #[derive(Debug)]
 pub(super) struct Surroundings {
     pub(super) scope: PathBuf,
@@ -23,7 +23,7 @@ pub(super) struct Surroundings {
     pub(super) this_program: Option<PathBuf>,
 }
 
-/// What became of a program.
+/// The outcome of the check of a program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Prepared {
     Ready,
@@ -52,7 +52,7 @@ pub(super) fn prepare(command: &mut StdioCommand, around: &Surroundings) -> Prep
     };
     let Some(program) = found else {
         return Prepared::NotFound(format!(
-            "`{}` is not on PATH; directories of PATH that commands can write to do not count",
+            "`{}` is not on PATH; directories of PATH that commands can write to are ignored",
             command.program
         ));
     };
@@ -72,7 +72,7 @@ pub(super) fn prepare(command: &mut StdioCommand, around: &Surroundings) -> Prep
         .get_or_insert_with(|| NEUTRAL_DIRECTORY.into());
     match around.first_writable(command) {
         Some(path) => Prepared::Doubtful(format!(
-            "runs {path} outside the sandbox, and commands in the sandbox can change that file; keep it elsewhere"
+            "runs {path} outside the sandbox, and commands in the sandbox can change that file; move it out of their reach"
         )),
         None => Prepared::Ready,
     }

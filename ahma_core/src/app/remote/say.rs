@@ -1,8 +1,8 @@
-//! What the user is told on stderr. Part of it comes from servers and files of others.
+//! Messages to the user on stderr. Parts of them come from servers and files of others.
 
 use std::io::Write as _;
 
-use ahma_flags::words::visible;
+use ahma_common::words::visible;
 
 /// For the person at the terminal.
 pub(super) fn tell(line: &str) {

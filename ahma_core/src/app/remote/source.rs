@@ -13,10 +13,10 @@ use ahma_http_mcp_client::{
 use super::args::{RemoteArgs, SourceArgs};
 use crate::app::exit::Failure;
 
-/// What was decided about remote servers.
+/// The settings of remote servers.
 #[derive(Debug, Clone)]
 pub struct RemoteSettings {
-    /// None if nothing is to be mounted.
+    /// None if nothing is mounted.
     pub file: Option<ConfigFile>,
     pub client: ClientSettings,
     /// The address of the bridge whose child we are: mounting it would be mounting ourselves.
@@ -47,7 +47,7 @@ impl RemoteSettings {
         };
         let is_found = file.as_ref().is_some_and(|file| file.trust == ConfigTrust::Found);
         let login = match args.no_browser {
-            // Nobody asked for that page, or nobody is here to see it.
+            // The user did not ask for that page, or is not here to see it.
             _ if is_found || args.bridge_address.is_some() => LoginMode::Never,
             true => LoginMode::Link,
             false => LoginMode::Browser,
@@ -63,7 +63,7 @@ impl RemoteSettings {
     }
 }
 
-/// What leads `ahma_mcp login` to the same server, wherever it is typed.
+/// The login command for the same server, from any directory.
 fn login_command(source: &SourceArgs, file: Option<&ConfigFile>, scope: &Path) -> LoginCommand {
     let command = login_with_tokens(source);
     match file {
@@ -74,7 +74,7 @@ fn login_command(source: &SourceArgs, file: Option<&ConfigFile>, scope: &Path) -
     }
 }
 
-/// What leads `ahma_mcp login` to the same logins.
+/// The login command for the same token file.
 pub(super) fn login_with_tokens(source: &SourceArgs) -> LoginCommand {
     match token_file(source) {
         None => LoginCommand::default(),

@@ -17,7 +17,7 @@ fn resolve(scope: &Path, flags: &[&str]) -> Result<RemoteSettings, Failure> {
     RemoteSettings::resolve(&flags.remote, scope, scope)
 }
 
-/// The chosen file below the scope, its trust, and what happens when a server wants a login.
+/// The chosen file below the scope, its trust, and what happens when a server requires a login.
 fn chosen(scope: &Path, flags: &[&str]) -> Option<(String, ConfigTrust, LoginMode)> {
     let settings = resolve(scope, flags).expect("usable");
     let file = settings.file?;

@@ -8,22 +8,21 @@ use tokio::{
     signal::unix::SignalKind,
 };
 
-use super::{screen::Screen, states::LastStates};
+use super::{display::Display, redrawn_lines::RedrawnLines};
 use crate::{
     observe::FindingBudget,
-    operation::{EndState, Operation, Outcome, Snapshot, State},
+    operation::{EndState, Operation, OperationState, Outcome, Snapshot},
 };
 
 /// As much as a pipe holds.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// How often a quiet command's bar is drawn again.
+/// Interval between updates of a quiet command's bar.
 const TICK: Duration = Duration::from_millis(500);
 
-/// How long the last output of a stopped command may take; its reader may be gone too.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// Time to write the last output of a stopped command, whose reader may be gone too.
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How it ended.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) outcome: Arc<Outcome>,
@@ -31,35 +30,35 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// Whether the command failed by itself.
+    /// True if the command failed without being stopped.
     pub(super) fn has_failed(&self) -> bool {
         self.stopped_by.is_none() && self.outcome.state == EndState::Failed
     }
 }
 
-/// Why we ended it.
+/// Reason for which we ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StoppedBy {
     Signal(SignalKind),
-    /// Nobody reads the output any more.
+    /// The reader of the output is gone.
     ClosedOutput,
     /// It cannot be written, because a disk is full for instance.
     FailedOutput(io::ErrorKind),
 }
 
-/// `states` is for a command that may draw bars.
+/// `redrawn` is for a command that may draw bars.
 pub(super) async fn to_the_end(
     operation: &Operation,
-    screen: &mut Screen,
-    states: Option<LastStates>,
+    display: &mut Display,
+    redrawn: Option<RedrawnLines>,
     stdout: impl AsyncWrite + Unpin,
     signal: impl Future<Output = SignalKind>,
 ) -> Followed {
     let mut signal = pin!(signal);
     let mut carrier = Carrier {
         operation,
-        screen,
-        states,
+        display,
+        redrawn,
         stdout,
         taken: 0,
         unwritten: Bytes::new(),
@@ -78,13 +77,13 @@ pub(super) async fn to_the_end(
         Some(why) => {
             let reason = match why {
                 StoppedBy::Signal(_) => "stopped from the terminal",
-                StoppedBy::ClosedOutput => "nobody reads the output",
+                StoppedBy::ClosedOutput => "the output is no longer read",
                 StoppedBy::FailedOutput(_) => "its output cannot be written",
             };
             let outcome = operation.cancel(Some(reason.to_owned())).await;
             if matches!(why, StoppedBy::Signal(_)) {
                 // What was being written when the signal came may be written in part; the rest would repeat it.
-                let _ = tokio::time::timeout(FAREWELL, carrier.last()).await;
+                let _ = tokio::time::timeout(LAST_OUTPUT_TIMEOUT, carrier.last()).await;
             }
             outcome
         }
@@ -92,9 +91,9 @@ pub(super) async fn to_the_end(
     Followed { outcome, stopped_by }
 }
 
-/// Who counts seldom says that he is done. After a success nothing is left, whatever was counted last.
+/// Programs seldom report 100 %. After a success nothing is left, whatever was counted last.
 fn with_all_done(mut now: Snapshot) -> Snapshot {
-    if now.state == State::Completed && now.progress.percent.is_some() {
+    if now.state == OperationState::Completed && now.progress.percent.is_some() {
         now.progress.percent = Some(100.0);
     }
     now
@@ -102,12 +101,12 @@ fn with_all_done(mut now: Snapshot) -> Snapshot {
 
 struct Carrier<'a, W> {
     operation: &'a Operation,
-    screen: &'a mut Screen,
-    states: Option<LastStates>,
+    display: &'a mut Display,
+    redrawn: Option<RedrawnLines>,
     stdout: W,
     /// Bytes of the output that were looked at.
     taken: u64,
-    /// What of them is to be written.
+    /// The part of them that is still to be written.
     unwritten: Bytes,
     findings: usize,
 }
@@ -125,8 +124,8 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
                 true => self.last().await?,
             }
             // A bar is of no use any more; lines say how far it came, however fast that was.
-            if !ended || !self.screen.is_terminal() {
-                self.screen.progress(&with_all_done(self.operation.snapshot()));
+            if !ended || !self.display.is_terminal() {
+                self.display.progress(&with_all_done(self.operation.snapshot()));
             }
             if ended {
                 return Ok(());
@@ -141,8 +140,8 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
     /// Writes all of it; nothing more comes.
     async fn last(&mut self) -> io::Result<()> {
         self.rest().await?;
-        if let Some(states) = &mut self.states {
-            self.unwritten = states.rest().into();
+        if let Some(redrawn) = &mut self.redrawn {
+            self.unwritten = redrawn.rest().into();
         }
         self.write().await
     }
@@ -161,15 +160,15 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
                 break;
             }
             self.taken += bytes.len() as u64;
-            self.unwritten = match &mut self.states {
-                Some(states) => states.pass(&bytes).into(),
+            self.unwritten = match &mut self.redrawn {
+                Some(redrawn) => redrawn.pass(&bytes).into(),
                 None => bytes.into(),
             };
         }
         let news = self.operation.findings_since(self.findings, FindingBudget::ALL);
         self.findings = news.next;
         for finding in &news.findings {
-            self.screen.finding(finding);
+            self.display.finding(finding);
         }
         Ok(())
     }
@@ -177,7 +176,7 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
         if self.unwritten.is_empty() {
             return Ok(());
         }
-        self.screen.before_output(&self.unwritten);
+        self.display.before_output(&self.unwritten);
         while !self.unwritten.is_empty() {
             let count = self.stdout.write(&self.unwritten).await?;
             if count == 0 {

@@ -9,42 +9,45 @@ use rmcp::{
 };
 use serde_json::json;
 
-use super::{Inner, arguments::Arguments, find, operation_schema, tool};
-use crate::mcp::{error, owner, report::OperationReport};
+use super::{
+    lookup::{find, required_id},
+    registry::tool,
+};
+use crate::{
+    call::NamedArguments,
+    mcp::{client_id, error, report::OperationReport, server::Server},
+};
 
 const NAME: &str = "cancel";
 
-const DESCRIPTION: &str = "Stops an operation with everything it started, and returns what it printed until then. \
-    Answers when its processes are gone. An operation that has ended stays as it ended.";
+/// Enough to see where it was; the rest is read with `output`.
+const SHOWN_LINES: usize = 20;
+
+const DESCRIPTION: &str = "Stops an operation with everything it started, and returns its last lines.";
 
 pub(super) fn definition() -> Tool {
-    let properties = json!({
-        "operation_id": { "type": "string", "description": "Which operation." },
-        "reason": { "type": "string", "description": "Why; it becomes part of the operation's result." },
-    });
-    tool(NAME, DESCRIPTION, properties, &["operation_id"])
-        .with_raw_output_schema(operation_schema())
-        .with_annotations(
-            ToolAnnotations::with_title("Cancel an operation")
-                .read_only(false)
-                .destructive(true)
-                .idempotent(true)
-                .open_world(false),
-        )
+    let properties = json!({ "operation_id": { "type": "string" }, "reason": { "type": "string" } });
+    tool(NAME, DESCRIPTION, properties, &["operation_id"]).with_annotations(
+        ToolAnnotations::new()
+            .read_only(false)
+            .destructive(true)
+            .idempotent(true)
+            .open_world(false),
+    )
 }
 
 pub(super) async fn call(
-    server: &Arc<Inner>,
+    server: &Arc<Server>,
     arguments: JsonObject,
     ctx: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
-    let mut arguments = Arguments::new(arguments);
-    let id = arguments.required_text("operation_id");
+    let mut arguments = NamedArguments::new(arguments);
+    let id = required_id(&mut arguments);
     let reason = arguments.text("reason");
     if let Err(problems) = arguments.finish() {
-        return Ok(server.results.invalid_arguments(NAME, &problems));
+        return Ok(server.results.invalid_arguments(&definition(), problems));
     }
-    let operation = match find(server, &owner::of(&ctx.meta), &id) {
+    let operation = match find(server, &client_id::of(&ctx.meta), &id) {
         Ok(operation) => operation,
         Err(problem) => return Ok(server.results.refusal(problem)),
     };
@@ -55,7 +58,8 @@ pub(super) async fn call(
         () = ctx.ct.cancelled() => return Err(error::shutting_down()),
     };
     operation.mark_seen();
-    let report = OperationReport::ended(&outcome);
+    let mut report = OperationReport::ended(&outcome);
+    report.keep_last_lines(SHOWN_LINES);
     // Stopping it was what the caller wanted, so this is no failure.
-    Ok(server.results.success(report.told(), &report))
+    Ok(server.results.about(&report, report.told()))
 }

@@ -1,56 +1,57 @@
 //! `status`: how operations and remote servers stand, and what is wrong with the tools or missing for them.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use rmcp::model::{CallToolResult, JsonObject, Tool};
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Inner, MOST_IDS, OPERATION_IDS, arguments::Arguments, chosen, is_zero, reads_only, tool};
+use super::{
+    lookup::{OPERATION_IDS, chosen},
+    registry::{is_zero, reads_only, tool},
+};
 use crate::{
-    mcp::{convert, report::OperationReport},
-    operation::{Operation, Owner, Snapshot, State},
+    call::NamedArguments,
+    mcp::{convert, report::OperationReport, server::Server},
+    operation::{ClientId, Operation, OperationState, Snapshot},
     toolbox::Toolbox,
 };
 
 const NAME: &str = "status";
+const TOOLS: &str = "tools";
 
 /// Enough to see what goes on; older ones are asked for by id.
-const MOST_ROWS: usize = 50;
+const MAX_ROWS: usize = 50;
 
-/// Mistakes shown; whoever mends them has better tools than this one.
-const MOST_PROBLEMS: usize = 20;
+/// Mistakes shown; there are better tools to mend them than this one.
+const MAX_PROBLEMS: usize = 20;
 
-const DESCRIPTION: &str = "Shows in short how operations stand: those that run or wait first, then the newest that ended. \
-    Also shows the sandbox, tools that are not available and how to install them, tool files with mistakes, and remote \
-    servers with the link to log in where one is needed. \
-    To wait for results use await, not repeated calls of this.";
+/// Ended operations named in the text, besides those whose results were not collected.
+const RECENT_ROWS: usize = 5;
+
+const DESCRIPTION: &str =
+    "Lists operations: running, uncollected, the last five. With `tools`, also what is wrong with tools.";
 
 pub(super) fn definition() -> Tool {
     let properties = json!({
-        OPERATION_IDS: {
-            "type": "array",
-            "items": { "type": "string" },
-            "maxItems": MOST_IDS,
-            "description": "Only these operations, and nothing else; the most recent ones when left out.",
-        },
+        OPERATION_IDS: { "type": "array", "items": { "type": "string" } },
+        TOOLS: { "type": "boolean" },
     });
-    tool(NAME, DESCRIPTION, properties, &[])
-        .with_raw_output_schema(convert::output_schema::<StatusReport>())
-        .with_annotations(reads_only("Status"))
+    tool(NAME, DESCRIPTION, properties, &[]).with_annotations(reads_only())
 }
 
-/// What `status` answers, and the resource of that name.
-#[derive(Debug, Serialize, JsonSchema)]
+/// The answer of `status`, and the resource of that name.
+#[derive(Debug, Serialize)]
 pub(crate) struct StatusReport {
     running: usize,
     queued: usize,
     operations: Vec<OperationReport>,
+    /// Those of them that the text names.
+    #[serde(skip)]
+    in_text: Vec<bool>,
     /// How many operations would come after these, and are not shown.
     #[serde(skip_serializing_if = "is_zero")]
     operations_left_out: usize,
-    #[schemars(with = "serde_json::Map<String, Value>")]
     sandbox: Value,
     /// Left out when operations are asked for by their ids.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +64,7 @@ pub(crate) struct StatusReport {
 }
 
 /// Another MCP server whose tools are offered here.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct RemoteReport {
     pub(crate) name: String,
     /// One of `connecting`, `ready`, `login_required`, `failed`.
@@ -85,7 +86,7 @@ pub(crate) struct RemoteReport {
     pub(crate) hidden_tools: Vec<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 struct ToolsReport {
     directory: String,
     /// How many can be called, besides the built-in ones.
@@ -104,7 +105,7 @@ struct ToolsReport {
 }
 
 /// Tools that lack the same thing.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 struct UnavailableReport {
     tools: Vec<String>,
     reason: String,
@@ -112,27 +113,45 @@ struct UnavailableReport {
     install_instructions: Option<String>,
 }
 
-pub(super) fn call(server: &Arc<Inner>, arguments: JsonObject, owner: &Owner) -> CallToolResult {
-    let mut arguments = Arguments::new(arguments);
-    let chosen = chosen(server, owner, &mut arguments);
+pub(super) fn call(server: &Arc<Server>, arguments: JsonObject, client: &ClientId) -> CallToolResult {
+    let mut arguments = NamedArguments::new(arguments);
+    let chosen = chosen(server, client, &mut arguments);
+    let wants_tools = arguments.flag(TOOLS).unwrap_or(false);
     if let Err(problems) = arguments.finish() {
-        return server.results.invalid_arguments(NAME, &problems);
+        return server.results.invalid_arguments(&definition(), problems);
     }
-    let report = report(server, owner, chosen);
-    server.results.success(report.text(), &report)
+    let report = report(server, client, chosen);
+    let mut text = report.text();
+    match &report.tools {
+        Some(tools) if wants_tools => tools.lines().iter().for_each(|line| {
+            text.push('\n');
+            text.push_str(line);
+        }),
+        Some(tools) if !tools.is_well() => {
+            text.push_str(
+                "\nsome tools are not available or have mistakes: status {\"tools\": true} names them",
+            );
+        }
+        Some(_) | None => {}
+    }
+    let result = server.results.success(text, &report);
+    convert::with_operations(result, &report.operations)
 }
 
-/// How the chosen operations stand, or the client's most recent ones.
-pub(crate) fn report(server: &Inner, owner: &Owner, chosen: Option<Vec<Operation>>) -> StatusReport {
-    let all = server.engine.operations_of(owner);
+/// The state of the chosen operations, or of the client's most recent ones.
+pub(crate) fn report(server: &Server, client: &ClientId, chosen: Option<Vec<Operation>>) -> StatusReport {
+    let all = server.engine.operations_of(client);
     let snapshots: Vec<_> = all.iter().map(Operation::snapshot).collect();
-    let in_state = |state: State| {
+    let in_state = |state: OperationState| {
         snapshots
             .iter()
             .filter(|snapshot| snapshot.state == state)
             .count()
     };
-    let (running, queued) = (in_state(State::Running), in_state(State::Queued));
+    let (running, queued) = (
+        in_state(OperationState::Running),
+        in_state(OperationState::Queued),
+    );
     let is_choice = chosen.is_some();
     let wanted = match chosen {
         Some(chosen) => chosen.iter().map(Operation::snapshot).collect(),
@@ -144,19 +163,36 @@ pub(crate) fn report(server: &Inner, owner: &Owner, chosen: Option<Vec<Operation
             rows
         }
     };
-    let most = if is_choice { usize::MAX } else { MOST_ROWS };
+    let most = if is_choice { usize::MAX } else { MAX_ROWS };
+    let uncollected: HashSet<_> = all
+        .iter()
+        .filter(|operation| !operation.is_seen())
+        .map(Operation::id)
+        .collect();
+    let mut recent = 0;
+    let in_text = wanted
+        .iter()
+        .map(|snapshot| {
+            if is_choice || !snapshot.state.is_final() || uncollected.contains(&snapshot.id) {
+                return true;
+            }
+            recent += 1;
+            recent <= RECENT_ROWS
+        })
+        .collect();
     let operations = fitting_rows(&wanted, most, server.engine.settings().result_bytes);
     let mut report = StatusReport {
         running,
         queued,
         operations_left_out: wanted.len() - operations.len(),
         operations,
+        in_text,
         sandbox: convert::sandbox_value(&server.settings.sandbox),
         tools: None,
         remote_servers: Vec::new(),
         remote_problems: Vec::new(),
     };
-    // Who asks for some operations has asked for nothing else.
+    // A call that names operations asks for nothing else.
     if !is_choice {
         let toolbox = server.toolbox.current();
         report.tools = Some(ToolsReport::new(&toolbox));
@@ -185,11 +221,16 @@ fn fitting_rows(wanted: &[Snapshot], most: usize, mut room: usize) -> Vec<Operat
 
 impl StatusReport {
     fn text(&self) -> String {
-        let mut lines: Vec<String> = self.operations.iter().map(OperationReport::row_text).collect();
+        let named = self.operations.iter().zip(&self.in_text);
+        let mut lines: Vec<String> = named
+            .filter(|(_, in_text)| **in_text)
+            .map(|(operation, _)| operation.row_text())
+            .collect();
+        let left_out = self.operations.len() - lines.len() + self.operations_left_out;
         if lines.is_empty() {
             lines.push("no operations".to_owned());
         }
-        match (self.operations_left_out, &self.tools) {
+        match (left_out, &self.tools) {
             (0, _) => {}
             (left_out, Some(_)) => lines.push(format!("and {left_out} more")),
             (left_out, None) => lines.push(format!(
@@ -199,9 +240,6 @@ impl StatusReport {
         if let Some(warning) = self.sandbox["warning"].as_str() {
             lines.push(format!("warning: {warning}"));
         }
-        if let Some(tools) = &self.tools {
-            lines.extend(tools.lines());
-        }
         lines.extend(self.remote_servers.iter().filter_map(RemoteReport::line));
         lines.extend(self.remote_problems.iter().cloned());
         lines.join("\n")
@@ -209,7 +247,11 @@ impl StatusReport {
 }
 
 impl ToolsReport {
-    /// What there is to say about them; nothing if all is well.
+    fn is_well(&self) -> bool {
+        self.lines().is_empty()
+    }
+
+    /// Lines about what is wrong with them.
     fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(problem) = &self.directory_problem {
@@ -243,11 +285,11 @@ impl ToolsReport {
 }
 
 impl RemoteReport {
-    /// What there is to say about it; nothing if all is well.
+    /// A line about it, unless all is well.
     fn line(&self) -> Option<String> {
         let mut line = match (&self.login_link, &self.reason) {
-            (Some(link), _) => format!("wants a login: open {link}"),
-            (None, Some(reason)) if self.state == "login_required" => format!("wants a login: {reason}"),
+            (Some(link), _) => format!("requires a login: open {link}"),
+            (None, Some(reason)) if self.state == "login_required" => format!("requires a login: {reason}"),
             (None, Some(reason)) if self.state == "failed" => format!("cannot be used: {reason}"),
             (None, Some(reason)) => format!("is {}: {reason}", self.state),
             (None, None) if self.state == "ready" && self.hidden_tools.is_empty() => return None,
@@ -278,8 +320,8 @@ impl ToolsReport {
             }
         }
         let mut problems: Vec<String> = toolbox.problems.iter().map(ToString::to_string).collect();
-        let left_out = problems.len().saturating_sub(MOST_PROBLEMS);
-        problems.truncate(MOST_PROBLEMS);
+        let left_out = problems.len().saturating_sub(MAX_PROBLEMS);
+        problems.truncate(MAX_PROBLEMS);
         if left_out > 0 {
             problems.push(format!("and {left_out} more; ahma_mcp doctor shows all of them"));
         }

@@ -3,69 +3,59 @@
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use futures::future::{join_all, select_all};
+use regex::Regex;
 use rmcp::{
     ErrorData, RoleServer,
     model::{CallToolResult, JsonObject, Tool},
     service::RequestContext,
 };
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Inner, MOST_IDS, OPERATION_IDS, arguments::Arguments, chosen, is_zero, reads_only, tool};
+use super::{
+    lookup::{OPERATION_IDS, chosen},
+    registry::{is_zero, reads_only, tool},
+};
 use crate::{
+    call::NamedArguments,
     mcp::{
-        convert, error,
-        feed::{Feed, Start},
-        is_modern, owner,
-        progress::Reporter,
+        client_id, client_wait, convert, error,
+        handler::is_modern,
+        log_messages::LogSink,
+        progress::ProgressSink,
         report::OperationReport,
+        server::Server,
+        watcher::{StartAt, Watcher},
     },
     operation::Operation,
 };
 
 const NAME: &str = "await";
 
-/// Clients give up on a request after a minute.
-pub(crate) const LONGEST_WAIT_SECONDS: u64 = 50;
-const DEFAULT_WAIT_SECONDS: u64 = 45;
+/// Most clients give up on a request after a minute without a word.
+pub(crate) const MAX_QUIET_WAIT: Duration = Duration::from_secs(50);
 
-const DESCRIPTION: &str = "Waits for operations that run in the background and returns their results. \
-    Without operation_ids it waits for every operation whose result was not collected yet. \
-    Returns when all of them (or any, with until) have ended or the time is up; what still runs then goes on, so call it again.";
+/// A client that asked for progress is told every few seconds that the request is alive.
+const MAX_WAIT_SECONDS: u64 = 600;
+
+const DESCRIPTION: &str = "Waits for running operations and returns what is new. Without operation_ids it returns when any has \
+    ended; with until_line, when a line of output matches.";
 
 pub(super) fn definition() -> Tool {
     let properties = json!({
-        OPERATION_IDS: {
-            "type": "array",
-            "items": { "type": "string" },
-            "maxItems": MOST_IDS,
-            "description": "Which operations; all whose results were not collected yet when left out.",
-        },
-        "until": {
-            "type": "string",
-            "enum": ["all", "any"],
-            "default": "all",
-            "description": "Whether to wait for all of them or for the first one to end.",
-        },
-        "timeout_seconds": {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": LONGEST_WAIT_SECONDS,
-            "default": DEFAULT_WAIT_SECONDS,
-            "description": "How long to wait at most.",
-        },
+        OPERATION_IDS: { "type": "array", "items": { "type": "string" } },
+        "until": { "type": "string", "enum": ["all", "any"] },
+        "until_line": { "type": "string" },
+        "timeout_seconds": { "type": "integer" },
     });
-    tool(NAME, DESCRIPTION, properties, &[])
-        .with_raw_output_schema(convert::output_schema::<AwaitReport>())
-        .with_annotations(reads_only("Await operations"))
+    tool(NAME, DESCRIPTION, properties, &[]).with_annotations(reads_only())
 }
 
-/// What `await` answers.
-#[derive(Debug, Serialize, JsonSchema)]
+/// The answer of `await`.
+#[derive(Debug, Serialize)]
 struct AwaitReport {
     /// Why it returned.
-    reason: Returned,
+    reason: AwaitReason,
     /// Those that have ended come first.
     operations: Vec<OperationReport>,
     /// How many more there are that would not fit into one answer; the next call begins with them.
@@ -73,11 +63,12 @@ struct AwaitReport {
     left_out: usize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Returned {
+enum AwaitReason {
     AllEnded,
     OneEnded,
+    LineFound,
     TimeIsUp,
     NothingToWaitFor,
 }
@@ -89,84 +80,122 @@ enum Until {
 }
 
 pub(super) async fn call(
-    server: &Arc<Inner>,
+    server: &Arc<Server>,
     arguments: JsonObject,
     ctx: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
-    let mut arguments = Arguments::new(arguments);
-    let owner = owner::of(&ctx.meta);
-    let operations = chosen(server, &owner, &mut arguments).unwrap_or_else(|| {
-        let mut uncollected = server.engine.operations_of(&owner);
+    let mut arguments = NamedArguments::new(arguments);
+    let client = client_id::of(&ctx.meta);
+    let named = chosen(server, &client, &mut arguments);
+    let until = arguments.choice("until", &[("all", Until::All), ("any", Until::Any)]);
+    let until_line = arguments.text("until_line").filter(|pattern| !pattern.is_empty());
+    if let Some(Err(error)) = until_line.as_deref().map(Regex::new) {
+        arguments.problem("until_line", format!("is not a regular expression: {error}"));
+    }
+    let seconds = arguments.integer("timeout_seconds", 0..=MAX_WAIT_SECONDS);
+    if let Err(problems) = arguments.finish() {
+        return Ok(server.results.invalid_arguments(&definition(), problems));
+    }
+    let until = until.unwrap_or(match named {
+        Some(_) => Until::All,
+        None => Until::Any,
+    });
+    let operations = named.unwrap_or_else(|| {
+        let mut uncollected = server.engine.operations_of(&client);
         uncollected.retain(|operation| !operation.is_seen());
+        // What is meant to keep running is waited for only by its id, or by its output.
+        if until_line.is_none() {
+            uncollected.retain(|operation| operation.ended().is_some() || !operation.keeps_running());
+        }
         uncollected
     });
-    let until = arguments
-        .choice("until", &[("all", Until::All), ("any", Until::Any)])
-        .unwrap_or(Until::All);
-    let seconds = arguments
-        .integer("timeout_seconds", 0..=LONGEST_WAIT_SECONDS)
-        .unwrap_or(DEFAULT_WAIT_SECONDS);
-    if let Err(problems) = arguments.finish() {
-        return Ok(server.results.invalid_arguments(NAME, &problems));
-    }
 
+    let wait = wait(seconds, server, ctx);
     let waiting = async {
         tokio::select! {
             biased;
             returned = ended(&operations, until) => Some(returned),
+            reason = line_found(&operations, until_line.as_deref()) => Some(reason),
             () = ctx.ct.cancelled() => None,
-            () = tokio::time::sleep(Duration::from_secs(seconds)) => Some(Returned::TimeIsUp),
+            () = tokio::time::sleep(wait) => Some(AwaitReason::TimeIsUp),
         }
     };
-    let reported = Reporter::while_doing(Reporter::new(ctx), &operations, Start::Now, waiting);
-    // A client of the older era is told of operations from their start, whether it waits or not.
-    let mut feed = Feed::new(server, ctx, &operations, Start::Now).filter(|_| is_modern(ctx));
-    match Feed::while_doing(feed.as_mut(), reported).await {
+    let mut watcher =
+        Watcher::new(&operations).with(ProgressSink::for_request(ctx, &operations, StartAt::Now));
+    // A client of the legacy era gets the log of operations from their start, whether it waits or not.
+    if is_modern(ctx) {
+        watcher = watcher.with(LogSink::for_request(server, ctx, &operations, StartAt::Now));
+    }
+    match watcher.during(waiting).await {
         Some(reason) => Ok(answer(server, reason, operations)),
         // Only the waiting ends; the operations go on and can be waited for again.
         None => Err(error::shutting_down()),
     }
 }
 
-async fn ended(operations: &[Operation], until: Until) -> Returned {
+/// Time asked for, or that the client allows; never longer than it allows.
+fn wait(seconds: Option<u64>, server: &Server, ctx: &RequestContext<RoleServer>) -> Duration {
+    let allowed = client_wait::sync_wait(&server.settings, ctx);
+    let longest = match ctx.meta.get_progress_token() {
+        Some(_) => Duration::from_secs(MAX_WAIT_SECONDS),
+        None => allowed.max(MAX_QUIET_WAIT),
+    };
+    seconds.map_or(allowed.min(longest), |seconds| {
+        Duration::from_secs(seconds).min(longest)
+    })
+}
+
+async fn ended(operations: &[Operation], until: Until) -> AwaitReason {
     if operations.is_empty() {
-        return Returned::NothingToWaitFor;
+        return AwaitReason::NothingToWaitFor;
     }
     let outcomes = operations.iter().map(|operation| Box::pin(operation.outcome()));
     match until {
         Until::All => {
             join_all(outcomes).await;
-            Returned::AllEnded
+            AwaitReason::AllEnded
         }
         Until::Any => {
             select_all(outcomes).await;
             if operations.iter().all(|operation| operation.ended().is_some()) {
-                Returned::AllEnded
+                AwaitReason::AllEnded
             } else {
-                Returned::OneEnded
+                AwaitReason::OneEnded
             }
         }
     }
 }
 
-/// As many reports as fit into one answer: ended ones first, and of those the ones that nobody was given yet. What does
+/// Waits for a line that matches, printed already or later; for ever without a pattern.
+async fn line_found(operations: &[Operation], pattern: Option<&str>) -> AwaitReason {
+    let Some(pattern) = pattern.filter(|_| !operations.is_empty()) else {
+        return std::future::pending().await;
+    };
+    let found = operations
+        .iter()
+        .map(|operation| Box::pin(operation.line_matching(pattern)));
+    select_all(found).await;
+    AwaitReason::LineFound
+}
+
+/// As many reports as fit into one answer: ended ones first, and of those the ones not delivered yet. What does
 /// not fit stays uncollected, so that the next call begins with it.
-fn answer(server: &Inner, reason: Returned, mut operations: Vec<Operation>) -> CallToolResult {
+fn answer(server: &Server, reason: AwaitReason, mut operations: Vec<Operation>) -> CallToolResult {
     operations.sort_by_key(|operation| (operation.ended().is_none(), operation.is_seen()));
     let mut room = server.engine.settings().result_bytes;
-    let mut text = match reason {
-        Returned::AllEnded => String::new(),
-        Returned::OneEnded => "others are still running\n".to_owned(),
-        Returned::TimeIsUp => {
-            "the time is up; what still runs goes on, call await again to wait on\n".to_owned()
-        }
-        Returned::NothingToWaitFor => {
-            "nothing to wait for: no operation is running or has a result to collect".to_owned()
-        }
-    };
+    let mut text = String::new();
+    if reason == AwaitReason::NothingToWaitFor {
+        text.push_str("nothing to wait for: no operation is running or has a result to collect");
+    }
     let mut reports = Vec::new();
     for (index, operation) in operations.iter().enumerate() {
-        let mut report = OperationReport::full(operation);
+        // Where something has ended, that is the news.
+        let mut report = match reason {
+            AwaitReason::OneEnded if operation.ended().is_none() => {
+                OperationReport::row(&operation.snapshot())
+            }
+            _ => OperationReport::news(operation),
+        };
         // One alone says what its own call would have said.
         if operations.len() > 1 {
             report.shorten(operation.output(), room / (operations.len() - index));
@@ -176,7 +205,11 @@ fn answer(server: &Inner, reason: Returned, mut operations: Vec<Operation>) -> C
             }
             room = room.saturating_sub(size);
         }
-        text.push_str(&report.told());
+        if operations.len() > 1 {
+            text.push_str(&report.told_among_others());
+        } else {
+            text.push_str(&report.told());
+        }
         if !text.ends_with('\n') {
             text.push('\n');
         }
@@ -184,18 +217,20 @@ fn answer(server: &Inner, reason: Returned, mut operations: Vec<Operation>) -> C
         if report.has_ended() {
             operation.mark_seen();
         }
+        if report.output.is_some() {
+            operation.mark_read(report.output_bytes.unwrap_or(0));
+        }
         reports.push(report);
     }
     let left_out = operations.len() - reports.len();
     if left_out > 0 {
         let _ = writeln!(text, "[{left_out} more would not fit; call await again for them]");
     }
-    server.results.success(
-        text,
-        &AwaitReport {
-            reason,
-            operations: reports,
-            left_out,
-        },
-    )
+    let report = AwaitReport {
+        reason,
+        operations: reports,
+        left_out,
+    };
+    let result = server.results.success(text, &report);
+    convert::with_operations(result, &report.operations)
 }

@@ -5,9 +5,7 @@
 //! written in the order they were given, at once and without a task in between; and the end of input is told to the
 //! rest of the server, which rmcp by itself would find out five seconds later.
 
-mod lines;
 mod open_requests;
-mod outbox;
 mod transport;
 
 pub(crate) use transport::LineTransport;

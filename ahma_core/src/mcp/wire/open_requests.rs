@@ -1,10 +1,8 @@
 //! Requests that were read and not yet answered.
 
-use std::{
-    collections::HashSet,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashSet;
 
+use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use tokio::sync::Notify;
 
@@ -18,11 +16,11 @@ pub(super) struct OpenRequests {
 impl OpenRequests {
     /// False if a request with this id is still open.
     pub(super) fn open(&self, id: &RequestId) -> bool {
-        self.lock().insert(id.clone())
+        self.ids.lock().insert(id.clone())
     }
 
     pub(super) fn close(&self, id: &RequestId) {
-        let mut ids = self.lock();
+        let mut ids = self.ids.lock();
         ids.remove(id);
         if ids.is_empty() {
             self.idle.notify_waiters();
@@ -33,14 +31,10 @@ impl OpenRequests {
     pub(super) async fn all_closed(&self) {
         loop {
             let notified = self.idle.notified();
-            if self.lock().is_empty() {
+            if self.ids.lock().is_empty() {
                 return;
             }
             notified.await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<RequestId>> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

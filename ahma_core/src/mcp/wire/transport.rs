@@ -2,6 +2,10 @@
 
 use std::{io, sync::Arc, time::Duration};
 
+use ahma_common::{
+    lines::{Line, LineReader},
+    outbox::Outbox,
+};
 use memchr::memmem;
 use rmcp::{
     RoleServer,
@@ -23,11 +27,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    lines::{Line, LineReader},
-    open_requests::OpenRequests,
-    outbox::Outbox,
-};
+use super::open_requests::OpenRequests;
 use crate::mcp::error::malformed;
 
 /// JSON-RPC over lines.
@@ -37,10 +37,10 @@ pub(crate) struct LineTransport<R, W> {
     outbox: Arc<Outbox<W>>,
     open: Arc<OpenRequests>,
     opening: Opening,
-    /// An answer of our own was pushed, and nobody has waited for it yet.
+    /// An answer of our own was pushed and has not been waited for.
     owes_flush: bool,
     /// Set at the end of input: until then open requests may still be answered.
-    patience_ends: Option<Instant>,
+    answers_until: Option<Instant>,
     /// Cancelled when the client is gone.
     client_gone: CancellationToken,
 }
@@ -56,16 +56,16 @@ enum Opening {
 }
 
 /// Resources that one subscription may name.
-const MOST_SUBSCRIPTIONS: usize = 1024;
+const MAX_SUBSCRIPTIONS: usize = 1024;
 
-/// The longest message taken; anything longer than a tool's arguments can sensibly be.
-const LONGEST_MESSAGE: usize = 16 * 1024 * 1024;
+/// Longer than a tool's arguments can sensibly be.
+const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// How long requests that were read before the end of input may take to be answered, as in `printf … | ahma_mcp`.
-const PATIENCE_AFTER_END: Duration = Duration::from_millis(250);
+/// Time that requests read before the end of input may take to be answered, as in `printf … | ahma_mcp`.
+const ANSWER_TIMEOUT_AFTER_END: Duration = Duration::from_millis(250);
 
 /// With this much unread output no further request is taken until the client reads.
-const MOST_UNREAD_OUTPUT: usize = 8 * 1024 * 1024;
+const MAX_UNREAD_OUTPUT: usize = 8 * 1024 * 1024;
 
 impl<R, W> LineTransport<R, W>
 where
@@ -74,12 +74,12 @@ where
 {
     pub(crate) fn new(input: R, output: W, client_gone: CancellationToken) -> Self {
         Self {
-            lines: LineReader::new(input, LONGEST_MESSAGE),
-            outbox: Arc::new(Outbox::new(output)),
+            lines: LineReader::new(input, MAX_MESSAGE_BYTES),
+            outbox: Arc::new(Outbox::new(output, usize::MAX)),
             open: Arc::default(),
             opening: Opening::Awaited,
             owes_flush: false,
-            patience_ends: None,
+            answers_until: None,
             client_gone,
         }
     }
@@ -87,7 +87,7 @@ where
     /// Reads on until there is a message for rmcp.
     async fn next_message(&mut self) -> io::Result<Option<RxJsonRpcMessage<RoleServer>>> {
         loop {
-            if self.owes_flush || self.outbox.waiting_bytes()? > MOST_UNREAD_OUTPUT {
+            if self.owes_flush || self.outbox.queued_bytes()? > MAX_UNREAD_OUTPUT {
                 self.outbox.flushed().await?;
                 self.owes_flush = false;
             }
@@ -95,7 +95,7 @@ where
                 Line::End => return Ok(None),
                 Line::TooLong => {
                     let message =
-                        format!("the message is longer than {LONGEST_MESSAGE} bytes and was not read");
+                        format!("the message is longer than {MAX_MESSAGE_BYTES} bytes and was not read");
                     self.refuse(None, ErrorData::invalid_request(message, None));
                 }
                 Line::Text(line) if line.trim_ascii().is_empty() => {}
@@ -161,7 +161,8 @@ where
         match serde_json::to_vec(message) {
             Ok(mut line) => {
                 line.push(b'\n');
-                self.outbox.push(&line);
+                // A client that is gone is noticed by `flushed`, which follows.
+                let _ = self.outbox.send(&line);
             }
             Err(error) => tracing::error!(%error, "a message could not be written as JSON"),
         }
@@ -234,10 +235,10 @@ fn within_bounds(message: RxJsonRpcMessage<RoleServer>) -> Result<RxJsonRpcMessa
     if let JsonRpcMessage::Request(request) = &message
         && let ClientRequest::SubscriptionsListenRequest(listen) = &request.request
         && let Some(resources) = &listen.params.notifications.resource_subscriptions
-        && resources.len() > MOST_SUBSCRIPTIONS
+        && resources.len() > MAX_SUBSCRIPTIONS
     {
         let message = format!(
-            "resourceSubscriptions names {} resources; {MOST_SUBSCRIPTIONS} are the most for one subscription",
+            "resourceSubscriptions names {} resources; {MAX_SUBSCRIPTIONS} are the most for one subscription",
             resources.len()
         );
         return Err(Unfit::Refuse(
@@ -293,7 +294,7 @@ fn refuse<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {
 }
 
 /// The id of a request of which some value cannot be read: a number out of range, half a character, a thousand brackets.
-/// Whoever sent it waits for an answer.
+/// Its sender waits for an answer.
 fn outlined_request(line: &[u8]) -> Option<RequestId> {
     #[derive(Deserialize)]
     struct Outline {
@@ -324,11 +325,11 @@ where
         let outbox = self.outbox.clone();
         let client_gone = self.client_gone.clone();
         // A client that no longer listens is gone, even if it keeps its other end open.
-        async move { outbox.flushed().await.inspect_err(|_| client_gone.cancel()) }
+        async move { Ok(outbox.flushed().await.inspect_err(|_| client_gone.cancel())?) }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        if self.patience_ends.is_none() {
+        if self.answers_until.is_none() {
             match self.next_message().await {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => tracing::info!("end of input"),
@@ -337,8 +338,8 @@ where
         }
         // This future is dropped and made anew whenever rmcp has something to send, so the deadline lives outside it.
         let deadline = *self
-            .patience_ends
-            .get_or_insert_with(|| Instant::now() + PATIENCE_AFTER_END);
+            .answers_until
+            .get_or_insert_with(|| Instant::now() + ANSWER_TIMEOUT_AFTER_END);
         let _ = tokio::time::timeout_at(deadline, self.open.all_closed()).await;
         self.client_gone.cancel();
         None
@@ -346,7 +347,7 @@ where
 
     async fn close(&mut self) -> Result<(), io::Error> {
         // What was answered is still delivered, but a client that does not read holds nothing up.
-        let _ = tokio::time::timeout(PATIENCE_AFTER_END, self.outbox.flushed()).await;
+        let _ = tokio::time::timeout(ANSWER_TIMEOUT_AFTER_END, self.outbox.flushed()).await;
         Ok(())
     }
 }

@@ -131,8 +131,8 @@ fn a_subscription_to_more_than_can_be_compared_in_time_is_refused() {
         })
         .to_string()
     };
-    assert!(parse(listen(MOST_SUBSCRIPTIONS).as_bytes()).is_ok());
-    match parse(listen(MOST_SUBSCRIPTIONS + 1).as_bytes()) {
+    assert!(parse(listen(MAX_SUBSCRIPTIONS).as_bytes()).is_ok());
+    match parse(listen(MAX_SUBSCRIPTIONS + 1).as_bytes()) {
         Err(Unfit::Refuse(Some(RequestId::Number(7)), error)) => {
             assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
             assert!(error.message.contains("1025 resources"), "{error:?}");

@@ -10,7 +10,7 @@ use memchr::{memchr2, memchr3};
 /// A name in every object of a document that was cut off before its own end.
 pub(crate) const CUT_OFF: &str = "ahma/cut_off";
 
-/// How often text that began like a document and never ended is looked through again at the end of the output.
+/// Number of times that text which began like a document and never ended is searched again at the end of the output.
 const MAX_SECOND_LOOKS: usize = 16;
 
 /// Cuts bytes into JSON documents. Holds at most one document of at most `max_bytes`.
@@ -18,26 +18,21 @@ const MAX_SECOND_LOOKS: usize = 16;
 pub(crate) struct DocumentReader {
     buffer: Vec<u8>,
     max_bytes: usize,
-    state: State,
+    state: JsonState,
+    /// Brackets that are open.
+    depth: usize,
+    /// The document is longer than `max_bytes`: it is passed over.
+    is_too_long: bool,
     has_skipped: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum State {
+enum JsonState {
     Outside,
-    Inside {
-        depth: usize,
-        is_too_long: bool,
-    },
-    InString {
-        depth: usize,
-        is_too_long: bool,
-    },
-    /// Behind a backslash in a string.
-    Escaped {
-        depth: usize,
-        is_too_long: bool,
-    },
+    Inside,
+    InString,
+    /// After a backslash in a string.
+    Escaped,
 }
 
 impl DocumentReader {
@@ -45,17 +40,19 @@ impl DocumentReader {
         Self {
             buffer: Vec::new(),
             max_bytes,
-            state: State::Outside,
+            state: JsonState::Outside,
+            depth: 0,
+            is_too_long: false,
             has_skipped: false,
         }
     }
 
-    /// Whether a document was passed over because it is too long.
+    /// Returns whether a document was skipped because it is too long.
     pub(crate) fn has_skipped(&self) -> bool {
         self.has_skipped
     }
 
-    /// How much of a document is held.
+    /// Number of bytes of a document that are held.
     pub(crate) fn held_bytes(&self) -> usize {
         self.buffer.len()
     }
@@ -79,7 +76,7 @@ impl DocumentReader {
             }
         }
         let (end, depth) = whole?;
-        // Those that were opened behind the end stand behind those that were open there.
+        // Brackets opened after the end stand after those that were open there.
         open.truncate(depth);
         let mut document = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
         for bracket in open.iter().rev() {
@@ -95,25 +92,22 @@ impl DocumentReader {
     pub(crate) fn next_document(&mut self, input: &mut &[u8]) -> Option<String> {
         while !input.is_empty() {
             match self.state {
-                State::Outside => {
+                JsonState::Outside => {
                     let start = memchr2(b'{', b'[', input).unwrap_or(input.len());
                     *input = &input[start..];
                     if !input.is_empty() {
-                        self.state = State::Inside {
-                            depth: 0,
-                            is_too_long: false,
-                        };
+                        self.state = JsonState::Inside;
                     }
                 }
-                State::Inside { depth, is_too_long } => {
-                    if let Some(document) = self.read_structure(input, depth, is_too_long) {
+                JsonState::Inside => {
+                    if let Some(document) = self.read_structure(input) {
                         return Some(document);
                     }
                 }
-                State::InString { depth, is_too_long } => self.read_string(input, depth, is_too_long),
-                State::Escaped { depth, is_too_long } => {
-                    let is_too_long = self.take(input, 1, is_too_long);
-                    self.state = State::InString { depth, is_too_long };
+                JsonState::InString => self.read_string(input),
+                JsonState::Escaped => {
+                    self.take(input, 1);
+                    self.state = JsonState::InString;
                 }
             }
         }
@@ -124,8 +118,7 @@ impl DocumentReader {
     pub(crate) fn finish(&mut self) -> Vec<String> {
         let mut documents = Vec::new();
         for _ in 0..MAX_SECOND_LOOKS {
-            let rest = mem::take(&mut self.buffer);
-            self.state = State::Outside;
+            let rest = self.end_document();
             // What is in the buffer begins with a bracket that nothing closes.
             let Some(mut input) = rest.get(1..) else { break };
             while let Some(document) = self.next_document(&mut input) {
@@ -136,22 +129,22 @@ impl DocumentReader {
     }
 
     /// Reads outside of strings, up to a quote, the end of the document or a byte that cannot be JSON.
-    fn read_structure(&mut self, input: &mut &[u8], mut depth: usize, is_too_long: bool) -> Option<String> {
+    fn read_structure(&mut self, input: &mut &[u8]) -> Option<String> {
         for (index, byte) in input.iter().enumerate() {
             match byte {
-                b'{' | b'[' => depth += 1,
+                b'{' | b'[' => self.depth += 1,
                 b'}' | b']' => {
-                    depth -= 1;
-                    if depth == 0 {
-                        let is_too_long = self.take(input, index + 1, is_too_long);
-                        self.state = State::Outside;
-                        let document = mem::take(&mut self.buffer);
-                        return (!is_too_long).then(|| String::from_utf8_lossy(&document).into_owned());
+                    self.depth -= 1;
+                    if self.depth == 0 {
+                        self.take(input, index + 1);
+                        let is_whole = !self.is_too_long;
+                        let document = self.end_document();
+                        return is_whole.then(|| String::from_utf8_lossy(&document).into_owned());
                     }
                 }
                 b'"' => {
-                    let is_too_long = self.take(input, index + 1, is_too_long);
-                    self.state = State::InString { depth, is_too_long };
+                    self.take(input, index + 1);
+                    self.state = JsonState::InString;
                     return None;
                 }
                 b' ' | b'\t' | b'\r' | b'\n' | b':' | b',' | b'0'..=b'9' | b'+' | b'-' | b'.' => {}
@@ -159,56 +152,55 @@ impl DocumentReader {
                 b'a' | b'e' | b'E' | b'f' | b'l' | b'n' | b'r' | b's' | b't' | b'u' => {}
                 _ => {
                     *input = &input[index..];
-                    self.abandon();
+                    self.end_document();
                     return None;
                 }
             }
         }
-        let is_too_long = self.take(input, input.len(), is_too_long);
-        self.state = State::Inside { depth, is_too_long };
+        self.take(input, input.len());
         None
     }
 
-    fn read_string(&mut self, input: &mut &[u8], depth: usize, is_too_long: bool) {
-        let Some(index) = memchr3(b'"', b'\\', b'\n', input) else {
-            let is_too_long = self.take(input, input.len(), is_too_long);
-            self.state = State::InString { depth, is_too_long };
-            return;
-        };
-        let byte = input[index];
-        if byte == b'\n' {
-            *input = &input[index..];
-            self.abandon();
-            return;
+    fn read_string(&mut self, input: &mut &[u8]) {
+        let end = memchr3(b'"', b'\\', b'\n', input);
+        match end.map(|index| (index, input[index])) {
+            None => self.take(input, input.len()),
+            Some((index, b'\n')) => {
+                *input = &input[index..];
+                self.end_document();
+            }
+            Some((index, byte)) => {
+                self.take(input, index + 1);
+                self.state = if byte == b'"' {
+                    JsonState::Inside
+                } else {
+                    JsonState::Escaped
+                };
+            }
         }
-        let is_too_long = self.take(input, index + 1, is_too_long);
-        self.state = match byte {
-            b'"' => State::Inside { depth, is_too_long },
-            _ => State::Escaped { depth, is_too_long },
-        };
     }
 
     /// Moves bytes from the input to the buffer; once a document is too long, only past it.
-    fn take(&mut self, input: &mut &[u8], count: usize, is_too_long: bool) -> bool {
+    fn take(&mut self, input: &mut &[u8], count: usize) {
         let (taken, rest) = input.split_at(count);
         *input = rest;
-        let is_too_long = is_too_long || self.buffer.len() + count > self.max_bytes;
-        if is_too_long {
+        self.is_too_long |= self.buffer.len() + count > self.max_bytes;
+        if self.is_too_long {
             self.has_skipped = true;
             self.buffer = Vec::new();
         } else {
             self.buffer.extend_from_slice(taken);
         }
-        is_too_long
     }
 
-    fn abandon(&mut self) {
-        self.buffer.clear();
-        self.state = State::Outside;
+    /// Goes back outside; gives what was held.
+    fn end_document(&mut self) -> Vec<u8> {
+        (self.state, self.depth, self.is_too_long) = (JsonState::Outside, 0, false);
+        mem::take(&mut self.buffer)
     }
 }
 
-/// What stands behind the end of the string that `text` is in.
+/// The text after the end of the string that `text` is in.
 fn behind_string(mut text: &[u8]) -> &[u8] {
     while let Some(index) = memchr2(b'"', b'\\', text) {
         let is_escape = text[index] == b'\\';

@@ -7,7 +7,7 @@ use super::LineReader;
 /// Only this much of the end of a chunk is looked at, so the cost does not depend on how much a tool prints.
 const WINDOW_BYTES: usize = 8 * 1024;
 
-/// More of a line than anyone wants to see as a status.
+/// Limit on a line shown as a status.
 const MAX_LINE_BYTES: usize = 1024;
 
 /// Remembers the newest line that is not blank. Holds a few kilobytes, whatever it is fed.

@@ -23,7 +23,7 @@ pub(crate) struct LineReader {
     escape: Escape,
 }
 
-/// Where in an escape sequence the last byte stood (ECMA-48 names).
+/// Position of the last byte in an escape sequence (ECMA-48 names).
 #[derive(Debug, Clone, Copy)]
 enum Escape {
     Outside,
@@ -43,8 +43,8 @@ enum Escape {
     ControlStringEnding,
 }
 
-/// What one byte did to the line.
-enum Step {
+/// Effect of one byte on the line.
+enum LineStep {
     Nothing,
     LineEnded,
     /// The byte is not part of the sequence after all; it is looked at again outside of it.
@@ -63,7 +63,7 @@ impl LineReader {
         }
     }
 
-    /// Whether the end of any line was skipped.
+    /// Returns whether the end of any line was skipped.
     pub(crate) fn has_cut(&self) -> bool {
         self.has_cut
     }
@@ -85,9 +85,9 @@ impl LineReader {
                 }
             }
             match self.step(byte) {
-                Step::Again => continue,
-                Step::Nothing => *input = &input[1..],
-                Step::LineEnded => {
+                LineStep::Again => continue,
+                LineStep::Nothing => *input = &input[1..],
+                LineStep::LineEnded => {
                     *input = &input[1..];
                     self.is_spent = true;
                     if !is_blank(&self.line) {
@@ -100,12 +100,12 @@ impl LineReader {
         None
     }
 
-    /// How much of a line is held.
+    /// Number of bytes of a line that are held.
     pub(crate) fn held_bytes(&self) -> usize {
         self.line.len()
     }
 
-    /// Whether there is a line without its end that is not blank. Asked after every chunk, of which a tool that prints one
+    /// Returns whether there is a line without its end that is not blank. Called after every chunk, of which a tool that prints one
     /// long line gives many; so it looks no further than to the first character that is not blank.
     pub(crate) fn has_unfinished(&self) -> bool {
         !self.is_spent && !is_blank(&self.line)
@@ -142,11 +142,11 @@ impl LineReader {
         }
     }
 
-    fn step(&mut self, byte: u8) -> Step {
+    fn step(&mut self, byte: u8) -> LineStep {
         match self.escape {
             Escape::Outside => self.control(byte),
             // The end of a line ends every sequence, so that a broken one cannot swallow what follows.
-            _ if matches!(byte, b'\n' | b'\r') => self.leave(Step::Again),
+            _ if matches!(byte, b'\n' | b'\r') => self.leave(LineStep::Again),
             Escape::Introduced => {
                 self.escape = match byte {
                     b'[' => Escape::ControlSequence {
@@ -158,9 +158,9 @@ impl LineReader {
                     0x1b => Escape::Introduced,
                     _ => Escape::Outside,
                 };
-                Step::Nothing
+                LineStep::Nothing
             }
-            Escape::Designating => self.leave(Step::Nothing),
+            Escape::Designating => self.leave(LineStep::Nothing),
             Escape::ControlSequence { first, is_first } => match byte {
                 b'0'..=b'9' if is_first => {
                     let first = first.saturating_mul(10).saturating_add(u16::from(byte - b'0'));
@@ -171,51 +171,51 @@ impl LineReader {
                     is_first: false,
                 }),
                 b'@'..=b'~' => self.leave(if leaves_the_line(byte, first) {
-                    Step::LineEnded
+                    LineStep::LineEnded
                 } else {
-                    Step::Nothing
+                    LineStep::Nothing
                 }),
-                _ => self.leave(Step::Again),
+                _ => self.leave(LineStep::Again),
             },
             Escape::ControlString { seen_bytes } => match byte {
-                0x07 => self.leave(Step::Nothing),
+                0x07 => self.leave(LineStep::Nothing),
                 0x1b => self.continue_with(Escape::ControlStringEnding),
-                _ if seen_bytes == MAX_CONTROL_STRING_BYTES => self.leave(Step::Again),
+                _ if seen_bytes == MAX_CONTROL_STRING_BYTES => self.leave(LineStep::Again),
                 _ => self.continue_with(Escape::ControlString {
                     seen_bytes: seen_bytes + 1,
                 }),
             },
-            Escape::ControlStringEnding if byte == b'\\' => self.leave(Step::Nothing),
+            Escape::ControlStringEnding if byte == b'\\' => self.leave(LineStep::Nothing),
             Escape::ControlStringEnding => {
                 self.escape = Escape::Introduced;
-                Step::Again
+                LineStep::Again
             }
         }
     }
 
-    fn control(&mut self, byte: u8) -> Step {
+    fn control(&mut self, byte: u8) -> LineStep {
         match byte {
-            b'\n' | b'\r' => return Step::LineEnded,
+            b'\n' | b'\r' => return LineStep::LineEnded,
             0x1b => self.escape = Escape::Introduced,
             0x08 if !self.is_cut => while self.line.pop().is_some_and(|popped| popped & 0xC0 == 0x80) {},
             _ => {}
         }
-        Step::Nothing
+        LineStep::Nothing
     }
 
-    fn leave(&mut self, step: Step) -> Step {
+    fn leave(&mut self, step: LineStep) -> LineStep {
         self.escape = Escape::Outside;
         step
     }
 
-    fn continue_with(&mut self, escape: Escape) -> Step {
+    fn continue_with(&mut self, escape: Escape) -> LineStep {
         self.escape = escape;
-        Step::Nothing
+        LineStep::Nothing
     }
 }
 
-/// Whether a control sequence erases the whole line (`2K`) or puts the cursor somewhere else than behind the text.
-/// `K` alone erases behind the cursor; compilers print it inside coloured lines.
+/// Returns whether a control sequence erases the whole line (`2K`) or moves the cursor away from the end of the text.
+/// `K` alone erases after the cursor; compilers print it inside coloured lines.
 fn leaves_the_line(final_byte: u8, first: u16) -> bool {
     match final_byte {
         b'K' => first == 2,

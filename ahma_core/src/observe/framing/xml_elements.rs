@@ -9,7 +9,7 @@ use super::xml_tokens::{Token, TokenReader};
 /// Deeper elements are passed over. No report nests like that; a hostile stream might.
 const MAX_DEPTH: usize = 128;
 
-/// What all elements held at one time may weigh; beyond it open ones lose children, then new ones attributes and text.
+/// Limit on all elements held at one time; beyond it open ones lose children, then new ones attributes and text.
 const MAX_HELD_BYTES: usize = 8 * 1024 * 1024;
 
 /// Children remembered of an element that no rule asked for. Rules may look at them from below (`../address/@addr`).
@@ -21,7 +21,7 @@ const MAX_NAME_CHARS: usize = 256;
 /// More attributes than any format has.
 const MAX_ATTRIBUTES: usize = 256;
 
-/// What an element weighs besides its text, roughly.
+/// Approximate size of an element without its text.
 const ELEMENT_OVERHEAD_BYTES: usize = 128;
 
 /// An element: all of it if a rule asked for it, else only its attributes, text and nearest children.
@@ -40,7 +40,7 @@ pub(crate) struct ElementReader {
     wanted: BTreeSet<String>,
     /// The elements that are open now, outermost first.
     open: Vec<Element>,
-    /// How many more are open below those, past `MAX_DEPTH`.
+    /// Number of elements open below those, past `MAX_DEPTH`.
     passed_over: usize,
     /// Closed and handed out; becomes a child of the innermost open element at the next call.
     closed: Option<Element>,
@@ -62,7 +62,7 @@ impl ElementReader {
         }
     }
 
-    /// Whether an element lost something because it was too long, or because there was too much to hold.
+    /// Returns whether an element lost something because it was too long, or because there was too much to hold.
     pub(crate) fn has_dropped(&self) -> bool {
         self.has_dropped
     }

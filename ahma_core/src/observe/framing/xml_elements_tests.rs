@@ -132,7 +132,7 @@ fn what_loses_its_end_is_told() {
         (format!("<p a=\"{long}\"/>"), true),
         (format!("<p>{long}</p>"), true),
         (format!("<p><![CDATA[{long}]]></p>"), true),
-        // Nobody reads what stands outside of all elements.
+        // Text outside of all elements is not read.
         (format!("{long}<p/>{long}<p/>"), false),
         (format!("<p><!-- {long} --></p>"), false),
     ] {

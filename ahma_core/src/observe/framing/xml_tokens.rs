@@ -2,6 +2,9 @@
 //!
 //! Only finds where tags and text begin and end. Comments, processing instructions and declarations are skipped, so no
 //! entity is ever defined. Malformed markup is left behind at the next `<`.
+//!
+//! quick-xml cannot do this part: its reader takes the end of a chunk for the end of the document, it does not recover at the
+//! next `<`, and it holds a token of any length.
 
 use std::borrow::Cow;
 
@@ -12,7 +15,7 @@ use super::{extend_up_to, whole_characters};
 /// A piece of a document.
 #[derive(Debug, PartialEq)]
 pub(super) enum Token<'a> {
-    /// What stands between `<` and `>`.
+    /// The text between `<` and `>`.
     Tag(Cow<'a, str>),
     /// Text with its references still in it.
     Text(Cow<'a, str>),
@@ -25,7 +28,7 @@ pub(super) enum Token<'a> {
 pub(super) struct TokenReader {
     buffer: Vec<u8>,
     max_bytes: usize,
-    state: State,
+    state: XmlState,
     /// The token was longer than `max_bytes`; the rest is skipped.
     is_cut: bool,
     /// The token was handed out; it is cleared by the next call.
@@ -33,7 +36,7 @@ pub(super) struct TokenReader {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum XmlState {
     Text,
     /// Behind `<`, as long as it is open what that begins.
     Opened,
@@ -59,13 +62,13 @@ impl TokenReader {
         Self {
             buffer: Vec::new(),
             max_bytes,
-            state: State::Text,
+            state: XmlState::Text,
             is_cut: false,
             is_spent: false,
         }
     }
 
-    /// Whether the token that was just handed out lost its end.
+    /// Returns whether the token that was just handed out lost its end.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
@@ -76,7 +79,7 @@ impl TokenReader {
             self.restart(self.state);
         }
         while let Some((&byte, rest)) = input.split_first() {
-            if let State::Text = self.state {
+            if let XmlState::Text = self.state {
                 let end = memchr(b'<', input);
                 self.extend(&input[..end.unwrap_or(input.len())]);
                 let Some(end) = end else {
@@ -85,59 +88,59 @@ impl TokenReader {
                 };
                 *input = &input[end + 1..];
                 if self.buffer.trim_ascii().is_empty() {
-                    self.restart(State::Opened);
+                    self.restart(XmlState::Opened);
                     continue;
                 }
-                self.state = State::Opened;
+                self.state = XmlState::Opened;
                 self.is_spent = true;
                 return Some(Token::Text(self.text()));
             }
             *input = rest;
             match self.step(byte) {
-                Step::Nothing => {}
-                Step::TagEnded => return Some(Token::Tag(self.hand_out())),
-                Step::CdataEnded => return Some(Token::Cdata(self.hand_out())),
+                XmlStep::Nothing => {}
+                XmlStep::TagEnded => return Some(Token::Tag(self.hand_out())),
+                XmlStep::CdataEnded => return Some(Token::Cdata(self.hand_out())),
             }
         }
         None
     }
 
-    fn step(&mut self, byte: u8) -> Step {
+    fn step(&mut self, byte: u8) -> XmlStep {
         match self.state {
-            State::Text => {}
-            State::Opened => self.decide(byte),
-            State::Tag { quote } => return self.tag(byte, quote),
-            State::Comment { dashes } => match byte {
-                b'>' if dashes == 2 => self.restart(State::Text),
+            XmlState::Text => {}
+            XmlState::Opened => self.decide(byte),
+            XmlState::Tag { quote } => return self.tag(byte, quote),
+            XmlState::Comment { dashes } => match byte {
+                b'>' if dashes == 2 => self.restart(XmlState::Text),
                 b'-' => {
-                    self.state = State::Comment {
+                    self.state = XmlState::Comment {
                         dashes: (dashes + 1).min(2),
                     }
                 }
-                _ => self.state = State::Comment { dashes: 0 },
+                _ => self.state = XmlState::Comment { dashes: 0 },
             },
-            State::Cdata { brackets } => {
+            XmlState::Cdata { brackets } => {
                 if byte == b'>' && brackets == 2 {
                     let end = self.buffer.strip_suffix(b"]]").unwrap_or(&self.buffer).len();
                     self.buffer.truncate(end);
-                    return Step::CdataEnded;
+                    return XmlStep::CdataEnded;
                 }
                 self.extend(&[byte]);
-                self.state = State::Cdata {
+                self.state = XmlState::Cdata {
                     brackets: if byte == b']' { (brackets + 1).min(2) } else { 0 },
                 };
             }
-            State::Instruction { is_after_mark } => match byte {
-                b'>' if is_after_mark => self.restart(State::Text),
+            XmlState::Instruction { is_after_mark } => match byte {
+                b'>' if is_after_mark => self.restart(XmlState::Text),
                 _ => {
-                    self.state = State::Instruction {
+                    self.state = XmlState::Instruction {
                         is_after_mark: byte == b'?',
                     }
                 }
             },
-            State::Declaration { depth } => self.declaration(byte, depth),
+            XmlState::Declaration { depth } => self.declaration(byte, depth),
         }
-        Step::Nothing
+        XmlStep::Nothing
     }
 
     /// Behind `<`: finds out what kind of markup this is.
@@ -146,54 +149,54 @@ impl TokenReader {
         self.buffer.push(byte);
         match self.buffer.as_slice() {
             b"!" | b"!-" => {}
-            b"!--" => self.restart(State::Comment { dashes: 0 }),
-            CDATA => self.restart(State::Cdata { brackets: 0 }),
+            b"!--" => self.restart(XmlState::Comment { dashes: 0 }),
+            CDATA => self.restart(XmlState::Cdata { brackets: 0 }),
             start if CDATA.starts_with(start) => {}
-            b"?" => self.restart(State::Instruction { is_after_mark: false }),
+            b"?" => self.restart(XmlState::Instruction { is_after_mark: false }),
             b"<" => self.buffer.clear(),
             [b'!', ..] => self.declaration(byte, 0),
             [b'/' | b'_' | b':' | b'a'..=b'z' | b'A'..=b'Z' | 0x80.., ..] => {
-                self.state = State::Tag { quote: None }
+                self.state = XmlState::Tag { quote: None }
             }
             _ => {
                 // A `<` that begins no markup is text.
                 self.buffer.insert(0, b'<');
-                self.state = State::Text;
+                self.state = XmlState::Text;
             }
         }
     }
 
-    fn tag(&mut self, byte: u8, quote: Option<u8>) -> Step {
+    fn tag(&mut self, byte: u8, quote: Option<u8>) -> XmlStep {
         let quote = match (byte, quote) {
-            (b'>', None) => return Step::TagEnded,
+            (b'>', None) => return XmlStep::TagEnded,
             // Not allowed in a tag, not even quoted: the tag is broken, and a new one begins.
             (b'<', _) => {
-                self.restart(State::Opened);
-                return Step::Nothing;
+                self.restart(XmlState::Opened);
+                return XmlStep::Nothing;
             }
             (b'"' | b'\'', None) => Some(byte),
             (_, Some(open)) if open == byte => None,
             _ => quote,
         };
         self.extend(&[byte]);
-        self.state = State::Tag { quote };
-        Step::Nothing
+        self.state = XmlState::Tag { quote };
+        XmlStep::Nothing
     }
 
     fn declaration(&mut self, byte: u8, depth: u32) {
         match byte {
-            b'>' if depth == 0 => self.restart(State::Text),
+            b'>' if depth == 0 => self.restart(XmlState::Text),
             b'[' => {
-                self.state = State::Declaration {
+                self.state = XmlState::Declaration {
                     depth: depth.saturating_add(1),
                 }
             }
             b']' => {
-                self.state = State::Declaration {
+                self.state = XmlState::Declaration {
                     depth: depth.saturating_sub(1),
                 }
             }
-            _ => self.state = State::Declaration { depth },
+            _ => self.state = XmlState::Declaration { depth },
         }
     }
 
@@ -203,7 +206,7 @@ impl TokenReader {
 
     fn hand_out(&mut self) -> Cow<'_, str> {
         self.is_spent = true;
-        self.state = State::Text;
+        self.state = XmlState::Text;
         self.text()
     }
 
@@ -211,7 +214,7 @@ impl TokenReader {
         String::from_utf8_lossy(whole_characters(&self.buffer))
     }
 
-    fn restart(&mut self, state: State) {
+    fn restart(&mut self, state: XmlState) {
         self.buffer.clear();
         self.buffer.shrink_to(64 * 1024);
         self.state = state;
@@ -220,8 +223,8 @@ impl TokenReader {
     }
 }
 
-/// What one byte of markup did.
-enum Step {
+/// Effect of one byte of markup.
+enum XmlStep {
     Nothing,
     TagEnded,
     CdataEnded,

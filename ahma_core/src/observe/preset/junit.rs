@@ -1,6 +1,6 @@
 //! JUnit XML: test cases count as progress, failures and errors are findings.
 
-use crate::mtdf::stream::Rule;
+use crate::observe::stream_block::Rule;
 
 /// The rules as a tool file would write them.
 const RULES: &str = r#"[

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::junit_rules;
-use crate::observe::{Observer, Source, compile};
+use crate::observe::{Observer, StreamName, compile};
 
 fn events_of(preset: &str, text: &str) -> Value {
     events_by(json!({ "preset": preset }), text)
@@ -12,7 +12,7 @@ fn events_of(preset: &str, text: &str) -> Value {
 fn events_by(block: Value, text: &str) -> Value {
     let block = serde_json::from_value(block).unwrap();
     let mut observer = Observer::new(Arc::new(compile(&block).unwrap()));
-    let mut events = observer.feed(Source::Stdout, text.as_bytes(), Duration::ZERO);
+    let mut events = observer.feed(StreamName::Stdout, text.as_bytes(), Duration::ZERO);
     events.extend(observer.finish());
     serde_json::to_value(events).unwrap()
 }

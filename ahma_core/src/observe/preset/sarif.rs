@@ -14,7 +14,7 @@ use crate::observe::{
 
 const MAX_TEXT_CHARS: usize = 8_000;
 
-/// What the log says about a rule.
+/// Description of a rule in the log.
 #[derive(Debug, Default, Clone)]
 struct RuleInfo {
     id: String,

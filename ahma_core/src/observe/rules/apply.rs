@@ -3,11 +3,15 @@
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Action, CompiledRule, Expected, FieldCondition, FindingSource, Pattern, ProgressSource, Selector,
-    StreamRules, TextSource, field::Piece,
+    StreamRules,
+    field::Piece,
+    stream_rules::{
+        CompiledRule, Expected, FieldCondition, FindingSource, ProgressSource, RuleAction, Selector,
+    },
+    template::TextSource,
 };
 use crate::observe::{
-    Finding, Severity, Source,
+    Finding, Severity, StreamName,
     framing::{CUT_OFF, Element},
 };
 
@@ -17,14 +21,14 @@ const MAX_LINE_CHARS: usize = 500;
 /// Descriptions and advice. A thousand findings of this length are still only megabytes.
 const MAX_TEXT_CHARS: usize = 8_000;
 
-/// What a rule saw in a piece.
+/// Result of a rule that matched a piece.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Sighting {
     Progress(ProgressReading),
     Finding(Finding),
 }
 
-/// What a piece says about progress, before it is put together with what earlier ones said.
+/// Progress as one piece states it, before it is combined with earlier readings.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ProgressReading {
     pub(crate) percent: Option<f64>,
@@ -36,39 +40,38 @@ pub(crate) struct ProgressReading {
     pub(crate) is_counted: bool,
 }
 
-/// Whether later rules still see the piece.
-enum Verdict {
-    Seen(Option<Sighting>),
-    Ignored,
-}
-
 impl StreamRules {
     /// Looks at a line. `previous` is the line before it, for rules that look at two.
     pub(crate) fn look_at_line(
         &self,
-        source: Source,
+        source: StreamName,
         line: &str,
         previous: Option<&str>,
         note: &mut dyn FnMut(Sighting),
     ) {
-        for rule in self.rules.iter().filter(|rule| rule.listens_to(source)) {
-            let Selector::Text { line: pattern, next } = &rule.selector else {
-                continue;
+        let rules = self.rules.iter().filter(|rule| rule.listens_to(source));
+        let piece_for = |selector: &Selector| {
+            let Selector::Text { line: pattern, next } = selector else {
+                return None;
             };
-            let piece = match next {
-                None => one_line_piece(pattern, line),
-                Some(next) => previous.and_then(|previous| two_line_piece(pattern, previous, next, line)),
+            // The second pattern is the rarer one as a rule: it is the one that tells the pair from single lines.
+            let (line, next) = match next {
+                None => (line, None),
+                Some(next) => (previous?, Some(next.captures(line)?)),
             };
-            match piece.map(|piece| rule.judge(&piece)) {
-                Some(Verdict::Seen(sighting)) => sighting.into_iter().for_each(&mut *note),
-                Some(Verdict::Ignored) => return,
-                None => {}
-            }
-        }
+            let captures = pattern.captures(line)?;
+            Some(Piece::Text { line, captures, next })
+        };
+        apply(rules, piece_for, note);
     }
 
     /// Looks at a JSON text; false if it is not JSON, or not an object or list.
-    pub(crate) fn look_at_json(&self, source: Source, text: &str, note: &mut dyn FnMut(Sighting)) -> bool {
+    pub(crate) fn look_at_json(
+        &self,
+        source: StreamName,
+        text: &str,
+        note: &mut dyn FnMut(Sighting),
+    ) -> bool {
         if !text.trim_start().starts_with(['{', '[']) {
             return false;
         }
@@ -99,28 +102,23 @@ impl StreamRules {
         true
     }
 
-    fn look_at_value(&self, source: Source, value: &Value, rules: &[usize], note: &mut dyn FnMut(Sighting)) {
+    fn look_at_value(
+        &self,
+        source: StreamName,
+        value: &Value,
+        rules: &[usize],
+        note: &mut dyn FnMut(Sighting),
+    ) {
         // Half an item would give half a finding.
         if value.get(CUT_OFF).is_some() {
             return;
         }
-        let piece = Piece::Json(value);
-        for rule in rules
-            .iter()
-            .map(|index| &self.rules[*index])
-            .filter(|rule| rule.listens_to(source))
-        {
-            let Selector::Json { conditions } = &rule.selector else {
-                continue;
-            };
-            if !conditions.iter().all(|condition| condition.holds(&piece)) {
-                continue;
-            }
-            match rule.judge(&piece) {
-                Verdict::Seen(sighting) => sighting.into_iter().for_each(&mut *note),
-                Verdict::Ignored => return,
-            }
-        }
+        let rules = rules.iter().map(|index| &self.rules[*index]);
+        let piece_for = |selector: &Selector| match selector {
+            Selector::Json { conditions } => Piece::Json(value).if_all_hold(conditions),
+            Selector::Text { .. } | Selector::Xml { .. } => None,
+        };
+        apply(rules.filter(|rule| rule.listens_to(source)), piece_for, note);
     }
 
     pub(crate) fn look_at_element(
@@ -129,63 +127,48 @@ impl StreamRules {
         element: &Element,
         note: &mut dyn FnMut(Sighting),
     ) {
-        let piece = Piece::Xml { ancestors, element };
-        for rule in &self.rules {
-            let Selector::Xml {
+        let piece_for = |selector: &Selector| match selector {
+            Selector::Xml {
                 element: name,
                 conditions,
-            } = &rule.selector
-            else {
-                continue;
-            };
-            let has_name = element.name == *name || element.local_name() == name;
-            if !has_name || !conditions.iter().all(|condition| condition.holds(&piece)) {
-                continue;
+            } if element.name == *name || element.local_name() == name => {
+                Piece::Xml { ancestors, element }.if_all_hold(conditions)
             }
-            match rule.judge(&piece) {
-                Verdict::Seen(sighting) => sighting.into_iter().for_each(&mut *note),
-                Verdict::Ignored => return,
-            }
-        }
+            Selector::Text { .. } | Selector::Json { .. } | Selector::Xml { .. } => None,
+        };
+        apply(self.rules.iter(), piece_for, note);
     }
 }
 
-fn one_line_piece<'a>(pattern: &Pattern, line: &'a str) -> Option<Piece<'a>> {
-    let captures = pattern.captures(line)?;
-    Some(Piece::Text {
-        line,
-        captures,
-        next: None,
-    })
+/// Applies rules in order, until one says that the piece is to be ignored. `piece_for` gives the piece to a rule that selects it.
+fn apply<'r, 'p>(
+    rules: impl Iterator<Item = &'r CompiledRule>,
+    piece_for: impl Fn(&'r Selector) -> Option<Piece<'p>>,
+    note: &mut dyn FnMut(Sighting),
+) {
+    for rule in rules {
+        let Some(piece) = piece_for(&rule.selector) else {
+            continue;
+        };
+        let sighting = match &rule.action {
+            RuleAction::Ignore => return,
+            RuleAction::Progress(progress) => progress.read(&piece).map(Sighting::Progress),
+            RuleAction::Finding(finding) => finding.read(&piece).map(Sighting::Finding),
+        };
+        sighting.into_iter().for_each(&mut *note);
+    }
 }
 
-fn two_line_piece<'a>(
-    pattern: &Pattern,
-    line: &'a str,
-    next: &Pattern,
-    following: &'a str,
-) -> Option<Piece<'a>> {
-    // The second pattern is the rarer one as a rule: it is the one that tells the pair from single lines.
-    let next = next.captures(following)?;
-    let captures = pattern.captures(line)?;
-    Some(Piece::Text {
-        line,
-        captures,
-        next: Some(next),
-    })
+impl Piece<'_> {
+    fn if_all_hold(self, conditions: &[FieldCondition]) -> Option<Self> {
+        let all_hold = conditions.iter().all(|condition| condition.holds(&self));
+        all_hold.then_some(self)
+    }
 }
 
 impl CompiledRule {
-    fn listens_to(&self, source: Source) -> bool {
+    fn listens_to(&self, source: StreamName) -> bool {
         self.on.is_none_or(|on| on == source)
-    }
-
-    fn judge(&self, piece: &Piece<'_>) -> Verdict {
-        match &self.action {
-            Action::Ignore => Verdict::Ignored,
-            Action::Progress(progress) => Verdict::Seen(progress.read(piece).map(Sighting::Progress)),
-            Action::Finding(finding) => Verdict::Seen(finding.read(piece).map(Sighting::Finding)),
-        }
     }
 }
 

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::{
-    CheckedLimits, CompiledRule, ItemPath, Reading, RuleProblem, Selector, StdioNeed, StreamRules,
+    ItemPath, Reading, RuleProblem, StdioNeed, StreamRules,
     compile_rule::compile_rule,
+    stream_rules::{CheckedLimits, CompiledRule, Selector},
 };
-use crate::{
-    mtdf::stream::{Framing, Limits, PhaseEntry, Preset, StreamBlock, Streams},
-    observe::{preset, progress::Phase},
+use crate::observe::{
+    preset,
+    progress::Phase,
+    stream_block::{Framing, Limits, PhaseEntry, Preset, StreamBlock, StreamMode},
 };
 
 /// Compiles a block, or names everything that is wrong with it.
@@ -21,7 +23,12 @@ pub fn compile(block: &StreamBlock) -> Result<StreamRules, Vec<RuleProblem>> {
     };
     let own_rules = block.rules.iter().enumerate();
     let mut rules: Vec<(CompiledRule, Option<ItemPath>)> = own_rules
-        .filter_map(|(index, rule)| compile_rule(rule, framing, &mut problems.at(&format!("/rules/{index}"))))
+        .filter_map(|(index, rule)| {
+            let mut own = Problems::default();
+            let compiled = compile_rule(rule, framing, &mut own);
+            problems.add_below(&format!("/rules/{index}"), own);
+            compiled
+        })
         .collect();
     match block.preset {
         Some(Preset::Junit) => {
@@ -29,7 +36,7 @@ pub fn compile(block: &StreamBlock) -> Result<StreamRules, Vec<RuleProblem>> {
             rules.extend(
                 junit
                     .iter()
-                    .filter_map(|rule| compile_rule(rule, framing, &mut problems.at("/preset"))),
+                    .filter_map(|rule| compile_rule(rule, framing, &mut problems)),
             );
         }
         Some(Preset::Sarif) => {}
@@ -38,12 +45,13 @@ pub fn compile(block: &StreamBlock) -> Result<StreamRules, Vec<RuleProblem>> {
         }
         None => {}
     }
+    problems.found.extend(environment_problems(&block.env));
     let compiled = StreamRules {
         reading,
         json_groups: json_groups(&rules),
         phases: phases(&block.phases, &mut problems).into(),
         append_args: append_args(&block.append_args, &mut problems),
-        env: environment(&block.env, &mut problems),
+        env: block.env.clone(),
         stdio: stdio(block, framing, &mut problems),
         limits: limits(block.limits.unwrap_or_default(), &mut problems),
         rules: rules.into_iter().map(|(rule, _)| rule).collect(),
@@ -55,41 +63,44 @@ pub fn compile(block: &StreamBlock) -> Result<StreamRules, Vec<RuleProblem>> {
     }
 }
 
-/// Mistakes found so far, and the place that is being looked at.
+/// Variables that no process can have; pointers are relative to the block or level with the `env`.
+pub fn environment_problems(env: &BTreeMap<String, String>) -> Vec<RuleProblem> {
+    let mut problems = Problems::default();
+    for (name, value) in env {
+        let pointer = format!("/env/{}", name.replace('~', "~0").replace('/', "~1"));
+        if name.is_empty() || name.contains(['=', '\0']) {
+            let message = format!("`{name}` cannot be the name of an environment variable");
+            problems.add(pointer.as_str(), message);
+        }
+        if value.contains('\0') {
+            problems.add(pointer, "a variable must not contain a NUL character");
+        }
+    }
+    problems.found
+}
+
+/// Mistakes found so far, with pointers relative to what is compiled.
 #[derive(Default)]
 pub(super) struct Problems {
     found: Vec<RuleProblem>,
 }
 
-pub(super) struct ProblemsAt<'a> {
-    problems: &'a mut Problems,
-    place: &'a str,
-}
-
 impl Problems {
-    fn add(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
+    pub(super) fn add(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
         self.found.push(RuleProblem {
             pointer: pointer.into(),
             message: message.into(),
         });
     }
 
-    fn at<'a>(&'a mut self, place: &'a str) -> ProblemsAt<'a> {
-        ProblemsAt {
-            problems: self,
-            place,
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    fn add_below(&mut self, pointer: &str, others: Self) {
+        for problem in others.found {
+            self.add(format!("{pointer}{}", problem.pointer), problem.message);
         }
-    }
-}
-
-impl ProblemsAt<'_> {
-    /// How many there are everywhere.
-    pub(super) fn count(&self) -> usize {
-        self.problems.found.len()
-    }
-
-    pub(super) fn add(&mut self, below: &str, message: impl Into<String>) {
-        self.problems.add(format!("{}{below}", self.place), message);
     }
 }
 
@@ -168,27 +179,11 @@ fn append_args(arguments: &[String], problems: &mut Problems) -> Vec<String> {
     arguments.to_vec()
 }
 
-fn environment(env: &BTreeMap<String, String>, problems: &mut Problems) -> BTreeMap<String, String> {
-    for (name, value) in env {
-        let pointer = || format!("/env/{}", name.replace('~', "~0").replace('/', "~1"));
-        if name.is_empty() || name.contains(['=', '\0']) {
-            problems.add(
-                pointer(),
-                format!("`{name}` cannot be the name of an environment variable"),
-            );
-        }
-        if value.contains('\0') {
-            problems.add(pointer(), "a value cannot hold a NUL");
-        }
-    }
-    env.clone()
-}
-
 /// Streams are kept apart when a rule asks for one of them, or when the other's text would stand inside a document.
 fn stdio(block: &StreamBlock, framing: Framing, problems: &mut Problems) -> StdioNeed {
     let rule_on_one_stream = block.rules.iter().position(|rule| rule.on.is_some());
     let is_merged_by = match (block.pty, block.streams) {
-        (true, Some(Streams::Separate)) => {
+        (true, Some(StreamMode::Separate)) => {
             problems.add(
                 "/streams",
                 "a pseudo-terminal has only one stream; remove `pty` or `streams`",
@@ -196,7 +191,7 @@ fn stdio(block: &StreamBlock, framing: Framing, problems: &mut Problems) -> Stdi
             return StdioNeed::Pty;
         }
         (true, _) => Some("`pty`"),
-        (false, Some(Streams::Merged)) => Some("`\"streams\": \"merged\"`"),
+        (false, Some(StreamMode::Merged)) => Some("`\"streams\": \"merged\"`"),
         (false, _) => None,
     };
     if let (Some(setting), Some(index)) = (is_merged_by, rule_on_one_stream) {
@@ -207,8 +202,8 @@ fn stdio(block: &StreamBlock, framing: Framing, problems: &mut Problems) -> Stdi
     }
     match (block.pty, block.streams) {
         (true, _) => StdioNeed::Pty,
-        (false, Some(Streams::Merged)) => StdioNeed::Merged,
-        (false, Some(Streams::Separate)) => StdioNeed::Separate,
+        (false, Some(StreamMode::Merged)) => StdioNeed::Merged,
+        (false, Some(StreamMode::Separate)) => StdioNeed::Separate,
         (false, None) if rule_on_one_stream.is_some() || framing != Framing::Lines => StdioNeed::Separate,
         (false, None) => StdioNeed::Merged,
     }

@@ -3,21 +3,25 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Action, CompiledRule, Expected, FieldCondition, FindingSource, ItemPath, ProgressSource, Selector,
-    TextSource,
-    compile::ProblemsAt,
+    ItemPath,
+    compile::Problems,
     field::{Field, XmlPath},
     pattern::Pattern,
-    template::Template,
+    stream_rules::{
+        CompiledRule, Expected, FieldCondition, FindingSource, ProgressSource, RuleAction, Selector,
+    },
+    template::{Template, TextSource},
 };
-use crate::{
-    mtdf::stream::{Condition, Emit, FindingTemplate, Framing, Rule, Scalar, StreamName, TemplateValue},
-    observe::{Severity, Source},
+use crate::observe::{
+    Severity,
+    stream_block::{
+        Condition, ConditionValue, Emit, FindingTemplate, Framing, Rule, StreamName, TemplateValue,
+    },
 };
 
-/// What the templates and conditions of a rule refer to.
+/// The kind of piece that the templates and conditions of a rule refer to.
 #[derive(Clone, Copy)]
-enum Language<'a> {
+enum PieceKind<'a> {
     Text {
         line: &'a Pattern,
         next: Option<&'a Pattern>,
@@ -30,41 +34,29 @@ enum Language<'a> {
 pub(super) fn compile_rule(
     rule: &Rule,
     framing: Framing,
-    problems: &mut ProblemsAt<'_>,
+    problems: &mut Problems,
 ) -> Option<(CompiledRule, Option<ItemPath>)> {
-    let before = problems.count();
     check_parts(rule, problems);
     let (selector, each) = selector(rule, framing, problems)?;
     let language = match &selector {
-        Selector::Text { line, next } => Language::Text {
+        Selector::Text { line, next } => PieceKind::Text {
             line,
             next: next.as_ref(),
         },
-        Selector::Json { .. } => Language::Json,
-        Selector::Xml { .. } => Language::Xml,
+        Selector::Json { .. } => PieceKind::Json,
+        Selector::Xml { .. } => PieceKind::Xml,
     };
     let action = action(rule, language, problems);
-    let on = rule.on.map(|on| match on {
-        StreamName::Stdout => Source::Stdout,
-        StreamName::Stderr => Source::Stderr,
-    });
-    let is_sound = problems.count() == before;
-    is_sound.then_some((
-        CompiledRule {
-            on,
-            selector,
-            action: action?,
-        },
-        each,
-    ))
+    let compiled = CompiledRule {
+        on: rule.on,
+        selector,
+        action: action?,
+    };
+    problems.is_empty().then_some((compiled, each))
 }
 
 /// Finds out which pieces a rule looks at, from the framing and the fields it has.
-fn selector(
-    rule: &Rule,
-    framing: Framing,
-    problems: &mut ProblemsAt<'_>,
-) -> Option<(Selector, Option<ItemPath>)> {
+fn selector(rule: &Rule, framing: Framing, problems: &mut Problems) -> Option<(Selector, Option<ItemPath>)> {
     let is_text = match framing {
         Framing::Lines => true,
         Framing::JsonLines => rule.pattern.is_some(),
@@ -74,7 +66,7 @@ fn selector(
     let is_xml = framing == Framing::Xml && !is_text;
     let mut forbid = |is_there: bool, field: &str, reason: &str| {
         if is_there {
-            problems.add(&format!("/{field}"), format!("`{field}` {reason}"));
+            problems.add(format!("/{field}"), format!("`{field}` {reason}"));
         }
     };
     if is_text {
@@ -111,11 +103,11 @@ fn selector(
         }
         Selector::Xml {
             element,
-            conditions: conditions(rule, Language::Xml, problems),
+            conditions: conditions(rule, PieceKind::Xml, problems),
         }
     } else {
         Selector::Json {
-            conditions: conditions(rule, Language::Json, problems),
+            conditions: conditions(rule, PieceKind::Json, problems),
         }
     };
     let each = rule.each.as_ref().and_then(|pointer| {
@@ -131,7 +123,7 @@ fn selector(
     Some((selector, each))
 }
 
-fn text_selector(rule: &Rule, problems: &mut ProblemsAt<'_>) -> Option<Selector> {
+fn text_selector(rule: &Rule, problems: &mut Problems) -> Option<Selector> {
     let Some(text) = &rule.pattern else {
         problems.add("", "a rule for lines of text needs `match`");
         return None;
@@ -153,7 +145,7 @@ fn text_selector(rule: &Rule, problems: &mut ProblemsAt<'_>) -> Option<Selector>
     Some(Selector::Text { line, next })
 }
 
-fn pattern(text: &str, pointer: &str, problems: &mut ProblemsAt<'_>) -> Option<Pattern> {
+fn pattern(text: &str, pointer: &str, problems: &mut Problems) -> Option<Pattern> {
     let pattern = Pattern::new(text);
     if let Err(reason) = &pattern {
         problems.add(pointer, format!("bad regular expression: {reason}"));
@@ -161,7 +153,7 @@ fn pattern(text: &str, pointer: &str, problems: &mut ProblemsAt<'_>) -> Option<P
     pattern.ok()
 }
 
-fn conditions(rule: &Rule, language: Language<'_>, problems: &mut ProblemsAt<'_>) -> Vec<FieldCondition> {
+fn conditions(rule: &Rule, language: PieceKind<'_>, problems: &mut Problems) -> Vec<FieldCondition> {
     let mut compiled = Vec::new();
     for (name, condition) in &rule.conditions {
         let pointer = format!("/where/{}", name.replace('~', "~0").replace('/', "~1"));
@@ -172,34 +164,34 @@ fn conditions(rule: &Rule, language: Language<'_>, problems: &mut ProblemsAt<'_>
             Condition::Is(value) => Expected::OneOf(vec![scalar_text(value)]),
         };
         if matches!(&expected, Expected::OneOf(values) if values.is_empty()) {
-            problems.add(&pointer, "an empty list never holds");
+            problems.add(pointer.as_str(), "an empty list never holds");
         }
         match field(name, language) {
             Ok(field) => compiled.push(FieldCondition { field, expected }),
-            Err(message) => problems.add(&pointer, message),
+            Err(message) => problems.add(pointer.as_str(), message),
         }
     }
     compiled
 }
 
-fn scalar_text(value: &Scalar) -> String {
+fn scalar_text(value: &ConditionValue) -> String {
     match value {
-        Scalar::Bool(value) => value.to_string(),
-        Scalar::Number(value) => value.to_string(),
-        Scalar::String(value) => value.clone(),
+        ConditionValue::Bool(value) => value.to_string(),
+        ConditionValue::Number(value) => value.to_string(),
+        ConditionValue::String(value) => value.clone(),
     }
 }
 
-/// Which field a reference names in this kind of rule.
-fn field(reference: &str, language: Language<'_>) -> Result<Field, String> {
+/// The field that a reference names in this kind of rule.
+fn field(reference: &str, language: PieceKind<'_>) -> Result<Field, String> {
     match language {
         _ if reference == "." => Ok(Field::Whole),
-        Language::Json if reference.starts_with('/') => Ok(Field::Pointer(reference.to_owned())),
-        Language::Json => Err(format!("`{reference}` is not a JSON pointer; begin it with `/`")),
-        Language::Xml => XmlPath::parse(reference).map(Field::Path).ok_or_else(|| {
+        PieceKind::Json if reference.starts_with('/') => Ok(Field::Pointer(reference.to_owned())),
+        PieceKind::Json => Err(format!("`{reference}` is not a JSON pointer; begin it with `/`")),
+        PieceKind::Xml => XmlPath::parse(reference).map(Field::Path).ok_or_else(|| {
             format!("`{reference}` is not a path like `@attribute`, `child/@attribute` or `child`")
         }),
-        Language::Text { line, next } => group(reference, line, next),
+        PieceKind::Text { line, next } => group(reference, line, next),
     }
 }
 
@@ -233,7 +225,7 @@ fn group(reference: &str, line: &Pattern, next: Option<&Pattern>) -> Result<Fiel
 }
 
 /// Checks that a rule has what its `emit` needs, and nothing that it would not look at.
-fn check_parts(rule: &Rule, problems: &mut ProblemsAt<'_>) {
+fn check_parts(rule: &Rule, problems: &mut Problems) {
     let has_numbers = rule.percent.is_some() || rule.current.is_some() || rule.total.is_some() || rule.count;
     let has_progress = has_numbers || rule.phase.is_some() || rule.eta_seconds.is_some();
     let mut require = |is_right: bool, message: &str| {
@@ -263,7 +255,7 @@ fn check_parts(rule: &Rule, problems: &mut ProblemsAt<'_>) {
             require(rule.finding.is_some(), "a finding rule needs `finding`");
             require(
                 !has_progress,
-                "a finding rule does not look at progress; add a progress rule beside it",
+                "a finding rule does not look at progress; add a progress rule of its own",
             );
         }
         Emit::Ignore => {
@@ -273,15 +265,15 @@ fn check_parts(rule: &Rule, problems: &mut ProblemsAt<'_>) {
     }
 }
 
-fn action(rule: &Rule, language: Language<'_>, problems: &mut ProblemsAt<'_>) -> Option<Action> {
+fn action(rule: &Rule, language: PieceKind<'_>, problems: &mut Problems) -> Option<RuleAction> {
     let mut text = |value: &Option<TemplateValue>, name: &str| {
         value
             .as_ref()
             .and_then(|value| text_source(value, language, name, problems))
     };
     Some(match rule.emit {
-        Emit::Ignore => Action::Ignore,
-        Emit::Progress | Emit::Phase => Action::Progress(Box::new(ProgressSource {
+        Emit::Ignore => RuleAction::Ignore,
+        Emit::Progress | Emit::Phase => RuleAction::Progress(Box::new(ProgressSource {
             percent: text(&rule.percent, "/percent"),
             phase: text(&rule.phase, "/phase"),
             current: text(&rule.current, "/current"),
@@ -289,15 +281,11 @@ fn action(rule: &Rule, language: Language<'_>, problems: &mut ProblemsAt<'_>) ->
             eta_seconds: text(&rule.eta_seconds, "/eta_seconds"),
             count: rule.count,
         })),
-        Emit::Finding => Action::Finding(Box::new(finding(rule.finding.as_ref()?, language, problems))),
+        Emit::Finding => RuleAction::Finding(Box::new(finding(rule.finding.as_ref()?, language, problems))),
     })
 }
 
-fn finding(
-    template: &FindingTemplate,
-    language: Language<'_>,
-    problems: &mut ProblemsAt<'_>,
-) -> FindingSource {
+fn finding(template: &FindingTemplate, language: PieceKind<'_>, problems: &mut Problems) -> FindingSource {
     let mut text = |value: &Option<TemplateValue>, name: &str| {
         let pointer = format!("/finding/{name}");
         value
@@ -336,9 +324,9 @@ fn finding(
 
 fn text_source(
     value: &TemplateValue,
-    language: Language<'_>,
+    language: PieceKind<'_>,
     pointer: &str,
-    problems: &mut ProblemsAt<'_>,
+    problems: &mut Problems,
 ) -> Option<TextSource> {
     let (text, map, default) = match value {
         TemplateValue::Text(text) => (text, BTreeMap::new(), None),

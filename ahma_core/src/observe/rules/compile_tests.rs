@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::{StdioNeed, compile};
-use crate::mtdf::stream::StreamBlock;
+use crate::observe::stream_block::StreamBlock;
 
 fn problems_of(block: Value) -> Vec<String> {
     let block: StreamBlock = serde_json::from_value(block).unwrap();
@@ -79,8 +79,8 @@ fn unknown_and_missing_fields_are_refused() {
 }
 
 #[test]
-fn blocks_survive_being_written_and_read() {
-    let text = json!({
+fn a_block_brings_arguments_variables_and_limits() {
+    let block = json!({
         "framing": "json-lines", "append_args": ["--json"], "env": { "A": "b" }, "phases": ["a", { "name": "b", "weight": 2.5 }],
         "rules": [
             { "emit": "finding", "where": { "/a": ["x", 1, true], "/b": { "exists": false } },
@@ -88,8 +88,7 @@ fn blocks_survive_being_written_and_read() {
             { "emit": "progress", "on": "stderr", "match": "x", "count": true } ],
         "limits": { "max_findings": 5 }
     });
-    let block: StreamBlock = serde_json::from_value(text.clone()).unwrap();
-    assert_eq!(serde_json::to_value(&block).unwrap(), text);
+    let block: StreamBlock = serde_json::from_value(block).unwrap();
     let rules = compile(&block).unwrap();
     assert_eq!(rules.append_args(), ["--json"]);
     assert_eq!(rules.env()["A"], "b");

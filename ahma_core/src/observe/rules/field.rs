@@ -1,4 +1,4 @@
-//! What a rule sees of the output, and how it names the parts of it.
+//! Pieces of output as rules see them, and the fields that rules name.
 
 use std::borrow::Cow;
 

@@ -11,11 +11,11 @@ use crate::observe::framing::CUT_OFF;
 /// `/runs/*/results`: a JSON pointer whose `*` stands for every item of a list or object.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ItemPath {
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+enum PathStep {
     Key(String),
     Every,
 }
@@ -26,8 +26,8 @@ impl ItemPath {
             return Some(Self { steps: Vec::new() });
         }
         let step = |text: &str| match text {
-            "*" => Step::Every,
-            key => Step::Key(key.replace("~1", "/").replace("~0", "~")),
+            "*" => PathStep::Every,
+            key => PathStep::Key(key.replace("~1", "/").replace("~0", "~")),
         };
         Some(Self {
             steps: pointer.strip_prefix('/')?.split('/').map(step).collect(),
@@ -39,13 +39,13 @@ impl ItemPath {
         let mut places = vec![root];
         for step in &self.steps {
             places = match step {
-                Step::Key(key) => places.into_iter().filter_map(|place| child(place, key)).collect(),
-                Step::Every => places.into_iter().flat_map(children).collect(),
+                PathStep::Key(key) => places.into_iter().filter_map(|place| child(place, key)).collect(),
+                PathStep::Every => places.into_iter().flat_map(children).collect(),
             };
         }
         match self.steps.last() {
-            Some(Step::Every) => places,
-            Some(Step::Key(_)) | None => places.into_iter().flat_map(list_items).collect(),
+            Some(PathStep::Every) => places,
+            Some(PathStep::Key(_)) | None => places.into_iter().flat_map(list_items).collect(),
         }
     }
 }

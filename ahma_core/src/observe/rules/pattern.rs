@@ -10,7 +10,7 @@ use regex_syntax::hir::{Hir, HirKind};
 /// Building a longer pattern may fail for its size, so it is tried at once.
 const MAX_DEFERRED_BYTES: usize = 400;
 
-/// What a built pattern may take. Far above the need of any pattern that is built later: without counted repetitions it
+/// Memory limit of a built pattern. Far above the need of any pattern that is built later: without counted repetitions it
 /// grows only with the length of its text, by at most some ten kilobytes for a class of two bytes.
 const MAX_BUILT_BYTES: usize = 32 * 1024 * 1024;
 
@@ -50,7 +50,7 @@ impl Pattern {
         self.group_names.iter().map(Option::as_deref)
     }
 
-    /// How many groups there are, with the whole match.
+    /// Number of groups, including the whole match.
     pub(super) fn group_count(&self) -> usize {
         self.group_names.len()
     }

@@ -7,17 +7,17 @@ use super::{
     field::{Field, Piece},
 };
 
-/// Left at the ends of a template's text when the field beside them is missing.
+/// Left at the ends of a template's text when the field next to them is missing.
 const SEPARATORS: [char; 6] = [':', '-', ',', ';', '/', '|'];
 
 /// A template, parsed. References were checked when it was made.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Template {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
     Reference(Field),
 }
@@ -50,14 +50,14 @@ impl Template {
                 .split_once('}')
                 .ok_or("a `{` without its `}` (write `{{` for a brace)")?;
             if !literal.is_empty() {
-                parts.push(Part::Literal(std::mem::take(&mut literal)));
+                parts.push(TemplatePart::Literal(std::mem::take(&mut literal)));
             }
-            parts.push(Part::Reference(resolve(reference.0)?));
+            parts.push(TemplatePart::Reference(resolve(reference.0)?));
             rest = reference.1;
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal));
+            parts.push(TemplatePart::Literal(literal));
         }
         Ok(Self { parts })
     }
@@ -66,7 +66,7 @@ impl Template {
     pub(super) fn as_literal(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
-            [Part::Literal(text)] => Some(text),
+            [TemplatePart::Literal(text)] => Some(text),
             _ => None,
         }
     }
@@ -77,8 +77,8 @@ impl Template {
         let mut is_complete = true;
         for part in &self.parts {
             match part {
-                Part::Literal(literal) => text.push_str(literal),
-                Part::Reference(field) => match piece.get(field).as_deref().map(str::trim) {
+                TemplatePart::Literal(literal) => text.push_str(literal),
+                TemplatePart::Reference(field) => match piece.get(field).as_deref().map(str::trim) {
                     Some(value) if !value.is_empty() => text.push_str(value),
                     _ => is_complete = false,
                 },
@@ -161,7 +161,7 @@ fn without_groups(digits: &str, separator: char) -> Option<String> {
     (is_number && are_thousands).then(|| digits.replace(separator, ""))
 }
 
-/// Cuts a text that nobody would read to its end.
+/// Cuts a text that is too long to be read.
 pub(crate) fn shorten(mut text: String, max_chars: usize) -> String {
     // Bytes are at least as many as characters, so most texts need no counting.
     if text.len() > max_chars

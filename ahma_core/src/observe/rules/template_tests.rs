@@ -2,10 +2,9 @@ use regex::Regex;
 use serde_json::json;
 
 use super::{
-    TextSource,
     field::{Field, Piece, XmlPath},
     pattern::Pattern,
-    template::{Template, shorten},
+    template::{Template, TextSource, shorten},
 };
 use crate::observe::{Severity, framing::Element};
 

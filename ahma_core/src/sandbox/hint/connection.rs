@@ -1,4 +1,4 @@
-//! Guesses about connections that a limited network does not let through.
+//! Guesses about connections that a limited network refuses.
 
 use super::guess as labelled;
 use crate::sandbox::Network;
@@ -19,7 +19,7 @@ const FAILURES: &[&str] = &[
     "couldn't connect to server",
 ];
 
-/// What a refusal stands beside when it was a connection that was refused.
+/// Words near a refusal that tell that a connection was refused.
 pub(super) const CALLS: &[&str] = &[
     "socket",
     "connect:",
@@ -35,13 +35,13 @@ pub(super) const CALLS: &[&str] = &[
     "/dev/udp/",
 ];
 
-/// Whether a line, in lower case, tells of a connection and not of a file.
+/// A line, in lower case, is about a connection and not about a file.
 pub(super) fn is_meant(lower: &str, refused: bool) -> bool {
     NAMES.iter().chain(FAILURES).any(|words| lower.contains(words))
         || (refused && CALLS.iter().any(|words| lower.contains(words)))
 }
 
-/// What the network allows, and how to allow this too; nothing if the network cannot be the reason.
+/// The rule of the network and how to change it; none if the network cannot be the reason.
 pub(super) fn guess(line: &str, network: &Network) -> Option<String> {
     let destination = destination(line);
     let (rule, remedy) = match network {

@@ -20,10 +20,11 @@ use crate::sandbox::{Access, Network, Policy, Tier};
 /// The newest interface whose rights were reviewed here.
 const NEWEST: ABI = ABI::V9;
 
-/// What a tier cannot do without: 3 has truncate, 6 has signals and abstract sockets.
+/// Requirements of a tier. The full tier's mounts and namespaces keep what an old interface cannot; the core tier
+/// has nothing else that keeps signals and abstract sockets in, which 6 has.
 pub(crate) const fn least_abi(tier: Tier) -> i32 {
     match tier {
-        Tier::Full => 3,
+        Tier::Full => 1,
         Tier::Core => 6,
         Tier::Off => 0,
     }
@@ -67,7 +68,7 @@ impl Rules {
             },
             tier,
         };
-        rules.add_writable(&policy.scope)?;
+        rules.add_present(&policy.scope, policy.scope_access)?;
         rules.add(&policy.visible_temp(tier), Access::Write)?;
         for path in &policy.overlays {
             let access = if tier == Tier::Full {
@@ -79,7 +80,7 @@ impl Rules {
         }
         for grant in &policy.grants {
             match grant.access {
-                Access::Write => rules.add_writable(&grant.real)?,
+                Access::Write => rules.add_present(&grant.real, Access::Write)?,
                 Access::Read | Access::ReadExecute => rules.add_real(&grant.real, grant.access)?,
             }
         }
@@ -97,10 +98,10 @@ impl Rules {
         self.add_rights(path, rights(access))
     }
 
-    /// Adds a real path that may be written.
-    fn add_writable(&mut self, path: &Path) -> io::Result<()> {
+    /// Adds a real path that must be there.
+    fn add_present(&mut self, path: &Path, access: Access) -> io::Result<()> {
         match open_real(path) {
-            Ok(fd) => self.add_opened(fd, rights(Access::Write)),
+            Ok(fd) => self.add_opened(fd, rights(access)),
             Err(error) => Err(replaced(path, error)),
         }
     }
@@ -135,7 +136,7 @@ impl Rules {
     pub(crate) fn build(&self) -> Result<RulesetCreated, RulesetError> {
         let promised = match self.tier {
             Tier::Core => ABI::V6,
-            Tier::Full | Tier::Off => ABI::V3,
+            Tier::Full | Tier::Off => ABI::V1,
         };
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
@@ -166,7 +167,7 @@ impl Rules {
     }
 }
 
-/// Opens a path that was free of links when the policy was made; a link by now is somebody's attempt to have another
+/// Opens a path that was free of links when the policy was made; a link by now is an attempt to have another
 /// directory opened.
 fn open_real(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;

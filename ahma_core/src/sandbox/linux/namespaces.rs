@@ -21,9 +21,9 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use crate::sandbox::{Access, Network, Policy, directory::by_descriptor, way::Way};
+use crate::sandbox::{Access, Network, Policy, directory::by_descriptor, resolved_path::ResolvedPath};
 
-/// What failed, and how the kernel put it.
+/// The step that failed, and the kernel's error.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {source}")]
 pub(crate) struct ViewError {
@@ -31,11 +31,11 @@ pub(crate) struct ViewError {
     source: io::Error,
 }
 
-trait Step<T> {
+trait StepResult<T> {
     fn step(self, step: impl Into<String>) -> Result<T, ViewError>;
 }
 
-impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
+impl<T, E: Into<io::Error>> StepResult<T> for Result<T, E> {
     fn step(self, step: impl Into<String>) -> Result<T, ViewError> {
         self.map_err(|error| ViewError {
             step: step.into(),
@@ -82,7 +82,7 @@ pub(crate) fn mount_own_proc() -> io::Result<()> {
 /// The root file system under construction.
 struct View {
     root: PathBuf,
-    /// What is mounted already, with whether it may be written.
+    /// Paths that are mounted already, with whether they may be written.
     bound: Vec<(PathBuf, bool)>,
     made: BTreeSet<PathBuf>,
 }
@@ -112,7 +112,7 @@ impl View {
             self.bound.push((PathBuf::from("/tmp"), true));
         }
         // Parents before what lies below them.
-        let mut shown = BTreeSet::from([(policy.scope.clone(), true)]);
+        let mut shown = BTreeSet::from([(policy.scope.clone(), policy.scope_access == Access::Write)]);
         if policy.host_temp {
             shown.extend(self.links(&policy.temp())?.map(|real| (real, true)));
         }
@@ -166,10 +166,10 @@ impl View {
 
     /// Repeats in the view every symbolic link on the way to `path`. Returns where it leads, if anywhere.
     fn links(&mut self, path: &Path) -> Result<Option<PathBuf>, ViewError> {
-        let Some(way) = Way::to(path) else {
+        let Some(resolved) = ResolvedPath::of(path) else {
             return Ok(None);
         };
-        for link in &way.links {
+        for link in &resolved.links {
             let place = self.inside(link);
             if fs::symlink_metadata(&place).is_err() {
                 self.parents(link)?;
@@ -178,7 +178,7 @@ impl View {
                     .step(format!("cannot repeat the link {}", link.display()))?;
             }
         }
-        Ok(Some(way.end))
+        Ok(Some(resolved.end))
     }
 
     /// A copy-on-write view of a host directory: commands may write it, the host's copy stays as it is.
@@ -212,7 +212,7 @@ impl View {
     /// Closes a path of the scope against writing. `.git` itself is only pinned, so that it cannot be renamed away.
     fn protect(&mut self, path: &Path, scope: &Path) -> Result<(), ViewError> {
         if path.canonicalize().ok().as_deref() != Some(path) {
-            // Missing, or a link: the tripwire watches those.
+            // Missing, or a link: the guard keeps those.
             return Ok(());
         }
         let is_pinned = path == scope.join(".git") && path.is_dir();
@@ -246,7 +246,7 @@ impl View {
         mount_tmpfs(&shm, MountFlags::NOSUID | MountFlags::NODEV, "mode=1777")
     }
 
-    /// Shows `from`, a path without links, at `to`. A link that somebody puts on the way meanwhile is not followed.
+    /// Shows `from`, a path without links, at `to`. A link that appears on the way meanwhile is not followed.
     fn bind(&mut self, from: &Path, to: &Path) -> Result<(), ViewError> {
         self.point(from, to)?;
         let step = || format!("cannot show {} as {}", from.display(), to.display());

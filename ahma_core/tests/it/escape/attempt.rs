@@ -8,7 +8,7 @@ pub(super) struct Attempt {
     /// For bash; see `world::prelude` for its variables.
     pub(super) script: &'static str,
     pub(super) needs: Needs,
-    pub(super) unwalled: Unwalled,
+    pub(super) unconfined: Unconfined,
     pub(super) network: Net,
     /// A path in the scope that must not hold "evil" afterwards, links followed.
     pub(super) plants: Option<&'static str>,
@@ -16,7 +16,7 @@ pub(super) struct Attempt {
     pub(super) says: Option<&'static str>,
     /// A file on this machine that must not exist afterwards; `NAME` stands for a name of this run.
     pub(super) makes: Option<&'static str>,
-    /// What somebody outside does before, and after without suspecting anything. Bash, in the scope.
+    /// Script of an unsuspecting user, run before and after. Bash, in the scope.
     pub(super) before: &'static str,
     /// The same when the server stands already.
     pub(super) meanwhile: &'static str,
@@ -28,15 +28,15 @@ pub(super) struct Attempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
     Anyone,
-    /// Only root could do it, even without a wall.
+    /// Only root could do it, even without a sandbox.
     Root,
     /// Only interesting for those who are not root.
     OrdinaryUser,
 }
 
-/// What happens without a wall.
+/// What happens without a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unwalled {
+pub(super) enum Unconfined {
     Escapes,
     /// The launcher contains it in every tier.
     Contained,
@@ -59,7 +59,7 @@ pub(super) const fn attempt(name: &'static str, script: &'static str) -> Attempt
         name,
         script,
         needs: Needs::Anyone,
-        unwalled: Unwalled::Escapes,
+        unconfined: Unconfined::Escapes,
         network: Net::Open,
         plants: None,
         says: None,
@@ -77,8 +77,8 @@ impl Attempt {
         self
     }
 
-    pub(super) const fn unwalled(mut self, unwalled: Unwalled) -> Self {
-        self.unwalled = unwalled;
+    pub(super) const fn unconfined(mut self, unconfined: Unconfined) -> Self {
+        self.unconfined = unconfined;
         self
     }
 

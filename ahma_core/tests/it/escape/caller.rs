@@ -16,6 +16,8 @@ use super::attempt::Net;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Stdio,
+    /// The same, with the shell that only reads.
+    ReadOnly,
     /// HTTP, all clients served by one child.
     Shared,
     /// HTTP, each client with a child of its own in the directory it named.
@@ -25,7 +27,7 @@ pub(super) enum Way {
 /// Servers by network and scope, started when they are needed.
 #[derive(Debug)]
 pub(super) struct Callers {
-    way: Way,
+    pub(super) way: Way,
     callers: BTreeMap<(Net, PathBuf), Caller>,
     /// What listens. One serves every scope if sessions are isolated.
     fronts: BTreeMap<(Net, Option<PathBuf>), HttpServer>,
@@ -64,7 +66,7 @@ impl Callers {
         if !self.is_serving(network, scope) {
             self.callers.remove(&key);
             let caller = match self.way {
-                Way::Stdio => Caller::Pipes(options().open(Era::Legacy)),
+                Way::Stdio | Way::ReadOnly => Caller::Pipes(options().open(Era::Legacy)),
                 Way::Shared | Way::Isolated => self.connect(network, scope, options),
             };
             self.callers.insert(key.clone(), caller);
@@ -107,7 +109,7 @@ impl Callers {
     fn connect(&mut self, network: Net, scope: &Path, options: impl FnOnce() -> ServerOptions) -> Caller {
         let (of, roots) = match self.way {
             Way::Isolated => (None, Roots::One(scope)),
-            Way::Shared | Way::Stdio => (Some(scope.to_owned()), Roots::None),
+            Way::Shared | Way::Stdio | Way::ReadOnly => (Some(scope.to_owned()), Roots::None),
         };
         let front = self.fronts.entry((network, of)).or_insert_with(|| {
             let options = options().args(["--mode", "http", "--http-port", "0"]);
@@ -143,11 +145,19 @@ impl Caller {
         text(&self.tool("sandboxed_shell", arguments))
     }
 
+    /// The same with the shell that only reads.
+    pub(super) fn run_read_only(&mut self, script: &str) -> String {
+        text(&self.tool(
+            "readonly_shell",
+            json!({"command": script, "timeout_seconds": 30}),
+        ))
+    }
+
     /// Starts a script and returns the operation's id.
     pub(super) fn start(&mut self, script: &str) -> String {
         let arguments = json!({"command": script, "timeout_seconds": 30, "execution_mode": "asynchronous"});
         let result = self.tool("sandboxed_shell", arguments);
-        let id = &result["structuredContent"]["operation_id"];
+        let id = &result["_meta"]["ahma/operation"]["operation_id"];
         id.as_str()
             .unwrap_or_else(|| panic!("not started: {result}"))
             .to_owned()
@@ -160,7 +170,7 @@ impl Caller {
             Self::Session { session, .. } => session.call("tools/call", params)["result"].take(),
             Self::Pipes(server) => {
                 let id = server.request("tools/call", params);
-                let deadline = Instant::now() + test_support::PATIENCE;
+                let deadline = Instant::now() + test_support::TEST_TIMEOUT;
                 loop {
                     if let Some(mut answer) = server.answer_within(id, Duration::from_millis(200)) {
                         return answer["result"].take();

@@ -1,6 +1,6 @@
 //! Attempts on files.
 
-use super::attempt::{Attempt, Needs, Unwalled, attempt};
+use super::attempt::{Attempt, Needs, Unconfined, attempt};
 
 pub(super) const FILES: &[Attempt] = &[
     attempt("read directly", "cat $OUT/secret"),
@@ -79,7 +79,7 @@ path = os.environ['OUT'].encode() + b'/victim'
 ctypes.CDLL(None).syscall(469, -100, path, flags, 24, 0)
 END",
     )
-    .unwalled(Unwalled::Either)
+    .unconfined(Unconfined::Either)
     .after("lsattr $OUT/victim | cut -d' ' -f1 | grep -q A && { chattr -A $OUT/victim; touch $OUT/flagged; }"),
     attempt("a device node", "mknod disk b 7 0; mknod memory c 1 1; test -b disk -o -c memory && echo made-a-device")
         .says("made-a-device\n")
@@ -144,7 +144,7 @@ END",
     attempt("search the home", "grep -rs . ~"),
     attempt("a file that only root reads, through a set-user-id program", "$SUID $ROOT_SECRET")
         .needs(Needs::OrdinaryUser)
-    .unwalled(Unwalled::Contained),
+    .unconfined(Unconfined::Contained),
     attempt("make a program with root's group", "cp /bin/true t; chmod g+s t; test -g t && echo made-set-group-id")
         .says("made-set-group-id\n")
         .needs(Needs::Root),
@@ -152,5 +152,5 @@ END",
         .says("made-set-user-id\n"),
     attempt("fill the disk", "truncate -s 20G big && echo made-it-large")
         .says("made-it-large\n")
-        .unwalled(Unwalled::Contained),
+        .unconfined(Unconfined::Contained),
 ];

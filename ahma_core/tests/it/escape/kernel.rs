@@ -1,6 +1,6 @@
 //! Attempts by interfaces of the kernel that go round the usual calls.
 
-use super::attempt::{Attempt, Needs, Unwalled, attempt};
+use super::attempt::{Attempt, Needs, Unconfined, attempt};
 
 pub(super) const KERNEL: &[Attempt] = &[
     attempt("a ring", "python3 -c 'import ctypes; print(ctypes.CDLL(None).syscall(425, 4, ctypes.create_string_buffer(120)) >= 0 and \"ring-made\")'")
@@ -32,30 +32,30 @@ a, b = socket.socketpair()
 fcntl.fcntl(a, fcntl.F_SETOWN, int(os.environ['PID'])); fcntl.fcntl(a, 10, signal.SIGUSR1)
 fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK); b.send(b'x')
 END"),
-    attempt("signal a whole group", "kill -USR1 -- -$(ps -o pgid= -p $PID | tr -d ' ')").unwalled(Unwalled::Harmful),
-    attempt("signal everything", "kill -USR1 -1; true").unwalled(Unwalled::Harmful),
+    attempt("signal a whole group", "kill -USR1 -- -$(ps -o pgid= -p $PID | tr -d ' ')").unconfined(Unconfined::Harmful),
+    attempt("signal everything", "kill -USR1 -1; true").unconfined(Unconfined::Harmful),
     attempt("another's memory pressure", "echo 1000 > /proc/$PID/oom_score_adj").after("test $(cat /proc/$PID/oom_score_adj) != 1000 || { echo 0 > /proc/$PID/oom_score_adj; touch $OUT/set; }"),
-    attempt("another's name", "echo evil > /proc/$PID/comm").after("test $(cat /proc/$PID/comm) != evil || touch $OUT/renamed").unwalled(Unwalled::Either),
+    attempt("another's name", "echo evil > /proc/$PID/comm").after("test $(cat /proc/$PID/comm) != evil || touch $OUT/renamed").unconfined(Unconfined::Either),
     attempt("programs for unknown formats", "mkdir b; mount -t binfmt_misc x b; echo ':ahma:M::ahma::/bin/true:' > /proc/sys/fs/binfmt_misc/register && echo registered")
         .says("registered\n")
-        .unwalled(Unwalled::Harmful)
+        .unconfined(Unconfined::Harmful)
         .needs(Needs::Root),
-    attempt("a core that a program outside takes", "echo '|/bin/true' > /proc/sys/kernel/core_pattern && echo set-it").says("set-it\n").unwalled(Unwalled::Harmful).needs(Needs::Root),
+    attempt("a core that a program outside takes", "echo '|/bin/true' > /proc/sys/kernel/core_pattern && echo set-it").says("set-it\n").unconfined(Unconfined::Harmful).needs(Needs::Root),
     attempt("the kernel's log", "dmesg | head -1 | grep -q . && echo read-the-log; timeout 1 dd if=/dev/kmsg bs=8k count=1 2>/dev/null | grep -q . && echo read-the-log")
         .says("read-the-log\n")
-        .unwalled(Unwalled::Either),
+        .unconfined(Unconfined::Either),
     attempt("a disk by its device", "for d in /dev/vd? /dev/sd? /dev/nvme?n?; do head -c 1 $d | wc -c | sed s/1/read-a-disk/; done; true")
         .says("read-a-disk\n")
-        .unwalled(Unwalled::Either),
+        .unconfined(Unconfined::Either),
     attempt("a module", "python3 -c 'import ctypes; l=ctypes.CDLL(None, use_errno=True); l.syscall(313, 0, b\"\", 0); print(ctypes.get_errno() == 8 and \"asked-for-a-module\")'")
         .says("asked-for-a-module\n")
-        .unwalled(Unwalled::Either)
+        .unconfined(Unconfined::Either)
         .needs(Needs::Root),
     attempt("a snapshot outside, of the file systems that have them", "python3 -c 'import ctypes,os; l=ctypes.CDLL(None, use_errno=True); l.ioctl(os.open(os.environ[\"OUT\"], os.O_RDONLY), 0x5000940e, ctypes.create_string_buffer(4096)); print(ctypes.get_errno() != 1 and \"asked-for-a-snapshot\")'")
         .says("asked-for-a-snapshot\n"),
     attempt("another's keys", "python3 -c 'import ctypes; print(ctypes.CDLL(None).syscall(250, 0, -5, 1) > 0 and \"found-a-ring\")'")
         .says("found-a-ring\n")
-        .unwalled(Unwalled::Either),
+        .unconfined(Unconfined::Either),
     attempt("a descriptor by another name", "cat /proc/self/root/proc/$PID/root$OUT/secret /proc/1/root$OUT/secret /proc/thread-self/root$OUT/secret"),
     attempt("another's threads", "cat /proc/$PID/task/$PID/environ /proc/$PID/task/$PID/root$OUT/secret"),
     attempt("mapped files of another", "cat /proc/$PID/map_files/* | head -c 10000000 | grep -a tok-; grep -a heap /proc/$PID/smaps && echo mapped").says("mapped\n"),

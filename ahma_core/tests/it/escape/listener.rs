@@ -1,4 +1,4 @@
-//! A command asks the listener in front of its own server, which asks nobody for a credential, and has to be refused; a
+//! A command asks the listener in front of its own server, which asks for no credential, and has to be refused; a
 //! client beside it is served meanwhile.
 
 use std::{fs, path::Path};
@@ -11,7 +11,7 @@ use super::{
     Net,
     caller::Way,
     can_be_nobody,
-    world::{User, Wall, World},
+    world::{Confinement, User, World},
 };
 
 /// How to make it hard to tell who asks.
@@ -27,42 +27,45 @@ const TRICKS: [&str; 7] = [
 
 #[test]
 fn no_command_uses_its_own_listener_from_the_full_tier() {
-    steals(Wall::Full, User::Current);
-    knocks(Wall::Full, User::Current, Way::Shared);
+    steals(Confinement::Full, User::Current);
+    knocks(Confinement::Full, User::Current, Way::Shared);
 }
 
 #[test]
 fn no_command_uses_its_own_listener_from_the_core_tier() {
-    steals(Wall::Core, User::Current);
-    knocks(Wall::Core, User::Current, Way::Isolated);
+    steals(Confinement::Core, User::Current);
+    knocks(Confinement::Core, User::Current, Way::Isolated);
 }
 
 #[test]
 fn no_command_of_an_ordinary_user_uses_its_own_listener_from_the_full_tier() {
     if can_be_nobody() {
-        steals(Wall::Full, User::Nobody);
-        knocks(Wall::Full, User::Nobody, Way::Isolated);
+        steals(Confinement::Full, User::Nobody);
+        knocks(Confinement::Full, User::Nobody, Way::Isolated);
     }
 }
 
 #[test]
 fn no_command_of_an_ordinary_user_uses_its_own_listener_from_the_core_tier() {
     if can_be_nobody() {
-        steals(Wall::Core, User::Nobody);
-        knocks(Wall::Core, User::Nobody, Way::Shared);
+        steals(Confinement::Core, User::Nobody);
+        knocks(Confinement::Core, User::Nobody, Way::Shared);
     }
 }
 
 /// The whole way: a session in a directory that is not the command's, and a file there.
-fn steals(wall: Wall, user: User) {
-    let mut world = World::new(wall, user, Way::Isolated);
+fn steals(confinement: Confinement, user: User) {
+    let mut world = World::new(confinement, user, Way::Isolated);
     let target = world.outside("wanted");
     let address = world.front().address().to_owned();
     let said = steal(&mut world, &address, &target);
-    assert!(!target.join("stolen").exists(), "{wall:?} {user:?}: {said}");
+    assert!(
+        !target.join("stolen").exists(),
+        "{confinement:?} {user:?}: {said}"
+    );
     assert!(
         said.contains("403") && said.contains("comes from a command") && said.contains("--auth token"),
-        "{wall:?} {user:?}: {said}"
+        "{confinement:?} {user:?}: {said}"
     );
 }
 
@@ -78,31 +81,31 @@ fn steal(world: &mut World, address: &str, target: &Path) -> String {
 /// A command of one server asks the listener of another, of the same user.
 #[test]
 fn no_command_uses_the_listener_of_another_server() {
-    for wall in [Wall::Full, Wall::Core] {
-        let mut listening = World::new(wall, User::Current, Way::Isolated);
+    for confinement in [Confinement::Full, Confinement::Core] {
+        let mut listening = World::new(confinement, User::Current, Way::Isolated);
         let target = listening.outside("wanted");
         let address = listening.front().address().to_owned();
-        let mut other = World::new(wall, User::Current, Way::Stdio);
+        let mut other = World::new(confinement, User::Current, Way::Stdio);
         let said = steal(&mut other, &address, &target);
-        assert!(!target.join("stolen").exists(), "{wall:?}: {said}");
-        assert!(said.contains("comes from a command"), "{wall:?}: {said}");
+        assert!(!target.join("stolen").exists(), "{confinement:?}: {said}");
+        assert!(said.contains("comes from a command"), "{confinement:?}: {said}");
     }
 }
 
-/// Without a wall nobody is above the command but the listener itself, which is enough.
+/// without a sandbox only the listener itself is above the command, which is enough.
 #[test]
-fn no_command_uses_its_own_listener_even_without_a_wall() {
-    steals(Wall::None, User::Current);
+fn no_command_uses_its_own_listener_even_without_a_sandbox() {
+    steals(Confinement::None, User::Current);
 }
 
-/// What the same user runs beside the server is served, whoever the user is.
+/// Programs that the same user runs outside of the server are served, for root and an ordinary user.
 #[test]
 fn what_runs_beside_the_server_is_served() {
     for user in [User::Current, User::Nobody] {
         if user == User::Nobody && !can_be_nobody() {
             continue;
         }
-        let mut world = World::new(Wall::Full, user, Way::Isolated);
+        let mut world = World::new(Confinement::Full, user, Way::Isolated);
         let target = world.outside("wanted");
         let place = world.outside("place");
         fs::write(place.join("steal.py"), include_str!("steal.py")).unwrap();
@@ -118,15 +121,15 @@ fn what_runs_beside_the_server_is_served() {
 }
 
 /// Every trick in both eras. The listener is stopped until the trick is done, so that it is never lucky.
-fn knocks(wall: Wall, user: User, way: Way) {
-    let mut world = World::new(wall, user, way);
+fn knocks(confinement: Confinement, user: User, way: Way) {
+    let mut world = World::new(confinement, user, way);
     let scope = world.scope();
     fs::write(scope.join("knock.py"), include_str!("knock.py")).unwrap();
     let address = world.front().address().to_owned();
     let (host, port) = address.split_once(':').unwrap();
     for trick in TRICKS {
         for era in ["legacy", "modern"] {
-            let what = format!("{wall:?} {user:?} {way:?}, trick {trick}, {era}");
+            let what = format!("{confinement:?} {user:?} {way:?}, trick {trick}, {era}");
             for file in ["begin", "ready", "go", "answer"] {
                 let _ = fs::remove_file(scope.join(file));
             }

@@ -1,5 +1,5 @@
 //! Attempts to get out, made through the real server and judged from outside: did a secret come out, did a file change,
-//! did somebody knock, was a process touched. The same attempts without a wall must get out, or they prove nothing.
+//! was there a connection, was a process touched. The same attempts without a sandbox must get out, or they prove nothing.
 
 mod attempt;
 mod caller;
@@ -14,43 +14,53 @@ mod picture;
 mod processes;
 mod world;
 
-use attempt::{Attempt, Needs, Net, Unwalled};
+use attempt::{Attempt, Needs, Net, Unconfined};
 use caller::Way;
-use world::{Findings, User, Wall, World};
+use world::{Confinement, Findings, User, World};
 
+/// All attempts, or those of which `AHMA_TEST_ATTEMPTS` has the kind or the name, separated by commas.
 fn attempts() -> impl Iterator<Item = &'static Attempt> {
+    let asked = std::env::var("AHMA_TEST_ATTEMPTS").ok();
+    let is_asked_for = move |kind: &str, attempt: &Attempt| {
+        let Some(asked) = &asked else { return true };
+        asked
+            .split(',')
+            .any(|asked| asked == kind || asked == attempt.name)
+    };
     [
-        files::FILES,
-        processes::PROCESSES,
-        kernel::KERNEL,
-        network::NETWORK,
-        later::LATER,
+        ("files", files::FILES),
+        ("processes", processes::PROCESSES),
+        ("kernel", kernel::KERNEL),
+        ("network", network::NETWORK),
+        ("later", later::LATER),
     ]
     .into_iter()
-    .flatten()
+    .flat_map(|(kind, attempts)| attempts.iter().map(move |attempt| (kind, attempt)))
+    .filter(move |(kind, attempt)| is_asked_for(kind, attempt))
+    .map(|(_, attempt)| attempt)
 }
 
 #[test]
 fn nothing_gets_out_of_the_full_tier() {
-    contains(Wall::Full, User::Current, Way::Stdio);
+    contains(Confinement::Full, User::Current, Way::Stdio);
 }
 
 #[test]
 fn nothing_gets_out_of_the_core_tier() {
-    contains(Wall::Core, User::Current, Way::Stdio);
+    contains(Confinement::Core, User::Current, Way::Stdio);
 }
 
 #[test]
 fn nothing_of_an_ordinary_user_gets_out_of_the_full_tier() {
     if can_be_nobody() {
-        contains(Wall::Full, User::Nobody, Way::Stdio);
+        contains(Confinement::Full, User::Nobody, Way::Stdio);
     }
 }
 
 #[test]
 fn nothing_of_an_ordinary_user_gets_out_of_the_core_tier() {
     if can_be_nobody() {
-        contains(Wall::Core, User::Nobody, Way::Stdio);
+        contains(Confinement::Core, User::Nobody, Way::Stdio);
     }
 }
 
@@ -58,46 +68,70 @@ fn nothing_of_an_ordinary_user_gets_out_of_the_core_tier() {
 
 #[test]
 fn nothing_gets_out_of_the_full_tier_over_http() {
-    contains(Wall::Full, User::Current, Way::Shared);
+    contains(Confinement::Full, User::Current, Way::Shared);
 }
 
 #[test]
 fn nothing_gets_out_of_the_core_tier_over_http_with_isolation() {
-    contains(Wall::Core, User::Current, Way::Isolated);
+    contains(Confinement::Core, User::Current, Way::Isolated);
 }
 
 #[test]
 fn nothing_of_an_ordinary_user_gets_out_of_the_full_tier_over_http_with_isolation() {
     if can_be_nobody() {
-        contains(Wall::Full, User::Nobody, Way::Isolated);
+        contains(Confinement::Full, User::Nobody, Way::Isolated);
     }
 }
 
 #[test]
 fn nothing_of_an_ordinary_user_gets_out_of_the_core_tier_over_http() {
     if can_be_nobody() {
-        contains(Wall::Core, User::Nobody, Way::Shared);
+        contains(Confinement::Core, User::Nobody, Way::Shared);
     }
 }
 
 #[test]
-fn without_a_wall_the_attempts_get_out() {
+fn nothing_gets_out_of_the_read_only_sandbox_of_the_full_tier() {
+    contains(Confinement::Full, User::Current, Way::ReadOnly);
+}
+
+#[test]
+fn nothing_gets_out_of_the_read_only_sandbox_of_the_core_tier() {
+    contains(Confinement::Core, User::Current, Way::ReadOnly);
+}
+
+#[test]
+fn nothing_of_an_ordinary_user_gets_out_of_the_read_only_sandbox() {
+    if can_be_nobody() {
+        contains(Confinement::Full, User::Nobody, Way::ReadOnly);
+        contains(Confinement::Core, User::Nobody, Way::ReadOnly);
+    }
+}
+
+#[test]
+fn without_a_sandbox_the_attempts_get_out() {
     escapes(User::Current);
 }
 
 #[test]
-fn without_a_wall_the_attempts_of_an_ordinary_user_get_out() {
+fn without_a_sandbox_the_attempts_of_an_ordinary_user_get_out() {
     if can_be_nobody() {
         escapes(User::Nobody);
     }
 }
 
-fn contains(wall: Wall, user: User, way: Way) {
-    let mut world = World::new(wall, user, way);
+fn contains(confinement: Confinement, user: User, way: Way) {
+    let mut world = World::new(confinement, user, way);
+    if confinement == Confinement::Core && !core_tier_works() {
+        let refusal = world.refusal();
+        assert!(refusal.contains("Landlock ABI 6 is needed"), "{refusal}");
+        return;
+    }
+    world.open();
     let mut wrong = Vec::new();
     let mut made = 0;
     for attempt in attempts() {
-        if !applies(attempt, user) || (wall == Wall::Core && attempt.network == Net::Loopback) {
+        if !applies(attempt, user) || !is_promised(attempt.network, confinement) {
             continue;
         }
         for _ in 0..if attempt.racy { rounds() } else { 1 } {
@@ -108,44 +142,80 @@ fn contains(wall: Wall, user: User, way: Way) {
             }
         }
     }
-    controls(&mut world, wall, &mut wrong);
+    // What works in the sandbox that only reads is tested with its tool.
+    if way != Way::ReadOnly {
+        controls(&mut world, confinement, &mut wrong);
+    }
     eprintln!(
-        "{wall:?} {user:?} {way:?}: {made} attempts, {} not as expected",
+        "{confinement:?} {user:?} {way:?}: {made} attempts, {} not as expected",
         wrong.len()
     );
     assert!(
         wrong.is_empty(),
-        "{wall:?} {user:?} {way:?}:\n{}",
+        "{confinement:?} {user:?} {way:?}:\n{}",
         wrong.join("\n")
     );
-    assert!(made >= 60, "only {made} attempts were made");
+    assert!(made >= 20, "only {made} attempts were made");
 }
 
 fn escapes(user: User) {
-    let mut world = World::new(Wall::None, user, Way::Stdio);
+    let mut world = World::new(Confinement::None, user, Way::Stdio);
+    world.open();
     let mut wrong = Vec::new();
     let mut escaped = 0;
     for attempt in attempts() {
-        if !applies(attempt, user) || attempt.unwalled == Unwalled::Harmful {
+        if !applies(attempt, user) || attempt.unconfined == Unconfined::Harmful {
             continue;
         }
         let findings = world.make(attempt);
         escaped += usize::from(!findings.escaped.is_empty());
-        let expected = match attempt.unwalled {
-            Unwalled::Escapes => !findings.escaped.is_empty(),
-            Unwalled::Contained => findings.escaped.is_empty(),
-            Unwalled::Either | Unwalled::Harmful => true,
+        let expected = match attempt.unconfined {
+            Unconfined::Escapes => !findings.escaped.is_empty(),
+            Unconfined::Contained => findings.escaped.is_empty(),
+            Unconfined::Either | Unconfined::Harmful => true,
         };
         if !expected {
             wrong.push(complaint(attempt, &findings));
         }
     }
-    eprintln!("no wall, {user:?}: {escaped} attempts got out");
+    eprintln!("no sandbox, {user:?}: {escaped} attempts got out");
     assert!(
         wrong.is_empty(),
-        "without a wall, {user:?}:\n{}",
+        "without a sandbox, {user:?}:\n{}",
         wrong.join("\n")
     );
+}
+
+/// The versions of Landlock's interface that the core tier, a list of ports, and unix sockets on an open network need.
+const CORE_ABI: i64 = 6;
+const PORTS_ABI: i64 = 4;
+const UNIX_SOCKETS_ABI: i64 = 6;
+
+/// Whether this kernel is new enough for the core tier; servers refuse to start in it otherwise.
+pub(crate) fn core_tier_works() -> bool {
+    landlock_abi() >= CORE_ABI
+}
+
+fn landlock_abi() -> i64 {
+    const VERSION_QUERY: u32 = 1;
+    // SAFETY: asks for the version; the kernel takes no pointer.
+    unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<u8>(),
+            0_usize,
+            VERSION_QUERY,
+        )
+    }
+}
+
+/// Whether a server starts with this network at all; it refuses what it cannot keep.
+fn is_promised(network: Net, confinement: Confinement) -> bool {
+    match network {
+        Net::Open | Net::Off => true,
+        Net::Loopback => confinement != Confinement::Core,
+        Net::Ports => confinement == Confinement::None || landlock_abi() >= PORTS_ABI,
+    }
 }
 
 fn complaint(attempt: &Attempt, findings: &Findings) -> String {
@@ -154,7 +224,7 @@ fn complaint(attempt: &Attempt, findings: &Findings) -> String {
 }
 
 /// How often to try what luck decides.
-fn rounds() -> usize {
+pub(crate) fn rounds() -> usize {
     let asked = std::env::var("AHMA_TEST_ROUNDS").ok();
     asked.map_or(2, |count| count.parse().expect("AHMA_TEST_ROUNDS is a number"))
 }
@@ -179,8 +249,10 @@ fn can_be_nobody() -> bool {
     can
 }
 
-/// What must work: a wall in which nothing runs contains everything.
-fn controls(world: &mut World, wall: Wall, wrong: &mut Vec<String>) {
+const OWN_UNIX_SOCKETS: &str = "python3 -c 'import socket; s=socket.socket(socket.AF_UNIX); s.bind(\"s\"); s.listen(); socket.socket(socket.AF_UNIX).connect(\"s\"); print(\"met\")'; rm s";
+
+/// What must work: a sandbox in which nothing runs contains everything.
+fn controls(world: &mut World, confinement: Confinement, wrong: &mut Vec<String>) {
     let scope = world.scope();
     let mut controls = vec![
         (Net::Open, "write and read", "echo x > control && cat control && rm control".to_owned(), "x"),
@@ -199,29 +271,35 @@ fn controls(world: &mut World, wall: Wall, wrong: &mut Vec<String>) {
         (Net::Off, "work without network", "echo $((6*7))".into(), "42"),
         (Net::Ports, "the port that is listed", format!("exec 3<>/dev/tcp/127.0.0.1/{}", world.allowed_port()), ""),
     ];
-    if wall == Wall::Full {
+    if confinement == Confinement::Full {
         controls.extend([
             (Net::Open, "shared memory", "python3 -c 'from multiprocessing import Lock; Lock(); print(\"locked\")'".to_owned(), "locked"),
-            (Net::Open, "own unix sockets", "python3 -c 'import socket; s=socket.socket(socket.AF_UNIX); s.bind(\"s\"); s.listen(); socket.socket(socket.AF_UNIX).connect(\"s\"); print(\"met\")'; rm s".to_owned(), "met"),
+            (Net::Loopback, "own unix sockets", OWN_UNIX_SOCKETS.to_owned(), "met"),
             (Net::Loopback, "an own loopback", "python3 -c 'import socket; s=socket.create_server((\"127.0.0.1\",0)); socket.create_connection(s.getsockname()); print(\"met\")'".to_owned(), "met"),
         ]);
+        if landlock_abi() >= UNIX_SOCKETS_ABI {
+            controls.push((Net::Open, "own unix sockets", OWN_UNIX_SOCKETS.to_owned(), "met"));
+        }
     }
-    for (network, name, script, expected) in controls {
+    let is_promised = |network| is_promised(network, confinement);
+    for (network, name, script, expected) in
+        controls.into_iter().filter(|(network, ..)| is_promised(*network))
+    {
         let output = world.call(network, &scope, &script);
         if !output.contains(expected) {
             wrong.push(format!("control {name}: {output}"));
         }
     }
-    if !world.allowed_was_reached() {
+    if is_promised(Net::Ports) && !world.allowed_was_reached() {
         wrong.push("control: the listed port was not reached".to_owned());
     }
 }
 
-/// A command swaps a directory for a link, over and over, while the tripwire looks after other commands.
+/// A command swaps a directory for a link, over and over, while the guard checks after other commands.
 #[test]
-fn the_tripwire_wins_every_race() {
-    for wall in [Wall::Full, Wall::Core] {
-        let mut world = World::new(wall, User::Current, Way::Stdio);
+fn the_guard_wins_every_race() {
+    for confinement in [Confinement::Full, Confinement::Core] {
+        let mut world = World::new(confinement, User::Current, Way::Stdio);
         for round in 0..rounds() {
             world.race(round);
         }
@@ -236,12 +314,16 @@ fn nothing_is_left_in_private_directories() {
     } else {
         User::Current
     };
-    for wall in [Wall::Full, Wall::Core] {
-        let mut world = World::new(wall, user, Way::Stdio);
+    for confinement in [Confinement::Full, Confinement::Core] {
+        let mut world = World::new(confinement, user, Way::Stdio);
         let scope = world.scope();
         let left = "cd $TMPDIR; mkdir -p a/b c; touch a/b/f c/f; chmod 555 a/b c; chmod 0 a; ls -d a c";
         let output = world.call(Net::Open, &scope, left);
-        assert!(output.contains("a\nc\n"), "{wall:?}: {output}");
-        assert_eq!(world.leftovers(), Vec::<std::path::PathBuf>::new(), "{wall:?}");
+        assert!(output.contains("a\nc\n"), "{confinement:?}: {output}");
+        assert_eq!(
+            world.leftovers(),
+            Vec::<std::path::PathBuf>::new(),
+            "{confinement:?}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Attempts over sockets.
 
-use super::attempt::{Attempt, Needs, Net, Unwalled, attempt};
+use super::attempt::{Attempt, Needs, Net, Unconfined, attempt};
 
 const CONNECT: &str =
     "python3 -c 'import os,socket; socket.create_connection((\"127.0.0.1\", int(os.environ[\"TCP\"])), 2)'";
@@ -41,17 +41,17 @@ pub(super) const NETWORK: &[Attempt] = &[
     attempt("unix datagram from a pair", PAIR),
     attempt("unix datagram from a pair with the network off", PAIR).network(Net::Off),
     attempt("unix datagram from a pair past the list", PAIR).network(Net::Ports),
-    attempt("unix stream from a pair", PAIR_OF_STREAMS).unwalled(Unwalled::Contained),
+    attempt("unix stream from a pair", PAIR_OF_STREAMS).unconfined(Unconfined::Contained),
     attempt("abstract socket", "python3 -c 'import os,socket; socket.socket(socket.AF_UNIX).connect(\"\\0\"+os.environ[\"ABSTRACT\"])'"),
     attempt("tcp with the network off", CONNECT).network(Net::Off),
     attempt("tcp by the shell with the network off", "exec 3<>/dev/tcp/127.0.0.1/$TCP").network(Net::Off),
     attempt("udp with the network off", DATAGRAM).network(Net::Off),
-    attempt("multipath tcp with the network off", MULTIPATH).network(Net::Off).unwalled(Unwalled::Either),
+    attempt("multipath tcp with the network off", MULTIPATH).network(Net::Off).unconfined(Unconfined::Either),
     attempt("abstract socket with the network off", "python3 -c 'import os,socket; socket.socket(socket.AF_UNIX).connect(\"\\0\"+os.environ[\"ABSTRACT\"])'").network(Net::Off),
     attempt("tcp to a port that is not listed", CONNECT).network(Net::Ports),
-    attempt("multipath tcp past the list", MULTIPATH).network(Net::Ports).unwalled(Unwalled::Either),
-    attempt("fast open past the list", FAST_OPEN).network(Net::Ports).unwalled(Unwalled::Either),
-    attempt("fast open in a message past the list", FAST_OPEN_MESSAGE).network(Net::Ports).unwalled(Unwalled::Either),
+    attempt("multipath tcp past the list", MULTIPATH).network(Net::Ports).unconfined(Unconfined::Either),
+    attempt("fast open past the list", FAST_OPEN).network(Net::Ports).unconfined(Unconfined::Either),
+    attempt("fast open in a message past the list", FAST_OPEN_MESSAGE).network(Net::Ports).unconfined(Unconfined::Either),
     attempt("udp past the list", DATAGRAM).network(Net::Ports),
     attempt("a packet made by hand", "python3 -c 'import os,socket; s=socket.socket(socket.AF_INET, socket.SOCK_RAW, 17); p=int(os.environ[\"UDP\"]); s.sendto(p.to_bytes(2,\"big\")*2+b\"\\0\\x09\\0\\0x\", (\"127.0.0.1\", 0))'").needs(Needs::Root),
     attempt("everyone's packets", "python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0x300); print(\"listens-to-all\")'")
@@ -59,13 +59,13 @@ pub(super) const NETWORK: &[Attempt] = &[
         .needs(Needs::Root),
     attempt("the hypervisor", "python3 -c 'import socket; socket.socket(socket.AF_VSOCK); print(\"reached-vsock\")'")
         .says("reached-vsock\n")
-        .unwalled(Unwalled::Either),
+        .unconfined(Unconfined::Either),
     attempt("the kernel's firewall", "python3 -c 'import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12); print(\"reached-netfilter\")'")
         .says("reached-netfilter\n")
-        .unwalled(Unwalled::Either),
+        .unconfined(Unconfined::Either),
     attempt("the kernel's crypto", "python3 -c 'import socket; socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET); print(\"reached-crypto\")'")
         .says("reached-crypto\n")
-        .unwalled(Unwalled::Either),
+        .unconfined(Unconfined::Either),
     attempt("an interface's settings", "python3 -c 'import fcntl,socket,struct; fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8943, struct.pack(\"16si12x\", b\"lo\", 1013))'")
         .needs(Needs::Root)
         .after("test $(cat /sys/class/net/lo/tx_queue_len) != 1013 || { python3 -c 'import fcntl,socket,struct; fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8943, struct.pack(\"16si12x\", b\"lo\", 1000))'; touch $OUT/set; }"),

@@ -1,4 +1,4 @@
-"""What lies outside the wall: a process with secrets, open doors and a memory of who knocked."""
+"""What lies outside the sandbox: a process with secrets, open doors and a memory of who knocked."""
 
 import ctypes
 import json

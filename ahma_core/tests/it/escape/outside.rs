@@ -1,4 +1,4 @@
-//! The process outside the wall that the attempts are set upon.
+//! The process outside the sandbox that the attempts are set upon.
 
 use std::{
     io::{BufRead, BufReader, Write},

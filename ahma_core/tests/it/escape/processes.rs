@@ -1,6 +1,6 @@
 //! Attempts on processes and the kernel.
 
-use super::attempt::{Attempt, Needs, Unwalled, attempt};
+use super::attempt::{Attempt, Needs, Unconfined, attempt};
 
 pub(super) const PROCESSES: &[Attempt] = &[
     attempt("another root", "cat /proc/$PID/root$OUT/secret"),
@@ -8,17 +8,17 @@ pub(super) const PROCESSES: &[Attempt] = &[
     attempt("another's open file", "cat /proc/$PID/fd/$HELD"),
     attempt("another's environment", "cat /proc/$PID/environ"),
     attempt("everyone's environment", "cat /proc/[0-9]*/environ | tr '\\0' '\\n' | grep OUTSIDE_SECRET"),
-    attempt("the server's environment", "cat /proc/$SRV/environ").unwalled(Unwalled::Either),
+    attempt("the server's environment", "cat /proc/$SRV/environ").unconfined(Unconfined::Either),
     attempt("the server's open files", "for f in /proc/$SRV/fd/*; do readlink $f; done")
         .says("pipe:[")
-        .unwalled(Unwalled::Either),
+        .unconfined(Unconfined::Either),
     attempt("the server's memory map", "cat /proc/$SRV/maps")
         .says("[heap]")
-        .unwalled(Unwalled::Either),
+        .unconfined(Unconfined::Either),
     attempt("own environment", "env; cat /proc/self/environ; cat /proc/$PPID/environ")
-        .unwalled(Unwalled::Contained),
+        .unconfined(Unconfined::Contained),
     attempt("inherited descriptors", "cat <&7; for f in /proc/self/fd/*; do timeout 0.2 cat $f; done")
-        .unwalled(Unwalled::Contained),
+        .unconfined(Unconfined::Contained),
     attempt(
         "another's memory by file",
         "python3 -c 'import os; m=open(\"/proc/\"+os.environ[\"PID\"]+\"/mem\",\"rb\"); m.seek(int(os.environ[\"ADDRESS\"])); print(m.read(64))'",
@@ -64,18 +64,18 @@ ctypes.c_int.from_buffer(room, 8).value = -1
 ctypes.CDLL(None).syscall(129, int(os.environ['PID']), int(signal.SIGRTMIN), room)
 END",
     ),
-    attempt("signal the server", "kill -9 $SRV; sleep 0.2").unwalled(Unwalled::Harmful),
-    attempt("signal what listens in front of the server", "kill -9 $FRONT; sleep 0.2").unwalled(Unwalled::Harmful),
-    attempt("the environment of what listens in front of the server", "cat /proc/$FRONT/environ /proc/$FRONT/cmdline").unwalled(Unwalled::Either),
-    attempt("kill the owner", "kill -9 $PPID; sleep 0.2").says("owner process").unwalled(Unwalled::Harmful),
-    attempt("kill the first process", "kill -9 1; sleep 0.2").says("owner process").unwalled(Unwalled::Harmful),
+    attempt("signal the server", "kill -9 $SRV; sleep 0.2").unconfined(Unconfined::Harmful),
+    attempt("signal what listens in front of the server", "kill -9 $FRONT; sleep 0.2").unconfined(Unconfined::Harmful),
+    attempt("the environment of what listens in front of the server", "cat /proc/$FRONT/environ /proc/$FRONT/cmdline").unconfined(Unconfined::Either),
+    attempt("kill the owner", "kill -9 $PPID; sleep 0.2").says("owner process").unconfined(Unconfined::Harmful),
+    attempt("kill the first process", "kill -9 1; sleep 0.2").says("owner process").unconfined(Unconfined::Harmful),
     attempt("another's limits", "prlimit --pid $PID --nofile=100:100"),
     attempt("another's priority", "renice -n 19 -p $PID"),
-    attempt("everyone's priority", "python3 -c 'import os; os.setpriority(os.PRIO_USER, 0, 1)'").unwalled(Unwalled::Harmful),
+    attempt("everyone's priority", "python3 -c 'import os; os.setpriority(os.PRIO_USER, 0, 1)'").unconfined(Unconfined::Harmful),
     attempt("everyone's turn at the disk", "ionice -c 2 -n 7 -u 0")
-        .unwalled(Unwalled::Harmful)
+        .unconfined(Unconfined::Harmful)
         .after("ionice -p $PID | grep -q 'prio 7' && touch $OUT/set"),
-    attempt("another's processors", "taskset -p 1 $PID").unwalled(Unwalled::Either),
+    attempt("another's processors", "taskset -p 1 $PID").unconfined(Unconfined::Either),
     attempt("read shared memory", SHARED_MEMORY),
     attempt("remove shared memory", "ipcrm -m $SHM"),
     attempt("take from a queue", QUEUE),
@@ -86,7 +86,7 @@ END",
     attempt("a mount as root", "mkdir m; mount --bind $OUT m && cat m/secret; umount m").needs(Needs::Root),
     attempt("another root directory", "chroot / cat $OUT/secret").needs(Needs::Root),
     attempt("uncover what is below a mount", "umount -l /proc /tmp; umount -l $SCOPE; cat $OUT/secret")
-        .unwalled(Unwalled::Harmful),
+        .unconfined(Unconfined::Harmful),
     attempt(
         "run from memory",
         "python3 - <<'END'
@@ -103,17 +103,17 @@ END",
     ),
     attempt("a machine-wide setting", "echo 7 > /proc/sys/kernel/printk_ratelimit_burst")
         .needs(Needs::Root)
-        .unwalled(Unwalled::Harmful)
+        .unconfined(Unconfined::Harmful)
         .after("test $(cat /proc/sys/kernel/printk_ratelimit_burst) != 7 || { echo 10 > /proc/sys/kernel/printk_ratelimit_burst; touch $OUT/set; }"),
-    attempt("the host's name", "hostname $NAME").needs(Needs::Root).unwalled(Unwalled::Harmful)
+    attempt("the host's name", "hostname $NAME").needs(Needs::Root).unconfined(Unconfined::Harmful)
         .after("test $(hostname) != $NAME || touch $OUT/renamed"),
     attempt("a descendant that outlives the call", "setsid nohup sh -c 'while :; do echo >> ../alive; sleep 0.02; done' >/dev/null 2>&1 &")
-        .unwalled(Unwalled::Contained)
+        .unconfined(Unconfined::Contained)
         .after("a=$(wc -c < $SCOPE/w/alive); sleep 0.2; test $a = $(wc -c < $SCOPE/w/alive) || touch $OUT/alive"),
     attempt("what another command printed", "grep -rhs tok-printed- $(dirname $SCOPE)")
-        .unwalled(Unwalled::Either),
+        .unconfined(Unconfined::Either),
     attempt("a program named like the shell", "mkdir -p $SCOPE/bin; for n in bash sh git python3; do printf '#!/bin/sh\\ntouch %s/ran\\nexec /bin/%s \"$@\"\\n' $OUT $n > $SCOPE/bin/$n; chmod +x $SCOPE/bin/$n; done")
-        .unwalled(Unwalled::Contained)
+        .unconfined(Unconfined::Contained)
         .after("true"),
 ];
 

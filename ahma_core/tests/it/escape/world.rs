@@ -1,4 +1,4 @@
-//! A server behind a wall, and everything around it that it must not touch.
+//! A server in a sandbox, and everything around it that it must not touch.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 
 /// How commands are confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wall {
+pub(super) enum Confinement {
     Full,
     Core,
     None,
@@ -54,7 +54,7 @@ impl User {
 
 /// A server with its scope, and around it a home with credentials, files and a process with open doors.
 pub(super) struct World {
-    wall: Wall,
+    confinement: Confinement,
     user: User,
     base: TempDir,
     program: PathBuf,
@@ -62,7 +62,7 @@ pub(super) struct World {
     outside: Outside,
     /// The one port that the list allows.
     allowed: TcpListener,
-    /// Whatever comes out of the wall with one of these in it is a leak.
+    /// Whatever comes out of the sandbox with one of these in it is a leak.
     secrets: Vec<String>,
     /// How many attempts were made.
     made: usize,
@@ -76,7 +76,7 @@ pub(super) struct Findings {
 }
 
 impl World {
-    pub(super) fn new(wall: Wall, user: User, way: Way) -> Self {
+    pub(super) fn new(confinement: Confinement, user: User, way: Way) -> Self {
         let base = tempfile::Builder::new().prefix("ahma-escape").tempdir().unwrap();
         let at = |name: &str| base.path().join(name);
         let mut secrets = Vec::new();
@@ -138,8 +138,8 @@ impl World {
             fs::copy(built, &program).unwrap();
         }
         let outside = Outside::start(&at("outside.py"), &at("doors"), user, named(&secrets, "memory"));
-        let mut world = Self {
-            wall,
+        Self {
+            confinement,
             user,
             program,
             callers: Callers::new(way),
@@ -148,11 +148,30 @@ impl World {
             secrets,
             made: 0,
             base,
-        };
-        let printed = named(&world.secrets, "printed").to_owned();
-        let scope = world.scope();
-        world.call(Net::Open, &scope, &format!("echo {printed}"));
-        world
+        }
+    }
+
+    /// Starts the server, and has it print a secret that no command may read again.
+    pub(super) fn open(&mut self) {
+        let printed = named(&self.secrets, "printed").to_owned();
+        let scope = self.scope();
+        self.call(Net::Open, &scope, &format!("echo {printed}"));
+    }
+
+    /// What the server says that does not start.
+    pub(super) fn refusal(&self) -> String {
+        let words = self.user.words();
+        let output = Command::new("/usr/bin/env")
+            .args(words)
+            .arg(&self.program)
+            .args(["--sandbox-report", "--sandbox-tier", "core", "--sandbox-scope"])
+            .arg(self.scope())
+            .env("HOME", self.base.path().join("home"))
+            .env("TMPDIR", self.base.path().join("tmp"))
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
     pub(super) fn scope(&self) -> PathBuf {
@@ -161,6 +180,9 @@ impl World {
 
     /// Makes the attempt and looks at everything afterwards.
     pub(super) fn make(&mut self, attempt: &Attempt) -> Findings {
+        let only_reads = self.callers.way == Way::ReadOnly;
+        // Its network is closed, whatever is open to the other.
+        let network = if only_reads { Net::Open } else { attempt.network };
         self.made += 1;
         let number = self.made;
         let name = format!("ahma-escape-{}-{number}", std::process::id());
@@ -180,34 +202,39 @@ impl World {
                 give_away(&scope);
             }
         }
-        let words = |script: &str| format!("cd {} 2>/dev/null\n{script}", scope.display());
         let mut variables = self.variables(&out, &scope, &name);
-        self.as_user(&words(attempt.before), &variables);
+        self.as_user_in(&scope, attempt.before, &variables);
         if !attempt.meanwhile.is_empty() {
-            self.call(attempt.network, &scope, "true");
-            self.as_user(&words(attempt.meanwhile), &variables);
+            self.call(network, &scope, "true");
+            self.as_user_in(&scope, attempt.meanwhile, &variables);
         }
         let before = (self.picture(&out), self.outside.state());
         // Their numbers are known only once they run.
-        let (server, front) = self.caller(attempt.network, &scope).processes();
+        let (server, front) = self.caller(network, &scope).processes();
         variables
             .extend([("SRV", server), ("FRONT", front)].map(|(name, pid)| (name.into(), pid.to_string())));
-        let script = prelude(&variables, number) + attempt.script;
-        let output = self.call(attempt.network, &scope, &script);
-        if attempt.wants_own_scope() && self.callers.is_serving(attempt.network, &scope) {
-            self.call(attempt.network, &scope, "true");
+        let script = prelude(&variables, number, only_reads) + attempt.script;
+        let scope_before = self.scope_picture(&scope);
+        let output = self.call(network, &scope, &script);
+        let scope_after = self.scope_picture(&scope);
+        if attempt.wants_own_scope() && self.callers.is_serving(network, &scope) {
+            self.call(network, &scope, "true");
         }
-        self.as_user(&words(attempt.after), &variables);
+        self.as_user_in(&scope, attempt.after, &variables);
         let mut escaped = Vec::new();
         if let Some(secret) = self.secrets.iter().find(|secret| output.contains(*secret)) {
             escaped.push(format!("{secret} came out"));
         }
-        if !self.callers.is_serving(attempt.network, &scope) {
+        if !self.callers.is_serving(network, &scope) {
             escaped.push("the server is gone".to_owned());
         }
         let after = (self.picture(&out), self.outside.state());
         if before.0 != after.0 {
             escaped.push(format!("changed: {:?}", differences(&before.0, &after.0)));
+        }
+        if only_reads && scope_before != scope_after {
+            let changed = differences(&scope_before, &scope_after);
+            escaped.push(format!("changed in the scope: {changed:?}"));
         }
         if before.1 != after.1 {
             escaped.push(format!("the process outside: {} became {}", before.1, after.1));
@@ -235,7 +262,21 @@ impl World {
 
     /// Runs a script through the server and returns the text of the answer.
     pub(super) fn call(&mut self, network: Net, scope: &Path, script: &str) -> String {
-        self.caller(network, scope).run(script)
+        let only_reads = self.callers.way == Way::ReadOnly;
+        let caller = self.caller(network, scope);
+        if only_reads {
+            caller.run_read_only(script)
+        } else {
+            caller.run(script)
+        }
+    }
+
+    fn scope_picture(&self, scope: &Path) -> Picture {
+        let mut picture = Picture::new();
+        if self.callers.way == Way::ReadOnly {
+            describe(scope, &mut picture);
+        }
+        picture
     }
 
     /// Whether the allowed port was reached since the last time.
@@ -264,7 +305,7 @@ impl World {
         waiting.extend((0..30).map(|_| caller.start("true")));
         caller.tool("await", json!({"operation_ids": waiting, "timeout_seconds": 50}));
         self.call(Net::Open, &scope, "rm -rf .ahma old*");
-        assert_eq!(before, self.picture(&out), "{:?}", self.wall);
+        assert_eq!(before, self.picture(&out), "{:?}", self.confinement);
     }
 
     /// Ends every server and returns what is left of their private directories.
@@ -308,12 +349,12 @@ impl World {
         arguments.push(self.program.display().to_string());
         arguments.extend(["--log-to-stderr".to_owned(), "--sandbox-scope".to_owned()]);
         arguments.push(scope.display().to_string());
-        arguments.extend(match self.wall {
-            Wall::Full => vec!["--sandbox-tier".to_owned(), "full".to_owned()],
-            Wall::Core => vec!["--sandbox-tier".to_owned(), "core".to_owned()],
-            Wall::None => vec!["--no-sandbox".to_owned()],
+        arguments.extend(match self.confinement {
+            Confinement::Full => vec!["--sandbox-tier".to_owned(), "full".to_owned()],
+            Confinement::Core => vec!["--sandbox-tier".to_owned(), "core".to_owned()],
+            Confinement::None => vec!["--no-sandbox".to_owned()],
         });
-        if self.wall != Wall::None {
+        if self.confinement != Confinement::None {
             arguments.extend(match network {
                 Net::Open => Vec::new(),
                 Net::Off => vec!["--network".to_owned(), "off".to_owned()],
@@ -353,7 +394,17 @@ impl World {
             .collect()
     }
 
-    /// What somebody outside does: no wall, the same user.
+    /// The same in a directory, if there is anything to do.
+    fn as_user_in(&self, directory: &Path, script: &str, variables: &[(String, String)]) {
+        if !script.is_empty() {
+            self.as_user(
+                &format!("cd {} 2>/dev/null\n{script}", directory.display()),
+                variables,
+            );
+        }
+    }
+
+    /// Runs a script as the same user without a sandbox.
     pub(super) fn as_user(&self, script: &str, variables: &[(String, String)]) {
         let mut words = self.user.words();
         words.extend(["bash".to_owned(), "-c".to_owned(), script.to_owned()]);
@@ -371,7 +422,7 @@ impl World {
             .unwrap();
     }
 
-    /// Files for one attempt to set upon. Named so that the tripwire could take them for its own.
+    /// Files for one attempt to set upon. Named so that the guard could take them for its own.
     fn furnish(&self, out: &Path) {
         for directory in ["empty", "tools", "hooks", "info"] {
             fs::create_dir_all(out.join(directory)).unwrap();
@@ -399,12 +450,13 @@ impl World {
 }
 
 /// The variables of every script, and a directory of its own to work in.
-fn prelude(variables: &[(String, String)], number: usize) -> String {
+fn prelude(variables: &[(String, String)], number: usize, only_reads: bool) -> String {
     let mut prelude: String = variables
         .iter()
         .map(|(name, value)| format!("export {name}='{value}'\n"))
         .collect();
-    prelude.push_str(&format!("mkdir -p $SCOPE/w/{number} && cd $SCOPE/w/{number}\n"));
+    let place = if only_reads { "$TMPDIR" } else { "$SCOPE" };
+    prelude.push_str(&format!("mkdir -p {place}/w/{number} && cd {place}/w/{number}\n"));
     prelude
 }
 

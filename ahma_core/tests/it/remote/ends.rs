@@ -4,7 +4,7 @@ use std::{
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     thread,
 };
@@ -18,7 +18,7 @@ use crate::session::options;
 pub(super) struct Bridge {
     pub(super) workspace: Workspace,
     pub(super) server: HttpServer,
-    /// A server that has a wall hides what it holds from other programs of an ordinary user, and so could not be told
+    /// A server with a sandbox hides what it holds from other programs of an ordinary user, and so could not be told
     /// from a command. What holds the far end of a wire is the test.
     wire: Wire,
 }
@@ -31,7 +31,7 @@ impl Bridge {
 
     #[track_caller]
     pub(super) fn start_in(workspace: Workspace, flags: &[&str]) -> Self {
-        // Nobody takes it while the server is away.
+        // Its port stays free while the server is away.
         let port = quiet_port().to_string();
         let listening = ["--mode", "http", "--http-port", &port];
         let server = HttpServer::start(&options(&workspace).args(listening).args(flags));
@@ -68,7 +68,7 @@ impl Bridge {
     }
 }
 
-/// An address where nobody listens.
+/// An address without a listener.
 pub(super) fn dead_address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], quiet_port()))
 }
@@ -77,6 +77,8 @@ pub(super) fn dead_address() -> SocketAddr {
 pub(super) struct Wire {
     pub(super) address: SocketAddr,
     is_cut: Arc<AtomicBool>,
+    /// Connections that were dropped because the wire was cut.
+    refused: Arc<AtomicU32>,
     connections: Arc<Mutex<Vec<TcpStream>>>,
 }
 
@@ -86,12 +88,15 @@ impl Wire {
         let wire = Self {
             address: listener.local_addr().expect("bound"),
             is_cut: Arc::default(),
+            refused: Arc::default(),
             connections: Arc::default(),
         };
         let (is_cut, connections) = (wire.is_cut.clone(), wire.connections.clone());
+        let refused = wire.refused.clone();
         thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
                 if is_cut.load(Ordering::SeqCst) {
+                    refused.fetch_add(1, Ordering::SeqCst);
                     continue;
                 }
                 let Ok(far) = TcpStream::connect(server) else {
@@ -116,6 +121,10 @@ impl Wire {
         for connection in self.connections.lock().expect("not poisoned").drain(..) {
             let _ = connection.shutdown(Shutdown::Both);
         }
+    }
+
+    pub(super) fn refused(&self) -> u32 {
+        self.refused.load(Ordering::SeqCst)
     }
 
     pub(super) fn mend(&self) {

@@ -1,4 +1,4 @@
-//! Logging in, with a real authorization server and somebody who follows the link.
+//! Logging in, with a real authorization server and a user who follows the link.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -65,7 +65,7 @@ fn a_login_is_asked_for_once_and_can_be_forgotten() {
     let logged = server.notification("notifications/message");
     assert_eq!(
         logged["params"]["data"],
-        json!(format!("remote server `jira` wants a login: open {link}"))
+        json!(format!("remote server `jira` requires a login: open {link}"))
     );
     let refused = server.tool("jira_whoami", json!({}));
     assert_eq!(refused["isError"], true);
@@ -111,7 +111,7 @@ fn a_login_for_a_found_file_counts_for_that_file_alone() {
     let status = wait_for_state(&mut server, "jira", "login_required");
     assert!(
         status.get("login_link").is_none(),
-        "nobody asked for that page: {status}"
+        "no request was open for that page: {status}"
     );
     wait_for_complaint(&server, "login jira --token-file");
 
@@ -166,7 +166,7 @@ fn login_says_what_is_wrong() {
     )
     .expect("writable");
     for (arguments, words) in [
-        (&["login", "nobody"][..], "its servers are: good"),
+        (&["login", "unknown"][..], "its servers are: good"),
         (&["login", "bad"], "servers.bad.url: must be a string"),
         (&["login", "http://intranet.example/mcp"], "use the https address"),
         (

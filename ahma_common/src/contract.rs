@@ -1,0 +1,53 @@
+//! Strings that two crates, or two processes of one product, must spell alike.
+//!
+//! `#[serde(rename)]` takes literals only: the envelope repeats some of these, and its tests compare them.
+
+/// Name of the product, as it introduces itself to others.
+pub const PRODUCT: &str = "ahma_mcp";
+
+/// First argument of the helper process that starts confined commands. A listener recognises commands by it.
+pub const JAIL_ROLE: &str = "__jail";
+
+/// Prefix of methods and `_meta` keys that are the product's own. No client may send them through the bridge.
+pub const OWN_PREFIX: &str = "ahma/";
+
+/// `_meta` key: of a request, the client it comes from, written by the bridge alone; of a notification, the client it is for.
+pub const META_CLIENT: &str = "ahma/client";
+
+/// `_meta` key of a notification: the request it belongs to. The specification has none, because stdio has one client.
+pub const META_RELATED_REQUEST: &str = "ahma/relatedRequestId";
+
+/// Notification of the bridge that a client has left; `params.client` names it.
+pub const CLIENT_GONE: &str = "notifications/ahma/client_gone";
+
+/// Prefix of the `_meta` keys of the specification.
+pub const PROTOCOL_META_PREFIX: &str = "io.modelcontextprotocol/";
+pub const META_PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub const META_CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+pub const META_CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub const META_SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
+/// Variable that tells a backend the address of the bridge that started it.
+pub const BRIDGE_ADDRESS_VARIABLE: &str = "AHMA_BRIDGE_ADDRESS";
+
+/// Variable with the scope directory of a server.
+pub const SCOPE_VARIABLE: &str = "AHMA_SANDBOX_SCOPE";
+
+/// Variable that switches debug logging on.
+pub const DEBUG_VARIABLE: &str = "AHMA_DEBUG";
+
+/// Variable with the bearer token of the listener.
+pub const HTTP_TOKEN_VARIABLE: &str = "AHMA_HTTP_TOKEN";
+
+/// Variable with the path of the listener's token file.
+pub const HTTP_TOKENS_FILE_VARIABLE: &str = "AHMA_HTTP_TOKENS_FILE";
+
+/// The same under its regular name.
+pub const TOKENS_FILE_VARIABLE: &str = "AHMA_TOKENS_FILE";
+
+/// Variable with the path of the client's token file.
+pub const CLIENT_TOKEN_FILE_VARIABLE: &str = "AHMA_HTTP_CLIENT_TOKEN_PATH";
+
+/// The same under its regular name.
+pub const TOKEN_FILE_VARIABLE: &str = "AHMA_TOKEN_FILE";

@@ -1,0 +1,330 @@
+//! Puts the sandbox up: from settings to a launcher behind which commands run.
+//!
+//! Must be called before any thread exists, because the helper process is started from here.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    exit::{Exit, Failure, chain},
+    obstacle::{MachineFacts, Obstacle},
+    private_dir::PrivateDir,
+    scope::exchanged,
+    settings::Settings,
+};
+use crate::{
+    jail::{Jail, JailError},
+    mcp::SandboxNote,
+    sandbox::{
+        Exposed, Host, Network, PolicyError, Probe, SandboxSettings, Tier, assemble, exposed, real_path,
+        sensitive_places,
+    },
+    shell::{self, Launcher, LauncherSettings, PoolSettings, SelfTestError, StartError, TierChoice},
+    toolbox::AvailabilityChecker,
+};
+
+/// This program plays the jail's role too.
+const HELPER: &str = "/proc/self/exe";
+
+/// Processes that one operation may have at once; a large build stays well below.
+const MAX_PROCESSES: u32 = 4096;
+
+/// The largest file a command may write.
+const MAX_FILE_BYTES: u64 = 16 << 30;
+
+/// Shells in the order they are preferred. By absolute path: PATH may lead into the scope.
+const SHELLS: [&str; 4] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh"];
+
+/// A standing sandbox.
+#[derive(Debug)]
+pub(crate) struct ActiveSandbox {
+    pub(crate) launcher: Launcher,
+    pub(crate) prober: AvailabilityChecker,
+    pub(crate) note: SandboxNote,
+    /// For what outlives an operation; out of reach of commands.
+    pub(crate) state_dir: PathBuf,
+    private: PrivateDir,
+}
+
+impl ActiveSandbox {
+    /// Tries to get out from behind the sandbox. A sandbox that leaks ends the start.
+    pub(crate) async fn prove(&self) -> Result<Vec<Probe>, Failure> {
+        shell::prove(&self.launcher).await.map_err(|error| {
+            let hint = match (&error, self.launcher.tier()) {
+                (SelfTestError::Leaks { .. }, _) => {
+                    "please report this with the output of uname -a; --no-sandbox runs commands without a sandbox"
+                }
+                (_, Tier::Full) => {
+                    "--sandbox-tier core tries another way; inside another sandbox that you trust, --no-sandbox or \
+                     AHMA_NO_SANDBOX=1 runs commands without one"
+                }
+                (_, Tier::Core | Tier::Off) => {
+                    "another sandbox around this one may forbid it; inside one that you trust, --no-sandbox or \
+                     AHMA_NO_SANDBOX=1 runs commands without one"
+                }
+            };
+            Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(hint)
+        })
+    }
+
+    /// Ends every process behind the sandbox and removes its directory. Checks that are waited for are waited for here too.
+    pub(crate) async fn shut_down(self) {
+        self.prober.ended().await;
+        self.launcher.shutdown().await;
+        drop(self.private);
+    }
+}
+
+pub(crate) fn start_sandbox(settings: &Settings) -> Result<ActiveSandbox, Failure> {
+    // Commands run as the same user; this keeps our environment and memory from them whatever else may fail.
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+        .map_err(|error| Failure::internal("the process cannot be closed to others", &error))?;
+    let helper = Jail::start(HELPER.as_ref()).map_err(|error| no_jail(&error))?;
+    let asked = &settings.sandbox;
+    let open = open_to_commands(settings);
+    let private = PrivateDir::create(&private_base(&open)?)?;
+    let state_dir = state_dir(settings, &open, &private);
+    let variables: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let host = Host {
+        home: variables.get("HOME").map(PathBuf::from),
+        path: variables.get("PATH").cloned().unwrap_or_default(),
+        variables: variables.clone(),
+    };
+    let request = SandboxSettings {
+        scope: asked.scope.clone(),
+        private: private.path().to_owned(),
+        network: asked.network.clone(),
+        allow_read: asked.allow_read.clone(),
+        allow_write: asked.allow_write.clone(),
+        allow_tmp: asked.allow_tmp,
+        toolchains: asked.toolchains.clone(),
+        trust_workspace_config: asked.trust_workspace_config,
+        tools_dir: settings.tools_dir.clone(),
+        also_protected: remote_file(settings).into_iter().collect(),
+    };
+    let policy = assemble(&request, &host).map_err(unusable_policy)?;
+    // From here on the helper follows no link on the way to the scope.
+    if policy.scope != asked.scope {
+        return Err(exchanged(&asked.scope, &policy.scope));
+    }
+    if asked.deny_sensitive_reads
+        && let Some(home) = &host.home
+        && let Some(found) = exposed(&policy, sensitive_places(home))
+    {
+        return Err(readable_secrets(&found));
+    }
+    if runs_confined(settings)
+        && let Some(found) = exposed(&policy, asked.out_of_reach.iter().cloned())
+    {
+        return Err(reachable_files(&found));
+    }
+    let launcher = LauncherSettings {
+        helper: HELPER.into(),
+        policy,
+        tier: asked.tier,
+        proven: asked.proven,
+        shell: shell_path(settings)?,
+        variables,
+        pass_variables: asked.pass_env.clone(),
+        pool: PoolSettings::default(),
+        max_processes: MAX_PROCESSES,
+        max_file_bytes: MAX_FILE_BYTES,
+        quarantine: state_dir.join("quarantine"),
+    };
+    let launcher =
+        Launcher::start_with(helper, launcher).map_err(|error| no_sandbox_failure(error, &asked.network))?;
+    let note = note(&launcher);
+    Ok(ActiveSandbox {
+        prober: AvailabilityChecker::new(launcher.clone()),
+        launcher,
+        note,
+        state_dir,
+        private,
+    })
+}
+
+/// The file of remote servers: it says which programs run outside the sandbox.
+fn remote_file(settings: &Settings) -> Option<PathBuf> {
+    #[cfg(feature = "client")]
+    let file = settings.remote.file.as_ref().map(|file| file.path.clone());
+    #[cfg(not(feature = "client"))]
+    let file = {
+        let _ = settings;
+        None
+    };
+    file
+}
+
+fn runs_confined(settings: &Settings) -> bool {
+    let asked = &settings.sandbox;
+    !asked.deferred && asked.tier != TierChoice::Only(Tier::Off)
+}
+
+/// Paths that the user opened to commands. Empty where no command is confined, or none runs.
+fn open_to_commands(settings: &Settings) -> Vec<PathBuf> {
+    let asked = &settings.sandbox;
+    if !runs_confined(settings) {
+        return Vec::new();
+    }
+    let temp = asked.allow_tmp.then(|| PathBuf::from("/tmp"));
+    std::iter::once(&asked.scope)
+        .chain(&asked.allow_read)
+        .chain(&asked.allow_write)
+        .chain(&temp)
+        .map(|path| real_path(path))
+        .collect()
+}
+
+fn is_closed(directory: &Path, open: &[PathBuf]) -> bool {
+    let directory = real_path(directory);
+    !open.iter().any(|path| directory.starts_with(path))
+}
+
+/// Parent of the private directory: the usual temporary directory, unless that is open to commands.
+fn private_base(open: &[PathBuf]) -> Result<PathBuf, Failure> {
+    let temp = std::env::temp_dir();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let alternatives = [Some("/var/tmp".into()), runtime].into_iter().flatten();
+    std::iter::once(temp.clone())
+        .chain(alternatives.filter(|place| place.is_absolute() && place.is_dir()))
+        .find(|place| is_closed(place, open))
+        .ok_or_else(|| {
+            Failure::user(format!(
+                "the server's own files would be open to commands: {} lies in what they may read or write",
+                temp.display()
+            ))
+            .with_hint(
+                "set TMPDIR to a directory outside of it, or open less with --allow-read and --allow-write",
+            )
+        })
+}
+
+/// Commands must not reach what others printed, so a home that is open to them is no place for it.
+fn state_dir(settings: &Settings, open: &[PathBuf], private: &PrivateDir) -> PathBuf {
+    settings
+        .state_dir
+        .clone()
+        .filter(|directory| is_closed(directory, open))
+        .unwrap_or_else(|| private.base().join("state"))
+}
+
+fn shell_path(settings: &Settings) -> Result<PathBuf, Failure> {
+    match &settings.execution.shell {
+        Some(shell) if shell.is_file() => Ok(shell.clone()),
+        Some(shell) => Err(
+            Failure::user(format!("--shell {} does not exist", shell.display()))
+                .with_hint("leave it out, or give the absolute path of bash or sh"),
+        ),
+        None => SHELLS
+            .iter()
+            .map(Path::new)
+            .find(|shell| shell.is_file())
+            .map(Path::to_owned)
+            .ok_or_else(|| {
+                Failure::new(Exit::MissingPrerequisite, "neither bash nor /bin/sh was found")
+                    .with_hint("install bash, or give the absolute path of a shell with --shell")
+            }),
+    }
+}
+
+fn unusable_policy(error: PolicyError) -> Failure {
+    let hint = match &error {
+        PolicyError::Scope { .. } | PolicyError::Path { .. } => {
+            "give a path that exists, or leave the flag out".to_owned()
+        }
+        PolicyError::Redirected { flag, end, .. } => {
+            format!(
+                "if that is the directory you mean, write {flag} {}",
+                end.display()
+            )
+        }
+    };
+    Failure::user(chain(&error)).with_hint(hint)
+}
+
+/// The kernel's rules only add: what is open by a directory above cannot be closed again in every tier.
+fn readable_secrets(found: &Exposed) -> Failure {
+    let Exposed {
+        place,
+        through,
+        reason,
+    } = found;
+    Failure::user(format!(
+        "--deny-sensitive-reads: {} would be open to commands through {} ({reason})",
+        place.display(),
+        through.display()
+    ))
+    .with_hint("choose a narrower directory, or leave --deny-sensitive-reads out")
+}
+
+fn reachable_files(found: &Exposed) -> Failure {
+    let Exposed {
+        place,
+        through,
+        reason,
+    } = found;
+    Failure::user(format!(
+        "commands could reach {} through {} ({reason}), and so let themselves in or change what was recorded",
+        place.display(),
+        through.display()
+    ))
+    .with_hint(
+        "keep the files of --tokens-file, --tls-key and --audit-file outside of the scope and of what --allow-read \
+         and --allow-write open",
+    )
+}
+
+fn no_sandbox_failure(error: StartError, network: &Network) -> Failure {
+    let missing = |hint: String| Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(hint);
+    let facts = MachineFacts::read();
+    match &error {
+        StartError::NotThisTier { .. } => missing(
+            "leave out --sandbox-tier and AHMA_SANDBOX_TIER: the strongest tier that works here is taken"
+                .to_owned(),
+        ),
+        StartError::NoTier { .. } => missing(match network {
+            Network::Ports(_) if facts.lacks_port_rules() => {
+                "a list of ports needs Linux 6.7; --network off and loopback work without it".to_owned()
+            }
+            Network::Loopback if facts.needs_no_namespaces() => format!(
+                "--network off works here; for --network loopback: {}",
+                Obstacle::of(&facts)
+            ),
+            _ => Obstacle::of(&facts).to_string(),
+        }),
+        StartError::Scope { .. } => {
+            Failure::user(chain(&error)).with_hint("see who changes that directory, then start again")
+        }
+        StartError::Jail(error) => no_jail(error),
+    }
+}
+
+fn no_jail(error: &JailError) -> Failure {
+    Failure::internal("the helper process that starts commands does not work", error)
+}
+
+fn note(launcher: &Launcher) -> SandboxNote {
+    let tier = launcher.tier();
+    let policy = launcher.policy();
+    SandboxNote {
+        tier: tier.name().to_owned(),
+        scope: policy.scope.clone(),
+        network: match &policy.network {
+            _ if tier == Tier::Off => "open".to_owned(),
+            Network::Open => "open".to_owned(),
+            Network::Loopback => "loopback".to_owned(),
+            Network::Off => "off".to_owned(),
+            Network::Ports(ports) => {
+                let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
+                format!("ports {}", ports.join(", "))
+            }
+        },
+        warning: (tier == Tier::Off).then(|| {
+            "NO SANDBOX: commands run with all rights of the user who started the server".to_owned()
+        }),
+    }
+}

@@ -1,0 +1,112 @@
+//! `ahma_mcp token` and `ahma_mcp audit`: credentials of HTTP clients, and the trail of what they did.
+
+use std::{fs, io::Write as _, os::unix::fs::DirBuilderExt as _, path::PathBuf, process::ExitCode};
+
+use ahma_common::words::counted;
+use ahma_http_bridge::{AuditError, TokenError, TokenParams, issue_token, verify_audit};
+
+use super::{
+    exit::{Exit, Failure, chain, print},
+    settings::Environment,
+    subcommands::{AuditCommand, TokenCommand},
+};
+
+/// Prints nothing but the token to stdout, so that it can be piped.
+pub(super) fn token(task: TokenCommand, tokens_file: Option<PathBuf>) -> Result<ExitCode, Failure> {
+    let TokenCommand::New {
+        name,
+        expires,
+        scope,
+        max_sessions,
+        file,
+    } = task;
+    let file = match file.or(tokens_file) {
+        Some(file) => file,
+        None => default_tokens_file()?,
+    };
+    let scope = scope
+        .map(|scope| {
+            scope.canonicalize().map_err(|error| {
+                Failure::user(format!("--scope {} cannot be used: {error}", scope.display()))
+                    .with_hint("give an existing directory")
+            })
+        })
+        .transpose()?;
+    let params = TokenParams {
+        name: name.clone(),
+        lifetime: expires,
+        scope,
+        max_sessions,
+    };
+    let issued = issue_token(&file, params).map_err(|error| {
+        let hint = match error {
+            TokenError::Lifetime => return Failure::new(Exit::Usage, chain(&error)),
+            TokenError::File { .. } => "give a file that you can write to with --file",
+            TokenError::Form { .. } => {
+                "correct it, or give another file with --file: ahma_mcp token new writes a well-formed one"
+            }
+            TokenError::Entry { .. } => "ahma_mcp token new --help describes each value",
+        };
+        Failure::user(chain(&error)).with_hint(hint)
+    })?;
+    let mut stderr = std::io::stderr().lock();
+    if issued.replaced {
+        let _ = writeln!(stderr, "the previous token of {name} is revoked");
+    }
+    let isolation = if issued.needs_isolation {
+        " --session-isolation"
+    } else {
+        ""
+    };
+    let _ = writeln!(
+        stderr,
+        "the token of {name} is shown only once; its hash is in {0}\n\
+         serve with: ahma_mcp --mode http{isolation} --auth token --tokens-file {0}",
+        file.display()
+    );
+    print(format!("{}\n", issued.token.expose()))?;
+    Ok(Exit::Success.into())
+}
+
+/// Also creates the directory of the file.
+fn default_tokens_file() -> Result<PathBuf, Failure> {
+    let environment = Environment::read()?;
+    let config_home = environment
+        .config_home
+        .or_else(|| Some(environment.home?.join(".config")))
+        .ok_or_else(|| {
+            Failure::user("no home directory for the tokens file").with_hint("name one with --file")
+        })?;
+    let directory = config_home.join("ahma_mcp");
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&directory)
+        .map_err(|error| {
+            Failure::user(format!("{} cannot be created: {error}", directory.display()))
+                .with_hint("give a file that you can write to with --file")
+        })?;
+    Ok(directory.join("tokens.json"))
+}
+
+pub(super) fn audit(task: AuditCommand) -> Result<ExitCode, Failure> {
+    let AuditCommand::Verify { file } = task;
+    let shown = file.display();
+    match verify_audit(&file) {
+        Ok(lines) => {
+            print(format!("{shown}: {}, chain intact\n", counted(lines, "line")))?;
+            Ok(Exit::Success.into())
+        }
+        Err(AuditError::Io(error)) => Err(Failure::user(format!("{shown} cannot be read: {error}"))
+            .with_hint("give a file that --audit-file wrote")),
+        Err(error) => Err(Failure::user(format!("{shown}: {}", chain(&error))).with_hint(
+            match error.intact_lines() {
+                0 => "no line of this file can be trusted".to_owned(),
+                1 => "only line 1 is intact, as far as the chain can tell".to_owned(),
+                intact => {
+                    format!("lines 1 to {intact} are intact, as far as the chain can tell")
+                }
+            },
+        )),
+    }
+}

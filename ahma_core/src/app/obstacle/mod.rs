@@ -1,0 +1,12 @@
+//! What keeps the sandbox, or its full tier, from working on this machine, and the shortest safe way to have it.
+//!
+//! [`MachineFacts`] are read once; [`Obstacle::of`] judges them and looks at nothing else. The remedy opens no more than
+//! this program needs: a setting for the whole machine is named only where nothing narrower exists.
+
+mod apparmor;
+mod facts;
+mod judgement;
+
+pub(super) use apparmor::profile_for_this_program;
+pub(super) use facts::MachineFacts;
+pub(super) use judgement::Obstacle;

@@ -1,0 +1,151 @@
+//! From the words of the command line to the exit code of the command.
+
+use std::{ops::ControlFlow, pin::pin, process::ExitCode, sync::Arc};
+
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::{arguments, display::Display, follow, redrawn_lines::RedrawnLines, report, unknown_tool};
+use crate::{
+    app::{
+        active_sandbox::{ActiveSandbox, start_sandbox},
+        args::report_clap_error,
+        exit::{Exit, Failure, print},
+        logging,
+        run::{ToolboxUse, engine_settings, open_toolbox, plan_settings, warn, with_sandbox},
+        settings::Settings,
+        signals,
+        streams::StandardOutput,
+        subcommands::RunArgs,
+    },
+    call::{CallError, CommandPlan, ToolCall, Work},
+    catalog::Tool,
+    operation::{Engine, EngineSettings, preflight},
+    toolbox::{Toolbox, check_availability},
+};
+
+pub(in crate::app) fn run(args: RunArgs, settings: Settings) -> Result<ExitCode, Failure> {
+    settings.require_tools_dir()?;
+    let sandbox = start_sandbox(&settings)?;
+    let _log = logging::start(&settings.log);
+    warn(&settings, &sandbox);
+    with_sandbox(sandbox, async |sandbox| {
+        run_words(&args.words, &settings, sandbox).await
+    })
+}
+
+async fn run_words(
+    words: &[String],
+    settings: &Settings,
+    sandbox: &ActiveSandbox,
+) -> Result<ExitCode, Failure> {
+    let mut signal = pin!(signals::first()?);
+    let prepared = tokio::select! {
+        biased;
+        kind = &mut signal => return Ok(signals::broken_off_by(kind)),
+        prepared = prepare(words, settings, sandbox) => prepared?,
+    };
+    let (tool, plan) = match prepared {
+        ControlFlow::Continue(prepared) => prepared,
+        ControlFlow::Break(exit) => return Ok(exit.into()),
+    };
+    let engine = Engine::new(
+        sandbox.launcher.clone(),
+        EngineSettings {
+            // All of it passes through to stdout, so none of it may be dropped.
+            quota_bytes: u64::MAX,
+            ..engine_settings(settings, sandbox)
+        },
+    );
+    let redrawn = has_stream_rules(&plan).then(RedrawnLines::default);
+    let operation = engine.start(plan);
+    let mut display = Display::open(&tool.name, settings.log.colour);
+    let followed = follow::to_the_end(
+        &operation,
+        &mut display,
+        redrawn,
+        StandardOutput::open(),
+        signal.as_mut(),
+    )
+    .await;
+    engine.shutdown().await;
+    if !followed.has_failed() {
+        return Ok(report::report(&tool, &followed, None, &mut display));
+    }
+    tokio::select! {
+        biased;
+        kind = signal => {
+            let code = signals::broken_off_by(kind);
+            report::report(&tool, &followed, None, &mut display);
+            Ok(code)
+        }
+        missing = check_availability(&tool, &sandbox.prober, &settings.sandbox.scope) => {
+            Ok(report::report(&tool, &followed, missing.as_ref(), &mut display))
+        }
+    }
+}
+
+/// The tool and its plan, once the sandbox is known to hold. Breaks off with what clap has said already.
+async fn prepare(
+    words: &[String],
+    settings: &Settings,
+    sandbox: &ActiveSandbox,
+) -> Result<ControlFlow<Exit, (Arc<Tool>, CommandPlan)>, Failure> {
+    let toolbox = open_toolbox(settings, sandbox, &CancellationToken::new(), ToolboxUse::RunOne)
+        .loaded()
+        .await;
+    let Some((name, words)) = words.split_first() else {
+        return Err(Failure::new(Exit::Usage, "no tool is named"));
+    };
+    let Some(tool) = toolbox.catalog.get(name) else {
+        return Err(unknown_tool::failure(
+            &toolbox,
+            settings.enclosing.as_ref(),
+            name,
+            words,
+        ));
+    };
+    let arguments = match arguments::read(tool, words) {
+        Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() => return Ok(ControlFlow::Break(report_clap_error(&error))),
+        Err(help) => {
+            print(help.render().to_string())?;
+            return Ok(ControlFlow::Break(Exit::Success));
+        }
+    };
+    let plan = checked_plan(&toolbox, settings, sandbox, tool, arguments).await?;
+    sandbox.prove().await?;
+    Ok(ControlFlow::Continue((tool.clone(), plan)))
+}
+
+/// Only a tool file with stream rules may make a program draw. The output of all others is passed on as it is.
+fn has_stream_rules(plan: &CommandPlan) -> bool {
+    match &plan.work {
+        Work::Command(command) => command.stream.is_some(),
+        Work::Sequence(sequence) => sequence.steps.iter().any(|step| step.command.stream.is_some()),
+    }
+}
+
+async fn checked_plan(
+    toolbox: &Toolbox,
+    settings: &Settings,
+    sandbox: &ActiveSandbox,
+    tool: &Tool,
+    arguments: Map<String, Value>,
+) -> Result<CommandPlan, Failure> {
+    let call = ToolCall {
+        tool: tool.name.clone(),
+        arguments,
+    };
+    let plan_settings = plan_settings(settings, sandbox);
+    preflight(&toolbox.catalog, &plan_settings, call)
+        .await
+        .map_err(|error| match error {
+            CallError::Invalid { .. } => Failure::new(Exit::Usage, error.to_string()).with_hint(format!(
+                "ahma_mcp run {} --help describes the arguments",
+                tool.name
+            )),
+            error => Failure::user(error.to_string())
+                .with_hint("ahma_mcp doctor lists unavailable tools and the reasons"),
+        })
+}

@@ -1,0 +1,178 @@
+//! Tools of the catalogue that come with the server: the shell and the file tools.
+//!
+//! They run like tools from files. Those that look after operations are not in the catalogue: see `mcp::builtin`.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    input_schema::shell_schema,
+    tool::{CatalogSettings, Tool},
+};
+use crate::mtdf::{Annotations, FileTool, Leaf, LeafAction, Level, READ_ONLY_SHELL_TOOL, SHELL_TOOL};
+
+/// Purpose of the built-in shell.
+const SHELL_DESCRIPTION: &str = "Runs a shell script where no other tool fits.";
+
+/// Purpose of the shell that only reads.
+const READ_ONLY_SHELL_DESCRIPTION: &str = "Runs a shell script that cannot change anything: the scope is read-only, the \
+     network closed, `/tmp` its own. For looking around: ls, cat, rg, find, git status, log and diff.";
+
+/// Every built-in tool of the catalogue.
+pub(super) fn tools(settings: CatalogSettings) -> Vec<Tool> {
+    let mut tools = vec![shell()];
+    if settings.read_only_shell {
+        tools.push(read_only_shell());
+    }
+    if settings.files {
+        tools.extend(file_tools());
+    }
+    tools
+}
+
+fn shell() -> Tool {
+    let annotations = Annotations {
+        title: None,
+        read_only: Some(false),
+        destructive: Some(true),
+        idempotent: Some(false),
+        open_world: Some(true),
+    };
+    let mut tool = tool(
+        SHELL_TOOL,
+        SHELL_DESCRIPTION,
+        LeafAction::Script,
+        annotations,
+        shell_schema(),
+    );
+    tool.leaf = Arc::new(Leaf {
+        synchronous: None,
+        ..Leaf::clone(&tool.leaf)
+    });
+    tool
+}
+
+fn read_only_shell() -> Tool {
+    let annotations = Annotations {
+        title: None,
+        read_only: Some(true),
+        destructive: Some(false),
+        idempotent: Some(true),
+        open_world: Some(false),
+    };
+    tool(
+        READ_ONLY_SHELL_TOOL,
+        READ_ONLY_SHELL_DESCRIPTION,
+        LeafAction::ReadOnlyScript,
+        annotations,
+        shell_schema(),
+    )
+}
+
+fn file_tools() -> [Tool; 4] {
+    let annotations = |read_only, destructive, idempotent| Annotations {
+        title: None,
+        read_only: Some(read_only),
+        destructive: Some(destructive),
+        idempotent: Some(idempotent),
+        open_world: Some(false),
+    };
+    let path = json!({ "type": "string" });
+    [
+        tool(
+            "file_read",
+            "Reads text files with numbered lines, or lists a directory.",
+            LeafAction::File(FileTool::Read),
+            annotations(true, false, true),
+            schema(
+                json!({
+                    "path": path,
+                    "paths": { "type": "array", "items": path },
+                    "from_line": { "type": "integer" },
+                    "max_lines": { "type": "integer" },
+                }),
+                &[],
+            ),
+        ),
+        tool(
+            "file_write",
+            "Creates a file or replaces its content.",
+            LeafAction::File(FileTool::Write),
+            annotations(false, true, true),
+            schema(
+                json!({ "path": path, "content": { "type": "string" } }),
+                &["path", "content"],
+            ),
+        ),
+        tool(
+            "file_edit",
+            "Replaces exact text in a file. Each `old` must occur once, or set `all`. All edits or none.",
+            LeafAction::File(FileTool::Edit),
+            annotations(false, true, false),
+            schema(
+                json!({
+                    "path": path,
+                    "edits": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "properties": { "old": path, "new": path, "all": { "type": "boolean" } },
+                            "required": ["old", "new"],
+                        },
+                    },
+                }),
+                &["path", "edits"],
+            ),
+        ),
+        tool(
+            "file_patch",
+            "Applies a unified diff, whose line numbers may be wrong, or a `*** Begin Patch` block. All files or none.",
+            LeafAction::File(FileTool::Patch),
+            annotations(false, true, false),
+            schema(json!({ "patch": { "type": "string" } }), &["patch"]),
+        ),
+    ]
+}
+
+fn tool(
+    name: &str,
+    description: &str,
+    action: LeafAction,
+    annotations: Annotations,
+    input_schema: Map<String, Value>,
+) -> Tool {
+    Tool {
+        name: name.into(),
+        description: description.into(),
+        input_schema: Arc::new(input_schema),
+        annotations: annotations.clone(),
+        file: None,
+        probes: Vec::new(),
+        install_instructions: None,
+        leaf: Arc::new(Leaf {
+            name: name.into(),
+            pointer: String::new(),
+            name_pointer: String::new(),
+            description: description.into(),
+            action,
+            level: Level::Core,
+            synchronous: Some(true),
+            timeout: None,
+            annotations,
+            enabled: true,
+            probes: Vec::new(),
+            install_instructions: None,
+        }),
+    }
+}
+
+fn schema(properties: Value, required: &[&str]) -> Map<String, Value> {
+    let mut schema = Map::new();
+    schema.insert("type".into(), "object".into());
+    schema.insert("properties".into(), properties);
+    if !required.is_empty() {
+        schema.insert("required".into(), json!(required));
+    }
+    schema
+}

@@ -1,0 +1,312 @@
+//! The supervisor of one operation: a process that starts one command, reports its exit and ends its whole process tree.
+//!
+//! In the full tier it is the first process of a pid namespace, elsewhere a session leader and child subreaper; either
+//! way every orphan below it becomes its child, so `wait` failing with `ECHILD` means that nothing is left. It stays
+//! outside the Landlock domain of its command, which cannot signal it. Over one socket it reports to the server and takes
+//! the instruction to stop. The socket closing is an instruction to stop as well.
+
+use std::{
+    io,
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
+
+use ::landlock::RulesetCreated;
+use rustix::process::{DumpableBehavior, Pid, Signal};
+
+use super::{
+    broker,
+    cgroup::OperationCgroup,
+    child::{self, CommandResources, never_return},
+    children::{self, is_ready},
+    prepared::PreparedSandbox,
+    process_budget::ProcessBudget,
+    streams::Streams,
+    wire::{self, Exited, Instruction, Report, Start},
+};
+use crate::sandbox::{
+    Tier,
+    linux::{namespaces, privileges},
+};
+
+/// Time that processes have to clean up when the server is gone.
+const ORPHANED_GRACE: Duration = Duration::from_secs(2);
+
+/// Time between two sweeps; it doubles from one to the next, as what is left after a few is stuck in the kernel. The end
+/// of a child starts the next sweep at once.
+const FIRST_SWEEP_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Supervises one new process until nothing of it is left. The calling process has nothing else to do afterwards.
+pub(super) fn supervise(mut sandbox: PreparedSandbox, start: Start, control: OwnedFd, fds: Vec<OwnedFd>) {
+    match Supervisor::start(&mut sandbox, start, &control, fds) {
+        Ok(supervisor) => {
+            wire::send(&control, &Report::Idle, &[]).ok();
+            supervisor.run(control);
+        }
+        Err(error) => {
+            let reason = error.to_string();
+            wire::send(&control, &Report::Failed { reason }, &[]).ok();
+        }
+    }
+}
+
+struct Supervisor {
+    /// The process that waits and then becomes the command.
+    command: Pid,
+    reach: Reach,
+    /// The cgroup of the command and its descendants, if one is delegated.
+    cgroup: Option<OperationCgroup>,
+    child_ended: OwnedFd,
+    phase: SupervisorPhase,
+    budget: ProcessBudget,
+}
+
+/// The way signals get to everything below the supervisor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// As the first process of a pid namespace: everything in it.
+    Namespace,
+    /// By walking the tree of children.
+    Tree,
+}
+
+#[derive(Clone, Copy)]
+enum SupervisorPhase {
+    Running,
+    /// A signal was sent to which processes can react.
+    Stopping {
+        /// None if it was TERM.
+        terminate_at: Option<Instant>,
+        kill_at: Instant,
+    },
+    /// KILL was sent and is repeated until nothing is left.
+    Killing {
+        interval: Duration,
+    },
+}
+
+impl Supervisor {
+    fn start(
+        sandbox: &mut PreparedSandbox,
+        start: Start,
+        control: &OwnedFd,
+        fds: Vec<OwnedFd>,
+    ) -> io::Result<Self> {
+        rustix::process::setsid()?;
+        let child_ended = children::block_signals()?;
+        let ruleset = make_own_proc_and_ruleset(sandbox)?;
+        let mut cgroup = None;
+        let (reach, budget) = if sandbox.tier == Tier::Full {
+            let (budget, process_limit) = ProcessBudget::of_namespace(sandbox.max_processes);
+            sandbox.process_limit = Some(process_limit);
+            (Reach::Namespace, budget)
+        } else {
+            rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+            if let Some(parent) = &sandbox.cgroup {
+                cgroup = Some(parent.create(rustix::process::getpid(), sandbox.max_processes)?);
+                (Reach::Tree, ProcessBudget::Kernel)
+            } else {
+                (Reach::Tree, ProcessBudget::counted(sandbox.max_processes))
+            }
+        };
+        if sandbox.tier == Tier::Core {
+            // The broker must not be able to do more than the command.
+            privileges::drop_capabilities()?;
+        }
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        let streams = Streams::new(start.output, control, fds)?;
+        let (from_command, to_supervisor) = match sandbox.tier {
+            Tier::Core => {
+                let (ours, theirs) = wire::pair()?;
+                (Some(ours), Some(theirs))
+            }
+            Tier::Full | Tier::Off => (None, None),
+        };
+        let resources = CommandResources {
+            cgroup: cgroup.as_ref(),
+            ruleset,
+            streams,
+            supervisor: to_supervisor,
+        };
+        // SAFETY: this process has one thread, so its copy may run any code.
+        let command = match unsafe { libc::fork() } {
+            -1 => return Err(io::Error::last_os_error()),
+            0 => never_return(|| {
+                child::become_command(sandbox, resources, start.kind);
+            }),
+            pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork returned no process"))?,
+        };
+        // Closed here, so that the end of the output is the end of the command and its children.
+        drop(resources);
+        if let Some(socket) = from_command
+            && let Err(error) = broker::start(socket, sandbox.allowed.clone())
+        {
+            // It has not been told yet what to run.
+            rustix::process::kill_process(command, Signal::KILL).ok();
+            return Err(error);
+        }
+        Ok(Self {
+            command,
+            reach,
+            cgroup,
+            child_ended,
+            phase: SupervisorPhase::Running,
+            budget,
+        })
+    }
+
+    fn run(mut self, control: OwnedFd) {
+        let mut control = Some(control);
+        loop {
+            let report = self.reap();
+            if let (Some(report), Some(control)) = (&report, &control) {
+                wire::send(control, report, &[]).ok();
+            }
+            if matches!(report, Some(Report::Gone { .. })) {
+                return;
+            }
+            // What ended is found by `reap`.
+            children::wait(&self.child_ended, &control, self.timeout());
+            if let Some(socket) = &control {
+                match next_instruction(socket) {
+                    Ok(Some(Instruction::Stop { signal, grace_ms })) => {
+                        self.stop(signal, Duration::from_millis(grace_ms));
+                    }
+                    Ok(None) => {
+                        self.stop(libc::SIGTERM, ORPHANED_GRACE);
+                        control = None;
+                    }
+                    Err(_) => {}
+                }
+            }
+            self.advance();
+        }
+    }
+
+    /// Collects every child that has ended, and returns the report that this calls for.
+    fn reap(&self) -> Option<Report> {
+        let mut exited = None;
+        loop {
+            let mut status = 0;
+            // SAFETY: a zeroed rusage is a valid one; its fields are plain numbers.
+            let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+            // SAFETY: both pointers are to live variables.
+            let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
+            match pid {
+                0 => return exited.map(Report::Exited),
+                -1 => return Some(Report::Gone { exited }),
+                pid if pid == self.command.as_raw_nonzero().get() => {
+                    exited = Some(Exited {
+                        wait_status: status,
+                        cpu_us: microseconds(usage.ru_utime) + microseconds(usage.ru_stime),
+                        peak_memory_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0),
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Time until [`Self::advance`] has something to do.
+    fn timeout(&self) -> Option<Duration> {
+        match self.phase {
+            SupervisorPhase::Running => self.budget.next_count(),
+            SupervisorPhase::Stopping {
+                terminate_at,
+                kill_at,
+            } => Some(
+                terminate_at
+                    .unwrap_or(kill_at)
+                    .saturating_duration_since(Instant::now()),
+            ),
+            SupervisorPhase::Killing { interval } => Some(interval),
+        }
+    }
+
+    fn advance(&mut self) {
+        match self.phase {
+            SupervisorPhase::Running if !self.budget.is_exceeded() => {}
+            SupervisorPhase::Stopping {
+                terminate_at: Some(at),
+                kill_at,
+            } if at <= Instant::now() => {
+                self.signal_stopped(Signal::TERM);
+                self.phase = SupervisorPhase::Stopping {
+                    terminate_at: None,
+                    kill_at,
+                };
+            }
+            SupervisorPhase::Stopping { kill_at, .. } if Instant::now() < kill_at => {}
+            SupervisorPhase::Running | SupervisorPhase::Stopping { .. } => self.kill(FIRST_SWEEP_INTERVAL),
+            SupervisorPhase::Killing { interval } => self.kill((interval * 2).min(MAX_SWEEP_INTERVAL)),
+        }
+    }
+
+    /// Begins to stop everything. A server that goes away meanwhile changes nothing.
+    fn stop(&mut self, signal: i32, grace: Duration) {
+        if !matches!(self.phase, SupervisorPhase::Running) {
+            return;
+        }
+        let signal = Signal::from_named_raw(signal).unwrap_or(Signal::TERM);
+        if signal == Signal::KILL {
+            return self.kill(FIRST_SWEEP_INTERVAL);
+        }
+        self.signal_stopped(signal);
+        let now = Instant::now();
+        self.phase = SupervisorPhase::Stopping {
+            terminate_at: (signal != Signal::TERM).then(|| now + grace / 2),
+            kill_at: now + grace,
+        };
+    }
+
+    /// A stopped process would sleep through the signal.
+    fn signal_stopped(&self, signal: Signal) {
+        self.signal_all(signal);
+        self.signal_all(Signal::CONT);
+    }
+
+    fn kill(&mut self, interval: Duration) {
+        self.phase = SupervisorPhase::Killing { interval };
+        self.signal_all(Signal::KILL);
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        if signal == Signal::KILL
+            && let Some(cgroup) = &self.cgroup
+        {
+            cgroup.kill();
+        }
+        match self.reach {
+            // Only the first process of a namespace may signal "everything": elsewhere that is the whole machine.
+            Reach::Namespace if rustix::process::getpid().is_init() => {
+                // SAFETY: takes two numbers.
+                unsafe { libc::kill(-1, signal.as_raw()) };
+            }
+            Reach::Namespace | Reach::Tree if signal == Signal::KILL => children::kill_descendants(),
+            Reach::Namespace | Reach::Tree => children::signal_descendants(signal),
+        }
+    }
+}
+
+/// Makes what the sandbox of one operation needs besides what the jail has prepared.
+pub(super) fn make_own_proc_and_ruleset(sandbox: &mut PreparedSandbox) -> io::Result<Option<RulesetCreated>> {
+    if sandbox.tier == Tier::Full {
+        namespaces::mount_own_proc().map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot mount a /proc of its own: {error}"))
+        })?;
+    }
+    sandbox.ruleset()
+}
+
+/// Reads an instruction if one has come, without waiting. `None` means that the server is gone.
+fn next_instruction(control: &OwnedFd) -> io::Result<Option<Instruction>> {
+    if !is_ready(control) {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    Ok(wire::receive_short(control)?.map(|(instruction, _)| instruction))
+}
+
+fn microseconds(time: libc::timeval) -> u64 {
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_usec).unwrap_or(0)
+}

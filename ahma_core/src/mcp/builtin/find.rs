@@ -1,0 +1,103 @@
+//! `ahma_find`: finds tools by a question, those that are not listed above all.
+
+use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
+
+use rmcp::{
+    RoleServer,
+    model::{CallToolResult, JsonObject, Tool},
+    service::RequestContext,
+};
+use serde_json::json;
+
+use super::registry::{reads_only, tool};
+use crate::{
+    call::NamedArguments,
+    catalog::{Described, SearchIndex},
+    mcp::{convert::client_meta, server::Server},
+};
+
+pub(super) const NAME: &str = "ahma_find";
+
+const MAX_TOOLS: u64 = 5;
+
+/// Bytes of family names in the description; there may be any number of tool files.
+const MAX_FAMILIES_BYTES: usize = 400;
+
+/// Characters of a signature, except that of the best answer; a call with wrong arguments hears the whole one.
+const MAX_SIGNATURE_CHARS: usize = 160;
+
+/// `families` are those of the tools that are not listed.
+pub(super) fn definition(families: &BTreeSet<&str>) -> Tool {
+    let properties = json!({
+        "query": { "type": "string" },
+        "limit": { "type": "integer" },
+    });
+    let description = format!(
+        "Finds tools that are not in this list by what they do, such as `who changed this line`. Hidden: {}.",
+        shortened(families)
+    );
+    tool(NAME, description, properties, &["query"])
+        .with_annotations(reads_only())
+        .with_meta(client_meta("anthropic/searchHint", "find more tools"))
+}
+
+fn shortened(families: &BTreeSet<&str>) -> String {
+    let mut text = String::new();
+    for (index, family) in families.iter().enumerate() {
+        if text.len() + family.len() > MAX_FAMILIES_BYTES {
+            let _ = write!(text, " and {} more", families.len() - index);
+            break;
+        }
+        let comma = if index == 0 { "" } else { ", " };
+        let _ = write!(text, "{comma}{family}");
+    }
+    text
+}
+
+pub(super) async fn call(
+    server: &Arc<Server>,
+    arguments: JsonObject,
+    ctx: &RequestContext<RoleServer>,
+) -> CallToolResult {
+    let mut arguments = NamedArguments::new(arguments);
+    let query = arguments.required_text("query");
+    let limit = arguments.integer("limit", 1..=MAX_TOOLS).unwrap_or(MAX_TOOLS);
+    if let Err(problems) = arguments.finish() {
+        return server
+            .results
+            .invalid_arguments(&definition(&BTreeSet::new()), problems);
+    }
+    let toolbox = server.toolbox.loaded().await;
+    let remote = match &server.remotes {
+        Some(remotes) => remotes.list(&toolbox, ctx).await,
+        None => Vec::new(),
+    };
+    let tools: Vec<Described<'_>> = (toolbox.offered.tools().map(|tool| tool.described()))
+        .chain(remote.iter().map(|tool| Described {
+            name: &tool.name,
+            description: tool.description.as_deref().unwrap_or_default(),
+            input_schema: &tool.input_schema,
+        }))
+        .collect();
+    let found = SearchIndex::build(tools.iter().copied());
+    let mut text = String::new();
+    for name in found.search(&query, limit as usize) {
+        let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
+            continue;
+        };
+        let mut signature = tool.signature();
+        if !text.is_empty()
+            && let Some((cut, _)) = signature.char_indices().nth(MAX_SIGNATURE_CHARS)
+        {
+            signature.truncate(cut);
+            signature.push('…');
+        }
+        let _ = writeln!(text, "{signature} - {}", tool.summary());
+    }
+    if text.is_empty() {
+        text = format!("no tool matches `{query}`; ask in other words, or use sandboxed_shell");
+    } else {
+        text.push_str("Call one with ahma_call {\"tool\": NAME, \"arguments\": {…}}.");
+    }
+    server.results.message(text)
+}

@@ -1,0 +1,73 @@
+//! Finds the operations that a call of a built-in tool names.
+
+use std::collections::HashSet;
+
+use ahma_common::nearest;
+
+use crate::{
+    call::NamedArguments,
+    mcp::server::Server,
+    operation::{ClientId, Operation},
+};
+
+/// The argument that names operations.
+pub(super) const OPERATION_IDS: &str = "operation_ids";
+
+/// The argument that names one operation. Each is taken for the other where only one can be meant.
+const OPERATION_ID: &str = "operation_id";
+
+/// More are named at once by mistake only, and looking for them keeps all other clients waiting.
+const MAX_IDS: usize = 1_000;
+
+/// Unknown operations named in an answer. Finding similar names takes much longer than finding a name.
+const MAX_UNKNOWN: usize = 10;
+
+/// The client's operations that are named in the arguments, each once; nothing if none is named.
+pub(super) fn chosen(
+    server: &Server,
+    client: &ClientId,
+    arguments: &mut NamedArguments,
+) -> Option<Vec<Operation>> {
+    arguments.aliases(OPERATION_IDS, &[OPERATION_ID]);
+    let mut ids = arguments.texts(OPERATION_IDS, MAX_IDS)?;
+    let mut known = HashSet::new();
+    ids.retain(|id| known.insert(id.clone()));
+    let mut operations = Vec::new();
+    let mut unknown = Vec::new();
+    for id in ids {
+        match server.operation_of(client, &id) {
+            Some(operation) => operations.push(operation),
+            None => unknown.push(id),
+        }
+    }
+    let unnamed = unknown.split_off(unknown.len().min(MAX_UNKNOWN)).len();
+    for id in unknown {
+        let problem = unknown_operation(server, client, &id);
+        arguments.problem(OPERATION_IDS, format!("is wrong: {problem}"));
+    }
+    if unnamed > 0 {
+        arguments.problem(OPERATION_IDS, format!("has {unnamed} more that are not known"));
+    }
+    Some(operations)
+}
+
+/// The name of the one operation that a call is about.
+pub(super) fn required_id(arguments: &mut NamedArguments) -> String {
+    arguments.aliases(OPERATION_ID, &[OPERATION_IDS]);
+    arguments.required_text(OPERATION_ID)
+}
+
+/// The client's operation of that name, or what to say about it.
+pub(super) fn find(server: &Server, client: &ClientId, id: &str) -> Result<Operation, String> {
+    server
+        .operation_of(client, id)
+        .ok_or_else(|| unknown_operation(server, client, id))
+}
+
+fn unknown_operation(server: &Server, client: &ClientId, id: &str) -> String {
+    let known = server.engine.operations_of(client);
+    match nearest(id, known.iter().map(|operation| operation.id().as_str())).first() {
+        Some(near) => format!("no operation is called {id}; did you mean {near}?"),
+        None => format!("no operation is called {id}; status lists those that are known"),
+    }
+}

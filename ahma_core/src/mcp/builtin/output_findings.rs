@@ -1,0 +1,170 @@
+//! Findings of an operation: selection and text.
+
+use ahma_common::words::counted;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    call::NamedArguments,
+    mcp::report_text::{finding_line, forgotten_findings},
+    observe::{self, Finding, FindingBudget, SeverityCounts},
+    operation::Operation,
+};
+
+const MAX_FINDINGS: u64 = 1_000;
+const DEFAULT_FINDINGS: u64 = 100;
+
+/// A whole document is wanted complete, and up to this length it gets through every client.
+const DOCUMENT_BYTES: usize = 1 << 20;
+
+/// The arguments that choose findings.
+#[derive(Debug)]
+pub(super) struct FindingArguments {
+    format: Option<FindingFormat>,
+    from: Option<u64>,
+    most: Option<u64>,
+    whole: Whole,
+}
+
+/// Treatment of a document that is longer than an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Refused,
+    Wanted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FindingFormat {
+    Json,
+    Sarif,
+    Junit,
+}
+
+/// Facts about the findings of an answer.
+#[derive(Debug, Serialize)]
+pub(super) struct FindingsReport {
+    /// The findings themselves; empty if `text` is a document of them.
+    findings: Vec<Finding>,
+    /// Where to go on, as `from_finding`. The most severe come first, so one that is found meanwhile moves others on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_finding: Option<usize>,
+    /// How many can be read.
+    kept_findings: usize,
+    /// How many there were.
+    total_findings: u64,
+    /// Those that cannot be read, because there were more than the tool's limit, or because they were forgotten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings_only_counted: Option<SeverityCounts>,
+    /// Says that some were forgotten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
+}
+
+impl FindingArguments {
+    pub(super) fn properties() -> Value {
+        json!({
+            "format": { "type": "string", "enum": ["json", "sarif", "junit"] },
+            "from_finding": { "type": "integer" },
+            "max_findings": { "type": "integer" },
+            "whole": { "type": "boolean" },
+        })
+    }
+
+    pub(super) fn take(arguments: &mut NamedArguments) -> Self {
+        let formats = [
+            ("json", FindingFormat::Json),
+            ("sarif", FindingFormat::Sarif),
+            ("junit", FindingFormat::Junit),
+        ];
+        Self {
+            format: arguments.choice("format", &formats),
+            from: arguments.integer("from_finding", 0..=u64::MAX),
+            most: arguments.integer("max_findings", 1..=MAX_FINDINGS),
+            whole: match arguments.flag("whole") {
+                Some(true) => Whole::Wanted,
+                Some(false) | None => Whole::Refused,
+            },
+        }
+    }
+
+    /// The names of those that were given and are not what they would be if left out: models like to send them all.
+    pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
+        [
+            (
+                "format",
+                self.format.is_some_and(|format| format != FindingFormat::Json),
+            ),
+            ("from_finding", self.from.is_some_and(|from| from != 0)),
+            (
+                "max_findings",
+                self.most.is_some_and(|most| most != DEFAULT_FINDINGS),
+            ),
+            ("whole", self.whole == Whole::Wanted),
+        ]
+        .into_iter()
+        .filter_map(|(name, is_given)| is_given.then_some(name))
+    }
+
+    /// The findings, and the text that shows them; or why there is none.
+    pub(super) fn read(&self, operation: &Operation) -> Result<(FindingsReport, String), String> {
+        let from = usize::try_from(self.from.unwrap_or(0)).unwrap_or(usize::MAX);
+        let format = self.format.unwrap_or(FindingFormat::Json);
+        let (default_findings, bytes) = match format {
+            FindingFormat::Json => (DEFAULT_FINDINGS, operation.output().page_bytes()),
+            FindingFormat::Sarif | FindingFormat::Junit => (u64::MAX, DOCUMENT_BYTES),
+        };
+        let budget = FindingBudget {
+            findings: usize::try_from(self.most.unwrap_or(default_findings)).unwrap_or(usize::MAX),
+            bytes,
+        };
+        let page = operation.findings(from, budget);
+        let mut findings = FindingsReport {
+            findings: Vec::new(),
+            next_finding: page.next,
+            kept_findings: page.kept,
+            total_findings: page.counts.total(),
+            findings_only_counted: Some(page.only_counted).filter(|counts| counts.total() > 0),
+            notice: forgotten_findings(operation),
+        };
+        // A document is shown as it is, so that it can be written to a file.
+        let text = match format {
+            FindingFormat::Sarif => observe::sarif(&page, operation.tool()).to_string(),
+            FindingFormat::Junit => observe::junit(&page, operation.tool()),
+            FindingFormat::Json => {
+                findings.findings = page.findings;
+                findings.listed()
+            }
+        };
+        let room = operation.output().page_bytes();
+        if format != FindingFormat::Json && self.whole == Whole::Refused && text.len() > room {
+            return Err(format!(
+                "the document is {} bytes long, more than the {room} of an answer (--max-result-bytes): \
+                 with whole: true it is given all the same, with max_findings it holds only the worst findings, \
+                 and without format they are read in pages",
+                text.len()
+            ));
+        }
+        Ok((findings, text))
+    }
+}
+
+impl FindingsReport {
+    /// One line for each, and where to go on.
+    fn listed(&self) -> String {
+        let line = |finding: &Finding| finding_line(finding) + "\n";
+        let lines: String = self.findings.iter().map(line).collect();
+        let more = self
+            .next_finding
+            .map_or_else(String::new, |next| format!("; go on with from_finding {next}"));
+        let only_counted = self.findings_only_counted.map_or_else(String::new, |counts| {
+            format!("; only counted: {}", counts.in_words())
+        });
+        let notice = self.notice.iter().map(|notice| format!("\nnotice: {notice}"));
+        format!(
+            "{lines}[{} of {}{only_counted}{more}]{}",
+            self.findings.len(),
+            counted(self.total_findings, "finding"),
+            notice.collect::<String>()
+        )
+    }
+}

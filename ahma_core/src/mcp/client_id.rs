@@ -1,0 +1,42 @@
+//! The client that a request comes from, where several share this server through a bridge.
+//!
+//! The bridge writes the name into `_meta`, over whatever the client wrote there, and says when a client is gone. Where
+//! there is no bridge the name is absent, and everything is the only client's. A message after the answer names its
+//! request, so that the bridge knows where to send it.
+
+use ahma_common::contract::{CLIENT_GONE, META_CLIENT, META_RELATED_REQUEST};
+use rmcp::model::{CustomNotification, NotificationMetaObject, RequestId, RequestMetaObject};
+use serde_json::Value;
+
+use crate::operation::ClientId;
+
+pub(super) fn of(meta: &RequestMetaObject) -> ClientId {
+    meta.0.get(META_CLIENT).map(named).unwrap_or_default()
+}
+
+/// The client whose end a notification of the bridge announces.
+pub(super) fn gone(notification: &CustomNotification) -> Option<ClientId> {
+    let params = notification.params.as_ref()?;
+    (notification.method == CLIENT_GONE)
+        .then(|| params.get("client").map(named))
+        .flatten()
+}
+
+pub(super) fn related_to(request: &RequestId) -> NotificationMetaObject {
+    let mut meta = NotificationMetaObject::new();
+    if let Ok(id) = serde_json::to_value(request) {
+        meta.insert(META_RELATED_REQUEST.to_owned(), id);
+    }
+    meta
+}
+
+/// Metadata that addresses a notification to one of several clients.
+pub(super) fn meant_for(client: &ClientId) -> Option<NotificationMetaObject> {
+    let mut meta = NotificationMetaObject::new();
+    meta.insert(META_CLIENT.to_owned(), client.name()?.into());
+    Some(meta)
+}
+
+fn named(name: &Value) -> ClientId {
+    name.as_str().map(ClientId::named).unwrap_or_default()
+}

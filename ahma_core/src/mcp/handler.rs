@@ -1,0 +1,347 @@
+//! The server as rmcp knows it: every request goes to the module that answers it.
+#![expect(
+    deprecated,
+    reason = "log messages are deprecated in the newest revision and used by clients of all"
+)]
+
+use std::{sync::Arc, time::Duration};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomNotification, CustomRequest,
+        CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+        Implementation, InitializeRequestParams, InitializeResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+        SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+        UnsubscribeRequestParams, UpdateTaskParams,
+    },
+    service::{NotificationContext, RequestContext, SubscriptionContext},
+};
+
+use super::{
+    builtin::{self, Builtin},
+    call, client_id, convert, error, log_messages, resources,
+    server::Server,
+    tool_list,
+};
+use crate::call::ToolCall;
+
+/// Time that the list of tools waits for availability checks. Late answers change the list, and clients are told; but some
+/// do not listen, so the first list should be the right one. Most checks ask a program for its version.
+const LIST_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// One connection's view of the server.
+#[derive(Debug, Clone)]
+pub(super) struct Handler {
+    pub(super) server: Arc<Server>,
+}
+
+impl Handler {
+    /// Calls a tool by its own name.
+    async fn call_by_name(
+        &self,
+        request: CallToolRequestParams,
+        ctx: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(remotes) = &self.server.remotes
+            && let Some(target) = remotes.find(&*self.server.toolbox.loaded().await, &request.name)
+        {
+            return remotes.call(target, request, ctx).await;
+        }
+        let arguments = request.arguments.unwrap_or_default();
+        let response = match Builtin::by_name(&request.name) {
+            Some(builtin) => builtin
+                .call(&self.server, arguments, ctx)
+                .await
+                .map(CallToolResponse::from),
+            None => {
+                let call = ToolCall {
+                    tool: request.name.into_owned(),
+                    arguments,
+                };
+                call::run(&self.server, call, ctx).await
+            }
+        }?;
+        let form = convert::wanted_form(self.server.settings.results, &ctx.meta);
+        Ok(match response {
+            CallToolResponse::Complete(result) => convert::in_form(result, form).into(),
+            other => other,
+        })
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_prompts()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_tasks()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("ahma_mcp", env!("CARGO_PKG_VERSION")))
+            .with_instructions(self.server.instructions.clone())
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        ctx.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        // Tasks are an extension of the modern era; sessions have none.
+        result.capabilities.extensions = None;
+        Ok(result)
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        // The modern era gives the level with each request.
+        if is_modern(&ctx) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
+        log_messages::set_level(&self.server, request.level, &ctx);
+        Ok(())
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        expect_first_page(request)?;
+        let toolbox = self.server.toolbox.settled(LIST_TIMEOUT).await;
+        // Before waiting for others: a list that changes meanwhile is one that the client has to be told of.
+        self.server.note_shown(toolbox.clone());
+        let remote = match &self.server.remotes {
+            Some(remotes) => remotes.list(&toolbox, &ctx).await,
+            None => Vec::new(),
+        };
+        Ok(ListToolsResult::with_all_items(tool_list::tools(
+            &toolbox, remote,
+        )))
+    }
+
+    async fn call_tool(
+        &self,
+        mut request: CallToolRequestParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if request.name != builtin::CALL_ANY {
+            return self.call_by_name(request, &ctx).await;
+        }
+        let results = &self.server.results;
+        match builtin::call_target(request.arguments.unwrap_or_default()) {
+            Ok((tool, arguments)) => (request.name, request.arguments) = (tool.into(), Some(arguments)),
+            Err(problems) => return Ok(results.invalid_arguments(&builtin::call_any(), problems).into()),
+        }
+        match self.call_by_name(request, &ctx).await {
+            // The tool that was called exists, and its model can ask again: clients do not show it protocol errors.
+            Err(error) if error.code == ErrorCode::INVALID_PARAMS => {
+                Ok(results.refusal(error.message).into())
+            }
+            answer => answer,
+        }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        refuse_sessions(&ctx, "tasks/get")?;
+        self.server
+            .task_store
+            .get(&client_id::of(&ctx.meta), &request.task_id)
+            .map(GetTaskResult::new)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        refuse_sessions(&ctx, "tasks/update")?;
+        self.server
+            .task_store
+            .update(&client_id::of(&ctx.meta), &request.task_id)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        refuse_sessions(&ctx, "tasks/cancel")?;
+        self.server
+            .task_store
+            .cancel(&client_id::of(&ctx.meta), &request.task_id)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Err(error::unknown_prompt(&request.name))
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        expect_first_page(request)?;
+        Ok(ListResourcesResult::with_all_items(resources::list()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        expect_first_page(request)?;
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(&self.server, &client_id::of(&ctx.meta), &request.uri)
+            .await
+            .map(ReadResourceResponse::from)
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        ctx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let client = client_id::of(&ctx.meta);
+        if !resources::exists(&self.server, &client, &request.uri) {
+            return Err(error::unknown_resource(&request.uri));
+        }
+        self.server.subscriptions.subscribe(request.uri.clone());
+        resources::watch(&self.server, &client, request.uri);
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.server.subscriptions.unsubscribe(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut accepted = requested.clone();
+        if let Some(uris) = &mut accepted.resource_subscriptions {
+            // Who asks is not known here.
+            uris.retain(|uri| resources::is_address(uri));
+        }
+        Some(accepted)
+    }
+
+    async fn listen(&self, ctx: SubscriptionContext) -> Result<(), ErrorData> {
+        let client = client_id::of(&ctx.request_context().meta);
+        let number = self
+            .server
+            .subscriptions
+            .add_sink(client.clone(), ctx.sink().clone());
+        for uri in ctx.sink().accepted().resource_subscriptions.iter().flatten() {
+            resources::watch(&self.server, &client, uri.clone());
+        }
+        ctx.cancelled().await;
+        self.server.subscriptions.remove_sink(number);
+        Ok(())
+    }
+
+    async fn on_custom_notification(
+        &self,
+        notification: CustomNotification,
+        _: NotificationContext<RoleServer>,
+    ) {
+        if let Some(client) = client_id::gone(&notification) {
+            self.server.log_levels.forget(&client);
+            self.server
+                .engine
+                .stop_all_of(&client, "the client ended its session");
+        }
+    }
+
+    async fn on_initialized(&self, ctx: NotificationContext<RoleServer>) {
+        self.server.subscriptions.add_peer(ctx.peer);
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // rmcp takes a known request with parameters it cannot read for an unknown one.
+        if KNOWN_METHODS.contains(&request.method.as_str()) {
+            return Err(error::malformed(&request.method));
+        }
+        Err(unknown_method(&request.method))
+    }
+}
+
+/// True for a request of the modern era, which has no sessions.
+pub(super) fn is_modern(ctx: &RequestContext<RoleServer>) -> bool {
+    ctx.protocol_version()
+        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// Tasks exist in the modern era only, whatever a client declares.
+fn refuse_sessions(ctx: &RequestContext<RoleServer>, method: &str) -> Result<(), ErrorData> {
+    if is_modern(ctx) {
+        Ok(())
+    } else {
+        Err(unknown_method(method))
+    }
+}
+
+fn unknown_method(method: &str) -> ErrorData {
+    ErrorData::new(
+        ErrorCode::METHOD_NOT_FOUND,
+        format!("unknown method {method}"),
+        None,
+    )
+}
+
+const KNOWN_METHODS: [&str; 13] = [
+    "initialize",
+    "completion/complete",
+    "logging/setLevel",
+    "prompts/get",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
+    "tools/call",
+    "tools/list",
+];
+
+/// Lists come whole, so no cursor was ever given out.
+fn expect_first_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        Some(cursor) if !cursor.is_empty() => Err(error::unknown_cursor(&cursor)),
+        _ => Ok(()),
+    }
+}

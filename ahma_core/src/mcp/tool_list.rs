@@ -1,0 +1,55 @@
+//! The list of tools that clients are shown: some built in, some of the catalog, some of remote servers.
+//!
+//! It is the same after every start with the same tool files, and changes by a reload only: clients keep it at the head
+//! of what they send to their model.
+
+use std::collections::BTreeSet;
+
+use rmcp::model::Tool;
+
+use super::{builtin, convert};
+use crate::{catalog::Expose, toolbox::Toolbox};
+
+/// The built-in tools, then all others by name. `remote` are the tools of remote servers.
+pub(super) fn tools(toolbox: &Toolbox, remote: Vec<Tool>) -> Vec<Tool> {
+    let offered = &toolbox.offered;
+    let (remote, hidden_remote) = match offered.expose() {
+        Expose::Core | Expose::All => (remote, Vec::new()),
+        Expose::Search => (Vec::new(), remote),
+    };
+    let hidden = offered.hidden().map(|tool| tool.name.as_str());
+    let families: BTreeSet<&str> = hidden
+        .chain(hidden_remote.iter().map(|tool| tool.name.as_ref()))
+        .map(family)
+        .collect();
+    let mut tools = builtin::tools(&families);
+    tools.extend(offered.listed().map(|tool| convert::tool(tool)));
+    tools.extend(remote);
+    tools
+}
+
+/// Definition of a tool in the list, and the bytes it takes there.
+#[derive(Debug)]
+pub(crate) struct ToolCost {
+    pub(crate) name: String,
+    pub(crate) bytes: usize,
+}
+
+impl ToolCost {
+    /// What tokenizers make of JSON, roughly.
+    pub(crate) const BYTES_PER_TOKEN: usize = 4;
+}
+
+/// Cost of every tool that a client is shown, in the order of the list. Those of remote servers are not known here.
+pub(crate) fn costs(toolbox: &Toolbox) -> Vec<ToolCost> {
+    let cost = |tool: Tool| ToolCost {
+        bytes: serde_json::to_string(&tool).map_or(0, |text| text.len()),
+        name: tool.name.into_owned(),
+    };
+    tools(toolbox, Vec::new()).into_iter().map(cost).collect()
+}
+
+/// The first word of a tool's name, which tells of its program.
+fn family(name: &str) -> &str {
+    name.split('_').next().unwrap_or(name)
+}

@@ -1,0 +1,173 @@
+//! The types that a `stream` block is compiled into.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{ItemPath, field::Field, pattern::Pattern, template::TextSource};
+use crate::observe::{StreamName, progress::Phase, stream_block::Framing};
+
+/// A `stream` block, compiled once when its tool file is loaded.
+#[derive(Debug)]
+pub struct StreamRules {
+    pub(in crate::observe) reading: Reading,
+    pub(super) rules: Vec<CompiledRule>,
+    /// JSON rules by the list they look at, since a piece is one item of it. Indices into `rules`.
+    pub(super) json_groups: Vec<(Option<ItemPath>, Vec<usize>)>,
+    pub(in crate::observe) phases: Arc<[Phase]>,
+    pub(super) append_args: Vec<String>,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) stdio: StdioNeed,
+    pub(in crate::observe) limits: CheckedLimits,
+}
+
+/// Connection of a tool's streams that its rules need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StdioNeed {
+    /// One pipe for both; feed it as stdout.
+    Merged,
+    /// One pipe each.
+    Separate,
+    /// A pseudo-terminal for both; feed it as stdout.
+    Pty,
+}
+
+/// One mistake in a `stream` block; the pointer is relative to the block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleProblem {
+    pub pointer: String,
+    pub message: String,
+}
+
+/// Reading of stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::observe) enum Reading {
+    Framed(Framing),
+    /// SARIF needs look-ups between parts of the document, which rules cannot express.
+    Sarif,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(in crate::observe) struct CheckedLimits {
+    pub(in crate::observe) findings: usize,
+    pub(in crate::observe) frame_bytes: usize,
+    pub(in crate::observe) document_bytes: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct CompiledRule {
+    pub(super) on: Option<StreamName>,
+    pub(super) selector: Selector,
+    pub(super) action: RuleAction,
+}
+
+/// Selects the pieces a rule looks at.
+#[derive(Debug)]
+pub(super) enum Selector {
+    /// A line, or two that follow each other.
+    Text {
+        line: Pattern,
+        next: Option<Pattern>,
+    },
+    Json {
+        conditions: Vec<FieldCondition>,
+    },
+    Xml {
+        element: String,
+        conditions: Vec<FieldCondition>,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct FieldCondition {
+    pub(super) field: Field,
+    pub(super) expected: Expected,
+}
+
+#[derive(Debug)]
+pub(super) enum Expected {
+    Present,
+    Absent,
+    OneOf(Vec<String>),
+}
+
+/// Meaning of a match.
+#[derive(Debug)]
+pub(super) enum RuleAction {
+    Ignore,
+    Progress(Box<ProgressSource>),
+    Finding(Box<FindingSource>),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct ProgressSource {
+    pub(super) percent: Option<TextSource>,
+    pub(super) phase: Option<TextSource>,
+    pub(super) current: Option<TextSource>,
+    pub(super) total: Option<TextSource>,
+    pub(super) eta_seconds: Option<TextSource>,
+    pub(super) count: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct FindingSource {
+    pub(super) kind: Option<TextSource>,
+    pub(super) severity: Option<TextSource>,
+    pub(super) id: Option<TextSource>,
+    pub(super) cve: Option<TextSource>,
+    pub(super) cwe: Option<TextSource>,
+    pub(super) title: Option<TextSource>,
+    pub(super) description: Option<TextSource>,
+    pub(super) remediation: Option<TextSource>,
+    pub(super) location: Option<TextSource>,
+}
+
+impl StreamRules {
+    /// Arguments to add to the tool's own.
+    pub fn append_args(&self) -> &[String] {
+        &self.append_args
+    }
+
+    /// Variables to set for the tool.
+    pub fn env(&self) -> &BTreeMap<String, String> {
+        &self.env
+    }
+
+    pub fn stdio(&self) -> StdioNeed {
+        self.stdio
+    }
+
+    /// Number of findings that a `FindingLog` for this tool keeps.
+    pub fn max_findings(&self) -> usize {
+        self.limits.findings
+    }
+
+    /// Returns whether a rule looks at two lines at a time.
+    pub(in crate::observe) fn has_line_pairs(&self) -> bool {
+        let is_pair = |rule: &CompiledRule| matches!(&rule.selector, Selector::Text { next: Some(_), .. });
+        self.rules.iter().any(is_pair)
+    }
+
+    /// Returns whether lines may be JSON. Tools that print such lines often log in the same way, so this goes for both streams.
+    pub(in crate::observe) fn has_json_lines(&self) -> bool {
+        self.reading == Reading::Framed(Framing::JsonLines)
+    }
+
+    /// Returns whether stdout holds JSON.
+    pub(in crate::observe) fn has_json_text(&self) -> bool {
+        match self.reading {
+            Reading::Sarif => true,
+            Reading::Framed(framing) => matches!(framing, Framing::JsonLines | Framing::JsonDocument),
+        }
+    }
+
+    /// The XML elements that rules look at.
+    pub(in crate::observe) fn elements(&self) -> BTreeSet<String> {
+        let element_of = |rule: &CompiledRule| match &rule.selector {
+            Selector::Xml { element, .. } => Some(element.clone()),
+            Selector::Text { .. } | Selector::Json { .. } => None,
+        };
+        self.rules.iter().filter_map(element_of).collect()
+    }
+}

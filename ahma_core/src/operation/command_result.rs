@@ -1,0 +1,152 @@
+//! The meaning of a process's end for its operation.
+
+use std::{error::Error, time::Duration};
+
+use rustix::process::Signal;
+
+use crate::{
+    jail::{ExitReport, ExitStatus},
+    shell::LaunchError,
+};
+
+use super::{
+    Background, EndState,
+    run::{RunEnd, StopReason},
+};
+
+/// The end of one command.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CommandResult {
+    pub(super) state: EndState,
+    pub(super) exit: Option<ExitStatus>,
+    /// Always there when the state is not `completed`; what the state says already is not repeated.
+    pub(super) reason: Option<String>,
+    pub(super) background: Background,
+    pub(super) cpu: Option<Duration>,
+    pub(super) peak_memory_bytes: Option<u64>,
+}
+
+impl CommandResult {
+    pub(super) fn completed() -> Self {
+        Self {
+            state: EndState::Completed,
+            exit: None,
+            reason: None,
+            background: Background::Clear,
+            cpu: None,
+            peak_memory_bytes: None,
+        }
+    }
+
+    /// For work that ended without a process to report on.
+    pub(super) fn without_process(state: EndState, reason: String) -> Self {
+        Self {
+            state,
+            reason: Some(reason),
+            ..Self::completed()
+        }
+    }
+
+    pub(super) fn stopped(why: &StopReason) -> Self {
+        let (state, reason) = match why {
+            StopReason::Cancelled(Some(reason)) => (EndState::Cancelled, reason.clone()),
+            StopReason::Cancelled(None) => (EndState::Cancelled, "on request".to_owned()),
+            StopReason::ShuttingDown => (EndState::Cancelled, "the server is shutting down".to_owned()),
+            StopReason::TimedOut(timeout) => (
+                EndState::TimedOut,
+                format!("the timeout is {} s", timeout.as_secs_f64()),
+            ),
+        };
+        Self::without_process(state, reason)
+    }
+
+    pub(super) fn not_launched(error: &LaunchError) -> Self {
+        let mut reason = format!("could not be started: {error}");
+        let mut source = error.source();
+        while let Some(cause) = source {
+            reason.push_str(": ");
+            reason.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        Self::without_process(EndState::Failed, reason)
+    }
+
+    pub(super) fn of(end: RunEnd, success_codes: &[i32]) -> Self {
+        match end {
+            RunEnd::Exited { exit, background } => {
+                let failure = failure(exit.status, success_codes);
+                let state = if failure.is_some() {
+                    EndState::Failed
+                } else {
+                    EndState::Completed
+                };
+                Self {
+                    state,
+                    reason: failure,
+                    background,
+                    ..Self::completed()
+                }
+                .with_report(Some(exit))
+            }
+            RunEnd::Stopped { why, exit } => Self::stopped(&why).with_report(exit),
+            RunEnd::Lost { reason, exit } => {
+                Self::without_process(EndState::Interrupted, reason).with_report(exit)
+            }
+        }
+    }
+
+    fn with_report(self, report: Option<ExitReport>) -> Self {
+        match report {
+            None => self,
+            Some(ExitReport {
+                status,
+                cpu,
+                peak_memory_bytes,
+            }) => Self {
+                exit: Some(status),
+                cpu: Some(cpu),
+                peak_memory_bytes: Some(peak_memory_bytes),
+                ..self
+            },
+        }
+    }
+}
+
+fn failure(status: ExitStatus, success_codes: &[i32]) -> Option<String> {
+    match status {
+        ExitStatus::Code(code) if success_codes.contains(&code) => None,
+        ExitStatus::Code(code) => Some(format!("exit code {code}")),
+        ExitStatus::Signal(signal) => Some(match signal_name(signal) {
+            Some(name) => format!("killed by signal {signal} ({name})"),
+            None => format!("killed by signal {signal}"),
+        }),
+    }
+}
+
+/// The names of signals that end programs in practice.
+fn signal_name(signal: i32) -> Option<&'static str> {
+    const NAMES: [(Signal, &str); 14] = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::XFSZ, "SIGXFSZ"),
+        (Signal::SYS, "SIGSYS"),
+    ];
+    NAMES
+        .iter()
+        .find(|(named, _)| named.as_raw() == signal)
+        .map(|(_, name)| *name)
+}
+
+#[cfg(test)]
+#[path = "command_result_tests.rs"]
+mod tests;

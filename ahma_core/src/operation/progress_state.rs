@@ -1,0 +1,114 @@
+//! What is known from the output of an operation: progress, phase, findings.
+
+use crate::{
+    call::{Command, CommandPlan, Work},
+    observe::{FindingBudget, FindingLog, Progress, SeverityCounts, StreamEvent},
+};
+
+use super::StepPosition;
+
+/// Everything known so far.
+#[derive(Debug, Clone)]
+pub(super) struct ProgressState {
+    pub(super) progress: Progress,
+    pub(super) step: Option<StepPosition>,
+    findings: FindingLog,
+    /// Number of findings that were kept, and are only counted now.
+    forgotten_findings: usize,
+    /// Reasons why findings may be missing.
+    notices: Vec<String>,
+}
+
+impl ProgressState {
+    /// Keeps as many findings as the most generous rules of the plan allow.
+    pub(super) fn of(plan: &CommandPlan) -> Self {
+        let max_findings =
+            |command: &Command| command.stream.as_ref().map_or(0, |rules| rules.max_findings());
+        let max_findings = match &plan.work {
+            Work::Command(command) => max_findings(command),
+            Work::Sequence(sequence) => sequence
+                .steps
+                .iter()
+                .map(|step| max_findings(&step.command))
+                .max()
+                .unwrap_or(0),
+        };
+        Self::new(max_findings)
+    }
+
+    pub(super) fn take(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Progress(progress) => self.advance(progress),
+            StreamEvent::Finding(_) | StreamEvent::FindingsOmitted(_) => self.findings.record(&event),
+            // The steps of a sequence may have the same to say.
+            StreamEvent::Notice { text } if self.notices.contains(&text) => {}
+            StreamEvent::Notice { text } => self.notices.push(text),
+        }
+    }
+
+    pub(super) fn counts(&self) -> SeverityCounts {
+        self.findings.counts()
+    }
+
+    /// A step of a sequence begins.
+    pub(super) fn enter_step(&mut self, step: StepPosition) {
+        self.progress.phase = None;
+        self.progress.eta_seconds = None;
+        self.raise(whole_percent(&step, 0.0));
+        self.step = Some(step);
+    }
+
+    pub(super) fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    pub(super) fn findings(&self) -> &FindingLog {
+        &self.findings
+    }
+
+    /// Forgets all but the worst findings.
+    pub(super) fn forget_findings(&mut self, budget: FindingBudget) {
+        self.forgotten_findings += self.findings.shorten(budget);
+    }
+
+    pub(super) fn forgotten_findings(&self) -> usize {
+        self.forgotten_findings
+    }
+
+    fn new(max_findings: usize) -> Self {
+        Self {
+            progress: Progress::default(),
+            step: None,
+            findings: FindingLog::new(max_findings),
+            forgotten_findings: 0,
+            notices: Vec::new(),
+        }
+    }
+
+    fn advance(&mut self, progress: Progress) {
+        if let Some(percent) = progress.percent {
+            match &self.step {
+                Some(step) => self.raise(whole_percent(step, percent)),
+                None => self.raise(percent),
+            }
+        }
+        self.progress = Progress {
+            percent: self.progress.percent,
+            ..progress
+        };
+    }
+
+    fn raise(&mut self, percent: f64) {
+        let percent = percent.clamp(0.0, 100.0);
+        self.progress.percent = Some(self.progress.percent.map_or(percent, |shown| shown.max(percent)));
+    }
+}
+
+/// A step's percent as a share of its sequence, all steps weighing the same.
+fn whole_percent(step: &StepPosition, percent: f64) -> f64 {
+    ((step.number - 1) as f64 * 100.0 + percent.clamp(0.0, 100.0)) / step.of as f64
+}
+
+#[cfg(test)]
+#[path = "progress_state_tests.rs"]
+mod tests;

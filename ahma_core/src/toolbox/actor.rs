@@ -1,0 +1,363 @@
+//! The task that keeps the toolbox up to date, and the handle to it.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Semaphore, mpsc, oneshot, watch},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Toolbox, Unavailable,
+    availability::{AvailabilityChecker, CheckResult},
+    file_cache::{FileCache, LoadedTools},
+    load::{DirectoryListing, ToolsDirectory},
+    watch::DirectoryWatch,
+};
+use crate::{
+    catalog::{Catalog, CatalogSettings, Tool},
+    mtdf::AvailabilityCheck,
+};
+
+/// Settings of the toolbox.
+#[derive(Debug, Clone)]
+pub struct ToolboxSettings {
+    pub directory: PathBuf,
+    /// Directory in which availability checks run.
+    pub scope: PathBuf,
+    pub catalog: CatalogSettings,
+    /// Check availability; if not, every tool counts as available.
+    pub probes: bool,
+    /// Follow changes of the directory.
+    pub reload: bool,
+}
+
+/// Reads the toolbox as it is now, or waits for it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ToolboxHandle {
+    toolbox: watch::Receiver<Arc<Toolbox>>,
+    again: mpsc::Sender<Recheck>,
+}
+
+/// A request to check again what a tool needs.
+#[derive(Debug)]
+struct Recheck {
+    tool: String,
+    done: oneshot::Sender<()>,
+}
+
+impl ToolboxHandle {
+    pub fn current(&self) -> Arc<Toolbox> {
+        self.toolbox.borrow().clone()
+    }
+
+    /// The toolbox once it is loaded.
+    pub async fn loaded(&self) -> Arc<Toolbox> {
+        let current = self.current();
+        if current.loads > 0 {
+            return current;
+        }
+        let _ = self.toolbox.clone().wait_for(|toolbox| toolbox.loads > 0).await;
+        self.current()
+    }
+
+    /// The toolbox once all availability checks are done, or as it is after `timeout`.
+    pub async fn settled(&self, timeout: Duration) -> Arc<Toolbox> {
+        if self.loaded().await.probing > 0 {
+            let mut toolbox = self.toolbox.clone();
+            let _ = tokio::time::timeout(timeout, toolbox.wait_for(|toolbox| toolbox.probing == 0)).await;
+        }
+        self.current()
+    }
+
+    /// The toolbox after another check of what one of its tools lacks. It may have been installed since.
+    pub async fn recheck(&self, tool: &str) -> Arc<Toolbox> {
+        let (done, answered) = oneshot::channel();
+        let tool = tool.to_owned();
+        if self.again.send(Recheck { tool, done }).await.is_ok() {
+            // No answer means that the server is shutting down.
+            let _ = answered.await;
+        }
+        self.current()
+    }
+
+    /// Tells of every new toolbox.
+    pub fn changes(&self) -> watch::Receiver<Arc<Toolbox>> {
+        self.toolbox.clone()
+    }
+}
+
+/// Starts to load the directory and to follow its changes, until `shutdown`.
+pub fn open(
+    settings: ToolboxSettings,
+    checker: AvailabilityChecker,
+    shutdown: CancellationToken,
+) -> ToolboxHandle {
+    let (tx, toolbox) = watch::channel(Arc::new(Toolbox {
+        directory: settings.directory.clone(),
+        ..Toolbox::default()
+    }));
+    let (again, rechecks) = mpsc::channel(1);
+    let actor = ToolboxActor {
+        source: ToolsDirectory::new(&settings.directory),
+        settings,
+        checker,
+        cache: FileCache::default(),
+        loaded: LoadedTools::default(),
+        directory_problem: None,
+        catalog: Catalog::default(),
+        answers: HashMap::new(),
+        probing: JoinSet::new(),
+        asked: HashSet::new(),
+        at_once: Arc::new(Semaphore::new(MAX_CONCURRENT_CHECKS)),
+        loads: 0,
+        rechecks,
+        waiting: Vec::new(),
+        tx,
+    };
+    tokio::spawn(async move {
+        tokio::select! {
+            () = actor.run() => {}
+            () = shutdown.cancelled() => {}
+        }
+    });
+    ToolboxHandle { toolbox, again }
+}
+
+/// Checks wait for disks more than they compute, but a hundred at once would only slow each other down.
+const MAX_CONCURRENT_CHECKS: usize = 8;
+
+struct ToolboxActor {
+    settings: ToolboxSettings,
+    source: ToolsDirectory,
+    checker: AvailabilityChecker,
+    cache: FileCache,
+    loaded: LoadedTools,
+    directory_problem: Option<String>,
+    catalog: Catalog,
+    /// Results of availability checks, each distinct one once.
+    answers: HashMap<Arc<AvailabilityCheck>, CheckResult>,
+    probing: JoinSet<(Arc<AvailabilityCheck>, CheckResult)>,
+    /// Checks under way.
+    asked: HashSet<Arc<AvailabilityCheck>>,
+    at_once: Arc<Semaphore>,
+    loads: u64,
+    rechecks: mpsc::Receiver<Recheck>,
+    /// Requests for another check that wait for its result.
+    waiting: Vec<PendingRecheck>,
+    tx: watch::Sender<Arc<Toolbox>>,
+}
+
+/// A request that waits until none of these checks is under way.
+struct PendingRecheck {
+    probes: Vec<Arc<AvailabilityCheck>>,
+    done: oneshot::Sender<()>,
+}
+
+impl ToolboxActor {
+    async fn run(mut self) {
+        let mut watch = self.settings.reload.then(|| self.watch()).flatten();
+        loop {
+            if let Some(watch) = &mut watch
+                && let Err(error) = watch.arm().await
+            {
+                tracing::warn!(%error, "changes of the tools directory may go unnoticed");
+            }
+            self.load().await;
+            self.publish();
+            self.answer_until_change(watch.as_ref()).await;
+        }
+    }
+
+    /// Takes in results of availability checks until the directory changes.
+    async fn answer_until_change(&mut self, watch: Option<&DirectoryWatch>) {
+        let changed = async {
+            match watch {
+                Some(watch) => watch.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        // One future for the whole time: a new one would forget a change that is still settling.
+        let mut changed = std::pin::pin!(changed);
+        loop {
+            tokio::select! {
+                () = &mut changed => return,
+                Some(Recheck { tool, done }) = self.rechecks.recv() => {
+                    let probes = self.recheck(&tool);
+                    self.waiting.push(PendingRecheck { probes, done });
+                    self.answer_waiting();
+                }
+                Some(answered) = self.probing.join_next() => {
+                    let mut answered = Some(answered);
+                    let mut news = false;
+                    while let Some(answer) = answered {
+                        if let Ok((probe, answer)) = answer {
+                            news |= self.note(probe, answer);
+                        }
+                        answered = self.probing.try_join_next();
+                    }
+                    if news || self.probing.is_empty() {
+                        self.publish();
+                    }
+                    self.answer_waiting();
+                }
+            }
+        }
+    }
+
+    fn watch(&self) -> Option<DirectoryWatch> {
+        DirectoryWatch::new(self.settings.directory.clone())
+            .inspect_err(|error| tracing::warn!(%error, "changes of the tools directory will go unnoticed"))
+            .ok()
+    }
+
+    async fn load(&mut self) {
+        let found = self.source.read().await;
+        self.directory_problem = match &found {
+            DirectoryListing::Files(_) => None,
+            DirectoryListing::Missing => Some("it does not exist".to_owned()),
+            DirectoryListing::Unreadable(reason) => Some(format!("it cannot be read: {reason}")),
+        };
+        let files = match found {
+            DirectoryListing::Files(files) => files,
+            DirectoryListing::Missing | DirectoryListing::Unreadable(_) => Vec::new(),
+        };
+        let mut cache = std::mem::take(&mut self.cache);
+        // A thousand files take a while to check; answers to clients must not wait for that.
+        let refreshed = tokio::task::spawn_blocking(move || {
+            let loaded = cache.refresh(files);
+            (cache, loaded)
+        });
+        match refreshed.await {
+            Ok((cache, loaded)) => (self.cache, self.loaded) = (cache, loaded),
+            Err(error) => tracing::error!(%error, "tool files could not be checked"),
+        }
+        self.catalog = Catalog::build(&self.loaded.tools, self.settings.catalog);
+        self.loads += 1;
+        self.log(&self.settings.directory);
+        self.ask_probes();
+    }
+
+    fn log(&self, directory: &Path) {
+        let directory = directory.display();
+        match &self.directory_problem {
+            Some(problem) => tracing::warn!(%directory, "no tool files: {problem}"),
+            None => {
+                tracing::info!(%directory, files = self.loaded.tools.len(), tools = self.catalog.len(), "tool files loaded")
+            }
+        }
+        for problem in &self.loaded.problems {
+            tracing::warn!("{problem}");
+        }
+        for file in &self.loaded.stale {
+            tracing::warn!(file, "the last good version of the file stays in use");
+        }
+    }
+
+    /// Starts checks of what is not known, and of what was missing, which may have been installed since. Until then the old
+    /// ones hold.
+    fn ask_probes(&mut self) {
+        if !self.settings.probes {
+            return;
+        }
+        let wanted = self.catalog.tools().flat_map(|tool| tool.probes.clone());
+        let wanted: HashSet<_> = wanted.collect();
+        self.answers.retain(|probe, _| wanted.contains(probe));
+        for probe in wanted {
+            if self.answers.get(&probe).is_none_or(Result::is_err) {
+                self.ask(probe);
+            }
+        }
+    }
+
+    /// Returns the checks whose results will say more.
+    fn recheck(&mut self, tool: &str) -> Vec<Arc<AvailabilityCheck>> {
+        let probes = self.catalog.get(tool).map(|tool| tool.probes.clone());
+        let probes = probes.unwrap_or_default();
+        for probe in &probes {
+            if self.answers.get(probe).is_some_and(Result::is_err) {
+                self.ask(probe.clone());
+            }
+        }
+        probes
+    }
+
+    fn ask(&mut self, probe: Arc<AvailabilityCheck>) {
+        if !self.asked.insert(probe.clone()) {
+            return;
+        }
+        let (checker, scope, at_once) = (
+            self.checker.clone(),
+            self.settings.scope.clone(),
+            self.at_once.clone(),
+        );
+        self.probing.spawn(async move {
+            let _turn = at_once.acquire().await;
+            let answer = checker.ask(&scope, &probe).await;
+            (probe, answer)
+        });
+    }
+
+    fn answer_waiting(&mut self) {
+        let asked = &self.asked;
+        let is_answered =
+            |waiting: &mut PendingRecheck| !waiting.probes.iter().any(|probe| asked.contains(probe));
+        for PendingRecheck { done, .. } in self.waiting.extract_if(.., is_answered) {
+            // The request may be gone.
+            let _ = done.send(());
+        }
+    }
+
+    /// True if it changes what is known; a tool counts as available until its check fails.
+    fn note(&mut self, probe: Arc<AvailabilityCheck>, answer: CheckResult) -> bool {
+        self.asked.remove(&probe);
+        let before = self.answers.get(&probe).unwrap_or(&Ok(()));
+        if *before == answer {
+            self.answers.insert(probe, answer);
+            return false;
+        }
+        if let Err(reason) = &answer {
+            let tools = self.catalog.tools().filter(|tool| tool.probes.contains(&probe));
+            let tools: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+            tracing::warn!("not available: {}: {reason}", tools.join(", "));
+        }
+        self.answers.insert(probe, answer);
+        true
+    }
+
+    fn publish(&self) {
+        let reason = |tool: &Tool| {
+            tool.probes
+                .iter()
+                .find_map(|probe| self.answers.get(probe)?.as_ref().err().cloned())
+        };
+        let unavailable: Vec<Unavailable> = (self.catalog.tools())
+            .filter_map(|tool| Some(Unavailable::new(tool, reason(tool)?)))
+            .collect();
+        let missing: HashSet<&str> = unavailable.iter().map(|tool| tool.tool.as_str()).collect();
+        let toolbox = Toolbox {
+            offered: self
+                .catalog
+                .filtered(|tool| !missing.contains(tool.name.as_str())),
+            catalog: self.catalog.clone(),
+            problems: self.loaded.problems.clone(),
+            stale: self.loaded.stale.clone(),
+            directory: self.settings.directory.clone(),
+            directory_problem: self.directory_problem.clone(),
+            probing: self
+                .asked
+                .iter()
+                .filter(|probe| !self.answers.contains_key(*probe))
+                .count(),
+            loads: self.loads,
+            unavailable,
+        };
+        self.tx.send_replace(Arc::new(toolbox));
+    }
+}

@@ -1,0 +1,223 @@
+//! Finds out whether the program behind a tool is there, by running its availability check in the sandbox, or by looking
+//! for the program where commands find theirs.
+
+use std::{
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    pin::pin,
+    time::Duration,
+};
+
+use futures::future::{FusedFuture as _, FutureExt as _};
+use tokio::{io::AsyncReadExt as _, net::unix::pipe};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::Unavailable;
+use crate::{
+    call::Program,
+    catalog::Tool,
+    jail::{ExitStatus, ProcessEvent, ProcessHandle},
+    mtdf::{AvailabilityCheck, AvailabilityCommand},
+    observe::displayed,
+    sandbox::{PendingCheck, ProtectedChange},
+    shell::{Launcher, OutputPipes, RunningProcess, Script, Stdio},
+};
+
+/// A check that takes longer has something wrong with it.
+pub(super) const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The reason why a tool is not available; `Ok` if it is.
+pub(super) type CheckResult = Result<(), String>;
+
+/// Runs checks, and knows when nothing of them is left. Cheap to clone; all clones count together.
+#[derive(Debug, Clone)]
+pub struct AvailabilityChecker {
+    launcher: Launcher,
+    checks: TaskTracker,
+    timeout: Duration,
+}
+
+impl AvailabilityChecker {
+    pub fn new(launcher: Launcher) -> Self {
+        Self {
+            launcher,
+            checks: TaskTracker::new(),
+            timeout: CHECK_TIMEOUT,
+        }
+    }
+
+    /// Lets each check take this long.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// Waits until nothing of any check is left. One whose result is still waited for may take its time.
+    pub async fn ended(&self) {
+        self.checks.close();
+        self.checks.wait().await;
+    }
+
+    /// A check ends as soon as its answer is not waited for any more.
+    pub(super) async fn ask(&self, scope: &Path, probe: &AvailabilityCheck) -> CheckResult {
+        let unwanted = CancellationToken::new();
+        let _wanted = unwanted.clone().drop_guard();
+        let (what, task) = match probe {
+            AvailabilityCheck::Run(command) => {
+                let run = self.clone().run(scope.to_owned(), command.clone(), unwanted);
+                // A task of its own, for what the check left is cleared away in any case.
+                (command.argv.join(" "), self.checks.spawn(run))
+            }
+            AvailabilityCheck::Find { program, path_dirs } => {
+                let mut directories: Vec<PathBuf> = path_dirs.iter().map(|below| scope.join(below)).collect();
+                directories.extend(self.launcher.project_directories());
+                directories.extend(std::env::split_paths(self.launcher.search_path()));
+                let file = program.clone();
+                let find = move || find(&file, &directories);
+                (program.clone(), tokio::task::spawn_blocking(find))
+            }
+        };
+        let answer = task.await.unwrap_or(Err("was lost".to_owned()));
+        answer.map_err(|reason| format!("`{what}` {reason}"))
+    }
+
+    async fn run(
+        self,
+        scope: PathBuf,
+        probe: AvailabilityCommand,
+        unwanted: CancellationToken,
+    ) -> CheckResult {
+        let script = Script {
+            stdin: None,
+            program: Program::Argv(probe.argv.clone()),
+            directory: probe
+                .directory
+                .as_ref()
+                .map_or_else(|| scope.clone(), |directory| scope.join(directory)),
+            environment: probe.environment.clone(),
+            path_dirs: probe
+                .path_dirs
+                .iter()
+                .map(|directory| scope.join(directory))
+                .collect(),
+            stdio: Stdio::Merged,
+        };
+        let stopped = || "was stopped".to_owned();
+        // The jail may hang.
+        let launched = unwanted.run_until_cancelled(self.launcher.launch(script)).await;
+        let RunningProcess {
+            output,
+            mut process,
+            guard_check,
+        } = launched
+            .ok_or_else(stopped)?
+            .map_err(|error| format!("could not be started: {error}"))?;
+        let watch = tokio::time::timeout(self.timeout, watch(output, &mut process, &probe));
+        let answer = unwanted.run_until_cancelled(watch).await;
+        self.checks.spawn(clear_away(process, guard_check));
+        match answer {
+            Some(Ok(answer)) => answer,
+            Some(Err(_)) => Err(format!("did not answer within {} s", self.timeout.as_secs())),
+            None => Err(stopped()),
+        }
+    }
+}
+
+/// Checks what one tool needs; none if all of it is there.
+pub async fn check_availability(
+    tool: &Tool,
+    checker: &AvailabilityChecker,
+    scope: &Path,
+) -> Option<Unavailable> {
+    for probe in &tool.probes {
+        if let Err(reason) = checker.ask(scope, probe).await {
+            return Some(Unavailable::new(tool, reason));
+        }
+    }
+    None
+}
+
+fn find(program: &str, directories: &[PathBuf]) -> CheckResult {
+    let is_there = |directory: &PathBuf| {
+        let found = directory.join(program).metadata();
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    match directories.iter().any(is_there) {
+        true => Ok(()),
+        false => Err("was not found".to_owned()),
+    }
+}
+
+/// A check runs code of the project, so what it changes is looked at as after any command, when nothing of it is left.
+async fn clear_away(mut process: ProcessHandle, guard_check: PendingCheck) {
+    process.stop(libc::SIGKILL, Duration::ZERO);
+    while let ProcessEvent::Exited(_) = process.next_event().await {}
+    for sentence in ProtectedChange::sentences(&guard_check.finish().await) {
+        tracing::warn!("{sentence}");
+    }
+}
+
+async fn watch(output: OutputPipes, process: &mut ProcessHandle, probe: &AvailabilityCommand) -> CheckResult {
+    let mut said = Vec::new();
+    let status = {
+        let output = async {
+            let OutputPipes::Merged(fd) = output else {
+                return;
+            };
+            // Read to the end, though little of it is kept: a closed pipe would end some programs early, and not well.
+            if let Ok(mut output) = pipe::Receiver::from_owned_fd(fd) {
+                let mut chunk = [0; 4096];
+                while let Ok(length @ 1..) = output.read(&mut chunk).await {
+                    let room = KEPT_BYTES.saturating_sub(said.len());
+                    said.extend_from_slice(&chunk[..length.min(room)]);
+                }
+            }
+        };
+        let mut output = pin!(output.fuse());
+        let status = async {
+            match process.next_event().await {
+                ProcessEvent::Exited(report) => Some(report.status),
+                ProcessEvent::Gone | ProcessEvent::Lost { .. } => None,
+            }
+        };
+        let status = tokio::select! {
+            biased;
+            status = status => status,
+            () = async { output.as_mut().await; std::future::pending().await } => None,
+        };
+        let succeeded = matches!(status, Some(ExitStatus::Code(code)) if probe.success_codes.contains(&code));
+        if !succeeded && !output.is_terminated() {
+            // What was printed before the end is in the pipe; something in the background may keep it open for ever.
+            let _ = tokio::time::timeout(REST_OF_OUTPUT_TIMEOUT, output).await;
+        }
+        status
+    };
+    let why = first_line(&said).map_or_else(String::new, |line| format!(": {line}"));
+    match status {
+        Some(ExitStatus::Code(code)) if probe.success_codes.contains(&code) => Ok(()),
+        Some(ExitStatus::Code(NOT_FOUND)) => Err("was not found".to_owned()),
+        Some(ExitStatus::Code(code)) => Err(format!("ended with exit code {code}{why}")),
+        Some(ExitStatus::Signal(signal)) => Err(format!("was ended by signal {signal}{why}")),
+        None => Err("was lost".to_owned()),
+    }
+}
+
+/// The first thing that the check said; programs begin with what is wrong.
+fn first_line(said: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(said);
+    let text = displayed(&text);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(MAX_QUOTE_CHARS).collect())
+}
+
+/// Enough for the first line of a complaint.
+const KEPT_BYTES: usize = 4096;
+
+/// A reason is read on one line of a screen or two.
+const MAX_QUOTE_CHARS: usize = 200;
+
+/// Time to wait for the rest of the output when the check has ended.
+const REST_OF_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Exit code of shells for a command that does not exist.
+const NOT_FOUND: i32 = 127;

@@ -1,0 +1,74 @@
+//! The tools at one moment, and why some of them are missing.
+
+use std::path::PathBuf;
+
+use crate::{
+    catalog::{Catalog, Tool},
+    mtdf::Problem,
+};
+
+/// All tools at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Toolbox {
+    /// Every enabled tool of every good file.
+    pub catalog: Catalog,
+    /// Those of them that can be called: what they need was found, or is still being looked for.
+    pub offered: Catalog,
+    /// In the order of their names.
+    pub unavailable: Vec<Unavailable>,
+    /// Of all files, in the order of their names.
+    pub problems: Vec<Problem>,
+    /// Files that were edited into something broken; their last good version is in use.
+    pub stale: Vec<String>,
+    pub directory: PathBuf,
+    /// Reason why the directory as a whole gave no tools.
+    pub directory_problem: Option<String>,
+    /// Number of availability checks without a result; one that is repeated has a result.
+    pub probing: usize,
+    /// Number of times that the directory was read; 0 before the first time.
+    pub loads: u64,
+}
+
+/// A tool that cannot work here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    pub tool: String,
+    pub file: Option<String>,
+    pub reason: String,
+    pub install_instructions: Option<String>,
+}
+
+impl Unavailable {
+    pub(super) fn new(tool: &Tool, reason: String) -> Self {
+        Self {
+            tool: tool.name.clone(),
+            file: tool.file.clone(),
+            reason,
+            install_instructions: tool.install_instructions.clone(),
+        }
+    }
+}
+
+impl Toolbox {
+    /// The reason why a tool that exists cannot be called.
+    pub fn unavailable(&self, tool: &str) -> Option<&Unavailable> {
+        self.unavailable
+            .iter()
+            .find(|unavailable| unavailable.tool == tool)
+    }
+
+    /// True if clients would see the same list of tools.
+    pub fn offers_the_same_as(&self, other: &Self) -> bool {
+        self.offered.len() == other.offered.len()
+            && self
+                .offered
+                .tools()
+                .zip(other.offered.tools())
+                .all(|(ours, theirs)| {
+                    ours.name == theirs.name
+                        && ours.description == theirs.description
+                        && ours.annotations == theirs.annotations
+                        && ours.input_schema == theirs.input_schema
+                })
+    }
+}

@@ -1,0 +1,98 @@
+//! One name, one thing: no two types of a crate that other modules can see share a name.
+//!
+//! It reads the source text. A file mounted with `#[path]` is the version of another one for builds without a feature or on
+//! another system, so it repeats that file's names on purpose.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+#[test]
+fn no_two_types_of_a_crate_share_a_name() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut shared = BTreeMap::new();
+    for entry in fs::read_dir(workspace).unwrap() {
+        let directory = entry.unwrap().path();
+        let sources = directory.join("src");
+        if sources.is_dir() {
+            let name = directory.file_name().unwrap().to_string_lossy().into_owned();
+            for (type_name, files) in shared_names(&rust_files(&sources)) {
+                shared.insert((name.clone(), type_name), files);
+            }
+        }
+    }
+    assert!(shared.is_empty(), "types of one name: {shared:#?}");
+}
+
+#[test]
+fn a_shared_name_is_noticed() {
+    let file = |name: &str, text: &str| (PathBuf::from(name), text.to_owned());
+    let shared = shared_names(&[
+        file(
+            "a.rs",
+            "pub struct Place;\nstruct Own;\npub(crate) enum Verdict {\n",
+        ),
+        file(
+            "b.rs",
+            "pub(super) struct Place<T> {\nstruct Own;\n// pub enum Verdict\n",
+        ),
+        file(
+            "mod.rs",
+            "#[cfg(not(unix))]\n#[path = \"elsewhere.rs\"]\nmod a;\n",
+        ),
+        file("elsewhere.rs", "pub(crate) enum Verdict {"),
+    ]);
+    assert_eq!(shared.keys().collect::<Vec<_>>(), ["Place"]);
+}
+
+/// Names of types that more than one of the files defines, with those files.
+fn shared_names(files: &[(PathBuf, String)]) -> BTreeMap<String, Vec<PathBuf>> {
+    let alternatives: BTreeSet<&str> = files
+        .iter()
+        .flat_map(|(_, text)| text.lines())
+        .filter_map(|line| line.trim().strip_prefix("#[path = \"")?.strip_suffix("\"]"))
+        .collect();
+    let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for (path, text) in files {
+        let file_name = path.file_name().unwrap().to_string_lossy();
+        if !alternatives.contains(file_name.as_ref()) {
+            for name in text.lines().filter_map(defined_type) {
+                found.entry(name.to_owned()).or_default().push(path.clone());
+            }
+        }
+    }
+    found.retain(|_, paths| paths.len() > 1);
+    found
+}
+
+/// The type that a line defines for other modules.
+fn defined_type(line: &str) -> Option<&str> {
+    let mut rest = line.trim_start().strip_prefix("pub")?;
+    if let Some(restricted) = rest.strip_prefix('(') {
+        rest = restricted.split_once(')')?.1;
+    }
+    let (kind, rest) = rest.strip_prefix(' ')?.split_once(' ')?;
+    let name = rest
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .next()?;
+    matches!(kind, "struct" | "enum" | "trait" | "type" | "union").then_some(name)
+}
+
+/// The sources below a directory except unit tests, with their text.
+fn rust_files(directory: &Path) -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && !path.to_string_lossy().ends_with("_tests.rs")
+        {
+            let text = fs::read_to_string(&path).unwrap();
+            files.push((path, text));
+        }
+    }
+    files
+}

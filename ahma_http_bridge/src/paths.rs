@@ -1,0 +1,19 @@
+//! Paths that the bridge serves whatever its settings are.
+
+/// Streamable HTTP.
+pub(crate) const ENDPOINT: &str = "/mcp";
+pub(crate) const HEALTH_PATH: &str = "/healthz";
+pub(crate) const METRICS_PATH: &str = "/metrics";
+/// RFC 9728; the path of the resource may follow.
+pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// True if metadata may be at this path. Everyone may read it, so nothing else can be there.
+pub(crate) fn is_metadata_path(path: &str) -> bool {
+    path.strip_prefix(METADATA_PATH)
+        .is_some_and(|of| of.is_empty() || of.starts_with('/'))
+}
+
+/// True if the path cannot be given to anything else.
+pub(crate) fn is_taken(path: &str) -> bool {
+    [ENDPOINT, HEALTH_PATH, METRICS_PATH].contains(&path) || is_metadata_path(path)
+}

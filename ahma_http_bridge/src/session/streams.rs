@@ -1,0 +1,166 @@
+//! The streams of one session: a standing one for whatever concerns the client, and one for each request
+//! that is answered by a stream. Each message goes to exactly one of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::event_stream::{EventStream, Keep, StreamReader};
+
+/// Streams that were read to their end, kept for a client that lost its connection just then.
+const MAX_READ: usize = 8;
+/// The same in bytes: such a client is back soon, and answers may be large.
+const MAX_READ_BYTES: usize = 4 << 20;
+/// Bytes kept in answers that were not read. A client that is away for longer than this lasts loses the oldest.
+const MAX_UNREAD_BYTES: usize = 16 << 20;
+
+const STANDING: u64 = 0;
+
+#[derive(Debug)]
+pub(crate) struct SessionStreams {
+    standing: Arc<EventStream>,
+    requests: Mutex<Requests>,
+}
+
+#[derive(Debug)]
+struct Requests {
+    streams: BTreeMap<u64, Arc<EventStream>>,
+    next_id: u64,
+    closed: bool,
+}
+
+impl Requests {
+    /// Keeps no more finished streams than there may be, the newest of each kind.
+    fn forget_some(&mut self) {
+        let (mut read, mut unread) = (Kept::default(), Kept::default());
+        let mut spare = Vec::new();
+        for (id, stream) in self.streams.iter().rev().filter(|(_, stream)| stream.is_closed()) {
+            let fits = if stream.is_exhausted() {
+                read.add(stream);
+                read.count <= MAX_READ && read.fits(MAX_READ_BYTES)
+            } else {
+                unread.add(stream);
+                unread.fits(MAX_UNREAD_BYTES)
+            };
+            if !fits {
+                spare.push(*id);
+            }
+        }
+        for id in spare {
+            self.streams.remove(&id);
+        }
+    }
+}
+
+/// The finished streams of one kind so far, from the newest on.
+#[derive(Debug, Default)]
+struct Kept {
+    count: usize,
+    bytes: usize,
+}
+
+impl Kept {
+    fn add(&mut self, stream: &EventStream) {
+        self.count += 1;
+        self.bytes += stream.cost_bytes();
+    }
+
+    /// One alone may be larger than all may be together.
+    fn fits(&self, max_bytes: usize) -> bool {
+        self.count == 1 || self.bytes <= max_bytes
+    }
+}
+
+impl SessionStreams {
+    pub(crate) fn new() -> Self {
+        Self {
+            standing: EventStream::standing(STANDING),
+            requests: Mutex::new(Requests {
+                streams: BTreeMap::new(),
+                next_id: STANDING + 1,
+                closed: false,
+            }),
+        }
+    }
+
+    /// The stream that answers of an HTTP+SSE session go to as well.
+    pub(crate) fn standing(&self) -> &Arc<EventStream> {
+        &self.standing
+    }
+
+    /// Sends what belongs to no request: to the standing stream if it is being read, else to the newest
+    /// open request that is being read, else to the standing stream for its next reader.
+    pub(crate) fn push(&self, message: Bytes) {
+        // Held to the end: a request that opens meanwhile takes what is in the standing stream only once.
+        let requests = self.lock();
+        let mut message = message;
+        if !self.standing.has_reader() {
+            let newest_first = requests.streams.values().rev();
+            for stream in newest_first.filter(|stream| stream.expects_reader()) {
+                match stream.push(message) {
+                    Ok(()) => return,
+                    Err(refused) => message = refused,
+                }
+            }
+        }
+        // A closed one is that of a session that is over.
+        let _ = self.standing.push(message);
+    }
+
+    /// A stream for a request with this many answers. It also takes what is still unread.
+    pub(crate) fn open_request(&self, answers: usize) -> Arc<EventStream> {
+        let mut requests = self.lock();
+        let stream = EventStream::for_answers(requests.next_id, Keep::ForReplay, answers);
+        requests.next_id += 1;
+        if requests.closed {
+            stream.close();
+        }
+        requests.streams.insert(stream.id(), Arc::clone(&stream));
+        requests.forget_some();
+        if !requests.closed && !self.standing.has_reader() {
+            for message in self.standing.take_unread() {
+                // It has just been opened, and ends with its last answer or with all others.
+                let _ = stream.push(message);
+            }
+        }
+        stream
+    }
+
+    /// Forgets a request whose answer went out in one piece.
+    pub(crate) fn forget(&self, stream: &EventStream) {
+        self.lock().streams.remove(&stream.id());
+    }
+
+    /// A reader for a client that connects anew, with the id of the last event it saw, if any.
+    /// `None` if the id names no stream of this session.
+    pub(crate) fn resume(&self, last_event_id: Option<&str>) -> Option<StreamReader> {
+        let Some(last_event_id) = last_event_id else {
+            return Some(self.standing.read_after(None));
+        };
+        let (stream, seq) = last_event_id.split_once('-')?;
+        let (stream, seq) = (stream.parse::<u64>().ok()?, seq.parse::<u64>().ok()?);
+        if stream == STANDING {
+            return Some(self.standing.read_after(Some(seq)));
+        }
+        let stream = self.lock().streams.get(&stream).cloned()?;
+        Some(stream.read_after(Some(seq)))
+    }
+
+    /// Ends every stream. What is in them can still be read.
+    pub(crate) fn close(&self) {
+        self.standing.close();
+        let mut requests = self.lock();
+        requests.closed = true;
+        requests.streams.values().for_each(|stream| stream.close());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock()
+    }
+}
+
+#[cfg(test)]
+#[path = "streams_tests.rs"]
+mod tests;

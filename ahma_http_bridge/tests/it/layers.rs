@@ -1,0 +1,88 @@
+//! The layers of the bridge: `child` below `session` below `routes`, and no cycles.
+
+use std::path::Path;
+
+use test_support::Layers;
+
+fn rules() -> Layers<'static> {
+    Layers {
+        sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        layers: &[
+            &[
+                "activity",
+                "descriptors",
+                "harmless",
+                "isolation",
+                "metrics",
+                "paths",
+                "peer",
+                "redact",
+                "tls",
+                "version",
+            ],
+            &["audit", "auth", "echo", "sse_endpoint", "stall"],
+            &["child", "settings"],
+            &["pressure", "serve_error", "session"],
+            &["bridge", "http"],
+            &["maintenance", "routes"],
+            &["args", "server"],
+            &["bin"],
+        ],
+        reserved: &[
+            ("axum", &["http", "routes", "server"]),
+            ("http", &["auth", "http", "metrics", "routes", "server"]),
+            ("hyper", &["server"]),
+            ("clap", &["args", "bin"]),
+            ("rmcp", &[]),
+            ("ahma_core", &[]),
+        ],
+    }
+}
+
+#[test]
+fn modules_use_lower_layers_only() {
+    assert_eq!(rules().violations(), Vec::<String>::new());
+}
+
+#[test]
+fn every_type_has_a_name_of_its_own() {
+    assert_eq!(rules().repeated_type_names(), Vec::<String>::new());
+}
+
+#[test]
+fn the_check_sees_what_is_forbidden() {
+    let rules = rules();
+    for (module, text) in [
+        ("child", "use crate::session::Session;"),
+        ("child", "let status = http::StatusCode::OK;"),
+        (
+            "child",
+            "use crate::{\n    descriptors,\n    audit::Audit,\n    session::Activity,\n};",
+        ),
+        ("session", "use crate::http::refusal::Refusal;"),
+        ("session", "use axum::Router;"),
+        ("auth", "use crate::settings::BridgeSettings;"),
+        // Of one layer.
+        ("http", "use crate::bridge::Bridge;"),
+        ("routes", "use ahma_core::mcp;"),
+        ("unheard_of", ""),
+    ] {
+        assert_ne!(
+            rules.violations_in(module, text),
+            Vec::<String>::new(),
+            "{module}: {text}"
+        );
+    }
+    for (module, text) in [
+        ("child", "use crate::echo::Echo; //! crate::session"),
+        ("session", "use crate::{activity::Activity, child::Child};"),
+        ("routes", "use axum::Router;\nuse crate::http::sse;"),
+        ("lib", "pub use server::serve;"),
+    ] {
+        assert_eq!(
+            rules.violations_in(module, text),
+            Vec::<String>::new(),
+            "{module}: {text}"
+        );
+    }
+}

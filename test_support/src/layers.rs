@@ -1,0 +1,148 @@
+//! The layers of a crate, checked in its source text. Crude, but features and targets that a build leaves out do not escape it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Rules of one crate.
+#[derive(Debug)]
+pub struct Layers<'a> {
+    /// The directory of the crate's sources.
+    pub sources: PathBuf,
+    /// Top-level modules, the lowest layer first. A module uses modules of lower layers only, so there are no cycles.
+    pub layers: &'a [&'a [&'a str]],
+    /// Foreign crates, or parts of them, that only some modules may use.
+    pub reserved: &'a [(&'a str, &'a [&'a str])],
+}
+
+impl Layers<'_> {
+    /// Everything that is against the rules, a line for each.
+    pub fn violations(&self) -> Vec<String> {
+        let sources = rust_files(&self.sources).into_iter();
+        let sources = sources.filter(|path| !path.to_string_lossy().ends_with("_tests.rs"));
+        let found = sources.flat_map(|path| {
+            let relative = path.strip_prefix(&self.sources).unwrap();
+            let first = relative.iter().next().unwrap().to_string_lossy();
+            let module = first.trim_end_matches(".rs").to_owned();
+            let violations = self.violations_in(&module, &fs::read_to_string(&path).unwrap());
+            let shown = relative.display().to_string();
+            violations.into_iter().map(move |what| format!("{shown}: {what}"))
+        });
+        found.collect()
+    }
+
+    /// The same for one text of a module.
+    pub fn violations_in(&self, module: &str, text: &str) -> Vec<String> {
+        let paths = used_paths(&code_of(text));
+        let layer_of = |module: &str| self.layers.iter().position(|layer| layer.contains(&module));
+        let mut violations = Vec::new();
+        match layer_of(module) {
+            None if module == "lib" => {}
+            None => violations.push(format!("`{module}` belongs to no layer")),
+            Some(own) => {
+                let used: BTreeSet<&str> = (paths.iter())
+                    .filter_map(|path| path.strip_prefix("crate::")?.split("::").next())
+                    .collect();
+                // What the root re-exports would hide its layer.
+                let allowed = |used: &str| used == module || layer_of(used).is_some_and(|layer| layer < own);
+                let forbidden = used.into_iter().filter(|used| !allowed(used));
+                violations.extend(forbidden.map(|used| format!("must not use `crate::{used}`")));
+            }
+        }
+        let uses = |path: &str| paths.iter().any(|used| is_below(used, path));
+        let foreign = self
+            .reserved
+            .iter()
+            .filter(|(_, allowed)| !allowed.contains(&module));
+        let used = foreign.filter(|(name, _)| uses(name));
+        violations.extend(used.map(|(name, _)| format!("must not use `{name}`")));
+        violations
+    }
+
+    /// Names that more than one type of the crate has. Tests may name their own types as they like.
+    pub fn repeated_type_names(&self) -> Vec<String> {
+        let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for path in rust_files(&self.sources) {
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            if path.to_string_lossy().ends_with("_tests.rs") {
+                continue;
+            }
+            // Types inside of functions are indented, and have no name outside.
+            for line in code.lines().filter(|line| !line.starts_with(' ')) {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let kind = words
+                    .iter()
+                    .position(|word| matches!(*word, "struct" | "enum" | "trait"));
+                let Some(name) = kind.and_then(|kind| words.get(kind + 1)) else {
+                    continue;
+                };
+                let end = name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len());
+                let name = name[..end].to_owned();
+                places.entry(name).or_default().push(path.display().to_string());
+            }
+        }
+        let repeated = places.into_iter().filter(|(_, places)| places.len() > 1);
+        repeated
+            .map(|(name, places)| format!("{name}: {}", places.join(", ")))
+            .collect()
+    }
+}
+
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The text without comments; strings stay, which is harmless.
+fn code_of(text: &str) -> String {
+    let lines = text
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Every path in the code, with the braces of `use` opened: `std::{fs, io}` gives `std::fs` and `std::io`.
+fn used_paths(code: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    let mut prefixes = vec![String::new()];
+    let mut current = String::new();
+    for letter in code.chars().chain(['\n']) {
+        if letter.is_alphanumeric() || letter == '_' || letter == ':' {
+            current.push(letter);
+            continue;
+        }
+        let path = format!("{}{current}", prefixes.last().map_or("", String::as_str));
+        match letter {
+            // A brace after `::` opens a group of a `use`; any other one is a block and has no prefix.
+            '{' if current.ends_with("::") => prefixes.push(path),
+            '{' => prefixes.push(String::new()),
+            _ => {
+                if !current.is_empty() {
+                    paths.push(path);
+                }
+                if letter == '}' {
+                    prefixes.pop();
+                }
+            }
+        }
+        current.clear();
+    }
+    paths
+}
+
+fn is_below(used: &str, path: &str) -> bool {
+    let rest = used.strip_prefix(path);
+    rest.is_some_and(|rest| rest.starts_with("::") || rest.is_empty() && path.contains("::"))
+}
