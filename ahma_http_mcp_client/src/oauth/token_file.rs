@@ -239,7 +239,8 @@ fn open_trusted(path: &Path, flags: OFlags) -> Result<File, TokenFileError> {
     if stat.st_uid != rustix::process::geteuid().as_raw() {
         return Err(untrusted("belongs to another user"));
     }
-    if stat.st_nlink != 1 {
+    // None at all means that another process has replaced the file since it was opened; what was opened is still ours.
+    if stat.st_nlink > 1 {
         return Err(untrusted("has a second name (hard link)"));
     }
     let mode = Mode::from_raw_mode(stat.st_mode);
