@@ -18,7 +18,7 @@ use rustix::{
 };
 
 use super::{
-    cgroup::OperationCgroup,
+    linux::cgroup::OperationCgroup,
     prepared::{PreparedSandbox, SCRIPT_FD},
     program::{self, NotStarted},
     streams::Streams,

@@ -5,7 +5,10 @@ use std::{ffi::CString, io, os::unix::ffi::OsStrExt, path::PathBuf};
 use ::landlock::RulesetCreated;
 use seccompiler::BpfProgram;
 
-use super::{cgroup::DelegatedCgroup, notified_call, wire::Configure};
+use super::{
+    linux::{cgroup::DelegatedCgroup, notified_call},
+    wire::Configure,
+};
 use crate::sandbox::{
     Access, Network, Policy, Tier,
     linux::{

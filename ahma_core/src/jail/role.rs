@@ -19,10 +19,10 @@ use rustix::{
 };
 
 use super::{
-    cgroup::DelegatedCgroup,
-    child, children,
+    child,
+    linux::{cgroup::DelegatedCgroup, descendants},
     prepared::PreparedSandbox,
-    supervisor,
+    supervisor, waiting,
     wire::{self, Configure, Configured, Start},
 };
 use crate::sandbox::{Tier, linux::landlock, removal};
@@ -51,9 +51,9 @@ fn run() -> io::Result<()> {
     rustix::stdio::dup2_stdin(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty())?)?;
     rustix::process::setsid().ok();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let child_ended = children::block_signals()?;
+    let child_ended = waiting::block_signals()?;
     // After they are blocked: a broken pipe is an error here, not the end.
-    children::reset_signals();
+    waiting::reset_signals();
     let Some((configure, _)) = wire::receive::<Configure>(&server)? else {
         return Ok(());
     };
@@ -88,7 +88,7 @@ fn run() -> io::Result<()> {
     // What a killed supervisor left becomes a child only when its own parent is gone, and the kernel's list of children
     // may miss one while others end: the sweep is repeated.
     while supervisors.reap(Sweep::Always) == Children::Alive {
-        children::wait(&child_ended, None, Some(SWEEP_INTERVAL));
+        waiting::wait(&child_ended, None, Some(SWEEP_INTERVAL));
     }
     wipe(&private);
     Ok(())
@@ -131,9 +131,9 @@ fn serve(sandbox: PreparedSandbox, server: &OwnedFd, child_ended: &OwnedFd) -> i
         Tier::Core | Tier::Off => Sweep::IfAnyEnded,
     };
     loop {
-        children::wait(child_ended, [server], None);
+        waiting::wait(child_ended, [server], None);
         supervisors.reap(while_serving);
-        if !children::is_ready(server) {
+        if !waiting::is_ready(server) {
             continue;
         }
         let Some((start, mut fds)) = wire::receive_short::<Start>(server)? else {
@@ -235,7 +235,7 @@ impl Supervisors {
             Sweep::Always => true,
         };
         if children == Children::Alive && is_due {
-            for stray in children::children_of(rustix::process::getpid()) {
+            for stray in descendants::children_of(rustix::process::getpid()) {
                 if !self.alive.contains(&stray) {
                     rustix::process::kill_process(stray, Signal::KILL).ok();
                 }

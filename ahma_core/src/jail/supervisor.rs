@@ -15,13 +15,11 @@ use ::landlock::RulesetCreated;
 use rustix::process::{DumpableBehavior, Pid, Signal};
 
 use super::{
-    broker,
-    cgroup::OperationCgroup,
     child::{self, CommandResources, never_return},
-    children::{self, is_ready},
+    linux::{broker, cgroup::OperationCgroup, descendants, process_budget::ProcessBudget},
     prepared::PreparedSandbox,
-    process_budget::ProcessBudget,
     streams::Streams,
+    waiting::{self, is_ready},
     wire::{self, Exited, Instruction, Report, Start},
 };
 use crate::sandbox::{
@@ -94,7 +92,7 @@ impl Supervisor {
         fds: Vec<OwnedFd>,
     ) -> io::Result<Self> {
         rustix::process::setsid()?;
-        let child_ended = children::block_signals()?;
+        let child_ended = waiting::block_signals()?;
         let ruleset = make_own_proc_and_ruleset(sandbox)?;
         let mut cgroup = None;
         let (reach, budget) = if sandbox.tier == Tier::Full {
@@ -167,7 +165,7 @@ impl Supervisor {
                 return;
             }
             // What ended is found by `reap`.
-            children::wait(&self.child_ended, &control, self.timeout());
+            waiting::wait(&self.child_ended, &control, self.timeout());
             if let Some(socket) = &control {
                 match next_instruction(socket) {
                     Ok(Some(Instruction::Stop { signal, grace_ms })) => {
@@ -283,8 +281,8 @@ impl Supervisor {
                 // SAFETY: takes two numbers.
                 unsafe { libc::kill(-1, signal.as_raw()) };
             }
-            Reach::Namespace | Reach::Tree if signal == Signal::KILL => children::kill_descendants(),
-            Reach::Namespace | Reach::Tree => children::signal_descendants(signal),
+            Reach::Namespace | Reach::Tree if signal == Signal::KILL => descendants::kill_descendants(),
+            Reach::Namespace | Reach::Tree => descendants::signal_descendants(signal),
         }
     }
 }

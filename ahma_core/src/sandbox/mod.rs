@@ -21,7 +21,7 @@ mod guard;
 pub(crate) mod regular_file;
 pub(crate) mod removal;
 
-pub mod macos;
+pub mod seatbelt;
 
 pub(crate) mod linux;
 

@@ -3,7 +3,7 @@ use std::os::fd::AsRawFd;
 use rustix::io::Errno;
 
 use super::{Requester, times};
-use crate::jail::notified_call::{Target, TimeUnit};
+use crate::jail::linux::notified_call::{Target, TimeUnit};
 
 /// This process, as if it had made the call.
 fn requester() -> Requester {

@@ -24,13 +24,13 @@ use std::{
 use rustix::{event::PollFlags, io::Errno};
 
 use super::{
-    children,
     notified_call::{self, Action},
-    prepared::AllowedPaths,
     requester::{Requester, result_of},
-    wire,
 };
-use crate::sandbox::directory::by_descriptor;
+use crate::{
+    jail::{prepared::AllowedPaths, waiting, wire},
+    sandbox::directory::by_descriptor,
+};
 
 /// Answers the calls of one operation.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ enum Listening {
 /// Starts the thread that answers. The command sends its listener over `command`.
 ///
 /// The caller must not fork afterwards.
-pub(super) fn start(command: OwnedFd, allowed: AllowedPaths) -> io::Result<()> {
+pub(in crate::jail) fn start(command: OwnedFd, allowed: AllowedPaths) -> io::Result<()> {
     let answer = move || {
         // Nothing comes from a command that could not be started; its exit is reported like any other.
         let listener = wire::receive_short::<()>(&command)
@@ -108,7 +108,7 @@ impl Broker {
 
     /// A kernel before 6.11 leaves the read asleep when no process is left; the supervisor's exit ends it.
     fn listening(&self) -> Listening {
-        if children::poll_now(&self.listener).intersects(PollFlags::HUP | PollFlags::ERR) {
+        if waiting::poll_now(&self.listener).intersects(PollFlags::HUP | PollFlags::ERR) {
             Listening::Ended
         } else {
             Listening::Active

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::children;
+use super::descendants;
 
 /// Interval of the supervisor's counts.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const MAX_OPERATIONS: u64 = 64;
 
 /// Enforcement of the limit.
 #[derive(Debug)]
-pub(super) enum ProcessBudget {
+pub(in crate::jail) enum ProcessBudget {
     /// By the kernel.
     Kernel,
     /// By counting.
@@ -30,7 +30,7 @@ pub(super) enum ProcessBudget {
 }
 
 impl ProcessBudget {
-    pub(super) fn counted(max_processes: u32) -> Self {
+    pub(in crate::jail) fn counted(max_processes: u32) -> Self {
         Self::Counted {
             max_processes: max_processes as usize,
             counted: Instant::now(),
@@ -39,7 +39,7 @@ impl ProcessBudget {
 
     /// Limits the pid namespace of which the caller is the first process. Also returns the `RLIMIT_NPROC` of its
     /// command.
-    pub(super) fn of_namespace(max_processes: u32) -> (Self, u64) {
+    pub(in crate::jail) fn of_namespace(max_processes: u32) -> (Self, u64) {
         let max = u64::from(max_processes);
         if limit_namespace(max_processes) {
             (Self::Kernel, max * MAX_OPERATIONS)
@@ -51,7 +51,7 @@ impl ProcessBudget {
     }
 
     /// Time until [`Self::is_exceeded`] has to be asked again.
-    pub(super) fn next_count(&self) -> Option<Duration> {
+    pub(in crate::jail) fn next_count(&self) -> Option<Duration> {
         match self {
             Self::Kernel => None,
             Self::Counted { counted, .. } => Some(COUNT_INTERVAL.saturating_sub(counted.elapsed())),
@@ -59,13 +59,13 @@ impl ProcessBudget {
     }
 
     /// Counts if it is time to. A count takes a while when there are many processes.
-    pub(super) fn is_exceeded(&mut self) -> bool {
+    pub(in crate::jail) fn is_exceeded(&mut self) -> bool {
         match self {
             Self::Counted {
                 max_processes,
                 counted,
             } if counted.elapsed() >= COUNT_INTERVAL => {
-                let tasks = children::count_tasks();
+                let tasks = descendants::count_tasks();
                 *counted = Instant::now();
                 tasks > *max_processes
             }

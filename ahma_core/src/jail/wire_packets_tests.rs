@@ -1,4 +1,5 @@
 use super::*;
+use crate::jail::wire::{Instruction, Report};
 
 /// A supervisor that ends just as it is told to stop.
 #[test]

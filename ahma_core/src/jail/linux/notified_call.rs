@@ -127,7 +127,7 @@ const CALLS: &[(i64, TargetAt, ActionAt)] = &[
 ];
 
 /// Numbers of the calls to be notified of.
-pub(super) fn numbers() -> Vec<i64> {
+pub(in crate::jail) fn numbers() -> Vec<i64> {
     CALLS.iter().map(|(number, ..)| *number).collect()
 }
 

@@ -16,19 +16,19 @@ const ROOT: &str = "/sys/fs/cgroup";
 
 /// A cgroup in which the jail may make others.
 #[derive(Debug, Clone)]
-pub(super) struct DelegatedCgroup {
+pub(in crate::jail) struct DelegatedCgroup {
     path: PathBuf,
 }
 
 /// The cgroup of one operation.
 #[derive(Debug)]
-pub(super) struct OperationCgroup {
+pub(in crate::jail) struct OperationCgroup {
     path: PathBuf,
 }
 
 impl DelegatedCgroup {
     /// Finds one that works, by moving the calling process into a child of it and back.
-    pub(super) fn find() -> Option<Self> {
+    pub(in crate::jail) fn find() -> Option<Self> {
         let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
         let own = Path::new(ROOT).join(own_cgroup(&membership)?);
         let delegated = Self {
@@ -43,7 +43,7 @@ impl DelegatedCgroup {
     }
 
     /// Makes the cgroup of the operation that `supervisor` is in charge of.
-    pub(super) fn create(&self, supervisor: Pid, max_processes: u32) -> io::Result<OperationCgroup> {
+    pub(in crate::jail) fn create(&self, supervisor: Pid, max_processes: u32) -> io::Result<OperationCgroup> {
         let path = self.path_of(supervisor);
         fs::create_dir(&path)?;
         let cgroup = OperationCgroup { path };
@@ -56,7 +56,7 @@ impl DelegatedCgroup {
 
     /// Removes the cgroup of an operation whose supervisor has ended, and returns whether it is gone. Supervisors do not
     /// do that themselves: root's have no capability left to.
-    pub(super) fn remove(&self, supervisor: Pid) -> bool {
+    pub(in crate::jail) fn remove(&self, supervisor: Pid) -> bool {
         match fs::remove_dir(self.path_of(supervisor)) {
             Ok(()) => true,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
@@ -70,12 +70,12 @@ impl DelegatedCgroup {
 
 impl OperationCgroup {
     /// Moves the calling process into it.
-    pub(super) fn enter(&self) -> io::Result<()> {
+    pub(in crate::jail) fn enter(&self) -> io::Result<()> {
         enter(&self.path)
     }
 
     /// Kills everything in it.
-    pub(super) fn kill(&self) {
+    pub(in crate::jail) fn kill(&self) {
         fs::write(self.path.join("cgroup.kill"), "1").ok();
     }
 

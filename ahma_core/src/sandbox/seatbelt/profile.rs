@@ -9,7 +9,7 @@
 
 use std::{borrow::Cow, fmt::Write, path::Path};
 
-use super::{Access, Network, Policy, sensitive::SENSITIVE};
+use crate::sandbox::{Access, Network, Policy, sensitive::SENSITIVE};
 
 /// Which reads are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,5 +132,5 @@ fn real(path: &Path) -> Cow<'_, Path> {
 }
 
 #[cfg(test)]
-#[path = "macos_tests.rs"]
+#[path = "profile_tests.rs"]
 mod tests;

@@ -1,18 +1,12 @@
-//! Waiting for children, and signalling all processes below this one.
-//!
-//! The walk reads the kernel's lists of children as they are. The `procfs` crate reads the same files, but parses a whole
-//! `stat` for each process on the way; a sweep races the processes it kills.
+//! Waiting without being interrupted: signals are blocked, and the end of a child is something that a descriptor tells.
 
 use std::{
-    fs, io,
+    io,
     os::fd::{FromRawFd, OwnedFd},
     time::Duration,
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec},
-    process::{Pid, Signal},
-};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 /// Gives every signal its default action, here and in everything started from here.
 ///
@@ -71,56 +65,4 @@ pub(super) fn poll_now(fd: &OwnedFd) -> PollFlags {
         Ok(_) => fds[0].revents(),
         Err(_) => PollFlags::empty(),
     }
-}
-
-/// Signals every process below this one. Those that are born meanwhile are missed.
-pub(super) fn signal_descendants(signal: Signal) {
-    // Listed first: the children of one that ends at the signal would not be found below it.
-    let mut descendants = Vec::new();
-    walk_descendants(|pid| descendants.push(pid));
-    for pid in descendants {
-        rustix::process::kill_process(pid, signal).ok();
-    }
-}
-
-/// Kills every process below this one. Some that are born meanwhile may be missed: callers repeat until nothing is left.
-pub(super) fn kill_descendants() {
-    // Each before its children are listed: a process with a pending KILL cannot fork any more, so its list is final, or
-    // it is gone and its children are ours for the next sweep.
-    walk_descendants(|pid| {
-        rustix::process::kill_process(pid, Signal::KILL).ok();
-    });
-}
-
-/// Number of processes and threads below this one.
-pub(super) fn count_tasks() -> usize {
-    let mut tasks = 0;
-    walk_descendants(|pid| {
-        let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
-        // One that ended meanwhile is still to be collected.
-        tasks += threads.map_or(1, Iterator::count);
-    });
-    tasks
-}
-
-fn walk_descendants(mut visit: impl FnMut(Pid)) {
-    let mut unvisited = children_of(rustix::process::getpid());
-    while let Some(pid) = unvisited.pop() {
-        visit(pid);
-        unvisited.extend(children_of(pid));
-    }
-}
-
-/// The children of a process, of all its threads.
-pub(super) fn children_of(pid: Pid) -> Vec<Pid> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else {
-        return Vec::new();
-    };
-    let mut children = Vec::new();
-    for thread in threads.flatten() {
-        let listed = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-        let pids = listed.split_ascii_whitespace();
-        children.extend(pids.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
-    }
-    children
 }

@@ -1,0 +1,3 @@
+//! Enforcement on macOS: the Seatbelt profile of a policy.
+
+pub mod profile;
