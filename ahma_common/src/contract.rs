@@ -14,19 +14,19 @@ pub const OWN_PREFIX: &str = "ahma/";
 /// `_meta` key: of a request, the client it comes from, written by the bridge alone; of a notification, the client it is for.
 pub const META_CLIENT: &str = "ahma/client";
 
-/// `_meta` key of a request to a shared backend: the principal it comes from, written by the bridge alone.
-/// Without it, requests come from the principal in [`ENV_PRINCIPAL`], else from the local user.
+/// `_meta` key of a request: the principal it comes from, written by the bridge alone, beside [`META_CLIENT`].
+/// Without it a request comes from the principal in [`ENV_PRINCIPAL`], else from the local user.
 pub const META_PRINCIPAL: &str = "ahma/principal";
 
-/// Variable that tells a backend the principal of all its requests (isolated sessions).
+/// Variable that tells a backend of one client the principal of all its requests. The bridge never passes on its own.
 pub const ENV_PRINCIPAL: &str = "AHMA_PRINCIPAL";
 
-/// Notification of a backend to the bridge that an operation has started or ended; never passed on to a client.
+/// Notification of a backend to the bridge that an operation waits, has started or has ended; never passed on to a client.
 ///
-/// `params`: `{"event": "started"|"ended", "operation": {"id", "principal", "tool", "status", "exit_code", "duration_ms",
-/// "cpu_ms", "max_rss_bytes", "output_bytes", "findings": {"critical": n, …}, "reason"}}`.
-/// On `started` only `id`, `principal`, `tool` and `status` are set; what is unknown is absent.
-/// A server sends it only if [`BRIDGE_ADDRESS_VARIABLE`] is set or a request carried [`META_CLIENT`].
+/// `params`: `{"event": "queued"|"started"|"ended", "operation": {"id", "principal", "tool", "status", "exit_code",
+/// "duration_ms", "cpu_ms", "max_rss_bytes", "output_bytes", "findings": {"critical": n, …}, "reason"}}`, and the client
+/// in `_meta` under [`META_CLIENT`]. Before the end only `id`, `principal`, `tool` and `status` are set; what is unknown
+/// is absent. A server sends it only if [`BRIDGE_ADDRESS_VARIABLE`] is set.
 pub const NOTIFY_OPERATION: &str = "notifications/ahma/operation";
 
 /// `_meta` key of a notification: the request it belongs to. The specification has none, because stdio has one client.

@@ -91,6 +91,9 @@ pub struct Meta<'a> {
     /// Of a request: the client it comes from, for the bridge alone to write. Of a notification: the client it is for.
     #[serde(borrow, default, rename = "ahma/client")]
     pub client: Option<&'a RawValue>,
+    /// Of a request: the principal it comes from, for the bridge alone to write.
+    #[serde(borrow, default, rename = "ahma/principal")]
+    pub principal: Option<&'a RawValue>,
     /// Of a notification: the request it belongs to. Not in the specification, where stdio has one client.
     #[serde(borrow, default, rename = "ahma/relatedRequestId")]
     pub related_request: Option<&'a RawValue>,

@@ -177,6 +177,7 @@ impl Fake {
                 &id,
                 text(std::env::var(arguments["name"].as_str().unwrap_or_default()).unwrap_or_default()),
             ),
+            "meta" => answer(&id, text(params["_meta"].to_string())),
             "slow" => {
                 let wait = Duration::from_millis(number("ms"));
                 std::thread::spawn(move || {

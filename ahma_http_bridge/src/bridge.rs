@@ -78,6 +78,7 @@ impl Bridge {
             factory,
             limits,
             start_timeout: settings.times.start,
+            principal: None,
         };
         let tasks = TaskTracker::new();
         let shared = (settings.isolation == Isolation::Shared).then(|| {
@@ -124,7 +125,7 @@ impl Bridge {
                 hub: Arc::clone(hub),
             },
             None => Service::Isolated(Box::new(Isolated::new(
-                self.spawner.clone(),
+                self.spawner.of(principal),
                 self.roots_rule(principal),
             ))),
         };

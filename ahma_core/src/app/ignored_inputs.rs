@@ -25,12 +25,13 @@ struct UnknownVariable {
     nearest: Option<String>,
 }
 
-/// Variables of `ahma_list_tools` and `ahma-inspector.sh`, which may be set as well.
-const OF_OTHERS: [&str; 4] = [
+/// Variables of `ahma_list_tools`, `ahma-inspector.sh` and a bridge, which may be set as well.
+const OF_OTHERS: [&str; 5] = [
     "AHMA_MCP",
     "AHMA_SERVER",
     "AHMA_TOKEN_ENV",
     "AHMA_CONNECT_TIMEOUT",
+    ahma_common::contract::ENV_PRINCIPAL,
 ];
 
 /// A bridge tells its children where it listens. Their flags are its own, and it has said what there is to say.

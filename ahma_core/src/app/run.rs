@@ -201,6 +201,8 @@ pub(super) fn engine_settings(settings: &Settings, sandbox: &ActiveSandbox) -> E
 fn server_settings(settings: &Settings, sandbox: &ActiveSandbox) -> ServerSettings {
     ServerSettings {
         plan: plan_settings(settings, sandbox),
+        principal: settings.principal.clone(),
+        has_bridge: settings.has_bridge,
         inline_wait: settings.execution.inline_wait,
         sync_wait: settings.execution.sync_wait,
         results: settings.execution.results,

@@ -10,6 +10,8 @@ use std::{
     time::Duration,
 };
 
+use ahma_common::contract;
+
 use super::{
     args::{Args, ExposeArg, FormatArg, ModeArg, NetworkArg, OnOff, ResultsArg, TierArg},
     exit::{Exit, Failure},
@@ -19,7 +21,7 @@ use super::{
 use crate::{
     catalog::Expose,
     mcp::ResultForm,
-    operation::EngineSettings,
+    operation::{EngineSettings, Principal},
     sandbox::{Network, Tier, Toolchain, Toolchains},
     shell::TierChoice,
 };
@@ -41,6 +43,10 @@ pub struct Settings {
     pub state_dir: Option<PathBuf>,
     pub sandbox: RequestedSandbox,
     pub execution: ExecutionSettings,
+    /// The principal of requests that name none.
+    pub principal: Principal,
+    /// A bridge started this process and wants to hear of its operations.
+    pub has_bridge: bool,
     pub log: LogSettings,
 }
 
@@ -140,6 +146,10 @@ pub(crate) struct Environment {
     /// stderr is a terminal and NO_COLOR is not set.
     pub(crate) colour: bool,
     pub(crate) cores: usize,
+    /// The name that a bridge gives its only client here.
+    pub(crate) principal: Option<String>,
+    /// A bridge started this process and wants to hear of its operations.
+    pub(crate) has_bridge: bool,
 }
 
 impl Environment {
@@ -162,6 +172,10 @@ impl Environment {
             state_home: path("XDG_STATE_HOME").filter(|directory| directory.is_absolute()),
             colour: std::io::stderr().is_terminal() && !ahma_common::variables::no_color(),
             cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            principal: std::env::var(contract::ENV_PRINCIPAL)
+                .ok()
+                .filter(|name| !name.is_empty()),
+            has_bridge: path(contract::BRIDGE_ADDRESS_VARIABLE).is_some(),
         })
     }
 }
@@ -243,6 +257,12 @@ impl Settings {
             state_dir: state_dir(environment),
             sandbox,
             execution,
+            principal: environment
+                .principal
+                .as_deref()
+                .map(Principal::named)
+                .unwrap_or_default(),
+            has_bridge: environment.has_bridge,
             log,
         })
     }

@@ -11,6 +11,7 @@ fn resolve_in(directory: &Path, flags: &[&str]) -> Result<Settings, Failure> {
         state_home: None,
         colour: true,
         cores: 3,
+        ..Default::default()
     };
     let args =
         Args::try_parse_from(std::iter::once("ahma_mcp").chain(flags.iter().copied())).expect("valid flags");

@@ -64,7 +64,8 @@ pub(super) async fn run(
         return Err(error::cancelled());
     }
     let (mode, timeout) = (plan.mode, plan.timeout);
-    let operation = server.engine.start_for(client_id::of(&ctx.meta), plan);
+    let (client, principal) = (client_id::of(&ctx.meta), client_id::principal(server, &ctx.meta));
+    let operation = server.engine.start_for(client, principal, plan);
     // It was refused, so there is nothing to wait for.
     if let Some(outcome) = operation.ended() {
         operation.mark_seen();

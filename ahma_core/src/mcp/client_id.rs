@@ -1,14 +1,21 @@
-//! The client that a request comes from, where several share this server through a bridge.
+//! The client and the principal that a request comes from, where several share this server through a bridge.
 //!
-//! The bridge writes the name into `_meta`, over whatever the client wrote there, and says when a client is gone. Where
+//! The bridge writes the names into `_meta`, over whatever the client wrote there, and says when a client is gone. Where
 //! there is no bridge the name is absent, and everything is the only client's. A message after the answer names its
 //! request, so that the bridge knows where to send it.
 
-use ahma_common::contract::{CLIENT_GONE, META_CLIENT, META_RELATED_REQUEST};
+use ahma_common::contract::{CLIENT_GONE, META_CLIENT, META_PRINCIPAL, META_RELATED_REQUEST};
 use rmcp::model::{CustomNotification, NotificationMetaObject, RequestId, RequestMetaObject};
 use serde_json::Value;
 
-use crate::operation::ClientId;
+use super::server::Server;
+use crate::operation::{ClientId, Principal};
+
+/// The principal of a request, where the bridge names one; else that of the whole server.
+pub(super) fn principal(server: &Server, meta: &RequestMetaObject) -> Principal {
+    let named = meta.0.get(META_PRINCIPAL).and_then(Value::as_str);
+    named.map_or_else(|| server.settings.principal.clone(), Principal::named)
+}
 
 pub(super) fn of(meta: &RequestMetaObject) -> ClientId {
     meta.0.get(META_CLIENT).map(named).unwrap_or_default()

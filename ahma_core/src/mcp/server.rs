@@ -23,7 +23,7 @@ use super::{
 use crate::{
     call::PlanSettings,
     catalog::Expose,
-    operation::{ClientId, Engine, Operation},
+    operation::{ClientId, Engine, Operation, Principal},
     toolbox::{Toolbox, ToolboxHandle},
 };
 
@@ -31,6 +31,10 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct ServerSettings {
     pub plan: PlanSettings,
+    /// The principal of requests that name none.
+    pub principal: Principal,
+    /// A bridge in front of the server wants to hear of its operations.
+    pub has_bridge: bool,
     /// Time after which a call of a tool that runs in the background answers with an operation id.
     pub inline_wait: Duration,
     /// Time after which a synchronous call answers with an operation id; none if it depends on the client.

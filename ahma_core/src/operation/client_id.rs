@@ -1,4 +1,4 @@
-//! The client that an operation belongs to.
+//! The client that an operation comes from, and the principal that it belongs to.
 
 use std::sync::Arc;
 
@@ -13,6 +13,22 @@ impl ClientId {
     }
 
     /// The name it was given, if there are several clients.
+    pub fn name(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
+/// The authenticated identity behind a client, which outlives its sessions: the name of a token or the subject of an OAuth
+/// issuer. The default is the local user.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Principal(Option<Arc<str>>);
+
+impl Principal {
+    pub fn named(name: &str) -> Self {
+        Self(Some(name.into()))
+    }
+
+    /// Its name; none for the local user.
     pub fn name(&self) -> Option<&str> {
         self.0.as_deref()
     }

@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 use crate::{call::CommandPlan, shell::Launcher};
 
 use super::{
-    ClientId, EngineSettings, Operation, OperationId, Snapshot,
+    ClientId, EngineSettings, Operation, OperationId, Principal, Snapshot,
     history::{HeldBytes, History, HistoryLimits},
     id::IdSource,
     queue::{Queue, QueueAdmission, Ticket},
@@ -104,13 +104,13 @@ impl Engine {
 
     /// Takes a plan. Returns at once: the operation runs or waits in the queue, or has ended if it cannot be taken.
     pub fn start(&self, plan: CommandPlan) -> Operation {
-        self.start_for(ClientId::default(), plan)
+        self.start_for(ClientId::default(), Principal::default(), plan)
     }
 
-    /// The same, for one of several clients.
-    pub fn start_for(&self, client: ClientId, plan: CommandPlan) -> Operation {
+    /// The same, for one of several clients and the principal behind it.
+    pub fn start_for(&self, client: ClientId, principal: Principal, plan: CommandPlan) -> Operation {
         let mut registry = self.shared.registry.lock();
-        let operation = registry.admit(client, plan, &self.shared);
+        let operation = registry.admit((client, principal), plan, &self.shared);
         let ticket = operation.cell().ticket;
         if registry.intake == Intake::Closed {
             drop(registry);
@@ -253,13 +253,18 @@ impl EngineCore {
 }
 
 impl Registry {
-    fn admit(&mut self, client: ClientId, plan: CommandPlan, shared: &Arc<EngineCore>) -> Operation {
+    fn admit(
+        &mut self,
+        owner: (ClientId, Principal),
+        plan: CommandPlan,
+        shared: &Arc<EngineCore>,
+    ) -> Operation {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let id = self.ids.next();
         let operation = Operation::queued(
             (id.clone(), ticket),
-            client,
+            owner,
             plan,
             shared.settings.result_bytes,
             Arc::downgrade(shared),

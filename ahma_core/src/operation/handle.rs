@@ -18,8 +18,8 @@ use crate::{
 };
 
 use super::{
-    ClientId, OperationId, OperationState, Outcome, OutputLog, OutputQuery, Snapshot, engine::EngineCore,
-    progress_state::ProgressState, queue::Ticket, run::StopReason,
+    ClientId, OperationId, OperationState, Outcome, OutputLog, OutputQuery, Principal, Snapshot,
+    engine::EngineCore, progress_state::ProgressState, queue::Ticket, run::StopReason,
 };
 
 /// Time between two searches in an output that grows.
@@ -40,6 +40,7 @@ pub(super) struct OperationCell {
     pub(super) id: OperationId,
     pub(super) ticket: Ticket,
     client: ClientId,
+    principal: Principal,
     pub(super) tool: String,
     /// The command on one short line.
     pub(super) command: String,
@@ -87,9 +88,14 @@ impl Operation {
         &self.cell.tool
     }
 
-    /// The client it belongs to.
+    /// The client that started it.
     pub fn client(&self) -> &ClientId {
         &self.cell.client
+    }
+
+    /// The principal it belongs to.
+    pub fn principal(&self) -> &Principal {
+        &self.cell.principal
     }
 
     /// It is meant to run until it is cancelled: nothing waits for its end, and it has no timeout.
@@ -268,7 +274,7 @@ impl Operation {
 
     pub(super) fn queued(
         (id, ticket): (OperationId, Ticket),
-        client: ClientId,
+        (client, principal): (ClientId, Principal),
         plan: CommandPlan,
         result_bytes: usize,
         engine: Weak<EngineCore>,
@@ -278,6 +284,7 @@ impl Operation {
             id,
             ticket,
             client,
+            principal,
             tool: plan.tool.clone(),
             command: plan.in_short(),
             directory: plan.directory.clone(),

@@ -39,7 +39,7 @@ mod progress_state;
 mod spool;
 mod tail_cursor;
 
-pub use client_id::ClientId;
+pub use client_id::{ClientId, Principal};
 pub use engine::{Engine, OperationChange};
 pub use excerpt::{Excerpt, ExcerptFocus, LeftOut};
 pub use handle::Operation;

@@ -163,6 +163,7 @@ impl OAuth {
         };
         Ok(Arc::new(Principal {
             name: name.into(),
+            is_known: true,
             scope: None,
             max_sessions: Some(self.max_sessions),
         }))

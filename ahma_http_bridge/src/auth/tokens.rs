@@ -95,6 +95,7 @@ impl Tokens {
     pub(crate) fn single(token: &Secret) -> Self {
         let principal = Arc::new(Principal {
             name: "token".into(),
+            is_known: true,
             scope: None,
             max_sessions: None,
         });
@@ -257,6 +258,7 @@ impl KnownToken {
         let scope = scope.map_err(|error| format!("has a scope that cannot be used: {error}"))?;
         let principal = Principal {
             name: entry.name.as_str().into(),
+            is_known: true,
             scope,
             max_sessions: entry.max_sessions.or(Some(max_sessions)),
         };

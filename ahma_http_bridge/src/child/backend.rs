@@ -14,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Answer, BRIDGE, CallFailure, CallOutcome, Child, ChildFactory, ChildLimits, ChildSink, Ending, Spawn,
 };
+use crate::auth::Principal;
+use ahma_common::contract::ENV_PRINCIPAL;
 use ahma_common::envelope::{Envelope, EnvelopeError};
 
 /// The protocol revision the bridge offers to a child it initialises for itself. It is the newest that
@@ -41,6 +43,8 @@ pub(crate) struct ChildSpawner {
     pub(crate) factory: Arc<dyn ChildFactory>,
     pub(crate) limits: ChildLimits,
     pub(crate) start_timeout: Duration,
+    /// The principal of all requests to the child, if it has one client that has authenticated.
+    pub(crate) principal: Option<Arc<str>>,
 }
 
 /// A child kept available for one purpose.
@@ -106,6 +110,14 @@ pub(crate) enum StartError {
 }
 
 impl ChildSpawner {
+    /// The same for children of one principal.
+    pub(crate) fn of(&self, principal: &Principal) -> Self {
+        Self {
+            principal: principal.identity(),
+            ..self.clone()
+        }
+    }
+
     /// A backend whose child starts when it is first needed.
     pub(crate) fn backend(
         &self,
@@ -128,7 +140,10 @@ impl ChildSpawner {
 
     /// Starts a child that has not been sent anything.
     pub(crate) fn start(&self, spawn: &Spawn, sink: Arc<dyn ChildSink>) -> Result<Arc<Child>, StartError> {
-        let command = self.factory.command(spawn);
+        let mut command = self.factory.command(spawn);
+        if let Some(principal) = &self.principal {
+            command.env.push((ENV_PRINCIPAL.into(), (**principal).into()));
+        }
         Child::start(&command, self.limits.clone(), sink)
             .map_err(|error| StartError::Spawn(format!("{}: {error}", command.program.display())))
     }

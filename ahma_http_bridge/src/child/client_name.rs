@@ -1,44 +1,61 @@
-//! Says in a request which client it comes from, for a child that keeps several apart and may say in turn whom it means.
+//! Says in a request which client and which principal it comes from, for a child that keeps several apart and may say in
+//! turn whom it means.
 //!
-//! The name goes into `_meta`, in place of one that the client wrote there itself. The child hears, too, when a client is
+//! The names go into `_meta`, in place of those that the client wrote there itself. The child hears, too, when a client is
 //! gone, so that it can end what that client started. A client that says so itself is not passed on: it could name another.
 
-use ahma_common::contract::{CLIENT_GONE, META_CLIENT, OWN_PREFIX};
+use ahma_common::contract::{CLIENT_GONE, META_CLIENT, META_PRINCIPAL, OWN_PREFIX};
 use ahma_common::envelope::{Edit, Envelope, Meta, Params, string_of};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::pending::ClientId;
 
-/// The edit that writes the name. A request without `params` is about nothing that belongs to a client.
-pub(super) fn edit(
+/// The edits that write the names. A request without `params` is about nothing that belongs to a client.
+pub(super) fn edits(
     envelope: &Envelope<'_>,
     params: &Params<'_>,
     meta: &Meta<'_>,
     client: ClientId,
-) -> Option<Edit> {
-    if let Some(given) = meta.client {
-        return Some(Edit {
+    principal: Option<&str>,
+) -> Vec<Edit> {
+    let (mut edits, mut members) = (Vec::new(), Vec::new());
+    let mut write = |key: &str, given: Option<&RawValue>, value: Option<String>| match (given, value) {
+        (Some(given), value) => edits.push(Edit {
             span: envelope.span(given),
-            text: format!(r#""{client}""#),
-        });
+            // A name that the bridge has not given is none.
+            text: value.unwrap_or_else(|| "null".to_owned()),
+        }),
+        (None, Some(value)) => members.push(format!(r#""{key}":{value}"#)),
+        (None, None) => {}
+    };
+    write(META_CLIENT, meta.client, Some(format!(r#""{client}""#)));
+    let principal = principal.map(|name| Value::from(name).to_string());
+    write(META_PRINCIPAL, meta.principal, principal);
+    if !members.is_empty() {
+        edits.extend(insertion(envelope, params, &members.join(",")));
     }
-    let member = format!(r#""{META_CLIENT}":"{client}""#);
+    edits
+}
+
+/// The edit that adds these members to `_meta`.
+fn insertion(envelope: &Envelope<'_>, params: &Params<'_>, members: &str) -> Option<Edit> {
     if let Some(null) = params.null_meta() {
         return Some(Edit {
             span: envelope.span(null),
-            text: format!("{{{member}}}"),
+            text: format!("{{{members}}}"),
         });
     }
-    let (object, member) = match params.meta_object() {
-        Some(meta) => (meta, member),
-        None => (envelope.params_object()?, format!(r#""_meta":{{{member}}}"#)),
+    let (object, members) = match params.meta_object() {
+        Some(meta) => (meta, members.to_owned()),
+        None => (envelope.params_object()?, format!(r#""_meta":{{{members}}}"#)),
     };
     let inside = object.get().get(1..)?.trim_ascii_start();
     let comma = if inside.starts_with('}') { "" } else { "," };
     let start = envelope.span(object).start + 1;
     Some(Edit {
         span: start..start,
-        text: format!("{member}{comma}"),
+        text: format!("{members}{comma}"),
     })
 }
 
@@ -65,39 +82,60 @@ mod tests {
     use super::*;
     use ahma_common::envelope::splice;
 
+    /// The `params` that a child is sent for those of a client.
+    fn check(params: Value, principal: Option<&str>, expected: Value) {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        for text in [request.to_string(), format!("{request:#}")] {
+            let envelope = Envelope::parse(text.as_bytes()).unwrap();
+            let params = envelope.params().unwrap();
+            let edits = edits(&envelope, &params, &params.meta().unwrap(), 7, principal);
+            let named = splice(&text, edits);
+            let keys = named.windows(7).filter(|found| found == b"\"_meta\"");
+            assert_eq!(keys.count(), 1, "{text}");
+            let named: Value = serde_json::from_slice(&named).unwrap();
+            assert_eq!(named["params"], expected, "{text}");
+        }
+    }
+
     #[test]
-    fn the_name_is_written_over_what_the_client_wrote() {
+    fn the_names_are_written_over_what_the_client_wrote() {
+        let both = json!({ "ahma/client": "7", "ahma/principal": "a\"b" });
         for (params, expected) in [
-            (json!({}), json!({ "_meta": { "ahma/client": "7" } })),
-            (
-                json!({ "name": "x" }),
-                json!({ "name": "x", "_meta": { "ahma/client": "7" } }),
-            ),
+            (json!({}), json!({ "_meta": both })),
+            (json!({ "name": "x" }), json!({ "name": "x", "_meta": both })),
             (
                 json!({ "_meta": null, "name": "x" }),
-                json!({ "name": "x", "_meta": { "ahma/client": "7" } }),
+                json!({ "name": "x", "_meta": both }),
             ),
-            (json!({ "_meta": {} }), json!({ "_meta": { "ahma/client": "7" } })),
+            (json!({ "_meta": {} }), json!({ "_meta": both })),
             (
                 json!({ "_meta": { "progressToken": 1 } }),
-                json!({ "_meta": { "progressToken": 1, "ahma/client": "7" } }),
+                json!({ "_meta": { "progressToken": 1, "ahma/client": "7", "ahma/principal": "a\"b" } }),
             ),
             (
                 json!({ "_meta": { "ahma/client": "1" } }),
-                json!({ "_meta": { "ahma/client": "7" } }),
+                json!({ "_meta": both }),
+            ),
+            (
+                json!({ "_meta": { "ahma/principal": "root" } }),
+                json!({ "_meta": both }),
+            ),
+            (
+                json!({ "_meta": { "ahma/principal": "root", "ahma/client": "1" } }),
+                json!({ "_meta": both }),
             ),
         ] {
-            let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-            for text in [request.to_string(), format!("{request:#}")] {
-                let envelope = Envelope::parse(text.as_bytes()).unwrap();
-                let params = envelope.params().unwrap();
-                let edit = edit(&envelope, &params, &params.meta().unwrap(), 7).unwrap();
-                let named = splice(&text, vec![edit]);
-                let keys = named.windows(7).filter(|found| found == b"\"_meta\"");
-                assert_eq!(keys.count(), 1, "{text}");
-                let named: Value = serde_json::from_slice(&named).unwrap();
-                assert_eq!(named["params"], expected, "{text}");
-            }
+            check(params, Some("a\"b"), expected);
         }
+    }
+
+    #[test]
+    fn a_client_without_credentials_cannot_name_itself_a_principal() {
+        check(json!({}), None, json!({ "_meta": { "ahma/client": "7" } }));
+        check(
+            json!({ "_meta": { "ahma/principal": "root" } }),
+            None,
+            json!({ "_meta": { "ahma/client": "7", "ahma/principal": null } }),
+        );
     }
 }

@@ -153,7 +153,7 @@ impl Child {
     pub(crate) fn call(&self, request: RpcRequest<'_>, params: CallParams) -> Result<u64, CallFailure> {
         let envelope = request.envelope;
         let read = envelope.params().and_then(|fields| Ok((fields.meta()?, fields)));
-        let client = params.client;
+        let (client, principal) = (params.client, params.principal.clone());
         let token = read.as_ref().ok().and_then(|(meta, _)| meta.progress_token);
         let number = self.inner.next_number.fetch_add(1, Ordering::Relaxed);
         let inserted = self.inner.pending().insert(number, request, token, params);
@@ -177,7 +177,8 @@ impl Child {
             text: number.to_string(),
         }];
         if self.inner.names_clients {
-            edits.extend(client_name::edit(envelope, &fields, &meta, client));
+            let names = client_name::edits(envelope, &fields, &meta, client, principal.as_deref());
+            edits.extend(names);
         }
         if let Some(token) = token {
             edits.push(Edit {
@@ -200,6 +201,7 @@ impl Child {
         let params = CallParams {
             reply: Reply::Once(tx),
             client,
+            principal: None,
             timeout: Some(timeout),
             observer: None,
         };

@@ -28,6 +28,8 @@ pub(crate) const BRIDGE: ClientId = 0;
 pub(crate) struct CallParams {
     pub(crate) reply: Reply,
     pub(crate) client: ClientId,
+    /// The principal of the client, if it has authenticated.
+    pub(crate) principal: Option<Arc<str>>,
     /// Longest silence before the call is given up; `None` for a subscription, which may be silent.
     pub(crate) timeout: Option<Duration>,
     /// Lives as long as the call is open.

@@ -23,6 +23,7 @@ fn insert(pending: &mut Pending, number: u64, request: &str) {
     let params = CallParams {
         reply: Reply::Once(reply),
         client: CLIENT,
+        principal: None,
         timeout: Some(Duration::from_secs(60)),
         observer: None,
     };

@@ -57,6 +57,7 @@ impl Exchange<'_> {
         CallParams {
             reply,
             client: session.map_or_else(without_session, Session::serial),
+            principal: self.principal.identity(),
             timeout: Some(self.bridge.settings.times.request),
             observer: Some(Box::new(OpenCall {
                 _permit: permit,

@@ -95,6 +95,7 @@ impl Hub {
         let params = CallParams {
             reply: Reply::Once(tx),
             client: BRIDGE,
+            principal: None,
             timeout: Some(UNASKED_TIMEOUT),
             observer: None,
         };

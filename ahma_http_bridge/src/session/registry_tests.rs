@@ -19,6 +19,7 @@ fn params() -> SessionParams {
             echo: None,
         },
         start_timeout: Duration::ZERO,
+        principal: None,
     };
     let sink = Arc::clone(&hub) as Arc<_>;
     let backend = spawner.backend(Spawn::Shared, Restart::OnDemand, "".into(), sink);

@@ -84,6 +84,7 @@ impl SessionlessBackends {
             SessionlessBackend {
                 backend: self
                     .spawner
+                    .of(principal)
                     .backend(spawn, Restart::OnDemand, own_initialize(), hub),
                 scope: scope.clone(),
                 uses: Arc::default(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ahma_http_bridge::{AuthSettings, Isolation, Secret, TokenParams, TokenSource, issue_token};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{Bridge, Client, JSON, eventually, initialize, tool_call};
@@ -239,7 +239,7 @@ async fn sessions_end_when_their_token_is_confined_to_another_directory() {
     moved.initialize(json!({})).await;
     stays.initialize(json!({})).await;
     let text = std::fs::read_to_string(&tokens.file).unwrap();
-    let mut file: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mut file: Value = serde_json::from_str(&text).unwrap();
     file["tokens"][0]["scope"] = json!(new.path());
     std::fs::write(&tokens.file, file.to_string()).unwrap();
     eventually("the end of the session", async || {
@@ -285,4 +285,44 @@ async fn a_page_can_read_that_it_lacks_a_credential() {
     assert!(exposed.contains("www-authenticate"), "{exposed}");
     assert_eq!(headers["x-content-type-options"], "nosniff");
     bridge.stop().await;
+}
+
+#[tokio::test]
+async fn a_backend_is_told_the_principal_of_every_request() {
+    let tokens = Tokens::new();
+    let token = tokens.issue("alice");
+    for isolation in [Isolation::Shared, Isolation::PerSession] {
+        let bridge = Bridge::naming_clients(|settings| {
+            settings.isolation = isolation;
+            settings.auth = AuthSettings::Token(TokenSource::File(tokens.file().to_owned()));
+        })
+        .await;
+        let mut client = bearing(
+            bridge.client(),
+            "authorization",
+            &format!("Bearer {}", token.expose()),
+        );
+        client.initialize(json!({})).await;
+        let meta: Value = serde_json::from_str(&client.call("meta", json!({})).await).unwrap();
+        assert_eq!(meta["ahma/principal"], "alice", "{isolation:?}: {meta}");
+        // A child of all clients has no principal of its own.
+        let own = client.call("env", json!({ "name": "AHMA_PRINCIPAL" })).await;
+        let expected = match isolation {
+            Isolation::Shared => "",
+            Isolation::PerSession => "alice",
+        };
+        assert_eq!(own, expected, "{isolation:?}");
+        bridge.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn without_credentials_a_client_has_no_principal() {
+    let bridge = Bridge::shared_naming_clients().await;
+    let client = bridge.session().await;
+    let meta: Value = serde_json::from_str(&client.call("meta", json!({})).await).unwrap();
+    assert!(
+        meta["ahma/client"].is_string() && meta["ahma/principal"].is_null(),
+        "{meta}"
+    );
 }

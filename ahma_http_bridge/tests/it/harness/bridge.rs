@@ -43,7 +43,12 @@ impl Bridge {
 
     /// Starts a bridge with one child that is told which client a request comes from.
     pub(crate) async fn shared_naming_clients() -> Self {
-        Self::with_factory(&[], |_| {}, |factory| Arc::new(NamingClients(factory))).await
+        Self::naming_clients(|_| {}).await
+    }
+
+    /// Starts a bridge whose children are told which client and principal a request comes from.
+    pub(crate) async fn naming_clients(adjust: impl FnOnce(&mut BridgeSettings)) -> Self {
+        Self::with_factory(&[], adjust, |factory| Arc::new(NamingClients(factory))).await
     }
 
     /// Starts a bridge whose children get these flags.
