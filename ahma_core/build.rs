@@ -1,5 +1,5 @@
-//! Notes the commit that the program is built from, for `--version`, and lists the tool files that come with it, for
-//! `init`: the source knows none of them by name.
+//! Notes the commit that the program is built from, for `--version`, and lists the packs of tool files that come with it,
+//! for `init` and `packs`: the source knows none of them by name.
 //!
 //! Reads the files of git instead of running it, and does without them: a tarball has none. `AHMA_COMMIT` names a
 //! commit from outside, for builds whose sources come without history.
@@ -27,26 +27,37 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Not `AHMA_…`: under `cargo run` the program finds it in its environment, and would take it for a misspelt flag.
     println!("cargo::rustc-env=COMMIT_SUFFIX_OF_AHMA={suffix}");
     fs::write(
-        Path::new(&env::var("OUT_DIR")?).join("shipped.rs"),
-        shipped(&workspace.join(".ahma"))?,
+        Path::new(&env::var("OUT_DIR")?).join("packs.rs"),
+        packs(&workspace.join("packs"))?,
     )?;
     Ok(())
 }
 
-/// A Rust expression: the name and text of each tool file.
-fn shipped(directory: &Path) -> Result<String, Box<dyn Error>> {
-    let tools = directory.join("tools");
-    watch(&tools);
-    let mut paths = fs::read_dir(&tools)
-        .map_err(|error| format!("{}: {error}", tools.display()))?
+/// A Rust expression: pack, name and text of each tool file.
+fn packs(directory: &Path) -> Result<String, Box<dyn Error>> {
+    let mut expression = String::from("&[\n");
+    watch(directory);
+    for pack in sorted_entries(directory)?.iter().filter(|path| path.is_dir()) {
+        watch(pack);
+        for file in sorted_entries(pack)? {
+            let (pack, name) = (name_of(pack), name_of(&file));
+            expression.push_str(&format!("({pack:?}, {name:?}, include_str!({file:?})),\n"));
+        }
+    }
+    Ok(expression + "]\n")
+}
+
+fn sorted_entries(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut paths = fs::read_dir(directory)
+        .map_err(|error| format!("{}: {error}", directory.display()))?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<Vec<_>, std::io::Error>>()?;
     paths.sort();
-    let entries = paths
-        .iter()
-        .filter_map(|path| Some((path.file_name()?.to_str()?, path)));
-    let entries = entries.map(|(name, path)| format!("({name:?}, include_str!({path:?})),\n"));
-    Ok(format!("&[\n{}]\n", entries.collect::<String>()))
+    Ok(paths)
+}
+
+fn name_of(path: &Path) -> std::borrow::Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
 }
 
 fn checked_out(workspace: &Path) -> Option<String> {

@@ -42,6 +42,28 @@ pub fn quiet_port() -> u16 {
     }
 }
 
+/// The tool files that come with the program, of all packs, sorted.
+pub fn pack_files() -> Vec<PathBuf> {
+    let entries = |directory: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let packs = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../packs"));
+    let mut files: Vec<PathBuf> = packs
+        .iter()
+        .filter(|path| path.is_dir())
+        .flat_map(|pack| entries(pack))
+        .collect();
+    files.sort();
+    files
+}
+
+/// The tool file of that name, of whichever pack.
+pub fn pack_file(name: &str) -> PathBuf {
+    let found = pack_files().into_iter().find(|path| path.ends_with(name));
+    found.unwrap_or_else(|| panic!("no pack has {name}"))
+}
+
 /// The children of a process, of all its threads.
 pub fn children(pid: i32) -> Vec<i32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));

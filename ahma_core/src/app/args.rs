@@ -363,6 +363,7 @@ const EXAMPLES: &str = "\
 Start here:
   ahma_mcp init                              write tool files for this project and the entry
                                              of your MCP client
+  ahma_mcp packs                             list the packs of tool files for init --pack
   ahma_mcp doctor                            check the setup and say how to fix it
   ahma_mcp run cargo_test                    run one tool, as a client would
 

@@ -6,7 +6,7 @@ use super::{
     args::Args,
     doctor,
     exit::{Exit, Failure, print},
-    init, man, run_tool,
+    init, man, packs, run_tool,
     settings::{Environment, Settings},
     subcommands::Subcommand,
 };
@@ -19,6 +19,7 @@ pub(super) fn dispatch(subcommand: Subcommand, args: Args) -> Result<ExitCode, F
             let settings = Settings::resolve(args, &environment)?.of_the_project();
             init::run(&own, &settings, &flags, &environment)
         }
+        Subcommand::Packs(own) => packs::run(&own),
         Subcommand::Doctor(own) => doctor::run(&own, args),
         Subcommand::Run(own) => run_tool::run(own, Settings::resolve(args, &Environment::read()?)?),
         #[cfg(feature = "bridge")]

@@ -19,6 +19,7 @@ mod list_tools;
 mod logging;
 mod man;
 mod obstacle;
+mod packs;
 mod private_dir;
 mod project;
 #[cfg(feature = "client")]

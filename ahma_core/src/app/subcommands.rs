@@ -5,10 +5,12 @@
 #[cfg(feature = "bridge")]
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, ValueEnum, builder::PossibleValuesParser};
 
 #[cfg(feature = "bridge")]
 use ahma_common::value;
+
+use super::packs;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Subcommand {
@@ -16,6 +18,8 @@ pub(crate) enum Subcommand {
     Init(InitArgs),
     /// Check this machine, the project and the clients, and say how to fix each problem
     Doctor(DoctorArgs),
+    /// List the packs of tool files that come with the program
+    Packs(PacksArgs),
     /// Run one tool from the terminal, in the same sandbox as for a client
     Run(RunArgs),
     /// Log in to a remote server; your running servers notice
@@ -50,6 +54,10 @@ pub(crate) struct InitArgs {
     #[arg(long, value_enum, value_name = "CLIENT")]
     pub(crate) client: Option<ClientArg>,
 
+    /// A pack to add to those that fit the project's files; may be repeated. `ahma_mcp packs` lists them.
+    #[arg(long = "pack", value_name = "NAME", value_parser = PossibleValuesParser::new(packs::names()), hide_possible_values = true)]
+    pub(crate) packs: Vec<String>,
+
     /// Change existing files without asking; the differences are still shown.
     #[arg(long, short)]
     pub(crate) yes: bool,
@@ -82,6 +90,24 @@ pub(crate) struct DoctorArgs {
     /// Only print an AppArmor profile that lets this program make user namespaces.
     #[arg(long, conflicts_with = "json")]
     pub(crate) apparmor_profile: bool,
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = PACKS_EXAMPLES)]
+pub(crate) struct PacksArgs {
+    /// Output format.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = PacksFormat::Text)]
+    pub(crate) format: PacksFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PacksFormat {
+    /// A line for each pack.
+    Text,
+    /// Every tool of every pack.
+    Json,
+    /// The same as the page docs/packs.md.
+    Markdown,
 }
 
 #[derive(Debug, Parser)]
@@ -144,11 +170,20 @@ const INIT_EXAMPLES: &str = "\
 Examples:
   ahma_mcp init                       ask for the client and write missing files
   ahma_mcp init --client vscode       write .ahma/tools and .vscode/mcp.json
+  ahma_mcp init --pack security       also write tool files for scanners
   ahma_mcp --network off init         start the server with these flags
   ahma_mcp init --dry-run             only show the changes
   ahma_mcp init --update-tools        also update tool files of an older version
 
 Existing files are never changed without showing the difference and asking, and tool files only with --update-tools.";
+
+const PACKS_EXAMPLES: &str = "\
+Examples:
+  ahma_mcp packs                      show the packs, their tools and what these take in a client's list
+  ahma_mcp packs --format json        with every tool
+  ahma_mcp init --pack web            write the tool files of a pack
+
+`init` writes those that fit the files of the project, and those named with --pack.";
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:

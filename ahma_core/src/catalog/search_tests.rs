@@ -1,4 +1,6 @@
-use std::{fs, path::Path, sync::Arc};
+use std::{fs, sync::Arc};
+
+use test_support::pack_files;
 
 use super::*;
 use crate::{
@@ -82,18 +84,13 @@ const QUESTIONS: [(&str, &[&str]); 50] = [
 ];
 
 fn shipped() -> Vec<Arc<Tool>> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ahma/tools");
-    let mut sources: Vec<ToolSource> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| {
-            let path = entry.unwrap().path();
-            ToolSource {
-                name: path.display().to_string(),
-                text: fs::read_to_string(&path).unwrap(),
-            }
+    let sources: Vec<ToolSource> = pack_files()
+        .iter()
+        .map(|path| ToolSource {
+            name: path.display().to_string(),
+            text: fs::read_to_string(path).unwrap(),
         })
         .collect();
-    sources.sort_by(|a, b| a.name.cmp(&b.name));
     let set = check_set(&sources);
     Catalog::build(&set.tools, CatalogSettings::default())
         .tools()

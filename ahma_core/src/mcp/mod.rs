@@ -34,7 +34,7 @@ mod wire;
 pub(crate) use self::{builtin::MAX_QUIET_WAIT, client_wait::DEFAULT_SYNC_WAIT};
 pub(crate) use self::{
     builtin::{BuiltinTool, descriptions as builtin_tools},
-    tool_list::{ToolCost, costs},
+    tool_list::{ToolCost, cost_of, costs},
 };
 pub use self::{
     remote::Remotes,

@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 use rmcp::model::Tool;
 
 use super::{builtin, convert};
-use crate::{catalog::Expose, toolbox::Toolbox};
+use crate::{
+    catalog::{self, Expose},
+    toolbox::Toolbox,
+};
 
 /// The built-in tools, then all others by name. `remote` are the tools of remote servers.
 pub(super) fn tools(toolbox: &Toolbox, remote: Vec<Tool>) -> Vec<Tool> {
@@ -42,11 +45,19 @@ impl ToolCost {
 
 /// Cost of every tool that a client is shown, in the order of the list. Those of remote servers are not known here.
 pub(crate) fn costs(toolbox: &Toolbox) -> Vec<ToolCost> {
-    let cost = |tool: Tool| ToolCost {
+    tools(toolbox, Vec::new()).into_iter().map(cost).collect()
+}
+
+/// Cost of a tool of the catalog, were it listed.
+pub(crate) fn cost_of(tool: &catalog::Tool) -> ToolCost {
+    cost(convert::tool(tool))
+}
+
+fn cost(tool: Tool) -> ToolCost {
+    ToolCost {
         bytes: serde_json::to_string(&tool).map_or(0, |text| text.len()),
         name: tool.name.into_owned(),
-    };
-    tools(toolbox, Vec::new()).into_iter().map(cost).collect()
+    }
 }
 
 /// The first word of a tool's name, which tells of its program.

@@ -41,6 +41,7 @@ fn examples_in_every_help_work() {
     for program in [
         "ahma_mcp",
         "ahma_mcp init",
+        "ahma_mcp packs",
         "ahma_mcp doctor",
         "ahma_mcp run",
         "ahma_mcp login",

@@ -240,6 +240,43 @@ fn init_says_what_it_knows_where_it_knows_nothing() {
 }
 
 #[test]
+fn packs_are_listed_and_written_by_name() {
+    let workspace = Workspace::new();
+    let listed = stdout(&run(&workspace, &["packs"]));
+    assert!(listed.contains("\nsecurity "), "{listed}");
+    let as_data: Value =
+        serde_json::from_str(&stdout(&run(&workspace, &["packs", "--format", "json"]))).expect("JSON");
+    let web = as_data
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|pack| pack["name"] == "web")
+        .expect("a pack");
+    let files: Vec<&str> = (web["files"].as_array().expect("a list").iter())
+        .filter_map(Value::as_str)
+        .collect();
+    let output = run(&workspace, &["init", "--pack", "web", "--pack", "search"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let mut expected = [&files[..], &["rg.json", "rg_files.json"]].concat();
+    expected.sort_unstable();
+    assert_eq!(names(&workspace.tools()), expected);
+    let unknown = run(&workspace, &["init", "--pack", "secrity"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("'security'"), "{}", stderr(&unknown));
+}
+
+#[test]
+fn the_page_of_the_packs_is_fresh() {
+    let workspace = Workspace::new();
+    let page = stdout(&run(&workspace, &["packs", "--format", "markdown"]));
+    let committed = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/packs.md"));
+    assert!(
+        committed.is_ok_and(|committed| committed == page),
+        "docs/packs.md is out of date; hint: ahma_mcp packs --format markdown > docs/packs.md"
+    );
+}
+
+#[test]
 fn init_adds_no_second_description_of_a_tool() {
     let workspace = Workspace::new();
     fs::write(workspace.scope().join("Makefile"), "").expect("writable");

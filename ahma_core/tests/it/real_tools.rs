@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use test_support::{Era, Server, Workspace, needs, test_programs};
+use test_support::{Era, Server, Workspace, needs, pack_file, test_programs};
 
 use crate::{session::options, toolchains};
 
@@ -19,10 +19,7 @@ fn python_tools() -> PathBuf {
 
 /// A server with the shipped file of one tool, and what the tests' own environment says about toolchains.
 fn serving(workspace: &Workspace, file: &str) -> Server {
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../.ahma/tools")
-        .join(file);
-    let tool = serde_json::from_str(&fs::read_to_string(shipped).unwrap()).unwrap();
+    let tool = serde_json::from_str(&fs::read_to_string(pack_file(file)).unwrap()).unwrap();
     workspace.write_tool(file, &tool);
     let path = std::env::var("PATH").unwrap_or_default();
     let mut options = options(workspace)

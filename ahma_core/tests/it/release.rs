@@ -88,7 +88,7 @@ impl Build {
     /// With these files in `.git`: what `--version` gets, and the files that are watched.
     fn run(&self, git: &[(&str, &str)]) -> (String, Vec<PathBuf>) {
         let checkout = tempfile::tempdir().expect("a temporary directory");
-        for directory in ["crate", "out", ".ahma/tools"] {
+        for directory in ["crate", "out", "packs"] {
             fs::create_dir_all(checkout.path().join(directory)).expect("writable");
         }
         for (name, text) in git {

@@ -4,7 +4,7 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
     time::Duration,
 };
@@ -16,7 +16,7 @@ use ahma_core::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use test_support::needs;
+use test_support::{needs, pack_files};
 
 struct Shipped {
     catalog: Catalog,
@@ -25,12 +25,7 @@ struct Shipped {
 
 impl Shipped {
     fn load() -> Self {
-        let mut paths: Vec<PathBuf> = fs::read_dir(workspace().join(".ahma/tools"))
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
-        paths.sort();
-        let sources: Vec<ToolSource> = paths
+        let sources: Vec<ToolSource> = pack_files()
             .iter()
             .map(|path| ToolSource {
                 name: path.file_name().unwrap().to_string_lossy().into_owned(),
@@ -118,13 +113,6 @@ impl Shipped {
             Err(format!("{argv:?} ended with {code}:\n{text}"))
         }
     }
-}
-
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .unwrap()
-        .to_path_buf()
 }
 
 #[test]

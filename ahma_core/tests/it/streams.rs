@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf, sync::Arc};
 use ahma_core::observe::{self, FindingLog, StdioNeed, StreamRules, stream_block::StreamBlock};
 use serde::Deserialize;
 use serde_json::Value;
+use test_support::pack_file;
 
 #[derive(Deserialize)]
 struct RuleSet {
@@ -105,10 +106,7 @@ fn a_made_up_format_needs_nothing_but_its_rules() {
 
 /// The `stream` block of a shipped tool file, by the path of subcommands to it.
 pub(crate) fn shipped(file: &str, subcommands: &[&str]) -> Value {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../.ahma/tools")
-        .join(file);
-    let document: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let document: Value = serde_json::from_str(&fs::read_to_string(pack_file(file)).unwrap()).unwrap();
     let level = subcommands.iter().fold(&document, |level, name| {
         let children = level["subcommand"].as_array().unwrap();
         children.iter().find(|child| child["name"] == *name).unwrap()

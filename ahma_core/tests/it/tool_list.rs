@@ -1,9 +1,9 @@
 //! The list of tools: what it shows and costs, and the way to the tools that it does not show.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use serde_json::{Value, json};
-use test_support::{Era, Server, ServerOptions, Workspace};
+use test_support::{Era, Server, ServerOptions, Workspace, pack_files};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ahma_mcp");
 
@@ -133,9 +133,7 @@ fn any_tool_can_be_called() {
 /// The shipped tools with programs that are all there.
 fn with_shipped_tools(files: &[&str]) -> Workspace {
     let workspace = Workspace::new();
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ahma/tools");
-    for entry in fs::read_dir(shipped).expect("there are tool files") {
-        let path = entry.expect("readable").path();
+    for path in pack_files() {
         let name = path.file_name().expect("a file").to_string_lossy().into_owned();
         if !files.is_empty() && !files.contains(&name.as_str()) {
             continue;

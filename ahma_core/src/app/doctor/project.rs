@@ -11,7 +11,8 @@ use crate::{
         clients::{Client, Fit, SERVER},
         exit::Failure,
         init::find_entry,
-        project::{EnclosingProject, Language, find_on_path, languages, read_text},
+        packs::{self, Pack},
+        project::{EnclosingProject, find_on_path, read_text},
         run::{PROBE_TIMEOUT, ToolboxUse, open_toolbox},
         settings::Settings,
     },
@@ -21,16 +22,22 @@ use crate::{
     toolbox::Toolbox,
 };
 
-/// The programs that the project's languages need on PATH.
+/// The programs that the packs for the project need on PATH.
 pub(super) fn toolchains(project: &Path) -> Result<Vec<Check>, Failure> {
-    let check = |language: Language| {
-        let Language { name, program, .. } = language;
-        match find_on_path(&program) {
-            Some(path) => Check::ok("toolchains", format!("{name}: {}", path.display())),
-            None => Check::note("toolchains", format!("{name}: {program} is not on PATH")),
-        }
+    let check = |pack: Pack| {
+        let program = pack.program.as_deref()?;
+        Some(match find_on_path(program) {
+            Some(path) => Check::ok("toolchains", format!("{}: {}", pack.title(), path.display())),
+            None => Check::note(
+                "toolchains",
+                format!("{}: {program} is not on PATH", pack.title()),
+            ),
+        })
     };
-    Ok(languages(project)?.into_iter().map(check).collect())
+    Ok(packs::for_project(project)?
+        .into_iter()
+        .filter_map(check)
+        .collect())
 }
 
 /// Number of tools from files; others are built in.

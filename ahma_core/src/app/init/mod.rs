@@ -1,4 +1,4 @@
-//! `ahma_mcp init`: tool files for the languages of a project, and the entry in its client's configuration.
+//! `ahma_mcp init`: the packs of tool files for a project, and the entry in its client's configuration.
 //!
 //! First all changes are worked out, then each is made. An existing file is changed only after its diff was shown and
 //! accepted; other entries and comments in it stay. Existing tool files belong to the user and are changed only on request.

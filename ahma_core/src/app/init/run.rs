@@ -14,7 +14,8 @@ use super::{
 use crate::app::{
     clients::Client,
     exit::{Exit, Failure},
-    project::{self, EnclosingProject, Language, find_on_path},
+    packs::{self, Pack},
+    project::{EnclosingProject, find_on_path},
     repeatable_flags::RepeatableFlags,
     settings::{Environment, Settings},
     subcommands::InitArgs,
@@ -27,18 +28,18 @@ pub(in crate::app) fn run(
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
     let project = &settings.sandbox.scope;
-    let languages = project::languages(project)?;
-    let names: Vec<_> = languages.iter().map(|language| language.name.as_str()).collect();
+    let packs = packs::chosen(project, &args.packs)?;
+    let titles: Vec<_> = packs.iter().map(Pack::title).collect();
     if let Some(whole) = &settings.enclosing {
-        refuse_part(whole, project, &languages)?;
+        refuse_part(whole, project, &packs)?;
     }
-    say(&format!("{}: {}", project.display(), names.join(", ")));
+    say(&format!("{}: {}", project.display(), titles.join(", ")));
 
-    if !languages.iter().any(Language::is_written_in) {
+    if args.packs.is_empty() && !packs.iter().any(Pack::is_written_in) {
         say(&format!(
-            "note: no known language found; tool files exist for {}\n\
+            "note: no known language found; tool files exist for {}; ahma_mcp packs shows all\n\
              note: sandboxed_shell runs any command, and a JSON file in {} turns a program into a tool",
-            project::known_languages()?.join(", "),
+            packs::languages()?.join(", "),
             settings.tools_dir.display()
         ));
     }
@@ -46,7 +47,7 @@ pub(in crate::app) fn run(
         true => ExistingFiles::Update,
         false => ExistingFiles::Keep,
     };
-    let mut changes = tool_files::changes(&languages, &settings.tools_dir, existing)?;
+    let mut changes = tool_files::changes(&packs, &settings.tools_dir, existing)?;
     let client = match args.client {
         Some(client) => Some(client.into()),
         None => asked_client(project),
@@ -97,13 +98,13 @@ pub(in crate::app) fn run(
 
 /// A directory inside a project rarely needs a setup of its own, except one with its own language where the project has
 /// no setup.
-fn refuse_part(whole: &EnclosingProject, part: &Path, languages: &[Language]) -> Result<(), Failure> {
+fn refuse_part(whole: &EnclosingProject, part: &Path, packs: &[Pack]) -> Result<(), Failure> {
     let (path, part) = (whole.path.display(), part.display());
     let why = match whole.is_set_up {
         true => format!("{part} is part of {path}, which is already set up"),
         false => format!("{part} is part of the repository {path}"),
     };
-    if !whole.is_set_up && languages.iter().any(Language::is_written_in) {
+    if !whole.is_set_up && packs.iter().any(Pack::is_written_in) {
         say(&format!("note: {why}; to set up all of it, run this in {path}"));
         return Ok(());
     }

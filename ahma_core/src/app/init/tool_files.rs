@@ -1,7 +1,7 @@
 //! The tool files of a project.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     fs,
     path::Path,
 };
@@ -11,24 +11,21 @@ use super::{
     run::say,
 };
 use crate::{
-    app::{
-        exit::Failure,
-        project::{Language, read_text},
-    },
+    app::{exit::Failure, packs::Pack, project::read_text},
     mtdf::{check_file, is_tool_file},
 };
 
 /// An existing file belongs to the user and is kept unless updates were asked for. A file whose tools another file already
 /// describes is left out: duplicates are refused.
 pub(super) fn changes(
-    languages: &[Language],
+    packs: &[Pack],
     directory: &Path,
     existing: ExistingFiles,
 ) -> Result<Vec<FileChange>, Failure> {
     let own = names_in(directory);
     let mut changes = Vec::new();
     let mut kept = Vec::new();
-    for (name, text) in languages.iter().flat_map(Language::tool_files) {
+    for (name, text) in unique(packs) {
         let path = directory.join(name);
         let other_file = names_of(name, text)
             .into_iter()
@@ -50,6 +47,15 @@ pub(super) fn changes(
         ));
     }
     Ok(changes)
+}
+
+/// Names and texts of the packs' files; some belong to several packs.
+fn unique(packs: &[Pack]) -> BTreeMap<&'static str, &'static str> {
+    packs
+        .iter()
+        .flat_map(Pack::files)
+        .map(|file| (file.name, file.text))
+        .collect()
 }
 
 /// Treatment of existing files that differ from the shipped ones.
