@@ -1,7 +1,7 @@
 //! The layers of a crate, checked in its source text. Crude, but features and targets that a build leaves out do not escape it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -59,35 +59,6 @@ impl Layers<'_> {
         let used = foreign.filter(|(name, _)| uses(name));
         violations.extend(used.map(|(name, _)| format!("must not use `{name}`")));
         violations
-    }
-
-    /// Names that more than one type of the crate has. Tests may name their own types as they like.
-    pub fn repeated_type_names(&self) -> Vec<String> {
-        let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for path in rust_files(&self.sources) {
-            let text = fs::read_to_string(&path).unwrap();
-            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-            if path.to_string_lossy().ends_with("_tests.rs") {
-                continue;
-            }
-            // Types inside of functions are indented, and have no name outside.
-            for line in code.lines().filter(|line| !line.starts_with(' ')) {
-                let words: Vec<&str> = line.split_whitespace().collect();
-                let kind = words
-                    .iter()
-                    .position(|word| matches!(*word, "struct" | "enum" | "trait"));
-                let Some(name) = kind.and_then(|kind| words.get(kind + 1)) else {
-                    continue;
-                };
-                let end = name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len());
-                let name = name[..end].to_owned();
-                places.entry(name).or_default().push(path.display().to_string());
-            }
-        }
-        let repeated = places.into_iter().filter(|(_, places)| places.len() > 1);
-        repeated
-            .map(|(name, places)| format!("{name}: {}", places.join(", ")))
-            .collect()
     }
 }
 

@@ -98,7 +98,14 @@ pub fn test_programs() -> PathBuf {
     built.join("test-programs")
 }
 
-/// True if a program works here. Where `CI` is set it must; elsewhere the test says why it skips.
+/// Says why a test does not run here. Where `CI` is set that is a failure: a machine for tests has everything they need.
+#[track_caller]
+pub fn skip(reason: &str) {
+    assert!(std::env::var_os("CI").is_none(), "cannot run: {reason}");
+    eprintln!("skipped: {reason}");
+}
+
+/// True if a program works here; otherwise the test is to be skipped.
 #[track_caller]
 pub fn needs(program: impl AsRef<Path>, arguments: &[&str], to_install: &str) -> bool {
     let program = program.as_ref();
@@ -110,13 +117,11 @@ pub fn needs(program: impl AsRef<Path>, arguments: &[&str], to_install: &str) ->
         .status()
         .is_ok_and(|status| status.success());
     if !works {
-        let missing = format!(
+        skip(&format!(
             "`{} {}` does not work; hint: {to_install}",
             program.display(),
             arguments.join(" ")
-        );
-        assert!(std::env::var_os("CI").is_none(), "{missing}");
-        eprintln!("skipped: {missing}");
+        ));
     }
     works
 }

@@ -1,6 +1,7 @@
-//! One name, one thing: no two types of a crate that other modules can see share a name.
+//! One name, one thing: no two types of a crate share a name, private ones included.
 //!
-//! It reads the source text. A file mounted with `#[path]` is the version of another one for builds without a feature or on
+//! It reads the source text. Types inside of functions have no name outside and may be called as they like, and so may those
+//! of tests. A file mounted with `#[path]` is the version of another one for builds without a feature or on
 //! another system, so it repeats that file's names on purpose.
 
 use std::{
@@ -32,11 +33,11 @@ fn a_shared_name_is_noticed() {
     let shared = shared_names(&[
         file(
             "a.rs",
-            "pub struct Place;\nstruct Own;\npub(crate) enum Verdict {\n",
+            "pub struct Place;\nstruct Own;\npub(crate) enum Verdict {\nfn f() {\n    struct Local;\n",
         ),
         file(
             "b.rs",
-            "pub(super) struct Place<T> {\nstruct Own;\n// pub enum Verdict\n",
+            "pub(super) struct Place<T> {\nunsafe trait Own {}\n// pub enum Verdict\nstruct Local;\n#[cfg(test)]\nmod tests {\nenum Verdict {}\n",
         ),
         file(
             "mod.rs",
@@ -44,7 +45,7 @@ fn a_shared_name_is_noticed() {
         ),
         file("elsewhere.rs", "pub(crate) enum Verdict {"),
     ]);
-    assert_eq!(shared.keys().collect::<Vec<_>>(), ["Place"]);
+    assert_eq!(shared.keys().collect::<Vec<_>>(), ["Own", "Place"]);
 }
 
 /// Names of types that more than one of the files defines, with those files.
@@ -58,7 +59,8 @@ fn shared_names(files: &[(PathBuf, String)]) -> BTreeMap<String, Vec<PathBuf>> {
     for (path, text) in files {
         let file_name = path.file_name().unwrap().to_string_lossy();
         if !alternatives.contains(file_name.as_ref()) {
-            for name in text.lines().filter_map(defined_type) {
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            for name in code.lines().filter_map(defined_type) {
                 found.entry(name.to_owned()).or_default().push(path.clone());
             }
         }
@@ -67,13 +69,15 @@ fn shared_names(files: &[(PathBuf, String)]) -> BTreeMap<String, Vec<PathBuf>> {
     found
 }
 
-/// The type that a line defines for other modules.
+/// The type that a line at the top level defines.
 fn defined_type(line: &str) -> Option<&str> {
-    let mut rest = line.trim_start().strip_prefix("pub")?;
-    if let Some(restricted) = rest.strip_prefix('(') {
-        rest = restricted.split_once(')')?.1;
-    }
-    let (kind, rest) = rest.strip_prefix(' ')?.split_once(' ')?;
+    let visible = line.strip_prefix("pub").map(|rest| match rest.strip_prefix('(') {
+        Some(restricted) => restricted.split_once(')').map_or("", |(_, rest)| rest),
+        None => rest,
+    });
+    let item = visible.map_or(line, |rest| rest.strip_prefix(' ').unwrap_or_default());
+    let item = item.strip_prefix("unsafe ").unwrap_or(item);
+    let (kind, rest) = item.split_once(' ')?;
     let name = rest
         .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
         .next()?;

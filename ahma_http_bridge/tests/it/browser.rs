@@ -41,12 +41,8 @@ fn chromium() -> Option<&'static str> {
     ]
     .into_iter()
     .find(|program| std::path::Path::new(program).exists());
-    assert!(
-        found.is_some() || std::env::var_os("CI").is_none(),
-        "no browser; hint: apt install chromium"
-    );
     if found.is_none() {
-        eprintln!("skipped: no browser; hint: apt install chromium");
+        test_support::skip("no browser; hint: apt install chromium");
     }
     found
 }

@@ -45,11 +45,6 @@ fn modules_use_lower_layers_only() {
 }
 
 #[test]
-fn every_type_has_a_name_of_its_own() {
-    assert_eq!(rules().repeated_type_names(), Vec::<String>::new());
-}
-
-#[test]
 fn the_check_sees_what_is_forbidden() {
     let rules = rules();
     for (module, text) in [

@@ -2,9 +2,8 @@
 
 #![expect(
     clippy::expect_used,
-    clippy::print_stderr,
     clippy::unwrap_used,
-    reason = "helpers of tests fail like tests, and say why they skip"
+    reason = "helpers of tests fail like tests"
 )]
 
 mod harness;

@@ -21,10 +21,8 @@ fn snippet(language: &str, bridge: SocketAddr) -> String {
 fn installed(program: &str) -> bool {
     let found = Path::new(program).exists();
     let package = program.rsplit('/').next().unwrap();
-    let hint = format!("{program} is missing; hint: apt install {package}");
-    assert!(found || std::env::var_os("CI").is_none(), "{hint}");
     if !found {
-        eprintln!("skipped: {hint}");
+        test_support::skip(&format!("{program} is missing; hint: apt install {package}"));
     }
     found
 }

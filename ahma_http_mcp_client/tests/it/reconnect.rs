@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     fixture::{
-        eventually,
+        call_arrived, eventually,
         host::Host,
         proxy::Wire,
         ready, server, settings,
@@ -86,7 +86,7 @@ async fn a_server_that_announces_nothing_is_watched_all_the_same() {
     }
 }
 
-/// Without anybody looking from time to time: the call that had to wait is reason enough.
+/// Tools are not listed periodically here: the call that had to wait is reason enough.
 #[tokio::test]
 async fn a_call_that_had_to_wait_renews_the_tools() {
     let shared = Arc::new(Shared::default());
@@ -172,9 +172,7 @@ async fn a_call_whose_server_dies_is_reported_as_lost_and_not_repeated() {
         let never = CancellationToken::new();
         let call = servers.call("r", call_of("slow", serde_json::json!({})), None, &never);
         let accident = async {
-            while shared.calls.load(Ordering::SeqCst) == 0 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            call_arrived(&shared).await;
             host.kill();
             tokio::task::spawn_blocking({
                 let shared = Arc::clone(&shared);

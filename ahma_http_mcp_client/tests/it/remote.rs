@@ -1,11 +1,8 @@
 //! Mounted servers: their tools, calls, progress, cancellation, and that a bad one does not disturb others.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use ahma_http_mcp_client::{LoginCommand, RemoteError, RemoteServers, ServerState, inspect};
@@ -15,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{
-    eventually,
+    call_arrived, eventually,
     host::Host,
     ready, server, settings, tool_names,
     tools::{Era, Shared, router},
@@ -96,11 +93,7 @@ async fn a_cancelled_or_dropped_call_ends_at_the_server() {
             ready(&servers, "r").await;
             let cancel = CancellationToken::new();
             let calling = servers.call("r", call_of("slow", serde_json::json!({})), None, &cancel);
-            let reached = async {
-                while shared.calls.load(Ordering::SeqCst) == 0 {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-            };
+            let reached = call_arrived(&shared);
             if dropped {
                 tokio::select! {
                     _ = calling => panic!("the call ended by itself"),
@@ -114,13 +107,10 @@ async fn a_cancelled_or_dropped_call_ends_at_the_server() {
                 let (result, ()) = tokio::join!(calling, stop);
                 assert!(matches!(result, Err(RemoteError::Cancelled)), "{result:?}");
             }
-            tokio::time::timeout(test_support::TEST_TIMEOUT, async {
-                while !shared.cancelled.load(Ordering::SeqCst) {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
+            eventually(&format!("{era:?}: the server to stop working"), || {
+                shared.cancelled.load(Ordering::SeqCst).then_some(())
             })
-            .await
-            .unwrap_or_else(|_| panic!("{era:?}: the server still works"));
+            .await;
             servers.shutdown().await;
         }
     }

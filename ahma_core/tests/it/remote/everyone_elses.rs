@@ -25,11 +25,7 @@ fn installed(file: &str) -> Option<PathBuf> {
         return Some(file);
     }
     let why = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "scripts/test-programs failed: {why}"
-    );
-    eprintln!("skipped: scripts/test-programs failed: {why}");
+    test_support::skip(&format!("scripts/test-programs failed: {why}"));
     None
 }
 
