@@ -1,4 +1,7 @@
 //! Text that must not be shown.
+//!
+//! The `secrecy` crate would add clearing of memory, which says little here: clap, the HTTP client and rmcp hold copies of
+//! every credential in strings of their own. For the rest, twenty lines do.
 
 use std::fmt;
 

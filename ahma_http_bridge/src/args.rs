@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ahma_common::contract::{HTTP_TOKEN_VARIABLE, HTTP_TOKENS_FILE_VARIABLE};
+use ahma_common::secret::Secret;
 use ahma_common::value;
 use clap::{ArgAction, Args, ValueEnum};
 
@@ -13,11 +15,10 @@ use crate::isolation::Isolation;
 use crate::settings::BridgeSettings;
 use crate::sse_endpoint::SseEndpoint;
 use crate::tls::TlsSettings;
-use ahma_common::secret::Secret;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AuthMode {
-    /// Anybody who can reach the server, except commands.
+    /// Every process that can reach the server, except commands.
     None,
     /// A token from --tokens-file or AHMA_HTTP_TOKEN.
     Token,
@@ -62,7 +63,7 @@ pub struct BridgeArgs {
     #[arg(long, env = "AHMA_SSE_ENDPOINT", value_name = "PATH|URL")]
     pub sse_endpoint: Option<SseEndpoint>,
 
-    /// Host name clients may use beside localhost; may be repeated.
+    /// Host name that clients may use besides localhost; may be repeated.
     #[arg(
         long = "allow-host",
         env = "AHMA_ALLOW_HOST",
@@ -72,7 +73,7 @@ pub struct BridgeArgs {
     )]
     pub allow_hosts: Vec<String>,
 
-    /// Origin of web pages that may use the server, beside those of this machine; may be repeated.
+    /// Origin of web pages that may use the server, besides those of this machine; may be repeated.
     #[arg(
         long = "allow-origin",
         env = "AHMA_ALLOW_ORIGIN",
@@ -133,13 +134,13 @@ pub struct BridgeArgs {
     pub auth: Option<AuthMode>,
 
     /// File of hashed tokens; read again when it changes.
-    #[arg(long, env = "AHMA_HTTP_TOKENS_FILE", value_name = "FILE")]
+    #[arg(long, env = HTTP_TOKENS_FILE_VARIABLE, value_name = "FILE")]
     pub tokens_file: Option<PathBuf>,
 
-    /// One token for everybody. A flag shows in the list of processes, so use the variable.
+    /// One token for all clients. A flag shows in the list of processes, so use the variable.
     #[arg(
         long,
-        env = "AHMA_HTTP_TOKEN",
+        env = HTTP_TOKEN_VARIABLE,
         hide = true,
         hide_env_values = true,
         conflicts_with = "tokens_file"

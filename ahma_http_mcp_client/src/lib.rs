@@ -43,6 +43,8 @@
 //!
 //! Nothing here writes to stdout, and no secret is ever formatted.
 
+#![forbid(unsafe_code)]
+
 pub mod config;
 mod error;
 mod front;

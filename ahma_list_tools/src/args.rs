@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use ahma_common::variables;
+use ahma_common::{contract::CLIENT_TOKEN_FILE_VARIABLE, variables};
 use ahma_http_mcp_client::{
     LoginCommand, TokenFile,
     config::{self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables},
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     token_env: Option<String>,
 
     /// File that stores logins [default: mcp_http_token.json in the temporary directory]
-    #[arg(long, value_name = "FILE", env = "AHMA_HTTP_CLIENT_TOKEN_PATH")]
+    #[arg(long, value_name = "FILE", env = CLIENT_TOKEN_FILE_VARIABLE)]
     token_file: Option<PathBuf>,
 
     /// Give up on a transport after this many seconds

@@ -2,6 +2,8 @@
 //!
 //! stdout is the list and nothing else; what went wrong is on stderr, with a hint.
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod print;
 

@@ -1,5 +1,7 @@
 //! Checks MTDF tool files and shows what is wrong, line by line.
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod gather;
 mod report;

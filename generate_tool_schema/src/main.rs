@@ -1,5 +1,7 @@
 //! Writes the JSON Schema of MTDF tool files, or checks that the committed one is fresh.
 
+#![forbid(unsafe_code)]
+
 use std::{
     fs,
     io::{self, Write},

@@ -7,10 +7,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{Access, Policy, Tier};
+use super::{Access, Policy, Tier, hint_connection};
 use crate::call::normalise;
-
-mod connection;
 
 /// Only the end of the output is looked at: that is where the failure is.
 const LOOKED_AT_BYTES: usize = 16 * 1024;
@@ -98,8 +96,8 @@ fn about_line(line: &str, near: &[&str], around: HintContext<'_>) -> Option<Stri
     let lower = line.to_lowercase();
     let complaint = complaint(&lower);
     let refused = complaint.is_some_and(Complaint::is_refusal);
-    if connection::is_meant(&lower, refused)
-        && let Some(guess) = connection::guess(line, &policy.network)
+    if hint_connection::is_meant(&lower, refused)
+        && let Some(guess) = hint_connection::guess(line, &policy.network)
     {
         return Some(guess);
     }
@@ -119,9 +117,11 @@ fn about_line(line: &str, near: &[&str], around: HintContext<'_>) -> Option<Stri
     if let Some(guess) = paths(line, &policy.scope).find_map(|path| about_path(&path, complaint, around)) {
         return Some(guess);
     }
-    if refused && nearby(connection::CALLS) {
-        let connection = near.iter().find(|line| connection::destination(line).is_some());
-        return connection::guess(connection.unwrap_or(&line), &policy.network);
+    if refused && nearby(hint_connection::CALLS) {
+        let connection = near
+            .iter()
+            .find(|line| hint_connection::destination(line).is_some());
+        return hint_connection::guess(connection.unwrap_or(&line), &policy.network);
     }
     // Some programs name the file first, and the reason on a line of its own.
     let names_no_path = paths(line, &policy.scope).next().is_none();
@@ -225,7 +225,7 @@ fn protecting<'a>(path: &Path, policy: &'a Policy) -> Option<&'a Path> {
         .map(PathBuf::as_path)
 }
 
-fn guess(what: &str, remedy: &str) -> String {
+pub(super) fn guess(what: &str, remedy: &str) -> String {
     format!("This may be the sandbox (a guess from the output): {what}. To change it: {remedy}.")
 }
 

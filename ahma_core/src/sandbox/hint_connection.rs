@@ -1,7 +1,6 @@
 //! Guesses about connections that a limited network refuses.
 
-use super::guess as labelled;
-use crate::sandbox::Network;
+use super::{hint::guess as labelled, policy::Network};
 
 /// Said when the address of a name is not found.
 const NAMES: &[&str] = &[

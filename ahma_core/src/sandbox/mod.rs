@@ -12,6 +12,7 @@ mod toolchains;
 mod worktree;
 
 mod hint;
+mod hint_connection;
 mod report;
 mod resolved_path;
 mod sensitive;

@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ahma_common::{value, variables};
+use ahma_common::{
+    contract::{DEBUG_VARIABLE, SCOPE_VARIABLE},
+    value, variables,
+};
 use ahma_http_bridge::{BridgeArgs, FixedCommand, serve};
 use anyhow::{Context, bail};
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
@@ -29,11 +32,11 @@ struct Cli {
     bridge: BridgeArgs,
 
     /// Directory for clients that name no root; default is the current one.
-    #[arg(long, env = "AHMA_SANDBOX_SCOPE", value_name = "DIR")]
+    #[arg(long, env = SCOPE_VARIABLE, value_name = "DIR")]
     sandbox_scope: Option<PathBuf>,
 
     /// Print every message to and from the server process.
-    #[arg(long, env = "AHMA_DEBUG", action = ArgAction::SetTrue, value_parser = value::switch)]
+    #[arg(long, env = DEBUG_VARIABLE, action = ArgAction::SetTrue, value_parser = value::switch)]
     debug: bool,
 
     /// The MCP server and its arguments. `{scope}` stands for the session's directory, which is also in

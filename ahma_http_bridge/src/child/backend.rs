@@ -79,6 +79,8 @@ pub(crate) struct InitializedChild {
     pub(crate) initialize_result: Arc<str>,
 }
 
+/// The spacing of starts. Not an `ahma_common::retry::Retry`: delays count from the last start, the second start is
+/// immediate, and a backend is never given up.
 #[derive(Debug, Default)]
 struct Attempts {
     in_a_row: u32,

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use ahma_common::value;
+use ahma_common::{contract::CLIENT_TOKEN_FILE_VARIABLE, value};
 use ahma_http_mcp_client::config::{TransportChoice, address};
 use clap::{ArgAction, Args};
 use url::Url;
@@ -66,7 +66,7 @@ pub(crate) struct SourceArgs {
     pub(crate) mcp_config: Option<PathBuf>,
 
     /// File that stores logins [default: mcp_http_token.json in the temporary directory].
-    #[arg(long, env = "AHMA_HTTP_CLIENT_TOKEN_PATH", value_name = "FILE", help_heading = REMOTE)]
+    #[arg(long, env = CLIENT_TOKEN_FILE_VARIABLE, value_name = "FILE", help_heading = REMOTE)]
     pub(crate) token_file: Option<PathBuf>,
 }
 

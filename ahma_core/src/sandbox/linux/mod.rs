@@ -1,4 +1,4 @@
-//! How Linux enforces a policy. Each file is one layer; `jail` puts them on in this order:
+//! Enforcement of a policy on Linux. Each file is one layer; `jail` puts them on in this order:
 //! namespaces and mounts, Landlock, capabilities and limits, seccomp.
 
 pub(crate) mod landlock;
