@@ -58,7 +58,7 @@ impl Write for Stuck {
 }
 
 #[test]
-fn a_terminal_that_nobody_reads_holds_nobody_up_and_misses_what_it_is_told_of() {
+fn a_terminal_that_is_not_read_blocks_nothing_and_shows_how_much_it_missed() {
     let (free, stuck) = mpsc::channel();
     let (taken, shown) = mpsc::channel();
     let echo = Echo {

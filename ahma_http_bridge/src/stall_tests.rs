@@ -32,7 +32,7 @@ async fn a_slow_reader_gets_everything() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_takes_is_no_use() {
+async fn an_answer_that_is_not_read_does_not_count_as_use() {
     let uses = Arc::new(Uses::default());
     let said = [vec![1; PIECE_BYTES + 1], vec![2; 3]];
     let (tx, rx) = tokio::sync::mpsc::unbounded_channel();

@@ -128,7 +128,7 @@ pub(crate) struct Args {
     #[arg(long, env = "AHMA_FILES", value_enum, value_name = "ON|OFF", default_value = "on", help_heading = COMMANDS)]
     pub(crate) files: OnOff,
 
-    /// How long a call of a tool that runs in the background waits before it returns an operation id and the output
+    /// Time that a call of a tool that runs in the background waits before it returns an operation id and the output
     /// so far; 0s: not at all.
     #[arg(long, env = "AHMA_INLINE_WAIT", value_name = "TIME", default_value = "5s", value_parser = value::duration, help_heading = COMMANDS)]
     pub(crate) inline_wait: Duration,

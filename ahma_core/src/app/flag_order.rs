@@ -1,4 +1,4 @@
-//! Flags of the server that stand after a task are moved before it, where clap reads them.
+//! Flags of the server that stand after a subcommand are moved before it, where clap reads them.
 //!
 //! clap's own way, global flags, would list all of them in the help of every task.
 

@@ -80,7 +80,7 @@ impl IgnoredInputs {
             Some(unknown) => Err(Failure::new(
                 Exit::Usage,
                 format!(
-                    "the variable {} is not known, and without authentication the server would be open to everybody",
+                    "the variable {} is not known, and without authentication the server would be open to all",
                     unknown.name
                 ),
             )

@@ -1,4 +1,4 @@
-//! The manual page: flags, tasks with theirs, and the examples, all in one, because one page is what is installed.
+//! The manual page: flags, subcommands with theirs, and the examples, all in one, because one page is what is installed.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Why a call cannot be planned.
+//! The reasons why a call cannot be planned.
 
 use std::fmt;
 

@@ -81,7 +81,7 @@ fn path(arguments: &mut NamedArguments) -> PathBuf {
     PathBuf::from(arguments.required_text("path"))
 }
 
-/// `edits`, or `old`, `new` and `all` of a single edit beside the path.
+/// `edits`, or `old`, `new` and `all` of a single edit next to the path.
 fn edits(arguments: &mut NamedArguments) -> Vec<TextEdit> {
     let expected = "an array of {old, new, all?} with strings `old` and `new`";
     let edits = arguments.take("edits", expected, |value| {
@@ -101,7 +101,7 @@ fn edits(arguments: &mut NamedArguments) -> Vec<TextEdit> {
             all: all.unwrap_or(false),
         }],
         (Some(_), _) => {
-            arguments.problem("old", "is given beside `edits`: put it into `edits`");
+            arguments.problem("old", "cannot be combined with `edits`: put it into `edits`");
             return Vec::new();
         }
         (None, _) => Vec::new(),

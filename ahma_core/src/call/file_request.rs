@@ -1,4 +1,4 @@
-//! What a file tool is asked to do; carried out by `files` in a confined process.
+//! The request of a file tool, carried out by `files` in a confined process.
 
 use std::path::PathBuf;
 

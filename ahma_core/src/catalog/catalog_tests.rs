@@ -1,4 +1,4 @@
-//! What clients are told about tools.
+//! The descriptions of tools that clients get.
 
 use serde_json::{Value, json};
 

@@ -16,7 +16,7 @@ const DESCRIPTION_WEIGHT: f64 = 1.0;
 const ARGUMENT_WEIGHT: f64 = 1.0;
 const ARGUMENT_TEXT_WEIGHT: f64 = 0.3;
 
-/// Weight of a synonym beside the word that was asked for.
+/// Weight of a synonym, relative to the word that was asked for.
 const SYNONYM_WEIGHT: f64 = 0.4;
 
 /// The usual constants of BM25: how soon repetition stops counting, and how much length does.

@@ -1,6 +1,6 @@
 //! Puts new contents of files in place: all of them, or none.
 //!
-//! Every new content is first written to a file beside its target, so that a full disk is noticed before anything is
+//! Every new content is first written to a file next to its target, so that a full disk is noticed before anything is
 //! changed. Then each is exchanged with its target in one step; if one fails, those before it are exchanged back.
 
 use std::{
@@ -98,7 +98,7 @@ pub(super) fn commit(changes: Vec<PlannedChange>) -> Result<(), CommitError> {
     result
 }
 
-/// Writes every new content beside its target. A removed file gets the name it will have until the end.
+/// Writes every new content next to its target. A removed file gets the name it will have until the end.
 fn stage_all(
     changes: &[PlannedChange],
     staged: &mut Vec<PathBuf>,
@@ -247,7 +247,7 @@ fn set_executable(file: &File, mode: u32, executable: bool) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-/// A hidden name beside the target that no other program uses.
+/// A hidden name next to the target that no other program uses.
 fn stage_path(path: &Path) -> PathBuf {
     path.with_file_name(format!(".ahma-{:016x}", rand::random::<u64>()))
 }

@@ -168,7 +168,7 @@ async fn waited(
         Waited::TooLong => return Ok(WaitedCall::GoesOn(operation, watcher)),
         // The engine ends everything when the server does; this answer is not waited for.
         Waited::RequestGone if server.shutdown.is_cancelled() => return Err(error::shutting_down()),
-        // The client has not been told of the operation, so nobody else can end it.
+        // The client has not been told of the operation, so no other request can end it.
         Waited::RequestGone => {
             operation
                 .cancel(Some("the client cancelled the request".to_owned()))

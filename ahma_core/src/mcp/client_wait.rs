@@ -1,6 +1,6 @@
-//! How long clients wait for the answer to a call.
+//! The time that clients wait for the answer to a call.
 //!
-//! A client that gives up on a request loses its answer, and most tell nobody how long they wait; so the table holds
+//! A client that gives up on a request loses its answer, and most do not say how long they wait; so the table holds
 //! only what is known of a client, with a margin.
 
 use std::time::Duration;
@@ -49,7 +49,7 @@ mod tests {
     fn a_client_is_made_to_wait_only_as_long_as_it_is_known_to() {
         for (name, has_progress, seconds) in [
             ("", true, 45),
-            ("somebody", true, 45),
+            ("another", true, 45),
             ("claude-code", false, 110),
             ("codex-mcp-client", false, 240),
             ("gemini-cli-mcp-client", true, 540),

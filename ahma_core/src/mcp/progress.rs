@@ -166,7 +166,7 @@ pub(super) async fn announce_end(
         .with_message(report.told());
     progress.meta = meta;
     if let Err(error) = peer.notify_progress(progress).await {
-        tracing::debug!(%error, operation = report.operation_id, "nobody heard of the end of an operation");
+        tracing::debug!(%error, operation = report.operation_id, "the client was not told of the end of an operation");
     }
 }
 

@@ -229,7 +229,7 @@ impl ParameterCheck<'_> {
             }
             TypeFile::Array => {
                 let mut items = raw.items.clone().unwrap_or_default();
-                // Beside `type: array`, a format means every element.
+                // With `type: array`, a format applies to every element.
                 items.format = items.format.or(raw.format);
                 self.refuse_limits(
                     &ItemsFile { format: None, ..own },

@@ -41,7 +41,7 @@ pub(super) struct Search {
     pub(super) max_lines: u64,
     pub(super) page_bytes: usize,
     /// Dropped when the answer is no longer awaited.
-    pub(super) asker: Weak<()>,
+    pub(super) requester: Weak<()>,
     /// Time at which to answer with the matches found until then.
     pub(super) deadline: Instant,
 }
@@ -103,7 +103,7 @@ impl Hunt<'_> {
     fn through(&mut self, view: &LogView, segment: Segment) -> io::Result<()> {
         let search = self.search;
         let mut number = segment.first_line;
-        let mut lines = Lines::new(view, segment, &search.asker)?;
+        let mut lines = Lines::new(view, segment, &search.requester)?;
         let mut before: VecDeque<(u64, String)> = VecDeque::new();
         let mut after = 0;
         let mut unclocked = 0;
@@ -290,7 +290,7 @@ impl SearchedLine<'_> {
 /// Lines of a segment of output, one after the other, without their newline.
 struct Lines<'view> {
     reader: LogReader<'view>,
-    asker: &'view Weak<()>,
+    requester: &'view Weak<()>,
     /// `buffer[used..]` was read and not yet given out.
     buffer: Vec<u8>,
     used: usize,
@@ -300,10 +300,10 @@ struct Lines<'view> {
 }
 
 impl<'view> Lines<'view> {
-    fn new(view: &'view LogView, segment: Segment, asker: &'view Weak<()>) -> io::Result<Self> {
+    fn new(view: &'view LogView, segment: Segment, requester: &'view Weak<()>) -> io::Result<Self> {
         Ok(Self {
             reader: view.reader()?,
-            asker,
+            requester,
             buffer: Vec::new(),
             used: 0,
             offset: segment.start,
@@ -336,7 +336,7 @@ impl<'view> Lines<'view> {
 
     /// Fails if the answer is no longer awaited.
     fn go_on(&self) -> io::Result<()> {
-        if self.asker.strong_count() == 0 {
+        if self.requester.strong_count() == 0 {
             return Err(io::ErrorKind::Interrupted.into());
         }
         Ok(())

@@ -119,14 +119,14 @@ fn a_search_that_takes_too_long_goes_on_where_it_was_broken_off() {
         .flat_map(|number| format!("entry {number} of {}\n", number % 97).into_bytes())
         .collect();
     let sample = Sample::of(&output, 64 << 10, 64 << 10);
-    let asker = std::sync::Arc::new(());
+    let requester = std::sync::Arc::new(());
     let mut hunt = Search {
         pattern: Regex::new("of 13$").unwrap(),
         context: 2,
         from_line: 1,
         max_lines: u64::MAX,
         page_bytes: 64 << 10,
-        asker: std::sync::Arc::downgrade(&asker),
+        requester: std::sync::Arc::downgrade(&requester),
         deadline: Instant::now(),
     };
     let (mut found, mut matches, mut pages) = (Vec::new(), 0, 0);

@@ -80,7 +80,7 @@ impl History {
         while self.entries.len() > self.limits.entries.saturating_mul(UNSEEN_FACTOR) {
             self.forget(0, &mut evictions);
         }
-        // Disk and memory are the hard limits: unseen or not, but never the newcomer, which is bounded by its own.
+        // Disk and memory are the hard limits: unseen or not, but never the newest entry, which has a bound of its own.
         while self.held.spooled > self.limits.bytes.spooled {
             let Some(place) = self.oldest_with(|held| held.spooled, &seen) else {
                 break;
@@ -96,7 +96,7 @@ impl History {
         evictions
     }
 
-    /// The oldest but the newcomer that holds anything of a kind; one that was seen, if there is one.
+    /// The oldest entry but the newest that holds anything of a kind; one that was seen, if there is one.
     fn oldest_with(&self, amount: fn(&HeldBytes) -> u64, seen: impl Fn(Ticket) -> bool) -> Option<usize> {
         let others = self.entries.len().saturating_sub(1);
         let candidates = || {

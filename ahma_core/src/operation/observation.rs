@@ -35,7 +35,7 @@ impl Observation {
         Self { observing }
     }
 
-    /// Takes in output. Must not be dropped half-way, and neither may [`tick`](Self::tick): the observer may be elsewhere.
+    /// Takes in output. Must not be dropped half-way, and neither may [`tick`](Self::tick): the observer may be on another thread.
     pub(super) async fn feed(&mut self, source: StreamName, bytes: &[u8]) -> Vec<StreamEvent> {
         let Some(Observing { observer, started }) = &mut self.observing else {
             return Vec::new();
@@ -45,7 +45,7 @@ impl Observation {
             return observer.feed(source, bytes, now);
         }
         let bytes = bytes.to_vec();
-        self.elsewhere(move |observer| observer.feed(source, &bytes, now))
+        self.on_blocking_thread(move |observer| observer.feed(source, &bytes, now))
             .await
     }
 
@@ -70,19 +70,19 @@ impl Observation {
         if observer.held_bytes() <= LONG_BYTES {
             return observer.tick(now);
         }
-        self.elsewhere(move |observer| observer.tick(now)).await
+        self.on_blocking_thread(move |observer| observer.tick(now)).await
     }
 
     /// There is no more output.
     pub(super) async fn finish(mut self) -> Vec<StreamEvent> {
         match &mut self.observing {
             Some(Observing { observer, .. }) if observer.held_bytes() <= LONG_BYTES => observer.finish(),
-            Some(_) => self.elsewhere(Observer::finish).await,
+            Some(_) => self.on_blocking_thread(Observer::finish).await,
             None => Vec::new(),
         }
     }
 
-    async fn elsewhere(
+    async fn on_blocking_thread(
         &mut self,
         work: impl FnOnce(&mut Observer) -> Vec<StreamEvent> + Send + 'static,
     ) -> Vec<StreamEvent> {

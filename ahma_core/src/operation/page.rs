@@ -131,8 +131,8 @@ impl OutputLog {
                 // The semaphore is never closed, so there is always a turn. It ends with the search, and not with the waiting.
                 let turn = SEARCHES.acquire().await.ok();
                 let view = self.view();
-                let asker = Arc::new(());
-                let is_asked = Arc::downgrade(&asker);
+                let requester = Arc::new(());
+                let is_asked = Arc::downgrade(&requester);
                 let search = move || {
                     let _turn = turn;
                     // A large pattern takes long to compile, too.
@@ -146,13 +146,13 @@ impl OutputLog {
                         from_line: from_line.max(1),
                         max_lines,
                         page_bytes,
-                        asker: is_asked,
+                        requester: is_asked,
                         deadline: Instant::now() + SEARCH_TIMEOUT,
                     };
                     grep::search(&view, &search).map_err(PageError::Storage)
                 };
                 let found = off_thread(search).await;
-                drop(asker);
+                drop(requester);
                 found
             }
         }

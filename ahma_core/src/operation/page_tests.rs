@@ -55,7 +55,7 @@ fn search(pattern: &str) -> OutputQuery {
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn ranges_wait_for_no_search_and_a_search_ends_with_its_asker() {
+async fn ranges_wait_for_no_search_and_a_search_ends_with_its_request() {
     let sample = Sample::of(
         &b"many words of a line that is searched slowly\n".repeat(1 << 20),
         1 << 20,

@@ -80,7 +80,7 @@ async fn what_is_left_is_read_without_waiting_even_if_a_writer_lives() {
 }
 
 #[tokio::test]
-async fn a_terminal_that_nobody_has_open_may_be_opened_again() {
+async fn a_terminal_that_no_process_has_open_may_be_opened_again() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&controller).unwrap();

@@ -1,4 +1,4 @@
-//! What is known from the output of an operation: progress, phase, findings.
+//! The state that an operation's output reveals: progress, phase, findings.
 
 use crate::{
     call::{Command, CommandPlan, Work},

@@ -23,7 +23,7 @@ fn first_come_first_served() {
 }
 
 #[test]
-fn who_gives_up_is_skipped() {
+fn a_ticket_that_is_given_up_is_skipped() {
     let mut queue = Queue::new(1, 10);
     for ticket in 0..4 {
         queue.enter(ticket);
@@ -39,7 +39,7 @@ fn who_gives_up_is_skipped() {
 }
 
 #[test]
-fn the_line_has_an_end() {
+fn the_queue_is_bounded() {
     let mut queue = Queue::new(1, 2);
     assert_eq!([0, 1, 2, 3].map(|ticket| queue.enter(ticket)), {
         use QueueAdmission::{Refused, Run, Wait};

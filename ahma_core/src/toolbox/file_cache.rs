@@ -1,4 +1,4 @@
-//! What the tool files say, and what they said when they last made sense.
+//! The parsed tool files, each with its last valid version.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

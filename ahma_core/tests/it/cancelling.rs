@@ -94,7 +94,7 @@ fn cancelling_a_request_stops_its_own_synchronous_command_and_nothing_else() {
 }
 
 #[test]
-fn cancelled_searches_hold_nobody_up() {
+fn cancelled_searches_block_nothing() {
     let workspace = Workspace::new();
     for era in Era::BOTH {
         let mut server = options(&workspace).open(era);

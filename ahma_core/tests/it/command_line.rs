@@ -308,7 +308,7 @@ fn the_log_goes_to_a_file_of_the_day_and_not_to_the_project() {
 }
 
 #[test]
-fn the_log_on_stderr_has_colour_where_somebody_sees_it_and_wants_it() {
+fn the_log_on_stderr_has_colour_on_a_terminal_unless_it_is_declined() {
     let workspace = Workspace::new();
     for (no_color, coloured) in [("", true), ("1", false)] {
         let (mut screen, side) = open_terminal();

@@ -75,7 +75,7 @@ const TESTED: [(&str, &str, &str); 23] = [
         "a_session_leaves_the_project_as_it_was",
     ),
     (
-        "ending a session during a call holds up everybody",
+        "ending a session during a call blocks other sessions",
         "ahma_http_bridge/tests/it/load.rs",
         "ending_sessions_in_the_middle_of_calls_holds_up_nobody",
     ),

@@ -384,7 +384,7 @@ fn a_call_waits_for_the_check_of_its_tool_and_for_no_other() {
 
 /// What the end of a server waits for.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_that_nobody_waits_for_any_more_ends_at_once() {
+async fn a_check_that_is_not_waited_for_any_more_ends_at_once() {
     let TestLauncher {
         launcher,
         scope,

@@ -73,7 +73,7 @@ impl Medium for Hung {
 }
 
 #[test]
-fn a_disk_that_hangs_keeps_nobody_from_ending() {
+fn a_disk_that_hangs_does_not_prevent_the_end() {
     let directory = tempfile::tempdir().unwrap();
     let (release, hung) = mpsc::channel();
     let trail = Trail::onto(&directory.path().join("audit.jsonl"), Box::new(Hung(hung))).unwrap();

@@ -15,7 +15,7 @@ use ahma_common::secret::Secret;
 
 #[derive(Debug)]
 pub(crate) enum Authenticator {
-    Anybody(Arc<Principal>),
+    Anonymous(Arc<Principal>),
     Tokens(Tokens),
     OAuth(OAuth),
 }
@@ -47,7 +47,7 @@ impl Authenticator {
         max_sessions: usize,
     ) -> Result<Self, AuthSetupError> {
         Ok(match settings {
-            AuthSettings::None => Self::Anybody(Arc::new(Principal::anonymous())),
+            AuthSettings::None => Self::Anonymous(Arc::new(Principal::anonymous())),
             AuthSettings::Token(TokenSource::Single(token)) => Self::Tokens(Tokens::single(token)),
             AuthSettings::Token(TokenSource::File(path)) => {
                 Self::Tokens(Tokens::from_file(path, isolation, max_sessions)?)
@@ -66,7 +66,7 @@ impl Authenticator {
         redactor: Option<&Redactor>,
     ) -> Result<Arc<Principal>, AuthError> {
         let (token, principal) = match self {
-            Self::Anybody(principal) => return Ok(Arc::clone(principal)),
+            Self::Anonymous(principal) => return Ok(Arc::clone(principal)),
             Self::Tokens(tokens) => {
                 let token = presented(headers, Key::Allowed).ok_or_else(|| self.missing())?;
                 (token, self.of_token(tokens.check(token))?)
@@ -142,7 +142,7 @@ impl Authenticator {
     pub(crate) fn confines_as_before(&self, principal: &Principal) -> bool {
         match self {
             Self::Tokens(tokens) => tokens.confines_as_before(principal),
-            Self::Anybody(_) | Self::OAuth(_) => true,
+            Self::Anonymous(_) | Self::OAuth(_) => true,
         }
     }
 

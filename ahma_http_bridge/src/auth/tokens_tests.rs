@@ -39,7 +39,7 @@ fn an_issued_token_is_known_by_its_hash_alone() {
 }
 
 #[test]
-fn a_changed_file_is_read_again_and_a_broken_one_lets_nobody_in() {
+fn a_changed_file_is_read_again_and_a_broken_one_admits_no_client() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.json");
     let first = issued(&file, params("a", None));
@@ -147,7 +147,7 @@ fn a_bad_entry_is_named() {
 }
 
 #[test]
-fn a_scope_that_nobody_would_keep_admits_nobody() {
+fn a_token_with_a_scope_that_cannot_be_enforced_is_not_admitted() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.json");
     let free = issued(&file, params("free", None));

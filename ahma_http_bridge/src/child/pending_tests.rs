@@ -19,7 +19,7 @@ fn ask(pending: &mut Pending, number: u64, request: &str) {
 fn insert(pending: &mut Pending, number: u64, request: &str) {
     let request = Envelope::parse(request.as_bytes()).unwrap();
     let token = request.params().unwrap().meta().unwrap().progress_token;
-    let (reply, _nobody_listens) = oneshot::channel();
+    let (reply, _unused) = oneshot::channel();
     let params = CallParams {
         reply: Reply::Once(reply),
         client: CLIENT,

@@ -17,7 +17,7 @@ use super::PeerRejected;
 use super::process::{Link, Process};
 use super::socket;
 
-/// Clients that are looked at first. Each costs a descriptor, and a newcomer the time to look at all of them.
+/// Clients that are looked at first. Each costs a descriptor, and a new client the time to check all of them.
 const MAX_KNOWN: usize = 8;
 /// A client's next connection mostly has the number of one that it just closed, or one of the next.
 const NUMBERS_BEFORE: u32 = 2;
@@ -42,7 +42,7 @@ struct KnownClient {
 /// Result of a first look, without a search.
 #[derive(Debug)]
 enum Glance {
-    Welcome,
+    Accepted,
     Unidentified,
     /// A process of our user holds this socket.
     Search(u32),
@@ -74,7 +74,7 @@ impl PeerCheck {
     ) -> Result<(), PeerRejected> {
         let ours = stream.local_addr().map_err(|_| PeerRejected::Unidentified)?;
         let inode = match self.glance(theirs, ours) {
-            Glance::Welcome => return Ok(()),
+            Glance::Accepted => return Ok(()),
             Glance::Unidentified => return Err(PeerRejected::Unidentified),
             Glance::Search(inode) => inode,
         };
@@ -93,14 +93,14 @@ impl PeerCheck {
     fn glance(&self, theirs: SocketAddr, ours: SocketAddr) -> Glance {
         if !is_here(theirs) {
             // Another machine: no command of ours.
-            return Glance::Welcome;
+            return Glance::Accepted;
         }
         match socket::find(theirs, ours) {
             // Closed already, perhaps with a request left behind.
             Ok(None | Some(socket::Socket { inode: 0, .. })) => Glance::Unidentified,
             // A command cannot become another user.
-            Ok(Some(socket)) if socket.uid != self.uid => Glance::Welcome,
-            Ok(Some(socket)) if self.knows_holder(socket.inode) => Glance::Welcome,
+            Ok(Some(socket)) if socket.uid != self.uid => Glance::Accepted,
+            Ok(Some(socket)) if self.knows_holder(socket.inode) => Glance::Accepted,
             Ok(Some(socket)) => Glance::Search(socket.inode),
             Err(error) => {
                 tracing::warn!(%error, "the kernel does not say who connects");

@@ -45,7 +45,7 @@ pub(crate) fn router(bridge: &Arc<Bridge>, guard: WebGuard) -> Router {
                 .delete(delete::delete)
                 .head(health::wrong_method),
         )
-        // A head alone would take a stream over, or open a session, to no end.
+        // HEAD would take over a stream, or open a session, for nothing.
         .route(
             sse_path.as_str(),
             get(sse_legacy::open).head(health::wrong_method),

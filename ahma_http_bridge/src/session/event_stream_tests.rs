@@ -58,7 +58,7 @@ fn a_resumed_stream_has_neither_gap_nor_duplicate() {
 }
 
 #[test]
-fn a_reader_without_a_place_gets_what_nobody_got() {
+fn a_reader_without_an_event_id_gets_what_was_not_delivered() {
     let stream = EventStream::standing(0);
     stream.push(message(1)).unwrap();
     assert_eq!(drain(&mut stream.read_after(None)), ["1 message 1"]);
@@ -117,7 +117,7 @@ fn answers_are_kept_until_they_are_read() {
 }
 
 #[test]
-fn short_answers_that_nobody_reads_end_the_stream_as_well() {
+fn short_answers_that_are_not_read_end_the_stream_as_well() {
     let stream = EventStream::standing(0);
     for _ in 0..2 * MAX_UNREAD_EVENTS {
         stream.finish(answer());

@@ -25,7 +25,7 @@ pub(crate) struct Sessions {
     /// The numbers of principals that were served without a session.
     without_session: DashMap<Arc<str>, ClientId>,
     max: usize,
-    /// Held while counting and inserting, so that the cap is exact and nothing opens behind the back of who ends all.
+    /// Held while counting and inserting, so that the cap is exact and nothing opens while all sessions are being ended.
     admission: Mutex<Admission>,
 }
 
@@ -90,7 +90,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Refuses a guest that is counted already another child, once everything ends.
+    /// Refuses another child for a client without a session, which is counted already, once everything ends.
     pub(crate) fn readmit_sessionless(&self) -> Result<(), RequestError> {
         self.admission().sessionless().map(drop)
     }
@@ -159,7 +159,7 @@ impl Sessions {
         stale.iter().filter_map(|id| self.remove(id)).collect()
     }
 
-    /// Takes out every session, for the end of the bridge. From now on none opens, nor may a guest come.
+    /// Takes out every session, for the end of the bridge. From now on no session opens, and clients without one are refused.
     pub(crate) fn take_all(&self) -> Vec<Arc<Session>> {
         *self.admission() = Admission::Closed;
         let ids: Vec<Box<str>> = self.by_id.iter().map(|session| session.key().clone()).collect();

@@ -16,7 +16,7 @@ fn is_kept(streams: &SessionStreams, stream: &EventStream) -> bool {
 }
 
 #[test]
-fn answers_that_nobody_read_outlive_those_that_were_read() {
+fn unread_answers_outlive_those_that_were_read() {
     let streams = SessionStreams::new();
     let unread: Vec<_> = (0..10 * MAX_READ).map(|_| answered(&streams, 2)).collect();
     for _ in 0..3 * MAX_READ {
@@ -39,7 +39,7 @@ fn messages(stream: &Arc<EventStream>) -> Vec<Bytes> {
 }
 
 #[test]
-fn messages_go_where_somebody_reads() {
+fn messages_go_to_a_stream_that_is_read() {
     let streams = SessionStreams::new();
     let read = streams.open_request(1);
     let reader = read.read_after(None);

@@ -214,7 +214,7 @@ async fn a_revoked_token_is_out_without_a_restart() {
     })
     .await;
     std::fs::remove_file(&tokens.file).unwrap();
-    eventually("everybody to be refused", async || {
+    eventually("every client to be refused", async || {
         let call = tool_call(json!(1), "echo", json!({ "text": "" }));
         let refused = client.post(JSON, &call).await;
         let is_told = refused.headers().contains_key("retry-after");
@@ -253,7 +253,7 @@ async fn sessions_end_when_their_token_is_confined_to_another_directory() {
 }
 
 #[tokio::test]
-async fn one_token_from_the_environment_does_for_everybody() {
+async fn one_token_from_the_environment_serves_all_clients() {
     let bridge = Bridge::start(&[], |settings| {
         settings.auth = AuthSettings::Token(TokenSource::Single(Secret::new("the-one")));
     })

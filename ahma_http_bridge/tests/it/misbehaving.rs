@@ -264,7 +264,7 @@ async fn no_child_outlives_the_bridge() {
 }
 
 #[tokio::test]
-async fn a_standard_error_that_nobody_reads_stops_neither_the_work_nor_the_end() {
+async fn a_standard_error_that_is_not_read_stops_neither_the_work_nor_the_end() {
     let bridge = BridgeProcess::start_unread(&["--debug"]);
     let mut client = bridge.client();
     client.initialize(json!({})).await;

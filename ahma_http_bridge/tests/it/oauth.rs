@@ -309,7 +309,7 @@ async fn a_new_key_of_the_issuer_is_found_and_an_old_one_forgotten() {
 }
 
 #[tokio::test]
-async fn without_the_issuers_keys_nobody_comes_in() {
+async fn without_the_issuers_keys_no_client_is_admitted() {
     let key = Key::new("one");
     let issuer = Issuer::start(&key).await;
     let (bridge, _starts) = issuer.bridge().await;

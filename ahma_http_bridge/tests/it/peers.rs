@@ -38,7 +38,7 @@ async fn what_runs_below_the_bridge_may_not_use_it() {
 }
 
 #[tokio::test]
-async fn with_a_token_nobody_is_looked_at() {
+async fn with_a_token_no_connection_is_checked() {
     let token = AuthSettings::Token(TokenSource::Single(Secret::new("sesame")));
     let bridge = Bridge::start(&[], |settings| settings.auth = token).await;
     let answer = asked_from_below(bridge.address, "").await;

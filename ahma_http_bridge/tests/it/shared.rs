@@ -65,7 +65,7 @@ async fn late_progress_goes_to_the_client_it_belongs_to() {
 }
 
 #[tokio::test]
-async fn a_log_line_of_somebody_goes_to_nobody() {
+async fn a_log_message_without_a_client_reaches_no_client() {
     let bridge = Bridge::shared().await;
     let alone = bridge.session().await;
     let mut events = alone.events(None).await;

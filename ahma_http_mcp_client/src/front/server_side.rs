@@ -38,7 +38,7 @@ impl ServerSide {
             .await;
     }
 
-    /// Repeats the client's wishes in a task of its own: a server that does not answer must not keep the actor from
+    /// Repeats the client's subscriptions and log level in a task of its own: a server that does not answer must not keep the actor from
     /// noticing that it is gone.
     fn repeat_wishes(&self, connection: &LiveConnection) {
         let (relay, connection) = (Arc::clone(&self.relay), connection.clone());

@@ -23,7 +23,7 @@ pub(in crate::app) enum Obstacle {
     LandlockOff,
     /// The container's seccomp filter refuses Landlock's system calls.
     LandlockFiltered(Container),
-    /// The kernel makes no user namespaces for anybody.
+    /// The kernel grants no process a user namespace.
     NoUserNamespaces,
     /// The kernel makes user namespaces for root only.
     UserNamespacesForRoot,

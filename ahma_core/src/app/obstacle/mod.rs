@@ -1,4 +1,4 @@
-//! What keeps the sandbox, or its full tier, from working on this machine, and the shortest safe way to have it.
+//! Finds the obstacle that keeps the sandbox, or its full tier, from working on this machine, and the narrowest way to remove it.
 //!
 //! [`MachineFacts`] are read once; [`Obstacle::of`] judges them and looks at nothing else. The remedy opens no more than
 //! this program needs: a setting for the whole machine is named only where nothing narrower exists.

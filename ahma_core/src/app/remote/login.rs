@@ -20,18 +20,18 @@ use crate::app::{
     settings::Environment,
 };
 
-pub(crate) fn login(wishes: &LoginArgs, args: Args) -> Result<ExitCode, Failure> {
-    let browser = match wishes.no_browser || args.remote.no_browser {
+pub(crate) fn login(login: &LoginArgs, args: Args) -> Result<ExitCode, Failure> {
+    let browser = match login.no_browser || args.remote.no_browser {
         true => Browser::Leave,
         false => Browser::Open,
     };
-    let account = Account::new(&wishes.account, args)?;
+    let account = Account::new(&login.account, args)?;
     runtime()?.block_on(account.log_in(browser))?;
     Ok(Exit::Success.into())
 }
 
-pub(crate) fn logout(wishes: &AccountArgs, args: Args) -> Result<ExitCode, Failure> {
-    let account = Account::new(wishes, args)?;
+pub(crate) fn logout(login: &AccountArgs, args: Args) -> Result<ExitCode, Failure> {
+    let account = Account::new(login, args)?;
     runtime()?.block_on(account.log_out())?;
     Ok(Exit::Success.into())
 }
@@ -53,10 +53,10 @@ enum Address {
 }
 
 impl Account {
-    fn new(wishes: &AccountArgs, args: Args) -> Result<Self, Failure> {
+    fn new(login: &AccountArgs, args: Args) -> Result<Self, Failure> {
         let scope = args.sandbox_scope;
-        let source: SourceArgs = wishes.source.clone().or(args.remote.source);
-        let server = wishes.server.clone();
+        let source: SourceArgs = login.source.clone().or(args.remote.source);
+        let server = login.server.clone();
         let url = Url::parse(&server).ok();
         let address = match url.filter(|url| matches!(url.scheme(), "http" | "https")) {
             Some(url) => Address::Given(url),

@@ -1,4 +1,4 @@
-//! What the jail and its supervisors do by means that only Linux has.
+//! The parts of the jail and its supervisors that use what only Linux has.
 
 pub(super) mod broker;
 pub(super) mod cgroup;

@@ -105,7 +105,7 @@ async fn a_request_with_a_value_that_cannot_be_read_is_answered_by_its_id() {
     for value in [r#""\ud800""#, "1e999", &too_deep] {
         let (mut client, mut server, _gone) = connected();
         client.say(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"x","arguments":{{"a":{value}}}}}}}"#)).await;
-        // Nobody waits for the answer to an answer.
+        // An answer is not answered.
         client
             .say(&format!(r#"{{"jsonrpc":"2.0","id":8,"result":{value}}}"#))
             .await;

@@ -137,7 +137,7 @@ fn a_login_for_a_found_file_counts_for_that_file_alone() {
 
 /// Text browsers talk to whatever terminal they are given, and stay until the user leaves.
 #[test]
-fn a_text_browser_touches_nothing_of_ours_and_keeps_nobody_waiting() {
+fn a_text_browser_touches_no_stream_of_ours_and_is_not_waited_for() {
     let workspace = Workspace::new();
     let far = protected(&workspace);
     let url = format!("http://{}/mcp", far.address());
