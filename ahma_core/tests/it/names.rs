@@ -1,8 +1,8 @@
 //! One name, one thing: no two types of a crate share a name, private ones included.
 //!
-//! It reads the source text. Types inside of functions have no name outside and may be called as they like, and so may those
-//! of tests. A file mounted with `#[path]` is the version of another one for builds without a feature or on
-//! another system, so it repeats that file's names on purpose.
+//! It reads the source text. Types inside of functions and of test modules are indented, and may be called as they like. A file
+//! mounted with `#[path]` is the version of another one for builds without a feature or on another system, so it repeats
+//! that file's names on purpose.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,7 +37,7 @@ fn a_shared_name_is_noticed() {
         ),
         file(
             "b.rs",
-            "pub(super) struct Place<T> {\nunsafe trait Own {}\n// pub enum Verdict\nstruct Local;\n#[cfg(test)]\nmod tests {\nenum Verdict {}\n",
+            "pub(super) struct Place<T> {\nunsafe trait Own {}\n// pub enum Verdict\nstruct Local;\n#[cfg(test)]\nmod tests {\n    enum Verdict {}\n",
         ),
         file(
             "mod.rs",
@@ -59,8 +59,7 @@ fn shared_names(files: &[(PathBuf, String)]) -> BTreeMap<String, Vec<PathBuf>> {
     for (path, text) in files {
         let file_name = path.file_name().unwrap().to_string_lossy();
         if !alternatives.contains(file_name.as_ref()) {
-            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-            for name in code.lines().filter_map(defined_type) {
+            for name in text.lines().filter_map(defined_type) {
                 found.entry(name.to_owned()).or_default().push(path.clone());
             }
         }
