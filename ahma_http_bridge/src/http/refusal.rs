@@ -1,4 +1,4 @@
-//! Every answer that is not a child's: an HTTP status and a JSON-RPC error, decided in this one file.
+//! Statuses of answers: of errors, with a JSON-RPC error as the body, and of what a backend answered.
 
 use std::time::Duration;
 
@@ -190,7 +190,7 @@ impl From<RequestError> for Refusal {
 }
 
 impl Refusal {
-    /// The one place where an error gets its status.
+    /// Gives every error from below the routes its status.
     fn of(error: &RequestError) -> Self {
         let message = error.to_string();
         match error {
