@@ -71,9 +71,14 @@ impl ActiveSandbox {
 
     /// Ends every process behind the sandbox and removes its directory. Checks that are waited for are waited for here too.
     pub(crate) async fn shut_down(self) {
+        drop(self.end_processes().await);
+    }
+
+    /// Ends every process behind the sandbox; its directory is empty then, and out of reach of all commands to come.
+    pub(crate) async fn end_processes(self) -> PrivateDir {
         self.prober.ended().await;
         self.launcher.shutdown().await;
-        drop(self.private);
+        self.private
     }
 }
 
@@ -130,7 +135,10 @@ pub(crate) fn start_sandbox(settings: &Settings) -> Result<ActiveSandbox, Failur
         shell: shell_path(settings)?,
         variables,
         pass_variables: asked.pass_env.clone(),
-        pool: PoolSettings::default(),
+        pool: match asked.one_of_many {
+            true => PoolSettings::on_demand(),
+            false => PoolSettings::default(),
+        },
         max_processes: MAX_PROCESSES,
         max_file_bytes: MAX_FILE_BYTES,
         quarantine: state_dir.join("quarantine"),
@@ -138,8 +146,17 @@ pub(crate) fn start_sandbox(settings: &Settings) -> Result<ActiveSandbox, Failur
     let launcher =
         Launcher::start_with(helper, launcher).map_err(|error| no_sandbox_failure(error, &asked.network))?;
     let note = note(&launcher);
+    // A scope around it would let commands write there.
+    let shared = asked
+        .shared_checks
+        .clone()
+        .filter(|directory| is_closed(directory, &open));
+    let prober = AvailabilityChecker::new(launcher.clone());
     Ok(ActiveSandbox {
-        prober: AvailabilityChecker::new(launcher.clone()),
+        prober: match shared {
+            Some(directory) => prober.sharing(directory),
+            None => prober,
+        },
         launcher,
         note,
         state_dir,

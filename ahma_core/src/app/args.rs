@@ -116,6 +116,14 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "TIER", hide = true)]
     pub(crate) proven_tier: Option<TierArg>,
 
+    /// Directory in which the children of one listener share results of availability checks.
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) shared_checks: Option<PathBuf>,
+
+    /// This is the server of one session among many, most of which wait: keep no process ready before a call.
+    #[arg(long, hide = true)]
+    pub(crate) one_of_many: bool,
+
     /// Absolute path of the shell that runs scripts [default: bash, else sh].
     #[arg(long, env = "AHMA_SHELL", value_name = "PATH", help_heading = COMMANDS)]
     pub(crate) shell: Option<PathBuf>,

@@ -39,7 +39,14 @@ pub(super) fn serve(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Fa
 
 #[cfg(feature = "bridge")]
 mod bridge {
-    use std::{ffi::OsString, io::Write as _, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+    use std::{
+        ffi::OsString,
+        io::Write as _,
+        net::SocketAddr,
+        path::{Path, PathBuf},
+        sync::Arc,
+        time::Duration,
+    };
 
     use ahma_http_bridge::{ChildCommand, ChildFactory, ServeError, Spawn, TlsError};
     use tokio::net::TcpListener;
@@ -59,7 +66,7 @@ mod bridge {
         // It holds, so the children's will. They have their own.
         sandbox.prove().await?;
         let proven = sandbox.launcher.tier();
-        sandbox.shut_down().await;
+        let private = sandbox.end_processes().await;
         let shutdown = CancellationToken::new();
         signals::watch(shutdown.clone())?;
         let address = settings.http.address();
@@ -71,7 +78,7 @@ mod bridge {
         let bound = listener
             .local_addr()
             .map_err(|error| Failure::internal("the listener has no address", &error))?;
-        let factory = Children::of_this_program(&settings, proven, bound)
+        let factory = Children::of_this_program(&settings, proven, bound, private.path())
             .map_err(|error| Failure::internal("the program cannot find itself", &error))?;
         let mut bridge = settings
             .http
@@ -94,9 +101,9 @@ mod bridge {
             writeln!(std::io::stderr(), "listening on {scheme}://{bound}/mcp").ok();
             tracing::info!(address = %bound, "listening");
         };
-        ahma_http_bridge::serve(listener, bridge, Arc::new(factory), shutdown, ready)
-            .await
-            .map_err(refused)
+        let served = ahma_http_bridge::serve(listener, bridge, Arc::new(factory), shutdown, ready).await;
+        drop(private);
+        served.map_err(refused)
     }
 
     /// Time for an answer to arrive once the wait for it is over.
@@ -153,13 +160,20 @@ mod bridge {
         /// The address of this listener, so that no child mounts it.
         bound: SocketAddr,
         out_of_reach: Vec<PathBuf>,
+        /// Where children share results of availability checks.
+        shared_checks: PathBuf,
         /// The user did not say how long synchronous calls wait. The bridge gives up a request that is silent for long,
         /// whatever its client allows.
         sync_wait_is_default: bool,
     }
 
     impl Children {
-        fn of_this_program(settings: &Settings, proven: Tier, bound: SocketAddr) -> std::io::Result<Self> {
+        fn of_this_program(
+            settings: &Settings,
+            proven: Tier,
+            bound: SocketAddr,
+            private: &Path,
+        ) -> std::io::Result<Self> {
             let program = std::env::current_exe()?;
             Ok(Self {
                 program,
@@ -168,6 +182,7 @@ mod bridge {
                 proven,
                 bound,
                 out_of_reach: settings.sandbox.out_of_reach.clone(),
+                shared_checks: private.to_owned(),
                 sync_wait_is_default: settings.execution.sync_wait.is_none(),
             })
         }
@@ -205,6 +220,10 @@ mod bridge {
             }
             for file in &self.out_of_reach {
                 args.extend(["--out-of-reach".into(), file.into()]);
+            }
+            args.extend(["--shared-checks".into(), self.shared_checks.clone().into()]);
+            if matches!(spawn, Spawn::Scoped(_)) {
+                args.push("--one-of-many".into());
             }
             let scope = match spawn {
                 Spawn::Deferred => None,

@@ -89,6 +89,10 @@ pub struct RequestedSandbox {
     pub deny_sensitive_reads: bool,
     /// Files of the HTTP bridge, such as tokens and audit trails, that commands must not reach.
     pub out_of_reach: Vec<PathBuf>,
+    /// The server of one session among many.
+    pub one_of_many: bool,
+    /// Where the children of one listener share results of availability checks.
+    pub shared_checks: Option<PathBuf>,
     /// Warnings about these choices, printed at startup.
     pub warnings: Vec<String>,
 }
@@ -346,6 +350,8 @@ fn sandbox(args: Args, environment: &Environment) -> Result<RequestedSandbox, Fa
         trust_workspace_config: args.trust_workspace_config,
         deny_sensitive_reads: args.deny_sensitive_reads,
         out_of_reach: args.out_of_reach,
+        shared_checks: args.shared_checks,
+        one_of_many: args.one_of_many,
         warnings,
     })
 }

@@ -53,6 +53,8 @@ fn without_flags_everything_has_its_default() {
             trust_workspace_config: false,
             deny_sensitive_reads: false,
             out_of_reach: Vec::new(),
+            shared_checks: None,
+            one_of_many: false,
             warnings: Vec::new(),
         }
     );

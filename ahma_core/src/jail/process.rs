@@ -1,8 +1,11 @@
 //! The server's side of one operation's supervisor.
 
-use std::{collections::VecDeque, io, os::fd::OwnedFd, time::Duration};
+use std::{collections::VecDeque, io, os::fd::OwnedFd, sync::Arc, time::Duration};
 
-use tokio::io::{Interest, unix::AsyncFd};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    sync::Notify,
+};
 
 use super::wire::{self, Exited, Instruction, Report};
 
@@ -13,6 +16,16 @@ pub struct ProcessHandle {
     /// Read and not yet returned.
     pending: VecDeque<ProcessEvent>,
     life: Life,
+    /// Told when this is dropped.
+    end: Option<Arc<Notify>>,
+}
+
+impl Drop for ProcessHandle {
+    fn drop(&mut self) {
+        if let Some(end) = &self.end {
+            end.notify_one();
+        }
+    }
 }
 
 /// Reported state of the process.
@@ -77,7 +90,13 @@ impl ProcessHandle {
             control,
             pending: VecDeque::new(),
             life: Life::Requested,
+            end: None,
         })
+    }
+
+    /// Tells `end` when the command is done with.
+    pub(crate) fn notify_end(&mut self, end: Arc<Notify>) {
+        self.end = Some(end);
     }
 
     /// The next report. After `Gone` or `Lost` it never returns.

@@ -28,9 +28,9 @@ use super::{
 };
 use crate::call::ToolCall;
 
-/// Time that the list of tools waits for availability checks. Late answers change the list, and clients are told; but some
-/// do not listen, so the first list should be the right one. Most checks ask a program for its version.
-const LIST_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time that the list of tools waits for availability checks. Programs that are not there are known at once. Late answers
+/// change the list, and clients are told; but some do not listen, so checks that are soon done are waited for.
+const LIST_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// One connection's view of the server.
 #[derive(Debug, Clone)]

@@ -107,9 +107,9 @@ enum LevelSource {
 }
 
 impl LogSink {
-    /// Twenty messages a second are more than anyone reads, and no chunk waits long enough to be called late.
+    /// Fifty messages a second are more than anyone reads, and no chunk waits long enough to be called late.
     pub(super) const PACE: Pace = Pace {
-        interval: Duration::from_millis(50),
+        interval: Duration::from_millis(20),
         heartbeat: None,
         is_behind: false,
     };

@@ -47,6 +47,15 @@ pub struct Script {
     pub stdio: Stdio,
 }
 
+/// Where a process comes from.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    /// An idle one, or a new one if none is.
+    Pool,
+    /// A new one.
+    Jail,
+}
+
 /// State shared by all clones of a launcher.
 #[derive(Debug)]
 struct Shared {
@@ -54,6 +63,8 @@ struct Shared {
     pools: Mutex<Pools>,
     /// Wakes the task that fills the pools.
     taken: Notify,
+    /// A command has ended.
+    ended: Arc<Notify>,
     /// For the sandbox that only reads.
     settings: LauncherSettings,
     /// The launcher of the sandbox that only reads, once one was needed. Locked while it starts, so that a shutdown
@@ -65,8 +76,12 @@ struct Shared {
 /// was just started still holds the socket of the dead jail open.
 const MAX_ATTEMPTS: u32 = 4;
 
-/// Longer than a short command takes, shorter than the time between two calls of an agent.
-const REFILL_DELAY: Duration = Duration::from_millis(3);
+/// Longest wait for the end of a command before its place in the pool is filled again: a build must not keep others
+/// waiting.
+const LONG_COMMAND: Duration = Duration::from_millis(20);
+
+/// Time for the answer to go out before the next process is started.
+const AFTER_COMMAND: Duration = Duration::from_millis(1);
 
 /// Interval at which unused pools are checked.
 const IDLE_CHECK: Duration = Duration::from_secs(5);
@@ -104,6 +119,7 @@ impl Launcher {
                             sandbox: CurrentSandbox::new(instance, instance_settings),
                             pools: Mutex::new(Pools::new(settings.pool, Instant::now())),
                             taken: Notify::new(),
+                            ended: Arc::default(),
                             settings,
                             read_only: tokio::sync::Mutex::default(),
                         }),
@@ -193,8 +209,9 @@ impl Launcher {
                 _ = idle_check.tick() => self.shared.pools.lock().tend(Instant::now()),
                 () = self.shared.taken.notified() => {
                     if !self.shared.pools.lock().has_empty() {
-                        // A new shell takes a processor for a moment; the call that took the last one needs it more.
-                        tokio::time::sleep(REFILL_DELAY).await;
+                        // A new shell takes a processor for a moment; the call that took one needs it more.
+                        let _ = tokio::time::timeout(LONG_COMMAND, self.shared.ended.notified()).await;
+                        tokio::time::sleep(AFTER_COMMAND).await;
                     }
                 }
             }
@@ -232,15 +249,26 @@ impl Launcher {
 
     /// Starts `script`, in an idle process if there is one. Nothing of it runs if the future is dropped half-way.
     pub async fn launch(&self, script: Script) -> Result<RunningProcess, LaunchError> {
+        self.launch_from(Source::Pool, script).await
+    }
+
+    /// The same in a new process: those that are idle wait for calls, and what is no call shall not make them more.
+    pub(crate) async fn launch_new(&self, script: Script) -> Result<RunningProcess, LaunchError> {
+        self.launch_from(Source::Jail, script).await
+    }
+
+    async fn launch_from(&self, source: Source, script: Script) -> Result<RunningProcess, LaunchError> {
         match script.program {
             Program::ReadOnlyScript(_) => {
                 let launcher = self.clone();
                 // A task of its own, as below.
                 let started = tokio::spawn(async move { launcher.read_only().await });
                 let read_only = started.await.map_err(|error| LaunchError::Jail(error.into()))??;
-                read_only.launch_here(script).await
+                read_only.launch_here(source, script).await
             }
-            Program::Argv(_) | Program::Script(_) | Program::File(_) => self.launch_here(script).await,
+            Program::Argv(_) | Program::Script(_) | Program::File(_) => {
+                self.launch_here(source, script).await
+            }
         }
     }
 
@@ -288,7 +316,7 @@ impl Launcher {
         policy.read_only(policy.private.join("readonly"))
     }
 
-    async fn launch_here(&self, script: Script) -> Result<RunningProcess, LaunchError> {
+    async fn launch_here(&self, source: Source, script: Script) -> Result<RunningProcess, LaunchError> {
         let Script {
             program,
             directory,
@@ -313,11 +341,12 @@ impl Launcher {
         };
         let (launcher, stdio) = (self.clone(), *stdio);
         // A task of its own: a sandbox that is being replaced must be brought to its end although the caller has gone.
-        let obtained = tokio::spawn(async move { launcher.obtain(kind, stdio).await });
+        let obtained = tokio::spawn(async move { launcher.obtain(source, kind, stdio).await });
         let (idle, guard_check) = obtained
             .await
             .map_err(|error| LaunchError::Jail(error.into()))??;
-        let running = idle.run(text, guard_check)?;
+        let mut running = idle.run(text, guard_check)?;
+        running.process.notify_end(Arc::clone(&self.shared.ended));
         self.shared.taken.notify_one();
         Ok(running)
     }
@@ -326,31 +355,35 @@ impl Launcher {
     /// made again.
     async fn obtain(
         &self,
+        mut source: Source,
         kind: ProcessKind,
         stdio: Stdio,
     ) -> Result<(IdleProcess, PendingCheck), LaunchError> {
         let mut attempt = 1;
         loop {
-            match self.try_obtain(kind, stdio, attempt).await {
-                Err(error) if error.is_jail_death() && attempt < MAX_ATTEMPTS => attempt += 1,
+            match self.try_obtain(source, kind, stdio).await {
+                Err(error) if error.is_jail_death() && attempt < MAX_ATTEMPTS => {
+                    attempt += 1;
+                    // Others in the pool may have been requested from the same jail.
+                    source = Source::Jail;
+                }
                 obtained => return obtained,
             }
         }
     }
 
-    /// Only the first attempt takes one from the pool: others there may have been requested from the same jail.
     async fn try_obtain(
         &self,
+        source: Source,
         kind: ProcessKind,
         stdio: Stdio,
-        attempt: u32,
     ) -> Result<(IdleProcess, PendingCheck), LaunchError> {
         let Shared { sandbox, pools, .. } = &*self.shared;
         // Anew each time: the scope may be another directory by now.
         let guard_check = Guard::begin(&sandbox.guards(pools).await?).await;
-        let pooled = match stdio {
-            Stdio::Merged if attempt == 1 => pools.lock().of(kind).take(Instant::now()),
-            Stdio::Merged | Stdio::Separate | Stdio::Pty => None,
+        let pooled = match (source, stdio) {
+            (Source::Pool, Stdio::Merged) => pools.lock().of(kind).take(Instant::now()),
+            (Source::Jail, _) | (_, Stdio::Separate | Stdio::Pty) => None,
         };
         let mut idle = match pooled {
             Some(idle) => idle,

@@ -16,6 +16,8 @@ use crate::jail::wire::ProcessKind;
 pub struct PoolSettings {
     /// Kept always.
     pub floor: usize,
+    /// Kept as long as calls come.
+    pub busy: usize,
     /// Kept at most, after a burst.
     pub cap: usize,
     /// After this long without a call the pool shrinks by half.
@@ -30,8 +32,21 @@ impl Default for PoolSettings {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             floor: 2,
+            busy: 2,
             cap: (4 * cores.max(1)).min(MAX_IDLE),
             idle: Duration::from_secs(30),
+        }
+    }
+}
+
+impl PoolSettings {
+    /// For one of many servers, most of which wait for their clients: nothing is kept before the first call, nor long after
+    /// the last one.
+    #[must_use]
+    pub fn on_demand() -> Self {
+        Self {
+            floor: 0,
+            ..Self::default()
         }
     }
 }
@@ -56,6 +71,7 @@ impl Pools {
         // Starting one of these at call time costs little; starting a shell costs a shell.
         let programs = PoolSettings {
             floor: settings.floor.min(1),
+            busy: settings.busy.min(1),
             ..settings
         };
         Self {
@@ -85,9 +101,9 @@ impl Pools {
         self.programs.tend(now);
     }
 
-    /// A call may have to wait for a start.
+    /// The next call may have to wait for a start.
     pub(super) fn has_empty(&self) -> bool {
-        self.shells.idle.is_empty() || self.programs.idle.is_empty()
+        self.shells.is_empty() || self.programs.is_empty()
     }
 
     /// Drops all idle processes; others are requested in their place.
@@ -106,7 +122,8 @@ impl Pools {
 impl Pool {
     fn new(settings: PoolSettings, now: Instant) -> Self {
         let settings = PoolSettings {
-            cap: settings.cap.max(settings.floor),
+            busy: settings.busy.max(settings.floor),
+            cap: settings.cap.max(settings.floor).max(settings.busy),
             ..settings
         };
         Self {
@@ -120,13 +137,22 @@ impl Pool {
     /// Hands out the oldest. Dead ones are dropped. An empty pool grows.
     pub(super) fn take(&mut self, now: Instant) -> Option<IdleProcess> {
         self.last_taken = now;
+        let was_resting = self.target < self.settings.busy;
+        self.target = self.target.max(self.settings.busy).min(self.settings.cap);
         while let Some(mut process) = self.idle.pop_front() {
             if process.is_alive() {
                 return Some(process);
             }
         }
-        self.target = (self.target * 2).max(1).min(self.settings.cap);
+        if !was_resting {
+            self.target = (self.target * 2).max(1).min(self.settings.cap);
+        }
         None
+    }
+
+    /// Some are wanted, and none is there.
+    fn is_empty(&self) -> bool {
+        self.target > 0 && self.idle.is_empty()
     }
 
     /// Takes one that was requested. A pool that was closed meanwhile drops it, which ends it.
@@ -153,6 +179,7 @@ impl Pool {
 
     fn close(&mut self) {
         self.target = 0;
+        self.settings.busy = 0;
         self.settings.cap = 0;
         self.idle.clear();
     }

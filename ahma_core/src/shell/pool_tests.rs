@@ -26,6 +26,7 @@ async fn grows_under_a_burst_and_shrinks_when_idle() {
     let mut pool = Pool::new(
         PoolSettings {
             floor: 2,
+            busy: 2,
             cap: 8,
             idle,
         },
@@ -58,11 +59,34 @@ async fn grows_under_a_burst_and_shrinks_when_idle() {
 }
 
 #[tokio::test]
+async fn a_pool_on_demand_is_empty_before_the_first_call_and_long_after_the_last() {
+    let start = Instant::now();
+    let settings = PoolSettings {
+        cap: 8,
+        ..PoolSettings::on_demand()
+    };
+    let mut pool = Pool::new(settings, start);
+    assert_eq!(pool.missing(), 0);
+    assert!(pool.take(start).is_none());
+    assert_eq!(pool.missing(), 2, "one call is no burst");
+    let (first, _supervisor) = shell();
+    let (second, _supervisor) = shell();
+    pool.add(first);
+    pool.add(second);
+    for times in 1..=2 {
+        pool.tend(start + times * settings.idle);
+    }
+    assert_eq!(pool.missing(), 0);
+    assert!(pool.idle.is_empty());
+}
+
+#[tokio::test]
 async fn dead_shells_are_dropped() {
     let now = Instant::now();
     let mut pool = Pool::new(
         PoolSettings {
             floor: 2,
+            busy: 2,
             cap: 2,
             idle: Duration::from_secs(1),
         },

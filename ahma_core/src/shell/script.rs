@@ -31,7 +31,8 @@ pub(super) fn render(
         quote(stdin.as_os_str().as_bytes(), &mut script)?;
         script.extend_from_slice(b"; ");
     }
-    script.extend_from_slice(format!("exec {SCRIPT_FD}<&-; set -- ").as_bytes());
+    // The clock of a shell that has been waiting: only shells that have one count from there.
+    script.extend_from_slice(format!("SECONDS=0; exec {SCRIPT_FD}<&-; set -- ").as_bytes());
     quote(text.as_bytes(), &mut script)?;
     script.extend_from_slice(b" .\n");
     Ok(script)

@@ -130,8 +130,11 @@ pub fn open(
     ToolboxHandle { toolbox, again }
 }
 
-/// Checks wait for disks more than they compute, but a hundred at once would only slow each other down.
-const MAX_CONCURRENT_CHECKS: usize = 8;
+/// A person who edits a tool file takes longer than that from the start of a server.
+const WATCH_DELAY: Duration = Duration::from_secs(1);
+
+/// Checks compute as much as they wait for disks, and a client's first call is to find room beside them.
+const MAX_CONCURRENT_CHECKS: usize = 4;
 
 struct ToolboxActor {
     settings: ToolboxSettings,
@@ -162,27 +165,36 @@ struct PendingRecheck {
 
 impl ToolboxActor {
     async fn run(mut self) {
-        let mut watch = self.settings.reload.then(|| self.watch()).flatten();
-        loop {
-            if let Some(watch) = &mut watch
-                && let Err(error) = watch.arm().await
-            {
-                tracing::warn!(%error, "changes of the tools directory may go unnoticed");
-            }
+        let version = self.source.version().await;
+        self.load().await;
+        if !self.settings.reload {
+            return self.answer_until(std::future::pending()).await;
+        }
+        // Sessions that end at once are many, and the end of a watch takes longer than theirs.
+        self.answer_until(tokio::time::sleep(WATCH_DELAY)).await;
+        let Some(mut watch) = self.watch() else {
+            return self.answer_until(std::future::pending()).await;
+        };
+        // What has changed meanwhile is found by reading again.
+        self.arm(&mut watch).await;
+        if self.source.version().await != version {
             self.load().await;
-            self.publish();
-            self.answer_until_change(watch.as_ref()).await;
+        }
+        loop {
+            self.answer_until(watch.changed()).await;
+            self.arm(&mut watch).await;
+            self.load().await;
         }
     }
 
-    /// Takes in results of availability checks until the directory changes.
-    async fn answer_until_change(&mut self, watch: Option<&DirectoryWatch>) {
-        let changed = async {
-            match watch {
-                Some(watch) => watch.changed().await,
-                None => std::future::pending().await,
-            }
-        };
+    async fn arm(&self, watch: &mut DirectoryWatch) {
+        if let Err(error) = watch.arm().await {
+            tracing::warn!(%error, "changes of the tools directory may go unnoticed");
+        }
+    }
+
+    /// Takes in results of availability checks until something happens, such as a change of the directory.
+    async fn answer_until(&mut self, changed: impl Future<Output = ()>) {
         // One future for the whole time: a new one would forget a change that is still settling.
         let mut changed = std::pin::pin!(changed);
         loop {
@@ -242,6 +254,7 @@ impl ToolboxActor {
         self.loads += 1;
         self.log(&self.settings.directory);
         self.ask_probes();
+        self.publish();
     }
 
     fn log(&self, directory: &Path) {

@@ -1,8 +1,7 @@
-//! Finds out whether the program behind a tool is there, by running its availability check in the sandbox, or by looking
-//! for the program where commands find theirs.
+//! Finds out whether the program behind a tool is there: by looking for it where commands find theirs, and, if the file
+//! says how, by asking it in the sandbox.
 
 use std::{
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     pin::pin,
     time::Duration,
@@ -12,7 +11,11 @@ use futures::future::{FusedFuture as _, FutureExt as _};
 use tokio::{io::AsyncReadExt as _, net::unix::pipe};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::Unavailable;
+use super::{
+    Unavailable,
+    known_answers::{CheckKey, KnownAnswers},
+    program_lookup,
+};
 use crate::{
     call::Program,
     catalog::Tool,
@@ -35,6 +38,8 @@ pub struct AvailabilityChecker {
     launcher: Launcher,
     checks: TaskTracker,
     timeout: Duration,
+    /// Results that are shared with other servers.
+    known: Option<KnownAnswers>,
 }
 
 impl AvailabilityChecker {
@@ -43,6 +48,7 @@ impl AvailabilityChecker {
             launcher,
             checks: TaskTracker::new(),
             timeout: CHECK_TIMEOUT,
+            known: None,
         }
     }
 
@@ -58,35 +64,116 @@ impl AvailabilityChecker {
         self.checks.wait().await;
     }
 
+    /// Shares results with other servers by files in this directory.
+    #[must_use]
+    pub fn sharing(self, directory: PathBuf) -> Self {
+        Self {
+            known: Some(KnownAnswers::new(directory)),
+            ..self
+        }
+    }
+
     /// A check ends as soon as its answer is not waited for any more.
     pub(super) async fn ask(&self, scope: &Path, probe: &AvailabilityCheck) -> CheckResult {
-        let unwanted = CancellationToken::new();
-        let _wanted = unwanted.clone().drop_guard();
-        let (what, task) = match probe {
+        let (what, answer) = match probe {
             AvailabilityCheck::Run(command) => {
-                let run = self.clone().run(scope.to_owned(), command.clone(), unwanted);
-                // A task of its own, for what the check left is cleared away in any case.
-                (command.argv.join(" "), self.checks.spawn(run))
+                (command.argv.join(" "), self.ask_program(scope, command).await)
             }
             AvailabilityCheck::Find { program, path_dirs } => {
-                let mut directories: Vec<PathBuf> = path_dirs.iter().map(|below| scope.join(below)).collect();
-                directories.extend(self.launcher.project_directories());
-                directories.extend(std::env::split_paths(self.launcher.search_path()));
+                let directories = self.directories(scope, path_dirs, self.launcher.search_path());
                 let file = program.clone();
-                let find = move || find(&file, &directories);
-                (program.clone(), tokio::task::spawn_blocking(find))
+                let found = blocking(move || program_lookup::find(&file, &directories)).await;
+                (program.clone(), found.map(drop).ok_or_else(not_found))
             }
         };
-        let answer = task.await.unwrap_or(Err("was lost".to_owned()));
         answer.map_err(|reason| format!("`{what}` {reason}"))
     }
 
-    async fn run(
+    /// Asks the program itself, unless it is not there or its answer is known.
+    async fn ask_program(&self, scope: &Path, command: &AvailabilityCommand) -> CheckResult {
+        let Some(program) = command.argv.first().filter(|program| !program.contains('/')) else {
+            return self.run(scope, command).await.unwrap_or_else(Err);
+        };
+        let path = command.environment.get("PATH");
+        let search_path = path
+            .map_or_else(|| self.launcher.search_path(), String::as_str)
+            .to_owned();
+        let directories = self.directories(scope, &command.path_dirs, &search_path);
+        let own_directories: Vec<PathBuf> = directories
+            .iter()
+            .filter(|directory| directory.starts_with(scope))
+            .cloned()
+            .collect();
+        let (file, scope_of_key, command_of_key) = (program.clone(), scope.to_owned(), command.clone());
+        let found = blocking(move || {
+            let program = program_lookup::find(&file, &directories)?;
+            Some(CheckKey::of(
+                &command_of_key,
+                &program,
+                &scope_of_key,
+                &search_path,
+                &own_directories,
+            ))
+        });
+        let key = found.await.ok_or_else(not_found)?;
+        match (&self.known, key) {
+            (Some(known), Some(key)) => self.ask_once(scope, command, known, &key).await,
+            _ => self.run(scope, command).await.unwrap_or_else(Err),
+        }
+    }
+
+    /// Runs the check if no other server does; takes its answer if one does.
+    async fn ask_once(
+        &self,
+        scope: &Path,
+        command: &AvailabilityCommand,
+        known: &KnownAnswers,
+        key: &CheckKey,
+    ) -> CheckResult {
+        loop {
+            // Before the answer is looked for: the server that has just had its turn has left one.
+            let turn = known.turn(key).unwrap_or_else(|error| {
+                tracing::debug!(%error, "results of availability checks are not shared");
+                None
+            });
+            if let Some(answer) = known.get(key) {
+                return answer;
+            }
+            if let Some(turn) = turn {
+                let answer = self.run(scope, command).await?;
+                known.keep(key, &answer, &turn);
+                return answer;
+            }
+            tokio::time::sleep(OTHER_SERVER_INTERVAL).await;
+        }
+    }
+
+    /// Where commands look for programs, in this order.
+    fn directories(&self, scope: &Path, path_dirs: &[String], search_path: &str) -> Vec<PathBuf> {
+        let own = path_dirs.iter().map(|below| scope.join(below));
+        own.chain(self.launcher.project_directories())
+            .chain(std::env::split_paths(search_path))
+            .collect()
+    }
+
+    /// Runs the check; an outer error means that it gave no answer.
+    async fn run(&self, scope: &Path, command: &AvailabilityCommand) -> Result<CheckResult, String> {
+        let unwanted = CancellationToken::new();
+        let _wanted = unwanted.clone().drop_guard();
+        let run = self
+            .clone()
+            .run_until(scope.to_owned(), command.clone(), unwanted);
+        // A task of its own, for what the check left is cleared away in any case.
+        let answer = self.checks.spawn(run).await;
+        answer.unwrap_or_else(|_| Err("was lost".to_owned()))
+    }
+
+    async fn run_until(
         self,
         scope: PathBuf,
         probe: AvailabilityCommand,
         unwanted: CancellationToken,
-    ) -> CheckResult {
+    ) -> Result<CheckResult, String> {
         let script = Script {
             stdin: None,
             program: Program::Argv(probe.argv.clone()),
@@ -104,7 +191,9 @@ impl AvailabilityChecker {
         };
         let stopped = || "was stopped".to_owned();
         // The jail may hang.
-        let launched = unwanted.run_until_cancelled(self.launcher.launch(script)).await;
+        let launched = unwanted
+            .run_until_cancelled(self.launcher.launch_new(script))
+            .await;
         let RunningProcess {
             output,
             mut process,
@@ -116,7 +205,7 @@ impl AvailabilityChecker {
         let answer = unwanted.run_until_cancelled(watch).await;
         self.checks.spawn(clear_away(process, guard_check));
         match answer {
-            Some(Ok(answer)) => answer,
+            Some(Ok(answer)) => Ok(answer),
             Some(Err(_)) => Err(format!("did not answer within {} s", self.timeout.as_secs())),
             None => Err(stopped()),
         }
@@ -137,15 +226,13 @@ pub async fn check_availability(
     None
 }
 
-fn find(program: &str, directories: &[PathBuf]) -> CheckResult {
-    let is_there = |directory: &PathBuf| {
-        let found = directory.join(program).metadata();
-        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    match directories.iter().any(is_there) {
-        true => Ok(()),
-        false => Err("was not found".to_owned()),
-    }
+fn not_found() -> String {
+    "was not found".to_owned()
+}
+
+/// Looks at files off the runtime's threads; none if that was broken off.
+async fn blocking<T: Send + 'static>(look: impl FnOnce() -> Option<T> + Send + 'static) -> Option<T> {
+    tokio::task::spawn_blocking(look).await.ok().flatten()
 }
 
 /// A check runs code of the project, so what it changes is looked at as after any command, when nothing of it is left.
@@ -195,7 +282,7 @@ async fn watch(output: OutputPipes, process: &mut ProcessHandle, probe: &Availab
     let why = first_line(&said).map_or_else(String::new, |line| format!(": {line}"));
     match status {
         Some(ExitStatus::Code(code)) if probe.success_codes.contains(&code) => Ok(()),
-        Some(ExitStatus::Code(NOT_FOUND)) => Err("was not found".to_owned()),
+        Some(ExitStatus::Code(NOT_FOUND)) => Err(not_found()),
         Some(ExitStatus::Code(code)) => Err(format!("ended with exit code {code}{why}")),
         Some(ExitStatus::Signal(signal)) => Err(format!("was ended by signal {signal}{why}")),
         None => Err("was lost".to_owned()),
@@ -218,6 +305,9 @@ const MAX_QUOTE_CHARS: usize = 200;
 
 /// Time to wait for the rest of the output when the check has ended.
 const REST_OF_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Pause before the next look whether another server has the answer; shorter than most checks take.
+const OTHER_SERVER_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Exit code of shells for a command that does not exist.
 const NOT_FOUND: i32 = 127;

@@ -6,8 +6,13 @@
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
+    fs::DirEntry,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     io,
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    os::{
+        fd::OwnedFd,
+        unix::{ffi::OsStrExt, fs::MetadataExt as _},
+    },
     path::{Path, PathBuf},
 };
 
@@ -77,6 +82,28 @@ impl ToolsDirectory {
             Ok(Err(error)) => DirectoryListing::Unreadable(error.to_string()),
             Err(error) => DirectoryListing::Unreadable(error.to_string()),
         }
+    }
+
+    /// A number that is another one when a file was written, came or went.
+    pub(super) async fn version(&self) -> u64 {
+        let directory = self.directory.clone();
+        let look = move || {
+            let mut hasher = DefaultHasher::new();
+            let mut entries: Vec<_> = std::fs::read_dir(directory)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .collect();
+            entries.sort_by_key(DirEntry::file_name);
+            for entry in entries {
+                entry.file_name().hash(&mut hasher);
+                if let Ok(found) = entry.metadata() {
+                    (found.ino(), found.ctime(), found.ctime_nsec()).hash(&mut hasher);
+                }
+            }
+            hasher.finish()
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
     }
 
     fn read_all(&self) -> io::Result<Vec<SourceFile>> {

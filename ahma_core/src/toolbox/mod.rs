@@ -7,7 +7,9 @@
 mod actor;
 mod availability;
 mod file_cache;
+mod known_answers;
 mod load;
+mod program_lookup;
 mod state;
 mod watch;
 

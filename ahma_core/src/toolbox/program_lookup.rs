@@ -1,0 +1,49 @@
+//! Finds the program of an availability check where commands find theirs, without running it.
+
+use std::{
+    io,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+
+/// A file or directory as it is now. Another one in its place, or a change, gives another value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct FileIdentity {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileIdentity {
+    /// Of what the path leads to.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let path = path.canonicalize()?;
+        let found = path.metadata()?;
+        Ok(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.size(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+            path,
+        })
+    }
+
+    pub(super) fn is_below(&self, directory: &Path) -> bool {
+        self.path.starts_with(directory)
+    }
+}
+
+/// The first file of that name that can be executed.
+pub(super) fn find(program: &str, directories: &[PathBuf]) -> Option<PathBuf> {
+    let files = directories.iter().map(|directory| directory.join(program));
+    files.into_iter().find(|file| {
+        let found = file.metadata();
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    })
+}
