@@ -9,6 +9,7 @@ mod file_arguments;
 mod file_request;
 mod meta;
 mod named_arguments;
+mod no_input;
 mod paths;
 mod plan;
 mod planner;
@@ -19,6 +20,7 @@ mod call_tests;
 pub use error::CallError;
 pub use file_request::{FileRequest, ReadRequest, TextEdit};
 pub(crate) use named_arguments::NamedArguments;
+pub use no_input::read_nothing;
 pub(crate) use paths::{normalise, outside};
 pub use plan::{
     ArgumentFile, Command, CommandPlan, ExecutionMode, Lifetime, Program, Sequence, SequenceStep,

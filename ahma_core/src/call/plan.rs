@@ -62,6 +62,16 @@ pub enum Work {
     Sequence(Sequence),
 }
 
+impl Work {
+    /// It runs in the sandbox that only reads.
+    pub fn reads_only(&self) -> bool {
+        match self {
+            Self::Command(command) => matches!(command.program, Program::ReadOnlyScript(_)),
+            Self::Sequence(_) => false,
+        }
+    }
+}
+
 /// One process to start.
 #[derive(Debug, Clone)]
 pub struct Command {

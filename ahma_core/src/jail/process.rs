@@ -1,6 +1,15 @@
 //! The server's side of one operation's supervisor.
 
-use std::{collections::VecDeque, io, os::fd::OwnedFd, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    io,
+    os::fd::OwnedFd,
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{
     io::{Interest, unix::AsyncFd},
@@ -16,8 +25,19 @@ pub struct ProcessHandle {
     /// Read and not yet returned.
     pending: VecDeque<ProcessEvent>,
     life: Life,
+    supervisor: SupervisorId,
     /// Told when this is dropped.
     end: Option<Arc<Notify>>,
+}
+
+/// The process id of a supervisor as soon as it is known. Clones are the same id.
+#[derive(Debug, Clone, Default)]
+pub struct SupervisorId(Arc<AtomicI32>);
+
+impl SupervisorId {
+    pub(super) fn get(&self) -> Option<rustix::process::Pid> {
+        rustix::process::Pid::from_raw(self.0.load(Ordering::Relaxed))
+    }
 }
 
 impl Drop for ProcessHandle {
@@ -90,6 +110,7 @@ impl ProcessHandle {
             control,
             pending: VecDeque::new(),
             life: Life::Requested,
+            supervisor: SupervisorId::default(),
             end: None,
         })
     }
@@ -97,6 +118,11 @@ impl ProcessHandle {
     /// Tells `end` when the command is done with.
     pub(crate) fn notify_end(&mut self, end: Arc<Notify>) {
         self.end = Some(end);
+    }
+
+    /// The process below which the whole command runs.
+    pub fn supervisor(&self) -> SupervisorId {
+        self.supervisor.clone()
     }
 
     /// The next report. After `Gone` or `Lost` it never returns.
@@ -177,6 +203,10 @@ impl ProcessHandle {
     fn take(&mut self, report: Result<Report, String>) {
         let (exited, end) = match report {
             Ok(Report::Terminal) => (None, None),
+            Ok(Report::Supervisor { pid }) => {
+                self.supervisor.0.store(pid, Ordering::Relaxed);
+                (None, None)
+            }
             Ok(Report::Idle) => {
                 self.life = Life::Started;
                 (None, None)

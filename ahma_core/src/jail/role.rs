@@ -151,6 +151,11 @@ fn serve(sandbox: PreparedSandbox, server: &OwnedFd, child_ended: &OwnedFd) -> i
             }),
             Ok(Forked::Jail(pid)) => {
                 supervisors.alive.insert(pid);
+                let supervisor = wire::Report::Supervisor {
+                    pid: pid.as_raw_nonzero().get(),
+                };
+                // A server that is gone needs to know no more.
+                wire::send(&control, &supervisor, &[]).ok();
             }
             Err(error) => {
                 let failed = wire::Report::Failed {

@@ -65,9 +65,11 @@ pub(crate) enum Instruction {
 }
 
 /// From a supervisor to the server, in this order: perhaps `Terminal`, then `Idle`, perhaps `Exited`, then `Gone`; or
-/// `Failed` and nothing more.
+/// `Failed` and nothing more. `Supervisor` comes from the jail, at any time.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
+    /// The supervisor's process id as the jail and the server see it.
+    Supervisor { pid: i32 },
     /// A pseudo-terminal's master is attached.
     Terminal,
     /// The process exists and waits for what to run. The jail is needed no more.

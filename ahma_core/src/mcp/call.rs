@@ -15,13 +15,14 @@ use super::{
     progress::{self, ProgressSink},
     report::OperationReport,
     server::Server,
-    tasks, terminal_hint,
+    standstill, tasks,
     watcher::{StartAt, Watcher},
 };
 use crate::{
     call::{CallError, ExecutionMode, ToolCall, plan},
     catalog::Catalog,
     operation::{Operation, Outcome, preflight},
+    sandbox::{self, HintContext},
     toolbox::Unavailable,
 };
 
@@ -40,7 +41,11 @@ pub(super) async fn run(
             .ok_or_else(error::cancelled)?;
     }
     if let Some(unavailable) = toolbox.unavailable(&call.tool) {
-        return Ok(server.results.refusal(why_unavailable(unavailable)).into());
+        let around = server.engine.hint_context();
+        return Ok(server
+            .results
+            .refusal(why_unavailable(unavailable, around))
+            .into());
     }
     let settings = &server.settings.plan;
     let planned = if server.settings.deferred {
@@ -99,7 +104,7 @@ pub(super) async fn run(
         operation.mark_seen();
         return Ok(server.results.operation(&report).into());
     }
-    report.hint = terminal_hint::of(&report.command);
+    report.hint = standstill::hint(&operation).await;
     // Output of a call that was answered at once has not been shown.
     if report.output.is_some() {
         operation.mark_read(report.output_bytes.unwrap_or(0));
@@ -157,6 +162,8 @@ async fn waited(
             outcome = operation.outcome() => Waited::Ended(outcome),
             () = ctx.ct.cancelled() => Waited::RequestGone,
             () = operation.ready() => Waited::TooLong,
+            // Its client is told so at once: it may be able to help.
+            () = standstill::begun(&operation) => Waited::TooLong,
             () = tokio::time::sleep(wait) => Waited::TooLong,
         }
     };
@@ -213,10 +220,14 @@ fn watch_in_background(
 }
 
 /// Reason why a tool that exists cannot work here, and the way to change that.
-fn why_unavailable(unavailable: &Unavailable) -> String {
+fn why_unavailable(unavailable: &Unavailable, around: HintContext<'_>) -> String {
     let Unavailable { tool, reason, .. } = unavailable;
     let mut text = format!("`{tool}` is not available: {reason}");
-    if let Some(instructions) = &unavailable.install_instructions {
+    // What is installed and cannot reach its files is not helped by installing it.
+    if let Some(hint) = sandbox::hint_about_check(reason, around) {
+        text.push_str("\nhint: ");
+        text.push_str(&hint);
+    } else if let Some(instructions) = &unavailable.install_instructions {
         text.push_str("\nhint: ");
         text.push_str(instructions);
         text.push_str("\nThen call it again.");

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
-use crate::{call::CommandPlan, shell::Launcher};
+use crate::{call::CommandPlan, sandbox::HintContext, shell::Launcher};
 
 use super::{
     ClientId, EngineSettings, Operation, OperationId, Principal, Snapshot,
@@ -96,6 +96,11 @@ impl Engine {
         Self {
             shared: Arc::new(shared),
         }
+    }
+
+    /// Facts for a guess about a command's failure.
+    pub fn hint_context(&self) -> HintContext<'_> {
+        self.shared.launcher.hint_context()
     }
 
     pub fn settings(&self) -> &EngineSettings {

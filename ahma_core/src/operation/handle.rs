@@ -14,6 +14,7 @@ use tokio::sync::{SetOnce, watch};
 
 use crate::{
     call::{CommandPlan, Lifetime},
+    jail::{Standstill, SupervisorId},
     observe::{FindingBudget, FindingNews, FindingPage},
 };
 
@@ -59,6 +60,8 @@ pub(super) struct OperationCell {
     lifetime: Lifetime,
     /// Set when the output says that an operation which keeps running is ready.
     ready: SetOnce<()>,
+    /// Of the command that runs, or ran last.
+    supervisor: Mutex<SupervisorId>,
     revision: watch::Sender<u64>,
     engine: Weak<EngineCore>,
 }
@@ -230,6 +233,16 @@ impl Operation {
         }
     }
 
+    /// The reason why it stands still, if one is known. Reads the kernel's list of its processes.
+    pub async fn standstill(&self) -> Option<Standstill> {
+        if self.ended().is_some() {
+            return None;
+        }
+        let supervisor = self.cell.supervisor.lock().clone();
+        let look = tokio::task::spawn_blocking(move || supervisor.standstill());
+        look.await.ok().flatten()
+    }
+
     /// Stops the operation and waits until all its processes are gone. An operation that has ended stays as it ended;
     /// dropping the future does not take the request back.
     pub async fn cancel(&self, reason: Option<String>) -> Arc<Outcome> {
@@ -297,6 +310,7 @@ impl Operation {
             outcome: SetOnce::new(),
             seen: AtomicBool::new(false),
             read_bytes: AtomicU64::new(0),
+            supervisor: Mutex::default(),
             revision: watch::Sender::new(0),
             engine,
         };
@@ -341,6 +355,11 @@ impl OperationCell {
     /// Gives up the plan of an operation that will not run.
     pub(super) fn skip(&self) {
         *self.stage.lock() = Stage::NeverRan;
+    }
+
+    /// Notes which process looks after its command.
+    pub(super) fn set_supervisor(&self, supervisor: SupervisorId) {
+        *self.supervisor.lock() = supervisor;
     }
 
     pub(super) fn set_ready(&self) {

@@ -6,10 +6,10 @@ use regex::Regex;
 use tokio::time::{Sleep, sleep};
 
 use crate::{
-    call::{Command, Lifetime, StopSignal, Work},
+    call::{Command, Lifetime, StopSignal, Work, read_nothing},
     jail::{ProcessEvent, ProcessHandle},
     observe::{StdioNeed, StreamEvent, StreamName},
-    sandbox::{self, PendingCheck, ProtectedChange},
+    sandbox::{self, HintContext, PendingCheck, ProtectedChange},
     shell::{RunningProcess, Script, Stdio},
 };
 
@@ -71,12 +71,18 @@ pub(super) async fn run(operation: Operation, shared: Arc<EngineCore>) {
     worker.log.close();
     let mut outcome = outcome(cell, end, started.instant.elapsed());
     outcome.notices.extend(worker.notices);
-    let around = shared.launcher.hint_context();
+    let around = HintContext {
+        reads_only: plan.work.reads_only(),
+        ..shared.launcher.hint_context()
+    };
     outcome.sandbox_hint = match outcome.state {
         EndState::Completed => sandbox::hint_after_success(&outcome.output.text, around),
         EndState::Failed => sandbox::hint(&outcome.output.text, around),
         EndState::Cancelled | EndState::TimedOut | EndState::Interrupted => None,
     };
+    if outcome.state == EndState::Completed && outcome.success_hint.is_none() {
+        outcome.success_hint = read_nothing(&plan.work);
+    }
     place.end(outcome);
 }
 
@@ -239,6 +245,7 @@ impl Worker<'_> {
             mut process,
             guard_check,
         } = launched.map_err(|error| CommandResult::not_launched(&error))?;
+        self.cell.set_supervisor(process.supervisor());
         match Pipes::new(output) {
             Ok(pipes) => Ok(LaunchedCommand {
                 process,

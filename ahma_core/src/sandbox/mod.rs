@@ -12,7 +12,6 @@ mod toolchains;
 mod worktree;
 
 mod hint;
-mod hint_connection;
 mod report;
 mod resolved_path;
 mod sensitive;
@@ -31,7 +30,7 @@ pub(crate) use linux::landlock::kernel_abi as landlock_abi;
 pub use assemble::{Host, PolicyError, SandboxSettings, assemble};
 pub use environment::environment;
 pub use guard::{ChangeKind, Guard, PendingCheck, ProtectedChange};
-pub use hint::{HintContext, hint, hint_after_success};
+pub use hint::{HintContext, hint, hint_about_check, hint_after_success};
 pub use policy::{Access, Grant, Network, Policy, Tier};
 pub use report::{Probe, ProbeOutcome, Promise, SandboxReport};
 pub use sensitive::{Exposed, exposed, real_path, sensitive_places};

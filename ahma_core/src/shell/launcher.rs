@@ -163,6 +163,7 @@ impl Launcher {
             policy: self.policy(),
             tier: self.tier(),
             home: self.variable("HOME").map(Path::new),
+            reads_only: false,
         }
     }
 

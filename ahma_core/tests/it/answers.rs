@@ -276,17 +276,3 @@ fn status_is_short() {
         "{shown}"
     );
 }
-
-#[test]
-fn a_program_that_waits_for_keys_is_recognised() {
-    let workspace = Workspace::new();
-    let mut server = options(&workspace)
-        .with_defaults()
-        .args(["--inline-wait", "1s"])
-        .open(Era::Legacy);
-    let result = shell(&mut server, "vim() { sleep 1000; }; vim a.txt");
-    assert!(
-        text(&result).contains("hint: `vim` works on a terminal"),
-        "{result}"
-    );
-}

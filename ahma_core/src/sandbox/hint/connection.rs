@@ -1,6 +1,7 @@
 //! Guesses about connections that a limited network refuses.
 
-use super::{hint::guess as labelled, policy::Network};
+use super::guess::{HintContext, guess as labelled};
+use crate::sandbox::Network;
 
 /// Said when the address of a name is not found.
 const NAMES: &[&str] = &[
@@ -41,9 +42,19 @@ pub(super) fn is_meant(lower: &str, refused: bool) -> bool {
 }
 
 /// The rule of the network and how to change it; none if the network cannot be the reason.
-pub(super) fn guess(line: &str, network: &Network) -> Option<String> {
+pub(super) fn guess(line: &str, around: HintContext<'_>) -> Option<String> {
     let destination = destination(line);
-    let (rule, remedy) = match network {
+    if around.reads_only {
+        let what = match destination {
+            Some((host, port)) => format!("{host} port {port} was not reached"),
+            None => "a connection was refused".to_owned(),
+        };
+        return Some(labelled(
+            &what,
+            "readonly_shell reaches no network: use sandboxed_shell",
+        ));
+    }
+    let (rule, remedy) = match &around.policy.network {
         Network::Open => return None,
         Network::Loopback => (
             "only the commands' own loopback interface is reachable (--network loopback)".to_owned(),
@@ -76,7 +87,10 @@ pub(super) fn guess(line: &str, network: &Network) -> Option<String> {
         Some((host, port)) => format!("{host} port {port} was not reached, and {rule}"),
         None => rule,
     };
-    Some(labelled(&what, &format!("start ahma_mcp with {remedy}")))
+    Some(labelled(
+        &what,
+        &format!("Ask the user to start ahma_mcp with {remedy}"),
+    ))
 }
 
 fn is_name(line: &str) -> bool {

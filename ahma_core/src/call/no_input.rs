@@ -1,0 +1,114 @@
+//! A word about programs that read standard input although a call gave none: they end at once, and say nothing about it.
+
+use super::plan::{Program, Work};
+
+/// Programs that read standard input if they are given no more operands than this.
+const READERS: &[(&str, usize)] = &[
+    ("awk", 1),
+    ("bash", 0),
+    ("bc", 0),
+    ("cat", 0),
+    ("cut", 0),
+    ("dash", 0),
+    ("egrep", 1),
+    ("grep", 1),
+    ("head", 0),
+    ("jq", 1),
+    ("less", 0),
+    ("md5sum", 0),
+    ("mysql", 1),
+    ("node", 0),
+    ("patch", 0),
+    ("perl", 0),
+    ("psql", 1),
+    ("python", 0),
+    ("python3", 0),
+    ("read", usize::MAX),
+    ("ruby", 0),
+    ("sed", 1),
+    ("sh", 0),
+    ("sha256sum", 0),
+    ("sort", 0),
+    ("sqlite3", 1),
+    ("tail", 0),
+    ("tee", usize::MAX),
+    ("tr", 2),
+    ("uniq", 0),
+    ("wc", 0),
+    ("xargs", usize::MAX),
+];
+
+/// Options with which they read a program or files instead, or only say something about themselves.
+const OTHER_SOURCES: &[&str] = &[
+    "-c",
+    "-e",
+    "-m",
+    "-r",
+    "-R",
+    "-f",
+    "-i",
+    "--recursive",
+    "--version",
+    "--help",
+    "-V",
+    "-h",
+];
+
+/// Signs of a script in which something else may be the input: redirections, groups, loops, substitutions.
+const REDIRECTIONS: &[char] = &['<', '(', '{', '`'];
+
+/// A hint for a command that ended well and had read nothing.
+pub fn read_nothing(work: &Work) -> Option<String> {
+    let Work::Command(command) = work else {
+        return None;
+    };
+    if command.stdin.is_some() {
+        return None;
+    }
+    let program = match &command.program {
+        Program::Argv(words) => reader(words),
+        Program::Script(script) | Program::ReadOnlyScript(script) => reader_in(script),
+        Program::File(_) => None,
+    }?;
+    Some(format!(
+        "`{program}` read standard input, which is empty here: pass `stdin`, or name a file"
+    ))
+}
+
+/// The first program of the script that reads standard input for certain.
+fn reader_in(script: &str) -> Option<String> {
+    if script.contains(REDIRECTIONS) {
+        return None;
+    }
+    script
+        .split([';', '\n', '&'])
+        .filter_map(|pipeline| pipeline.trim_start_matches('|').split('|').next())
+        .filter_map(shlex::split)
+        .find_map(|words| reader(&words))
+}
+
+/// The program, if these words start one that reads standard input.
+fn reader(words: &[String]) -> Option<String> {
+    let mut words = words.iter().skip_while(|word| word.contains('='));
+    let program = words.next()?.rsplit('/').next()?;
+    let (_, most) = READERS.iter().find(|(name, _)| *name == program)?;
+    let mut operands = 0;
+    for word in words {
+        match word.as_str() {
+            "-" => {}
+            option if option.starts_with('-') => {
+                if OTHER_SOURCES.iter().any(|other| option.starts_with(other)) {
+                    return None;
+                }
+            }
+            // The number of an option such as `-n 5`.
+            number if number.parse::<u64>().is_ok() => {}
+            _ => operands += 1,
+        }
+    }
+    (operands <= *most).then(|| program.to_owned())
+}
+
+#[cfg(test)]
+#[path = "no_input_tests.rs"]
+mod tests;
