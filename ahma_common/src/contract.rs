@@ -29,10 +29,24 @@ pub const ENV_PRINCIPAL: &str = "AHMA_PRINCIPAL";
 /// is absent. A server sends it only if [`BRIDGE_ADDRESS_VARIABLE`] is set.
 pub const NOTIFY_OPERATION: &str = "notifications/ahma/operation";
 
+/// Requests of the bridge to a backend, about the operations of all its clients; the bridge passes none on from a client.
+///
+/// `{}` gives `{"operations": [{"id", "client", "principal", "tool", "command", "directory", "status", "percent", "phase",
+/// "elapsed_ms", "output_lines", "output_bytes", "newest_line", "findings", "exit_code", "cpu_ms", "max_rss_bytes",
+/// "reason"}]}`.
+pub const LIST_OPERATIONS: &str = "ahma/operations/list";
+/// `{"id", "from_line"?, "lines"?}` gives `{"id", "text", "first_line", "lines", "total_lines", "total_bytes", "has_ended"}`.
+pub const READ_OUTPUT: &str = "ahma/operations/output";
+/// `{"id", "from"?}` gives `{"id", "findings": [...], "next", "kept", "counts"}`.
+pub const READ_FINDINGS: &str = "ahma/operations/findings";
+/// `{"id"?, "principal"?, "reason", "end": "cancelled"|"interrupted"}` stops one operation, those of a principal, or all, and
+/// gives `{"stopped": [id, …]}` when nothing of them is left.
+pub const STOP_OPERATIONS: &str = "ahma/operations/stop";
+
 /// `_meta` key of a notification: the request it belongs to. The specification has none, because stdio has one client.
 pub const META_RELATED_REQUEST: &str = "ahma/relatedRequestId";
 
-/// Notification of the bridge that a client has left; `params.client` names it.
+/// Notification of the bridge that a client has left; `params.client` names it, `params.reason` says why.
 pub const CLIENT_GONE: &str = "notifications/ahma/client_gone";
 
 /// Prefix of the `_meta` keys of the specification.

@@ -119,7 +119,7 @@ pub struct BridgeArgs {
     #[arg(long, env = "AHMA_REQUEST_TIMEOUT", value_name = "TIME", value_parser = value::positive_duration)]
     pub request_timeout: Option<Duration>,
 
-    /// Time that a session may be without requests and open streams before it ends.
+    /// Time that a session may be without requests, open streams and running operations before it ends.
     #[arg(
         long,
         env = "AHMA_SESSION_IDLE",
@@ -128,6 +128,16 @@ pub struct BridgeArgs {
         value_parser = value::positive_duration
     )]
     pub session_idle: Duration,
+
+    /// Time that running operations have to end once the server is told to stop; a second signal cuts it short.
+    #[arg(
+        long,
+        env = "AHMA_DRAIN",
+        value_name = "TIME",
+        default_value = "10s",
+        value_parser = value::duration
+    )]
+    pub drain: Duration,
 
     /// Authentication of clients; default is oauth if there is an issuer, token if there are tokens, else none.
     #[arg(long, env = "AHMA_AUTH", value_name = "MODE")]
@@ -240,6 +250,7 @@ impl BridgeArgs {
             settings.times.request = timeout;
         }
         settings.times.session_idle = self.session_idle;
+        settings.times.drain = self.drain;
         settings.auth = self.auth_settings()?;
         settings.tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(TlsSettings {

@@ -1,5 +1,6 @@
 //! State that all requests share: settings, sessions, backends of clients without one, and the shared child.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::{Audit, CallRecord, shown_arguments};
-use crate::auth::{Authenticator, Principal};
+use crate::auth::{AuthSettings, Authenticator, Principal};
 use crate::child::{
     Backend, CallFailure, Child, ChildFactory, ChildLimits, ChildSink, ChildSpawner, Restart, Spawn,
     own_initialize,
@@ -16,6 +17,7 @@ use crate::child::{
 use crate::echo::Echo;
 use crate::isolation::Isolation;
 use crate::metrics::{Gauges, Metrics};
+use crate::operations::{OperationCount, OperationRecorder};
 use crate::pressure::Pressure;
 use crate::redact::Redactor;
 use crate::serve_error::ServeError;
@@ -24,10 +26,20 @@ use crate::session::{
     SessionParams, SessionlessBackends, Sessions, Transport,
 };
 use crate::settings::BridgeSettings;
+use ahma_common::contract::STOP_OPERATIONS;
 use ahma_common::envelope::{Envelope, RpcRequest, string_of};
 
 /// Interval between looks for open requests at the end.
 const DRAIN_TICK: Duration = Duration::from_millis(20);
+
+/// Time for operations to be stopped: a command has five seconds for its last words.
+const STOP_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Time for the answers to those who waited for an operation that was stopped.
+const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Reason given for what the end of the server interrupts.
+const SHUTTING_DOWN: &str = "the server is shutting down";
 
 #[derive(Debug)]
 pub(crate) struct Bridge {
@@ -40,6 +52,7 @@ pub(crate) struct Bridge {
     pub(crate) sessionless: SessionlessBackends,
     pub(crate) auth: Authenticator,
     pub(crate) audit: Arc<Audit>,
+    pub(crate) recorder: Arc<OperationRecorder>,
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) metrics: Metrics,
     pub(crate) pressure: Pressure,
@@ -68,7 +81,10 @@ impl Bridge {
                 reason: error.to_string(),
             })?,
         };
+        let audit = Arc::new(audit);
+        let recorder = Arc::new(OperationRecorder::new(Arc::clone(&audit)));
         let limits = ChildLimits {
+            recorder: Arc::clone(&recorder),
             grace: settings.times.stop_grace,
             echo: settings
                 .debug_echo
@@ -93,7 +109,8 @@ impl Bridge {
                 settings.isolation,
                 settings.limits.sessions_per_principal,
             )?,
-            audit: Arc::new(audit),
+            audit,
+            recorder,
             redactor,
             metrics: Metrics::default(),
             pressure: Pressure::default(),
@@ -154,8 +171,28 @@ impl Bridge {
         (self.audit.records_calls() || self.settings.debug_echo).then_some(&self.redactor)
     }
 
+    pub(crate) fn record_started(&self, address: SocketAddr) {
+        let auth = match &self.settings.auth {
+            AuthSettings::None => "none",
+            AuthSettings::Token(_) => "token",
+            AuthSettings::OAuth(_) => "oauth",
+        };
+        let fields = json!({
+            "address": address.to_string(),
+            "auth": auth,
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+        });
+        self.audit.record("server_started", fields);
+    }
+
     /// Writes down that a session began.
-    pub(crate) fn record_opened(&self, session: &Session, initialize: &Envelope<'_>) {
+    pub(crate) fn record_opened(
+        &self,
+        session: &Session,
+        initialize: &Envelope<'_>,
+        address: Option<SocketAddr>,
+    ) {
         let client = initialize
             .params()
             .ok()
@@ -166,6 +203,7 @@ impl Bridge {
             json!({
                 "principal": &*session.principal().name,
                 "session": session.id(),
+                "address": address.map(|address| address.to_string()),
                 "client": client.map(|client| shown_arguments(&client, &self.redactor)),
             }),
         );
@@ -204,7 +242,13 @@ impl Bridge {
 
     pub(crate) fn gauges(&self) -> Gauges {
         let children = self.children();
+        let operations = children.iter().map(|child| child.operations().count());
+        let (queued, running) = operations.fold((0, 0), |(queued, running), count| {
+            (queued + count.queued, running + count.running)
+        });
         Gauges {
+            queued_operations: queued,
+            running_operations: running,
             sessions: self.sessions.live(),
             children: children.len(),
             open_calls: children.iter().map(|child| child.open_calls()).sum(),
@@ -287,13 +331,32 @@ impl Bridge {
         }
     }
 
-    /// Waits for open requests to be answered, but not for ever. New ones are refused meanwhile.
+    /// Lets requests and operations end, but not for ever: then what still runs is interrupted, and those who wait for it
+    /// get what there is. New work is refused meanwhile.
     pub(crate) async fn drain(&self, timeout: Duration) {
-        let open = || self.children().iter().any(|child| child.open_calls() > 0);
-        let deadline = Instant::now() + timeout;
-        while open() && Instant::now() < deadline {
-            tokio::time::sleep(DRAIN_TICK).await;
+        let is_busy = |child: &Arc<Child>| {
+            child.open_calls() > 0 || child.operations().count() != OperationCount::default()
+        };
+        let all_done = async |deadline: Instant| {
+            while self.children().iter().any(is_busy) && Instant::now() < deadline {
+                tokio::time::sleep(DRAIN_TICK).await;
+            }
+        };
+        all_done(Instant::now() + timeout).await;
+        let children = self.children();
+        let running = children
+            .iter()
+            .filter(|child| child.operations().count() != OperationCount::default());
+        let params = json!({ "reason": SHUTTING_DOWN, "end": "interrupted" });
+        let stops = running.map(|child| child.ask_about_operations(STOP_OPERATIONS, &params, STOP_TIMEOUT));
+        for refused in futures::future::join_all(stops)
+            .await
+            .into_iter()
+            .filter_map(Result::err)
+        {
+            tracing::warn!(reason = refused, "a backend did not stop its operations");
         }
+        all_done(Instant::now() + LAST_ANSWERS_TIMEOUT).await;
     }
 
     /// Ends everything; when this returns no child is left.
@@ -309,6 +372,7 @@ impl Bridge {
         futures::future::join_all(stops).await;
         self.tasks.close();
         self.tasks.wait().await;
+        self.audit.record("server_stopped", json!({}));
         let (audit, echo) = (Arc::clone(&self.audit), self.spawner.limits.echo.clone());
         let settle = move || {
             audit.settle();

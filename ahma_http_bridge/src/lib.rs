@@ -53,6 +53,7 @@ mod http;
 mod isolation;
 mod maintenance;
 mod metrics;
+mod operations;
 mod paths;
 mod peer;
 mod pressure;
@@ -76,7 +77,7 @@ pub use auth::{
 pub use child::{ChildCommand, ChildFactory, FixedCommand, Spawn};
 pub use isolation::Isolation;
 pub use serve_error::ServeError;
-pub use server::serve;
+pub use server::{Shutdown, serve};
 pub use settings::{BridgeSettings, ExposureError, Limits, Times};
 pub use sse_endpoint::{SseEndpoint, SsePath};
 pub use tls::{TlsError, TlsSettings};

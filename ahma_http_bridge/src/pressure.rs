@@ -1,8 +1,7 @@
-//! Memory and processor time of the bridge and its descendants, from cgroup or /proc, sampled in the
+//! Memory and processor time of the bridge and its descendants, from /proc, sampled in the
 //! background so that a request only reads numbers. A few numbers of `/proc` do not need `procfs`, which is a
 //! large parser.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -21,8 +20,7 @@ impl Pressure {
     /// Looks again.
     pub(crate) fn sample(&self) {
         let tree = process_tree();
-        let resident = || tree.iter().copied().map(resident_bytes).sum();
-        let memory = limited_cgroup_memory().unwrap_or_else(resident);
+        let memory = tree.iter().copied().map(memory_bytes).sum();
         self.memory_bytes.store(memory, Ordering::Relaxed);
         self.load_milli
             .store(load_milli().unwrap_or(0), Ordering::Relaxed);
@@ -62,20 +60,6 @@ impl Pressure {
     }
 }
 
-/// The memory of our cgroup, if it has a limit of its own. Without one it may be that of a whole desktop.
-fn limited_cgroup_memory() -> Option<u64> {
-    let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let directory = PathBuf::from(format!("/sys/fs/cgroup{path}"));
-    let number = |file: &str| {
-        let text = std::fs::read_to_string(directory.join(file)).ok()?;
-        text.trim().parse::<u64>().ok()
-    };
-    // Without a limit it says `max`.
-    number("memory.max")?;
-    number("memory.current")
-}
-
 /// This process and all below it.
 fn process_tree() -> Vec<u32> {
     let mut tree = vec![std::process::id()];
@@ -96,11 +80,19 @@ fn process_tree() -> Vec<u32> {
     tree
 }
 
-fn resident_bytes(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kilobytes.unwrap_or(0) * 1024
+/// The proportional set size: memory that several processes share is counted once in the sum. Of a process that does not
+/// let itself be looked into, the resident set size.
+fn memory_bytes(process: u32) -> u64 {
+    let kilobytes = |file: &str, field: &str| {
+        let text = std::fs::read_to_string(format!("/proc/{process}/{file}")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+        line.trim().trim_end_matches(" kB").parse::<u64>().ok()
+    };
+    let proportional = kilobytes("smaps_rollup", "Pss:");
+    proportional
+        .or_else(|| kilobytes("status", "VmRSS:"))
+        .unwrap_or(0)
+        * 1024
 }
 
 /// The time of a process and of those it has waited for.

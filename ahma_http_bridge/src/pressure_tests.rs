@@ -25,9 +25,43 @@ fn everything_below_counts() {
     let tree = process_tree();
     assert!(tree.contains(&std::process::id()) && tree.contains(&child.id()) && tree.contains(&grandchild));
     let of_children = tree.iter().copied().filter(|pid| *pid != std::process::id());
-    assert!(of_children.map(resident_bytes).sum::<u64>() > 0);
+    assert!(of_children.map(memory_bytes).sum::<u64>() > 0);
     drop(child.stdin.take());
     child.wait().unwrap();
+}
+
+#[test]
+fn memory_that_is_shared_is_counted_once() {
+    let spawn = || {
+        Command::new("sh")
+            .args(["-c", "echo; read end"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut shells: Vec<_> = (0..4).map(|_| spawn()).collect();
+    for shell in &mut shells {
+        shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    }
+    let resident = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    };
+    let proportional: u64 = shells.iter().map(|shell| memory_bytes(shell.id())).sum();
+    let whole: u64 = shells.iter().map(|shell| resident(shell.id())).sum();
+    assert!(
+        0 < proportional && proportional < whole,
+        "{proportional} of {whole}"
+    );
+    for mut shell in shells {
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+    }
 }
 
 #[test]

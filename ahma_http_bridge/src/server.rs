@@ -41,6 +41,24 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// Time for connections to deliver the last answers.
 const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The two ways to end a bridge.
+#[derive(Debug, Clone, Default)]
+pub struct Shutdown {
+    /// Take no new work, let what runs end for a while, then stop it.
+    pub leave: CancellationToken,
+    /// Do not wait any longer for what runs.
+    pub at_once: CancellationToken,
+}
+
+impl From<CancellationToken> for Shutdown {
+    fn from(leave: CancellationToken) -> Self {
+        Self {
+            leave,
+            ..Self::default()
+        }
+    }
+}
+
 /// Serves MCP on `listener` until `shutdown`; when this returns, no child is left.
 ///
 /// `ready` is called once nothing in the settings can be wrong any more: only then is the address worth telling.
@@ -48,9 +66,13 @@ pub async fn serve(
     listener: TcpListener,
     settings: BridgeSettings,
     factory: Arc<dyn ChildFactory>,
-    shutdown: CancellationToken,
+    shutdown: impl Into<Shutdown>,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
+    let Shutdown {
+        leave: shutdown,
+        at_once,
+    } = shutdown.into();
     let address = listener.local_addr()?;
     settings.check_exposure(address)?;
     let guard = WebGuard::new(address, &settings.allowed_hosts, &settings.allowed_origins);
@@ -79,10 +101,21 @@ pub async fn serve(
         peer_check,
         bridge: Arc::clone(&bridge),
     });
+    bridge.record_started(address);
     ready(address);
     let places = Arc::new(Semaphore::new(places));
     let graceful = GracefulShutdown::new();
-    while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
+    // Connections are accepted to the end, so that a client hears when to come back.
+    let mut drained = pin!(async {
+        shutdown.cancelled().await;
+        let _ = at_once.run_until_cancelled(bridge.drain(times.drain)).await;
+    });
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = &mut drained => break,
+            accepted = listener.accept() => accepted,
+        };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -105,7 +138,6 @@ pub async fn serve(
     }
     drop(listener);
     let connections = tokio::spawn(graceful.shutdown());
-    bridge.drain(times.drain).await;
     // Ends the event streams too, or the connections would never be done.
     bridge.end().await;
     // A client that does not read its last answer cannot hold us.

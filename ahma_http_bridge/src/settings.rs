@@ -45,9 +45,9 @@ pub struct Times {
     pub start: Duration,
     /// Time for a child to exit, first after the end of its input, again after TERM.
     pub stop_grace: Duration,
-    /// Time for open requests once the bridge is told to stop.
+    /// Time for open requests and running operations once the bridge is told to stop.
     pub drain: Duration,
-    /// After how long without requests or open streams a session ends.
+    /// After how long without requests, open streams or running operations a session ends.
     pub session_idle: Duration,
     /// Interval at which an idle event stream carries a comment, so that nothing on the way closes it.
     pub keep_alive: Duration,

@@ -62,6 +62,21 @@ impl HttpServer {
         client
     }
 
+    /// The same without the standing stream, which would keep the session.
+    #[track_caller]
+    pub fn unheard_session(&self) -> Client {
+        let (sender, messages) = mpsc::channel();
+        let wire = Streamable {
+            address: self.address.clone(),
+            session: None,
+            sender,
+            listens: false,
+        };
+        let mut client = Client::new(wire, messages);
+        open_session(&mut client, Roots::None);
+        client
+    }
+
     /// A client of the modern era, without a session.
     pub fn sessionless(&self) -> Client {
         let mut client = self.client();
@@ -76,6 +91,7 @@ impl HttpServer {
             address: self.address.clone(),
             session: None,
             sender,
+            listens: true,
         };
         Client::new(wire, messages)
     }
@@ -126,6 +142,8 @@ struct Streamable {
     address: String,
     session: Option<String>,
     sender: mpsc::Sender<Value>,
+    /// The standing stream is opened with the session.
+    listens: bool,
 }
 
 impl Streamable {
@@ -179,7 +197,9 @@ impl Wire for Streamable {
             (_, method) => {
                 let head = Events::new(connection).head;
                 assert!(head.contains(" 202 "), "{message}: {head}");
-                if let (Some("notifications/initialized"), Some(session)) = (method, &self.session) {
+                if let (Some("notifications/initialized"), Some(session)) = (method, &self.session)
+                    && self.listens
+                {
                     self.listen(session);
                 }
             }

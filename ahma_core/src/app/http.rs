@@ -48,9 +48,8 @@ mod bridge {
         time::Duration,
     };
 
-    use ahma_http_bridge::{ChildCommand, ChildFactory, ServeError, Spawn, TlsError};
+    use ahma_http_bridge::{ChildCommand, ChildFactory, ServeError, Shutdown, Spawn, TlsError};
     use tokio::net::TcpListener;
-    use tokio_util::sync::CancellationToken;
 
     use super::{ActiveSandbox, Failure, Settings};
     use crate::{
@@ -67,8 +66,8 @@ mod bridge {
         sandbox.prove().await?;
         let proven = sandbox.launcher.tier();
         let private = sandbox.end_processes().await;
-        let shutdown = CancellationToken::new();
-        signals::watch(shutdown.clone())?;
+        let shutdown = Shutdown::default();
+        signals::watch_twice(shutdown.leave.clone(), shutdown.at_once.clone())?;
         let address = settings.http.address();
         let listener = TcpListener::bind(address).await.map_err(|error| {
             Failure::user(format!("cannot listen on {address}: {error}")).with_hint(

@@ -27,6 +27,22 @@ pub(crate) fn watch(shutdown: CancellationToken) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The same in two steps: the first signal asks to leave in good order, the second not to wait any longer.
+#[cfg(feature = "bridge")]
+pub(crate) fn watch_twice(leave: CancellationToken, at_once: CancellationToken) -> Result<(), Failure> {
+    let first = first()?;
+    tokio::spawn(async move {
+        heed(first.await);
+        leave.cancel();
+        // The handlers are in place since the first.
+        if let Ok(second) = listen() {
+            heed(second.await);
+            at_once.cancel();
+        }
+    });
+    Ok(())
+}
+
 /// For what ends before it is done: the code that says so.
 pub(crate) fn broken_off_by(kind: SignalKind) -> ExitCode {
     heed(kind);

@@ -21,12 +21,17 @@ pub(super) fn of(meta: &RequestMetaObject) -> ClientId {
     meta.0.get(META_CLIENT).map(named).unwrap_or_default()
 }
 
-/// The client whose end a notification of the bridge announces.
-pub(super) fn gone(notification: &CustomNotification) -> Option<ClientId> {
-    let params = notification.params.as_ref()?;
-    (notification.method == CLIENT_GONE)
-        .then(|| params.get("client").map(named))
-        .flatten()
+/// The client whose end a notification of the bridge announces, and the reason.
+pub(super) fn gone(notification: &CustomNotification) -> Option<(ClientId, &str)> {
+    let params = notification
+        .params
+        .as_ref()
+        .filter(|_| notification.method == CLIENT_GONE)?;
+    let reason = params.get("reason").and_then(Value::as_str);
+    Some((
+        named(params.get("client")?),
+        reason.unwrap_or("the client ended its session"),
+    ))
 }
 
 pub(super) fn related_to(request: &RequestId) -> NotificationMetaObject {

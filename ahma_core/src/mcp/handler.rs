@@ -21,6 +21,7 @@ use rmcp::{
 };
 
 use super::{
+    bridge_requests,
     builtin::{self, Builtin},
     call, client_id, convert, error, log_messages, resources,
     server::Server,
@@ -274,11 +275,9 @@ impl ServerHandler for Handler {
         notification: CustomNotification,
         _: NotificationContext<RoleServer>,
     ) {
-        if let Some(client) = client_id::gone(&notification) {
+        if let Some((client, reason)) = client_id::gone(&notification) {
             self.server.log_levels.forget(&client);
-            self.server
-                .engine
-                .stop_all_of(&client, "the client ended its session");
+            self.server.engine.stop_all_of(&client, reason);
         }
     }
 
@@ -291,6 +290,9 @@ impl ServerHandler for Handler {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        if let Some(answer) = bridge_requests::answer(&self.server, &request).await {
+            return answer;
+        }
         // rmcp takes a known request with parameters it cannot read for an unknown one.
         if KNOWN_METHODS.contains(&request.method.as_str()) {
             return Err(error::malformed(&request.method));

@@ -5,6 +5,8 @@
 //! those of other servers, `resources`. `convert` makes results, `error` errors, and `watcher` tells of operations that
 //! run. Nothing here starts a process or reads a file; operations belong to the engine and outlive their request.
 
+mod bridge_news;
+mod bridge_requests;
 mod builtin;
 mod call;
 mod client_id;

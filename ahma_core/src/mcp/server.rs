@@ -11,6 +11,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    bridge_news,
     convert::ResultBuilder,
     handler::Handler,
     log_messages::LogLevels,
@@ -116,6 +117,9 @@ where
     });
     server.spawn(announce_tools(server.clone()));
     server.spawn(announce_operations(server.clone()));
+    if server.settings.has_bridge {
+        server.spawn(bridge_news::follow(server.clone()));
+    }
     server.spawn(remote::follow(server.clone()));
 
     let transport = LineTransport::new(input, output, shutdown.clone());

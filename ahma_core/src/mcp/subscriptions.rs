@@ -61,7 +61,6 @@ impl Subscriptions {
     }
 
     /// The connection of clients of the legacy era.
-    #[cfg(feature = "client")]
     pub(super) fn peer(&self) -> Option<Peer<RoleServer>> {
         self.table.lock().peer.clone()
     }

@@ -51,7 +51,7 @@ impl CommandResult {
         let (state, reason) = match why {
             StopReason::Cancelled(Some(reason)) => (EndState::Cancelled, reason.clone()),
             StopReason::Cancelled(None) => (EndState::Cancelled, "on request".to_owned()),
-            StopReason::ShuttingDown => (EndState::Cancelled, "the server is shutting down".to_owned()),
+            StopReason::Interrupted(reason) => (EndState::Interrupted, reason.clone()),
             StopReason::TimedOut(timeout) => (
                 EndState::TimedOut,
                 format!("the timeout is {} s", timeout.as_secs_f64()),

@@ -52,8 +52,8 @@ fn stops_keep_what_was_reported() {
             "enough",
         ),
         (
-            StopReason::ShuttingDown,
-            EndState::Cancelled,
+            StopReason::Interrupted("the server is shutting down".into()),
+            EndState::Interrupted,
             "the server is shutting down",
         ),
         (

@@ -177,7 +177,7 @@ impl Engine {
         self.shared.changes.subscribe()
     }
 
-    /// Cancels everything, takes nothing new, and returns when no process is left.
+    /// Stops everything, takes nothing new, and returns when no process is left.
     pub async fn shutdown(&self) {
         let operations = {
             let mut registry = self.shared.registry.lock();
@@ -185,7 +185,7 @@ impl Engine {
             registry.by_ticket.values().cloned().collect::<Vec<_>>()
         };
         for operation in &operations {
-            operation.request_stop(StopReason::ShuttingDown);
+            operation.request_stop(StopReason::shutting_down());
         }
         for operation in operations {
             operation.outcome().await;

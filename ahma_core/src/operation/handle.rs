@@ -250,6 +250,12 @@ impl Operation {
         self.outcome().await
     }
 
+    /// The same on behalf of a server that ends.
+    pub(crate) async fn interrupt(&self, reason: String) -> Arc<Outcome> {
+        self.request_stop(StopReason::Interrupted(reason));
+        self.outcome().await
+    }
+
     /// Its output so far.
     pub fn output(&self) -> &OutputLog {
         &self.cell.log

@@ -70,7 +70,14 @@ pub(super) enum RunEnd {
 pub(super) enum StopReason {
     Cancelled(Option<String>),
     TimedOut(Duration),
-    ShuttingDown,
+    /// By the end of the server, not by anyone who has to do with the operation.
+    Interrupted(String),
+}
+
+impl StopReason {
+    pub(super) fn shutting_down() -> Self {
+        Self::Interrupted("the server is shutting down".to_owned())
+    }
 }
 
 impl Run {

@@ -29,7 +29,7 @@ pub enum EndState {
     Cancelled,
     /// It ran longer than its plan allows.
     TimedOut,
-    /// Its supervisor died. Its processes were killed.
+    /// Its supervisor died, or the server ended. Its processes were stopped.
     Interrupted,
 }
 

@@ -94,7 +94,7 @@ pub(super) fn end_not_run(operation: &Operation, why: NotRun) {
             Some(why) => CommandResult::stopped(why),
             None => CommandResult::stopped(&StopReason::Cancelled(None)),
         },
-        NotRun::ShuttingDown => CommandResult::stopped(&StopReason::ShuttingDown),
+        NotRun::ShuttingDown => CommandResult::stopped(&StopReason::shutting_down()),
         NotRun::QueueFull { waiting } => CommandResult::without_process(
             EndState::Failed,
             format!("the queue is full: {waiting} operations are waiting; try again when some have ended"),

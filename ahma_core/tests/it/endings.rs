@@ -142,7 +142,7 @@ async fn a_command_that_cannot_start_has_failed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn shutdown_cancels_everything_and_takes_nothing_new() {
+async fn shutdown_interrupts_everything_and_takes_nothing_new() {
     let test = TestEngine::with(|settings| settings.max_operations = 2);
     let marker = format!("shutdown-{}", std::process::id());
     let operations: Vec<_> = (0..5)
@@ -155,7 +155,7 @@ async fn shutdown_cancels_everything_and_takes_nothing_new() {
         let outcome = operation.ended().expect("shutdown waits for every outcome");
         assert_eq!(
             (outcome.state, outcome.reason.as_deref()),
-            (EndState::Cancelled, Some("the server is shutting down"))
+            (EndState::Interrupted, Some("the server is shutting down"))
         );
     }
     test.shutdown().await;

@@ -26,6 +26,7 @@ mod file_tools;
 mod first_steps;
 mod grants;
 mod hints;
+mod http_work;
 mod jail_deaths;
 mod launchers;
 mod layers;

@@ -13,12 +13,11 @@ use ahma_common::{
     contract::{DEBUG_VARIABLE, SCOPE_VARIABLE},
     value, variables,
 };
-use ahma_http_bridge::{BridgeArgs, FixedCommand, serve};
+use ahma_http_bridge::{BridgeArgs, FixedCommand, Shutdown, serve};
 use anyhow::{Context, bail};
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 use tracing_appender::non_blocking::NonBlockingBuilder;
 
 /// Log lines that wait to be written; more are dropped. As many as the library would make places for take 4 MB.
@@ -165,25 +164,27 @@ fn can_be_found(program: &OsStr) -> bool {
     std::env::split_paths(&directories).any(|directory| is_program(&directory.join(program)))
 }
 
-/// The first signal asks to stop. Further ones change nothing: stopping takes a bounded time, and must not be cut short
-/// while server processes run.
-fn stop_on_signal() -> anyhow::Result<CancellationToken> {
+/// The first signal asks to stop, the second not to wait for what runs. Further ones change nothing: the rest takes a
+/// bounded time, and must not be cut short while server processes run.
+fn stop_on_signal() -> anyhow::Result<Shutdown> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let hangup = SignalKind::hangup();
     // A hang-up that is ignored from the start, as by `nohup`, stays ignored.
     let mut hangup = (!is_ignored(hangup)).then(|| signal(hangup)).transpose()?;
-    let token = CancellationToken::new();
-    let stop = token.clone();
+    let shutdown = Shutdown::default();
+    let Shutdown { leave, at_once } = shutdown.clone();
     tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            Some(_) = async { hangup.as_mut()?.recv().await } => {}
+        for step in [leave, at_once] {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                Some(_) = async { hangup.as_mut()?.recv().await } => {}
+            }
+            step.cancel();
         }
-        stop.cancel();
     });
-    Ok(token)
+    Ok(shutdown)
 }
 
 /// True if this process was started with the signal ignored.

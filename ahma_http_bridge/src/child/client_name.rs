@@ -71,8 +71,11 @@ pub(crate) fn is_for_the_bridge(method: &str) -> bool {
 }
 
 /// The notification that a client is gone.
-pub(super) fn gone(client: ClientId) -> String {
-    format!(r#"{{"jsonrpc":"2.0","method":"{CLIENT_GONE}","params":{{"client":"{client}"}}}}"#)
+pub(super) fn gone(client: ClientId, reason: &str) -> String {
+    let reason = Value::from(reason);
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"{CLIENT_GONE}","params":{{"client":"{client}","reason":{reason}}}}}"#
+    )
 }
 
 #[cfg(test)]

@@ -10,22 +10,34 @@ use ahma_common::outbox::{Outbox, OutboxError};
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::net::unix::pipe;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ChildCommand;
 use super::client_name;
-use super::pending::{Answer, CallFailure, CallParams, ClientId, Pending, Reply};
+use super::pending::{Answer, BRIDGE, CallFailure, CallParams, ClientId, Pending, Reply};
 use super::process::start_process;
-use super::tasks::{Listener, supervise};
+use super::tasks::{Listener, Watched, supervise};
 use crate::echo::Echo;
+use crate::operations::{BackendOwner, OpenOperations, OperationOwner, OperationRecorder};
 
 /// Input that may wait for a child: several times the largest body that a client may send by default.
 const MAX_QUEUED_BYTES: usize = 32 << 20;
 
 /// Receives the messages of a child that answer no request.
 pub(crate) trait ChildSink: Send + Sync + Debug {
+    /// The owner of an operation that this client started.
+    fn operation_owner(&self, _client: Option<ClientId>) -> OperationOwner {
+        OperationOwner::default()
+    }
+
+    /// The client that has the child to itself.
+    fn owner(&self) -> BackendOwner {
+        BackendOwner::default()
+    }
+
     /// The child has been initialised, for the first time or again after a crash.
     fn initialized(&self, _child: &Child) {}
 
@@ -52,6 +64,8 @@ pub(crate) enum ChildMessage<'a> {
 pub(crate) struct ChildLimits {
     pub(crate) grace: Duration,
     pub(crate) echo: Option<Echo>,
+    /// Writes down what becomes of operations.
+    pub(crate) recorder: Arc<OperationRecorder>,
 }
 
 /// The end of a child.
@@ -87,6 +101,8 @@ pub(super) struct Inner {
     pub(super) echo: Option<Echo>,
     /// True if each request names its client to the child.
     names_clients: bool,
+    /// As the child reports them.
+    pub(super) operations: OpenOperations,
 }
 
 impl Child {
@@ -103,6 +119,7 @@ impl Child {
             is_over: AtomicBool::new(false),
             echo: limits.echo.clone(),
             names_clients: command.keeps_clients_apart,
+            operations: OpenOperations::new(Arc::clone(&limits.recorder)),
         });
         let (ended_tx, ended) = watch::channel(None);
         let stop = CancellationToken::new();
@@ -115,6 +132,10 @@ impl Child {
         // The listener holds no strong handle, or the last one could never be dropped.
         let silent = CancellationToken::new();
         let last_line_read = silent.clone().drop_guard();
+        let watched = Watched {
+            recorder: limits.recorder,
+            sink: Arc::clone(&sink),
+        };
         let listener = Listener {
             child: Arc::downgrade(&child),
             sink,
@@ -131,7 +152,7 @@ impl Child {
             limits.grace,
             silent,
             pipes.stderr,
-            ended_tx,
+            (watched, ended_tx),
         ));
         Ok(child)
     }
@@ -147,6 +168,11 @@ impl Child {
     /// Requests without an answer.
     pub(crate) fn open_calls(&self) -> usize {
         self.inner.pending().unanswered()
+    }
+
+    /// Operations that have not ended.
+    pub(crate) fn operations(&self) -> &OpenOperations {
+        &self.inner.operations
     }
 
     /// Passes a request on under a number of ours. The reply hears of every failure, also of one here.
@@ -165,7 +191,7 @@ impl Child {
             self.inner.fail(number, failure);
             Err(failure)
         };
-        if client_name::is_for_the_bridge(request.method) {
+        if client != BRIDGE && client_name::is_for_the_bridge(request.method) {
             return fail(CallFailure::NotForClients);
         }
         let Ok((meta, fields)) = read else {
@@ -208,6 +234,24 @@ impl Child {
         // A failure to send has reached the receiver already.
         let _ = self.call(request, params);
         answer.await.unwrap_or_else(|_| Answer::lost())
+    }
+
+    /// Asks the bridge's own question about operations; gives the `result`, or the message of the error.
+    pub(crate) async fn ask_about_operations(
+        &self,
+        method: &str,
+        params: &Value,
+        timeout: Duration,
+    ) -> Result<Value, String> {
+        let text = json!({ "jsonrpc": "2.0", "id": 0, "method": method, "params": params }).to_string();
+        let envelope = Envelope::parse(text.as_bytes()).map_err(|error| error.to_string())?;
+        let request = envelope.request().map_err(|error| error.to_string())?;
+        let answer = self.ask(request, BRIDGE, timeout).await;
+        let mut answer: Value = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
+        match answer["error"]["message"].as_str() {
+            Some(message) => Err(message.to_owned()),
+            None => Ok(answer["result"].take()),
+        }
     }
 
     /// Passes on a notification or a response, as it is.
@@ -253,7 +297,7 @@ impl Child {
         }
         if self.inner.names_clients {
             // A child that is gone has nothing left to end.
-            let _ = self.send(&client_name::gone(client));
+            let _ = self.send(&client_name::gone(client, reason));
         }
     }
 
@@ -288,7 +332,7 @@ impl Child {
     }
 
     fn tell_cancelled(&self, number: u64, reason: &str) {
-        let reason = serde_json::Value::from(reason);
+        let reason = Value::from(reason);
         let _ = self.send(&format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{number},"reason":{reason}}}}}"#
         ));

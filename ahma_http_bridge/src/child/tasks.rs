@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use ahma_common::contract::NOTIFY_OPERATION;
 use ahma_common::envelope::{Envelope, Kind};
 use ahma_common::lines::{Line, LineReader};
 use ahma_common::process::{ChildProcess, Grace};
@@ -14,9 +15,11 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::client_name::named;
 use super::handle::{Child, ChildMessage, ChildSink, Ending, Inner};
 use super::pending::{CallFailure, Delivery, Named};
 use crate::echo::Echo;
+use crate::operations::OperationRecorder;
 
 /// Longest message of a child. One that goes on without a line feed is not speaking MCP.
 const MAX_LINE_BYTES: usize = 64 << 20;
@@ -92,26 +95,43 @@ impl Listener {
     fn hear_notification(&self, child: &Arc<Child>, method: &str, envelope: &Envelope<'_>) {
         let params = envelope.params().unwrap_or_default();
         let meta = params.meta().unwrap_or_default();
+        if method == NOTIFY_OPERATION {
+            let news = envelope.params_object().map(RawValue::get);
+            let news = news
+                .and_then(|news| serde_json::from_str(news).ok())
+                .unwrap_or_default();
+            let client = meta.client.and_then(named);
+            return child
+                .operations()
+                .hear(&news, || self.sink.operation_owner(client));
+        }
         // Clients' tokens are numbers of ours on the pipe; another token is the child's own.
         let is_ours = |token: &&RawValue| token.get().parse::<u64>().is_ok();
         let token = params
             .progress_token
             .filter(|_| method == "notifications/progress")
             .filter(is_ours);
-        let named = token.map(|token| (token, Named::ProgressToken));
-        let named = named.or(meta.related_request.map(|request| (request, Named::Request)));
-        let named = named.or(meta.subscription_id.map(|id| (id, Named::Subscription)));
-        let Some((value, named)) = named else {
+        let about = token.map(|token| (token, Named::ProgressToken));
+        let about = about.or(meta.related_request.map(|request| (request, Named::Request)));
+        let about = about.or(meta.subscription_id.map(|id| (id, Named::Subscription)));
+        let Some((value, about)) = about else {
             return self
                 .sink
                 .received(child, ChildMessage::Notification { method, envelope });
         };
         // A message for one client must not reach another one, even if that client is no longer known.
-        let delivery = child.inner.pending().deliver(envelope, value, named);
+        let delivery = child.inner.pending().deliver(envelope, value, about);
         if let Delivery::Client(client, message) = delivery {
             self.sink.received(child, ChildMessage::For { client, message });
         }
     }
+}
+
+/// Those who hear of a child's death.
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub(super) recorder: Arc<OperationRecorder>,
+    pub(super) sink: Arc<dyn ChildSink>,
 }
 
 /// Output that was written before the end must still be read; a descendant may hold the pipe open for ever.
@@ -124,7 +144,7 @@ pub(super) async fn supervise(
     grace: Duration,
     silent: CancellationToken,
     stderr: ChildStderr,
-    ended: watch::Sender<Option<Ending>>,
+    (watched, ended): (Watched, watch::Sender<Option<Ending>>),
 ) {
     let id = process.id();
     let drain = tokio::spawn(read_stderr(stderr, inner.echo.clone(), id));
@@ -149,9 +169,18 @@ pub(super) async fn supervise(
     let _ = tokio::time::timeout(LAST_OUTPUT_TIMEOUT, silent.cancelled()).await;
     inner.fail_all(CallFailure::ChildDied);
     drain.abort();
+    let how = how_it_ended(status);
     if !asked_for {
-        tracing::warn!(pid = id, "the child ended by itself: {}", how_it_ended(status));
+        tracing::warn!(pid = id, "the child ended by itself: {how}");
+        let Watched { recorder, sink } = &watched;
+        recorder.backend_died(id, &how, &sink.owner());
     }
+    let why = if asked_for {
+        "its session or the server ended".to_owned()
+    } else {
+        format!("the server process ended: {how}")
+    };
+    inner.operations.lost(&why);
     ended.send_replace(Some(Ending { asked_for }));
 }
 

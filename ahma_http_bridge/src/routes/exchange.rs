@@ -1,6 +1,7 @@
 //! One HTTP request and its response, with what all revisions of the protocol share: finding the session, passing a request on,
 //! and answering with JSON or with an event stream.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use crate::child::{Answer, CallFailure, CallParams, Child, Reply, ReplySink as _
 use crate::http::negotiate::{Wanted, single};
 use crate::http::refusal::{Era, Refusal, error_body, json_response, status_of};
 use crate::http::sse::{self, Opening, StreamGuard};
+use crate::peer::Peer;
 use crate::session::{
     EndReason, EventStream, Next, OpenCall, RequestError, Session, Transport, WaitingRequest,
 };
@@ -34,6 +36,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Exchange<'a> {
     pub(crate) bridge: &'a Arc<Bridge>,
     pub(crate) principal: &'a Arc<Principal>,
+    pub(crate) peer: Option<Peer>,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) wanted: Wanted,
     pub(crate) body: &'a Bytes,
@@ -43,6 +46,11 @@ impl Exchange<'_> {
     /// The session that the headers name, `None` if they name none.
     pub(super) fn session(&self) -> Result<Option<Arc<Session>>, Refusal> {
         session_of(self.bridge, self.principal, self.headers)
+    }
+
+    /// Address of the client.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.peer.map(|Peer(address)| address)
     }
 
     /// Parameters for passing a request of this client on, in a session or without one.

@@ -91,7 +91,7 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
         allow_origin(headers, origin);
         headers.insert(
             ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static("mcp-session-id, www-authenticate"),
+            HeaderValue::from_static("mcp-session-id, retry-after, www-authenticate"),
         );
     }
     response

@@ -11,8 +11,12 @@ use crate::bridge::Bridge;
 use crate::http::refusal::{Refusal, json_response};
 use crate::paths::ENDPOINT;
 
-/// Tells that the bridge serves requests, and nothing else.
-pub(crate) async fn healthz() -> Response {
+/// Tells whether the bridge takes requests, and nothing else.
+pub(crate) async fn healthz(State(bridge): State<Arc<Bridge>>) -> Response {
+    if bridge.shutdown.is_cancelled() {
+        let leaving = bytes::Bytes::from_static(br#"{"status":"draining"}"#);
+        return json_response(StatusCode::SERVICE_UNAVAILABLE, leaving);
+    }
     json_response(StatusCode::OK, bytes::Bytes::from_static(br#"{"status":"ok"}"#))
 }
 
@@ -21,7 +25,7 @@ pub(crate) async fn metrics(State(bridge): State<Arc<Bridge>>) -> Result<Respons
     if !bridge.settings.metrics {
         return Err(Refusal::not_found("metrics are off; start with --metrics"));
     }
-    let text = bridge.metrics.render(bridge.gauges());
+    let text = bridge.metrics.render(bridge.gauges(), &bridge.recorder.metrics);
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
 

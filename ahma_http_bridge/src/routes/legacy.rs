@@ -66,7 +66,7 @@ async fn initialize(exchange: Exchange<'_>, envelope: &Envelope<'_>) -> Result<R
         InitializeOutcome::Declined(body) => return Ok(answered(body)),
     };
     unclaimed.claim();
-    bridge.record_opened(&session, envelope);
+    bridge.record_opened(&session, envelope, exchange.address());
     if let Ok(id) = HeaderValue::from_str(session.id()) {
         response.headers_mut().insert(SESSION_ID, id);
     }

@@ -28,6 +28,7 @@ pub(crate) async fn post(
     let exchange = Exchange {
         bridge: &bridge,
         principal: &principal,
+        peer: parts.extensions.get().copied(),
         headers: &parts.headers,
         wanted,
         body: &body,

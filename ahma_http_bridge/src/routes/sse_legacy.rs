@@ -65,12 +65,13 @@ pub(crate) async fn message(
     let exchange = Exchange {
         bridge: &bridge,
         principal: &principal,
+        peer: parts.extensions.get().copied(),
         headers: &parts.headers,
         wanted,
         body: &body,
     };
     match deliver(&session, &envelope).await {
-        Some(request) if request.method == "initialize" => initialize(&bridge, &session, request)
+        Some(request) if request.method == "initialize" => initialize(&exchange, &session, request)
             .await
             .map_err(|error| Refusal::from(error).for_request(request.id.get()))?,
         Some(request) => exchange.start_call(&session, request, session.streams.standing()),
@@ -80,17 +81,18 @@ pub(crate) async fn message(
 }
 
 async fn initialize(
-    bridge: &Arc<Bridge>,
+    exchange: &Exchange<'_>,
     session: &Arc<Session>,
     request: RpcRequest<'_>,
 ) -> Result<(), RequestError> {
+    let bridge = exchange.bridge;
     // One that has been initialised stays, whatever its client repeats.
     let unclaimed = (session.version().is_none()).then(|| UnclaimedSession::new(bridge, session));
     let claim = || unclaimed.into_iter().for_each(UnclaimedSession::claim);
     match session.initialize(request, &bridge.initialize_cache).await {
         Ok(InitializeOutcome::Accepted(answer)) => {
             claim();
-            bridge.record_opened(session, request.envelope);
+            bridge.record_opened(session, request.envelope, exchange.address());
             session.push(answer);
             Ok(())
         }

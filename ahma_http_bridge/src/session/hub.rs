@@ -13,6 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::session::Session;
 use super::subscriptions::Subscriptions;
 use crate::child::{BRIDGE, CallParams, Child, ChildMessage, ChildSink, ClientId, Reply, named};
+use crate::operations::OperationOwner;
 use ahma_common::envelope::{Envelope, error_message, result_message, splice};
 
 /// Time that a request of the bridge itself may stay open.
@@ -186,6 +187,11 @@ impl Drop for SubscriptionClaim {
 }
 
 impl ChildSink for Hub {
+    fn operation_owner(&self, client: Option<ClientId>) -> OperationOwner {
+        let session = client.and_then(|client| self.session(client));
+        session.map_or_else(OperationOwner::default, |session| session.as_owner())
+    }
+
     fn initialized(&self, child: &Child) {
         let wanted: Vec<Box<str>> = self.subscriptions().uris().map(Into::into).collect();
         wanted
@@ -201,20 +207,26 @@ impl ChildSink for Hub {
                 }
             }
             ChildMessage::Notification { method, envelope } => self.hear_notification(method, envelope),
-            ChildMessage::Request { id, method, .. } => {
-                let answer = match method {
-                    "ping" => result_message(id.get(), "{}"),
-                    _ => error_message(
-                        Some(id.get()),
-                        -32601,
-                        "several clients share this server; none can be asked",
-                    ),
-                };
-                // A child that is gone waits for no answer.
-                let _ = child.send(&String::from_utf8_lossy(&answer));
-            }
+            ChildMessage::Request { .. } => refuse_question(child, &message),
         }
     }
+}
+
+/// Answers a request of a child whose clients cannot be asked.
+pub(super) fn refuse_question(child: &Child, message: &ChildMessage<'_>) {
+    let ChildMessage::Request { id, method, .. } = message else {
+        return;
+    };
+    let answer = match *method {
+        "ping" => result_message(id.get(), "{}"),
+        _ => error_message(
+            Some(id.get()),
+            -32601,
+            "several clients share this server; none can be asked",
+        ),
+    };
+    // A child that is gone waits for no answer.
+    let _ = child.send(&String::from_utf8_lossy(&answer));
 }
 
 #[cfg(test)]

@@ -9,7 +9,10 @@ use parking_lot::Mutex;
 use super::roots::RootsRule;
 use super::session::Session;
 use super::state::RootsAnswer;
-use crate::child::{Backend, Child, ChildMessage, ChildSink, ChildSpawner, Restart, Spawn, own_initialize};
+use crate::child::{
+    Backend, Child, ChildMessage, ChildSink, ChildSpawner, ClientId, Restart, Spawn, own_initialize,
+};
+use crate::operations::{BackendOwner, OperationOwner};
 
 #[derive(Debug)]
 pub(crate) struct Isolated {
@@ -70,6 +73,19 @@ impl Isolated {
 struct SessionSink(Weak<Session>);
 
 impl ChildSink for SessionSink {
+    fn operation_owner(&self, _client: Option<ClientId>) -> OperationOwner {
+        let session = self.0.upgrade();
+        session.map_or_else(OperationOwner::default, |session| session.as_owner())
+    }
+
+    fn owner(&self) -> BackendOwner {
+        let session = self.0.upgrade();
+        session.map_or_else(BackendOwner::default, |session| BackendOwner {
+            principal: Some(Arc::clone(&session.principal().name)),
+            session: Some(session.id().into()),
+        })
+    }
+
     fn received(&self, child: &Arc<Child>, message: ChildMessage<'_>) {
         let Some(session) = self.0.upgrade() else { return };
         match message {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::audit::Audit;
 use crate::child::{ChildLimits, ChildSpawner, FixedCommand, Restart, Spawn};
+use crate::operations::OperationRecorder;
 use crate::redact::Redactor;
 use crate::session::{Hub, Service, Transport};
 
@@ -17,6 +18,9 @@ fn params() -> SessionParams {
         limits: ChildLimits {
             grace: Duration::ZERO,
             echo: None,
+            recorder: Arc::new(OperationRecorder::new(Arc::new(Audit::to_log(Arc::new(
+                Redactor::new(),
+            ))))),
         },
         start_timeout: Duration::ZERO,
         principal: None,

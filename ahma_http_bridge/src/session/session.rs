@@ -23,6 +23,7 @@ use crate::auth::Principal;
 use crate::child::{
     Answer, Backend, CallFailure, CallOutcome, Child, ClientId, StartError, is_for_the_bridge,
 };
+use crate::operations::OperationOwner;
 use ahma_common::envelope::{Envelope, Kind, RpcRequest, error_message, result_message, string_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +79,10 @@ pub(crate) enum InitializeOutcome {
 /// Time for waiting requests to learn that there will be no child. They are woken already; on a busy
 /// machine it is milliseconds.
 const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Time for the operations of a session to end and be reported: a command has five seconds for its last words. The end of
+/// its child ends them in any case.
+const OPERATIONS_END_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// JSON-RPC code of unusable parameters.
 const CODE_INVALID_PARAMS: i64 = -32602;
@@ -420,7 +425,7 @@ impl Session {
             Service::Shared { backend, hub, .. } => {
                 let orphaned = hub.leave(self.serial);
                 if let Some(child) = backend.running() {
-                    child.cancel_client(self.serial, "the session ended");
+                    child.cancel_client(self.serial, &self.why_ended());
                     orphaned
                         .iter()
                         .for_each(|uri| Hub::resubscribe(&child, "resources/unsubscribe", uri));
@@ -428,6 +433,12 @@ impl Session {
             }
             Service::Isolated(isolated) => {
                 if let Some(backend) = isolated.backend() {
+                    // Its operations end because of the session, not because a server process ends.
+                    if let Some(child) = backend.running() {
+                        child.cancel_client(self.serial, &self.why_ended());
+                        let ended = child.operations().all_ended();
+                        let _ = tokio::time::timeout(OPERATIONS_END_TIMEOUT, ended).await;
+                    }
                     backend.stop(CallFailure::SessionEnded).await;
                 }
             }
@@ -435,6 +446,11 @@ impl Session {
         // No child will come for those who wait. They hear why before their streams end.
         let _ = tokio::time::timeout(LAST_OUTPUT_TIMEOUT, self.waiting.all_left()).await;
         self.streams.close();
+    }
+
+    fn why_ended(&self) -> String {
+        let reason = self.end_reason().map(|reason| reason.to_string());
+        reason.unwrap_or_else(|| "the session ended".to_owned())
     }
 
     fn backend(&self) -> Result<Arc<Backend>, RequestError> {
@@ -463,7 +479,15 @@ impl Session {
         Activity::begin(&self.uses)
     }
 
-    /// Time since the last use; zero while in use.
+    /// The session as the owner of an operation, which keeps it in use.
+    pub(super) fn as_owner(&self) -> OperationOwner {
+        OperationOwner {
+            session: Some(self.id().into()),
+            activity: Some(self.use_it()),
+        }
+    }
+
+    /// Time since the last use; zero while in use or while an operation runs.
     pub(crate) fn idle_for(&self) -> Duration {
         self.uses.idle_for()
     }

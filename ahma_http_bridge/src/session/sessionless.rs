@@ -11,11 +11,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use super::error::RequestError;
-use super::hub::Hub;
+use super::hub::refuse_question;
 use super::registry::Sessions;
 use crate::activity::{Activity, Uses};
 use crate::auth::Principal;
-use crate::child::{Backend, CallFailure, Child, ChildSpawner, Restart, Spawn, own_initialize};
+use crate::child::{
+    Backend, CallFailure, Child, ChildMessage, ChildSink, ChildSpawner, ClientId, Restart, Spawn,
+    own_initialize,
+};
+use crate::operations::{BackendOwner, OperationOwner};
 
 #[derive(Debug)]
 pub(crate) struct SessionlessBackends {
@@ -44,6 +48,33 @@ pub(crate) struct BackendLease {
     pub(crate) child: Arc<Child>,
     /// A shared child is always in use.
     pub(crate) activity: Option<Activity>,
+}
+
+/// A client without a session is sent nothing but answers. Its child is in use while an operation runs.
+#[derive(Debug)]
+struct SessionlessSink {
+    uses: Arc<Uses>,
+    principal: Arc<str>,
+}
+
+impl ChildSink for SessionlessSink {
+    fn operation_owner(&self, _client: Option<ClientId>) -> OperationOwner {
+        OperationOwner {
+            session: None,
+            activity: Some(Activity::begin(&self.uses)),
+        }
+    }
+
+    fn owner(&self) -> BackendOwner {
+        BackendOwner {
+            principal: Some(Arc::clone(&self.principal)),
+            session: None,
+        }
+    }
+
+    fn received(&self, child: &Arc<Child>, message: ChildMessage<'_>) {
+        refuse_question(child, &message);
+    }
 }
 
 impl SessionlessBackends {
@@ -79,15 +110,18 @@ impl SessionlessBackends {
     ) -> Result<(Arc<Backend>, Activity), RequestError> {
         let open = || {
             let spawn = Spawn::Scoped(scope.clone());
-            // One without sessions passes nothing on.
-            let hub = Arc::new(Hub::default());
+            let uses = Arc::<Uses>::default();
+            let sink = Arc::new(SessionlessSink {
+                uses: Arc::clone(&uses),
+                principal: Arc::clone(&principal.name),
+            });
             SessionlessBackend {
                 backend: self
                     .spawner
                     .of(principal)
-                    .backend(spawn, Restart::OnDemand, own_initialize(), hub),
+                    .backend(spawn, Restart::OnDemand, own_initialize(), sink),
                 scope: scope.clone(),
-                uses: Arc::default(),
+                uses,
             }
         };
         let mut entry = self

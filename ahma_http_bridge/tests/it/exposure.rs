@@ -160,8 +160,10 @@ async fn the_audit_trail_tells_who_did_what() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
-    let expected = "session_opened call call session_ended refused session_opened session_ended";
+    let expected = "server_started session_opened call call session_ended refused session_opened session_ended \
+                    server_stopped";
     assert_eq!(events.join(" "), expected);
+    let lines = &lines[1..];
     let refused = &lines[4];
     assert_eq!(
         (&refused["principal"], &refused["status"], &refused["path"]),

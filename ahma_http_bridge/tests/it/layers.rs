@@ -21,6 +21,7 @@ fn rules() -> Layers<'static> {
                 "version",
             ],
             &["audit", "auth", "echo", "sse_endpoint", "stall"],
+            &["operations"],
             &["child", "settings"],
             &["pressure", "serve_error", "session"],
             &["bridge", "http"],

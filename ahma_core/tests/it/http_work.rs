@@ -1,0 +1,307 @@
+//! Work over HTTP: it keeps its session, outlives a request to stop for a while, and is written down from start to end.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::PathBuf,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use test_support::{Client, HttpServer, Roots, Workspace, children, wait_for};
+
+use crate::session::options;
+
+/// A listening server with an audit trail.
+struct Audited {
+    workspace: Workspace,
+    server: HttpServer,
+    trail: PathBuf,
+}
+
+fn audited(flags: &[&str]) -> Audited {
+    let workspace = Workspace::new();
+    let trail = workspace.home().join("audit.jsonl");
+    let server = HttpServer::start(
+        &options(&workspace)
+            .args(["--mode", "http", "--http-port", "0", "--metrics", "--audit-file"])
+            .args([&trail])
+            .args(flags),
+    );
+    Audited {
+        workspace,
+        server,
+        trail,
+    }
+}
+
+impl Audited {
+    fn lines(&self) -> Vec<Value> {
+        let text = fs::read_to_string(&self.trail).unwrap_or_default();
+        text.lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
+    }
+
+    /// Waits for a line of this kind.
+    #[track_caller]
+    fn line(&self, event: &str) -> Value {
+        wait_for(event, || {
+            self.lines().into_iter().find(|line| line["event"] == event)
+        })
+    }
+
+    fn go(&self) {
+        fs::write(self.workspace.scope().join("go"), "").unwrap();
+    }
+
+    /// Status line, headers and body of an answer.
+    fn get(&self, path: &str) -> String {
+        let mut connection = TcpStream::connect(self.server.address()).unwrap();
+        let address = self.server.address();
+        write!(connection, "GET {path} HTTP/1.0\r\nhost: {address}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+const UNTIL_GO: &str = "echo begun; until test -e go; do sleep 0.02; done; echo done";
+
+fn start(client: &mut Client, command: &str) -> String {
+    let arguments = json!({"command": command, "execution_mode": "asynchronous"});
+    let started = client.tool("sandboxed_shell", arguments);
+    started["structuredContent"]["operation_id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{started}"))
+        .to_owned()
+}
+
+#[test]
+fn a_session_with_a_running_operation_is_not_idle() {
+    for isolation in [
+        &["--session-idle", "300ms"][..],
+        &["--session-idle", "300ms", "--session-isolation"],
+    ] {
+        let test = audited(isolation);
+        let mut client = test.server.unheard_session();
+        let id = start(&mut client, UNTIL_GO);
+        // Another session comes and goes meanwhile, so the time is long enough for this one to go, too.
+        let other = test.server.unheard_session();
+        let ended = wait_for("the other session to end", || {
+            test.lines()
+                .into_iter()
+                .find(|line| line["event"] == "session_ended")
+        });
+        drop(other);
+        let opened: Vec<Value> = test
+            .lines()
+            .into_iter()
+            .filter(|line| line["event"] == "session_opened")
+            .collect();
+        assert_eq!(ended["session"], opened[1]["session"], "{isolation:?}");
+        assert!(ended["outcome"].to_string().contains("idle"), "{ended}");
+        test.go();
+        let line = test.line("operation_ended");
+        assert_eq!(
+            (&line["operation"], &line["status"]),
+            (&json!(id), &json!("completed")),
+            "{line}"
+        );
+        wait_for("the session to end once nothing runs", || {
+            let ended = test
+                .lines()
+                .into_iter()
+                .filter(|line| line["event"] == "session_ended");
+            (ended.count() == 2).then_some(())
+        });
+    }
+}
+
+#[test]
+fn every_operation_is_written_down_with_what_it_used() {
+    let test = audited(&[]);
+    test.line("server_started");
+    for mut client in [test.server.session(Roots::None), test.server.sessionless()] {
+        client.tool(
+            "sandboxed_shell",
+            json!({"command": "echo hello; exit 3", "execution_mode": "synchronous"}),
+        );
+    }
+    let both = wait_for("both operations", || {
+        let ended: Vec<Value> = test
+            .lines()
+            .into_iter()
+            .filter(|line| line["event"] == "operation_ended")
+            .collect();
+        (ended.len() == 2).then_some(ended)
+    });
+    let started: Vec<Value> = test
+        .lines()
+        .into_iter()
+        .filter(|line| line["event"] == "operation_started")
+        .collect();
+    for (ended, started) in both.iter().zip(&started) {
+        assert_eq!(ended["operation"], started["operation"]);
+        assert_eq!(
+            json!([
+                ended["tool"],
+                ended["status"],
+                ended["exit_code"],
+                ended["output_bytes"],
+                ended["principal"]
+            ]),
+            json!(["sandboxed_shell", "failed", 3, 6, "anonymous"]),
+            "{ended}"
+        );
+        for used in ["duration_ms", "cpu_ms", "max_rss_bytes"] {
+            assert!(ended[used].is_u64(), "{used}: {ended}");
+        }
+        assert_eq!(ended["findings"]["critical"], 0, "{ended}");
+    }
+    assert!(
+        both[0]["session"].is_string() && both[1]["session"].is_null(),
+        "{both:?}"
+    );
+    let opened = test.line("session_opened");
+    assert!(
+        opened["address"].as_str().unwrap().starts_with("127.0.0.1:"),
+        "{opened}"
+    );
+    let metrics = test.get("/metrics");
+    let counted = r#"ahma_operations_total{tool="sandboxed_shell",status="failed",principal="anonymous"} 2"#;
+    for line in [
+        counted,
+        "ahma_operation_duration_seconds_count 2",
+        r#"ahma_operations{state="running"} 0"#,
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+}
+
+#[test]
+fn a_backend_that_dies_interrupts_what_it_ran() {
+    let test = audited(&["--session-isolation"]);
+    let mut client = test.server.session(Roots::None);
+    let id = start(&mut client, "sleep 1000");
+    test.line("operation_started");
+    let mut server = test;
+    let listener = server.server.process().pid();
+    let backend = children(listener)[0];
+    kill_process(Pid::from_raw(backend).unwrap(), Signal::KILL).unwrap();
+    let died = server.line("backend_died");
+    assert_eq!(
+        (&died["pid"], &died["outcome"]),
+        (&json!(backend), &json!("signal 9")),
+        "{died}"
+    );
+    assert!(died["session"].is_string(), "{died}");
+    let ended = server.line("operation_ended");
+    assert_eq!(
+        (&ended["operation"], &ended["status"]),
+        (&json!(id), &json!("interrupted")),
+        "{ended}"
+    );
+}
+
+#[test]
+fn a_session_that_is_ended_cancels_what_it_runs() {
+    for isolation in [&[][..], &["--session-isolation"]] {
+        let test = audited(isolation);
+        let mut client = test.server.session(Roots::None);
+        start(&mut client, "echo printed; sleep 1000");
+        test.line("operation_started");
+        drop(client);
+        let ended = test.line("operation_ended");
+        assert_eq!(
+            (&ended["status"], &ended["reason"]),
+            (&json!("cancelled"), &json!("the client ended the session")),
+            "{isolation:?}: {ended}"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_is_told_to_end_takes_no_new_work_and_lets_the_rest_finish() {
+    for isolation in [
+        &["--drain", "60s"][..],
+        &["--drain", "60s", "--session-isolation"],
+    ] {
+        let mut test = audited(isolation);
+        let mut client = test.server.session(Roots::None);
+        let id = start(&mut client, UNTIL_GO);
+        let waiting = client.request(
+            "tools/call",
+            json!({"name": "await", "arguments": {"operation_ids": [id]}}),
+        );
+        wait_for("the call to be open", || {
+            test.get("/metrics").contains("ahma_open_calls 1").then_some(())
+        });
+        test.server.process().signal(Signal::TERM);
+        wait_for("the server to leave", || {
+            test.get("/healthz").contains("draining").then_some(())
+        });
+        let refused = test.get("/mcp");
+        assert!(
+            refused.starts_with("HTTP/1.0 503") && refused.contains("retry-after:"),
+            "{refused}"
+        );
+        test.go();
+        let answer = client.answer(waiting);
+        assert!(
+            answer["result"].to_string().contains("done"),
+            "{isolation:?}: {answer}"
+        );
+        assert!(test.server.process().wait().success());
+        assert_eq!(test.line("operation_ended")["status"], "completed");
+        test.line("server_stopped");
+    }
+}
+
+#[test]
+fn what_has_not_finished_in_time_is_interrupted_and_told_with_what_it_printed() {
+    for flags in [
+        &["--drain", "200ms"][..],
+        &["--drain", "200ms", "--session-isolation"],
+    ] {
+        let mut test = audited(flags);
+        let mut client = test.server.session(Roots::None);
+        let id = start(&mut client, "echo printed; sleep 1000");
+        let waiting = client.request(
+            "tools/call",
+            json!({"name": "await", "arguments": {"operation_ids": [id]}}),
+        );
+        wait_for("the call to be open", || {
+            test.get("/metrics").contains("ahma_open_calls 1").then_some(())
+        });
+        test.server.process().signal(Signal::TERM);
+        let answer = client.answer(waiting);
+        let told = answer["result"].to_string();
+        assert!(
+            told.contains("printed") && told.contains("interrupted"),
+            "{flags:?}: {answer}"
+        );
+        assert!(test.server.process().wait().success());
+        let ended = test.line("operation_ended");
+        assert_eq!(
+            (&ended["status"], &ended["reason"]),
+            (&json!("interrupted"), &json!("the server is shutting down")),
+            "{ended}"
+        );
+    }
+}
+
+#[test]
+fn a_second_signal_does_not_wait() {
+    let mut test = audited(&["--drain", "1h"]);
+    let mut client = test.server.session(Roots::None);
+    start(&mut client, "sleep 1000");
+    test.server.process().signal(Signal::TERM);
+    wait_for("the server to leave", || {
+        test.get("/healthz").contains("draining").then_some(())
+    });
+    test.server.process().signal(Signal::TERM);
+    assert!(test.server.process().wait().success());
+    assert_eq!(test.line("operation_ended")["status"], "interrupted");
+}
