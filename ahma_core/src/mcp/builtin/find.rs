@@ -20,8 +20,8 @@ pub(super) const NAME: &str = "ahma_find";
 
 const MAX_TOOLS: u64 = 5;
 
-/// Bytes of family names in the description; there may be any number of tool files.
-const MAX_FAMILIES_BYTES: usize = 400;
+/// Bytes of family names in the description, which counts in every list; there may be any number of tool files.
+const MAX_FAMILIES_BYTES: usize = 90;
 
 /// Characters of a signature, except that of the best answer; a call with wrong arguments hears the whole one.
 const MAX_SIGNATURE_CHARS: usize = 160;
