@@ -78,6 +78,7 @@ pub(crate) enum ClientArg {
     Claude,
     Codex,
     Windsurf,
+    Copilot,
 }
 
 #[derive(Debug, Parser)]
