@@ -29,13 +29,19 @@ pub(crate) fn initialize(id: u64) -> Value {
 
 impl Session {
     pub(crate) fn start(server: &Path, flags: &[&str], tools: Option<&Path>) -> Self {
-        let scope = tempfile::tempdir().unwrap();
         let mut command = Command::new(server);
-        command.args(PARTS).args(flags).current_dir(scope.path());
+        command.args(PARTS).args(flags);
         if let Some(tools) = tools {
             command.arg("--tools-dir").arg(tools);
         }
+        Self::of(command)
+    }
+
+    /// Opens a session with any server that speaks on its standard streams, in a directory of its own.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let scope = tempfile::tempdir().unwrap();
         let mut process = command
+            .current_dir(scope.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -246,6 +252,12 @@ impl Listening {
             address,
             _scope: scope,
         }
+    }
+}
+
+impl Listening {
+    pub(crate) fn process_id(&self) -> u32 {
+        self.process.id()
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! `scripts/bench` builds the release binaries and runs it. The floor is a bare `posix_spawn` of `sh -c 'echo hi'`; the
 //! machine may be busy, so only ratios within one run mean anything. `--short` runs few rounds, to show that it runs.
-//! `--also` adds the rows that another program wrote to those of `--json`.
+//! `--json` keeps the rows, `--also` adds those that another program wrote, `--against` compares them with a run before, and
+//! `--peers` measures other servers too.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,9 +13,13 @@
     reason = "a benchmark that cannot go on ends"
 )]
 
+mod against;
 mod client;
 mod latency;
 mod memory;
+mod peers;
+mod processor_time;
+mod sessions;
 mod table;
 
 use std::{
@@ -29,24 +34,24 @@ use serde_json::{Value, json};
 use self::{
     client::{Http, Listening, Session},
     memory::{descendants, peak_kib, pss_kib},
+    processor_time::ProcessGroup,
     table::Table,
 };
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let server = arguments
-        .next()
-        .expect("usage: bench SERVER [--short] [--json FILE] [--also FILE]...");
+    let server = arguments.next().expect(
+        "usage: bench SERVER [--short] [--json FILE] [--also FILE]... [--against FILE] [--peers FILE]",
+    );
     let server = PathBuf::from(server)
         .canonicalize()
         .expect("the server to measure");
     let rest: Vec<String> = arguments.collect();
     let short = rest.iter().any(|word| word == "--short");
-    let json_file = rest
-        .iter()
-        .position(|word| word == "--json")
-        .and_then(|at| rest.get(at + 1))
-        .cloned();
+    let file_of = |flag: &str| {
+        let at = rest.iter().position(|word| word == flag)?;
+        rest.get(at + 1).map(PathBuf::from)
+    };
     let bench = Bench {
         server,
         rounds: if short { 30 } else { 1000 },
@@ -81,8 +86,11 @@ fn main() {
     let spawn_rate = bench.floor_rate();
     table.rate("bare spawn loop on all cores", spawn_rate, None);
     for (name, what) in [("sync calls", What::Shell), ("sync calls of a tool", What::Tool)] {
-        let rate = bench.pipelined(what, 16);
+        let (rate, used) = bench.pipelined(what, 16);
         table.rate(&format!("{name}, 16 in flight"), rate, Some(spawn_rate));
+        if let Some(used) = used {
+            table.figure(&format!("processor time of one of these {name}"), used, "ms");
+        }
     }
     for files in [0, 100, 1000] {
         table.times(
@@ -91,15 +99,27 @@ fn main() {
             None,
         );
     }
-    let http = bench.http();
-    table.times("sync call over HTTP, 10 ms apart", &http, Some(&floor));
-    let (starts, rate) = bench.sessions();
-    table.times(
-        "session start to the list of tools over HTTP, isolated",
-        &starts,
-        None,
-    );
-    table.rate("sessions one by one, with their ends", rate, None);
+    for (name, flags) in [("shared", &[] as &[&str]), ("isolated", &["--session-isolation"])] {
+        let paced = bench.http(flags, Duration::from_millis(10), bench.rounds / 5);
+        table.times(
+            &format!("sync call over HTTP, 10 ms apart, {name}"),
+            &paced,
+            Some(&floor),
+        );
+        let rapid = bench.http(flags, Duration::ZERO, bench.rounds);
+        table.times(
+            &format!("sync call over HTTP, back to back, {name}"),
+            &rapid,
+            Some(&floor),
+        );
+        let rate = bench.http_rate(flags, 16);
+        table.rate(
+            &format!("sync calls over HTTP, 16 clients, {name}"),
+            rate,
+            Some(spawn_rate),
+        );
+    }
+    sessions::measure(&mut table, &bench.server, short);
     let samples = if short { 10 } else { 300 };
     table.times(
         "finding printed by a tool to client, stdio",
@@ -111,6 +131,9 @@ fn main() {
         &latency::over_http(&bench.server, samples),
         None,
     );
+    if let Some(file) = file_of("--peers") {
+        peers::measure(&mut table, &file, bench.rounds, &floor);
+    }
     bench.memory(&mut table);
     bench.many(&mut table);
     bench.gigabyte(&mut table);
@@ -122,7 +145,10 @@ fn main() {
             .extend(serde_json::from_str::<BTreeMap<String, Value>>(&text).unwrap());
     }
     print!("{}", table.text);
-    if let Some(file) = json_file {
+    if let Some(file) = file_of("--against") {
+        print!("{}", against::comparison(&table.rows, &file));
+    }
+    if let Some(file) = file_of("--json") {
         std::fs::write(file, serde_json::to_string_pretty(&table.rows).unwrap()).unwrap();
     }
 }
@@ -208,8 +234,11 @@ impl Bench {
             .collect()
     }
 
-    fn pipelined(&self, what: What, depth: usize) -> f64 {
+    /// Calls in a second, and the processor time of one in milliseconds, with everything that was started for it.
+    fn pipelined(&self, what: What, depth: usize) -> (f64, Option<f64>) {
         let (mut session, _tools) = what.start(&self.server, &["--max-operations", "16"]);
+        let group = ProcessGroup::around(session.process.id());
+        let before = group.as_ref().map(ProcessGroup::used_ms);
         let total = self.rounds;
         let start = Instant::now();
         let (mut sent, mut received) = (0, 0);
@@ -225,7 +254,9 @@ impl Bench {
             );
             received += 1;
         }
-        total as f64 / start.elapsed().as_secs_f64()
+        let rate = total as f64 / start.elapsed().as_secs_f64();
+        let used = group.zip(before).map(|(group, before)| group.used_ms() - before);
+        (rate, used.map(|used| used / total as f64))
     }
 
     fn starts(&self, files: usize) -> Vec<Duration> {
@@ -248,39 +279,35 @@ impl Bench {
             .collect()
     }
 
-    fn http(&self) -> Vec<Duration> {
-        let server = Listening::start(&self.server, &[], None);
+    fn http(&self, flags: &[&str], pause: Duration, rounds: usize) -> Vec<Duration> {
+        let server = Listening::start(&self.server, flags, None);
         let mut http = Http::open(&server.address);
-        (0..(self.rounds / 5).max(10))
+        say_hi(&mut http, 1);
+        (0..rounds.max(10))
             .map(|round| {
-                std::thread::sleep(Duration::from_millis(10));
-                let call = call(round + 2, "sandboxed_shell", &json!({"command": "echo hi"}));
+                std::thread::sleep(pause);
                 let start = Instant::now();
-                let answer = http.post(&call);
-                assert!(answer.contains("hi\\n"), "{answer}");
+                say_hi(&mut http, round + 2);
                 start.elapsed()
             })
             .collect()
     }
 
-    /// From the first byte of a client to its list of tools, and how many sessions were opened and ended in a second.
-    fn sessions(&self) -> (Vec<Duration>, f64) {
-        let flags = ["--session-isolation", "--max-sessions", "1000"];
-        let server = Listening::start(&self.server, &flags, None);
-        let begun = Instant::now();
-        let starts: Vec<Duration> = (0..if self.short { 3 } else { 60 })
-            .map(|_| {
-                let start = Instant::now();
-                let mut http = Http::open(&server.address);
-                let listed = http.post(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
-                assert!(listed.contains("sandboxed_shell"), "{listed}");
-                let elapsed = start.elapsed();
-                http.end();
-                elapsed
-            })
-            .collect();
-        let rate = starts.len() as f64 / begun.elapsed().as_secs_f64();
-        (starts, rate)
+    /// Calls in a second by several clients, each with one under way.
+    fn http_rate(&self, flags: &[&str], clients: usize) -> f64 {
+        let server = Listening::start(&self.server, flags, None);
+        let each = (self.rounds / clients).max(2);
+        let mut sessions: Vec<Http> = (0..clients).map(|_| Http::open(&server.address)).collect();
+        for http in &mut sessions {
+            say_hi(http, 1);
+        }
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            for http in &mut sessions {
+                scope.spawn(move || (0..each).for_each(|round| say_hi(http, round + 2)));
+            }
+        });
+        (clients * each) as f64 / start.elapsed().as_secs_f64()
     }
 
     fn memory(&self, table: &mut Table) {
@@ -356,6 +383,11 @@ impl Bench {
             "MB",
         );
     }
+}
+
+fn say_hi(http: &mut Http, id: usize) {
+    let answer = http.post(&call(id, "sandboxed_shell", &json!({"command": "echo hi"})));
+    assert!(answer.contains("hi\\n"), "{answer}");
 }
 
 /// A synchronous call of a tool.
