@@ -1,11 +1,14 @@
 //! Puts the sandbox up: from settings to a launcher behind which commands run.
 //!
-//! Must be called before any thread exists, because the helper process is started from here.
+//! [`begin_sandbox`] must be called before any thread exists, because it starts the helper process; the rest may be done in
+//! any thread, and is done while clients are greeted.
 
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
+
+use tokio::sync::watch;
 
 use super::{
     exit::{Exit, Failure, chain},
@@ -15,7 +18,7 @@ use super::{
     settings::Settings,
 };
 use crate::{
-    jail::{Jail, JailError},
+    jail::{Jail, JailError, program::DEFAULT_PATH},
     mcp::SandboxNote,
     sandbox::{
         Exposed, Host, Network, PolicyError, Probe, SandboxSettings, Tier, assemble, exposed, real_path,
@@ -82,11 +85,33 @@ impl ActiveSandbox {
     }
 }
 
-pub(crate) fn start_sandbox(settings: &Settings) -> Result<ActiveSandbox, Failure> {
+/// A sandbox whose helper process is loading. Dropping it ends that.
+#[derive(Debug)]
+pub(crate) struct PendingSandbox {
+    helper: Jail,
+}
+
+/// Starts the helper process, which must be done before there are threads.
+pub(crate) fn begin_sandbox() -> Result<PendingSandbox, Failure> {
     // Commands run as the same user; this keeps our environment and memory from them whatever else may fail.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
         .map_err(|error| Failure::internal("the process cannot be closed to others", &error))?;
     let helper = Jail::start(HELPER.as_ref()).map_err(|error| no_jail(&error))?;
+    Ok(PendingSandbox { helper })
+}
+
+pub(crate) fn start_sandbox(settings: &Settings) -> Result<ActiveSandbox, Failure> {
+    begin_sandbox()?.finish(settings)
+}
+
+impl PendingSandbox {
+    /// Sets it up. Blocks for some milliseconds; may be called in any thread.
+    pub(crate) fn finish(self, settings: &Settings) -> Result<ActiveSandbox, Failure> {
+        set_up(self.helper, settings)
+    }
+}
+
+fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
     let asked = &settings.sandbox;
     let open = open_to_commands(settings);
     let private = PrivateDir::create(&private_base(&open)?)?;
@@ -145,23 +170,44 @@ pub(crate) fn start_sandbox(settings: &Settings) -> Result<ActiveSandbox, Failur
     };
     let launcher =
         Launcher::start_with(helper, launcher).map_err(|error| no_sandbox_failure(error, &asked.network))?;
-    let note = note(&launcher);
-    // A scope around it would let commands write there.
-    let shared = asked
-        .shared_checks
-        .clone()
-        .filter(|directory| is_closed(directory, &open));
-    let prober = AvailabilityChecker::new(launcher.clone());
+    let note = note(
+        launcher.tier(),
+        &launcher.policy().scope,
+        &launcher.policy().network,
+    );
     Ok(ActiveSandbox {
-        prober: match shared {
-            Some(directory) => prober.sharing(directory),
-            None => prober,
-        },
+        prober: AvailabilityChecker::new(launcher.clone()),
         launcher,
         note,
         state_dir,
         private,
     })
+}
+
+/// An availability checker for a sandbox that does not stand yet.
+pub(crate) fn early_checker(
+    settings: &Settings,
+    launcher: watch::Receiver<Option<Launcher>>,
+) -> AvailabilityChecker {
+    let search_path = std::env::var("PATH").unwrap_or_else(|_| DEFAULT_PATH.to_owned());
+    let checker = AvailabilityChecker::before_sandbox(launcher, search_path);
+    // A scope around it would let commands write there.
+    let open = open_to_commands(settings);
+    let shared = settings.sandbox.shared_checks.clone();
+    match shared.filter(|directory| is_closed(directory, &open)) {
+        Some(directory) => checker.sharing(directory),
+        None => checker,
+    }
+}
+
+/// The sandbox as clients are told of it before it stands: which tier it has makes no difference to them.
+pub(crate) fn expected_note(settings: &Settings) -> SandboxNote {
+    let asked = &settings.sandbox;
+    let tier = match asked.tier {
+        TierChoice::Only(tier) => tier,
+        TierChoice::Highest => asked.proven.unwrap_or(Tier::Full),
+    };
+    note(tier, &asked.scope, &asked.network)
 }
 
 /// The file of remote servers: it says which programs run outside the sandbox.
@@ -324,13 +370,11 @@ fn no_jail(error: &JailError) -> Failure {
     Failure::internal("the helper process that starts commands does not work", error)
 }
 
-fn note(launcher: &Launcher) -> SandboxNote {
-    let tier = launcher.tier();
-    let policy = launcher.policy();
+fn note(tier: Tier, scope: &Path, network: &Network) -> SandboxNote {
     SandboxNote {
         tier: tier.name().to_owned(),
-        scope: policy.scope.clone(),
-        network: match &policy.network {
+        scope: scope.to_owned(),
+        network: match network {
             _ if tier == Tier::Off => "open".to_owned(),
             Network::Open => "open".to_owned(),
             Network::Loopback => "loopback".to_owned(),

@@ -34,6 +34,7 @@ mod sandbox_report;
 mod scope;
 mod settings;
 mod signals;
+mod stdio;
 mod streams;
 mod subcommands;
 

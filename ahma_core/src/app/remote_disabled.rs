@@ -8,6 +8,10 @@ use crate::mcp::Remotes;
 #[derive(Debug)]
 pub(crate) struct Mount;
 
+pub(crate) fn is_configured(_: &Settings) -> bool {
+    false
+}
+
 pub(crate) async fn mount(_: &Settings, _: &ActiveSandbox) -> Mount {
     Mount
 }

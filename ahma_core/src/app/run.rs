@@ -1,32 +1,25 @@
 //! From the command line to the exit code.
 
-use std::{
-    future::Future,
-    io::{IsTerminal as _, Write as _},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{future::Future, io::Write as _, process::ExitCode, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    active_sandbox::{ActiveSandbox, start_sandbox},
+    active_sandbox::{ActiveSandbox, begin_sandbox, start_sandbox},
     args::Args,
     dispatch,
     exit::{Exit, Failure},
     http, list_tools, logging, remote, sandbox_report,
     settings::{Environment, Mode, Settings},
-    signals,
-    streams::{StandardInput, StandardOutput},
+    signals, stdio,
 };
 use crate::{
     call::PlanSettings,
     catalog::CatalogSettings,
-    mcp::{self, ServerSettings},
-    operation::{Engine, EngineSettings},
+    operation::EngineSettings,
     sandbox::Tier,
     shell::TierChoice,
-    toolbox::{self, ToolboxHandle, ToolboxSettings},
+    toolbox::{self, AvailabilityChecker, ToolboxHandle, ToolboxSettings},
 };
 
 /// The whole program, apart from the role it plays for itself.
@@ -57,16 +50,22 @@ fn serve(args: Args) -> Result<ExitCode, Failure> {
     http::check(&args)?;
     let settings = Settings::resolve(args, &Environment::read()?)?;
     settings.require_tools_dir()?;
+    if settings.mode == Mode::Stdio {
+        let pending = begin_sandbox()?;
+        let _log = logging::start(&settings.log);
+        return stdio::serve(settings, pending);
+    }
     let sandbox = start_sandbox(&settings)?;
     let _log = logging::start(&settings.log);
     warn(&settings, &sandbox);
     match settings.mode {
-        Mode::Stdio => with_sandbox(sandbox, async |sandbox| serve_stdio(&settings, sandbox).await),
+        // Served above, before the sandbox stands.
+        Mode::Stdio => Ok(Exit::Success.into()),
         Mode::Http => http::serve(settings, sandbox).map(|()| Exit::Success.into()),
         Mode::ListTools(format) => with_sandbox(sandbox, async |sandbox| {
             let shutdown = CancellationToken::new();
             let _end = shutdown.clone().drop_guard();
-            let toolbox = open_toolbox(&settings, sandbox, &shutdown, ToolboxUse::Look);
+            let toolbox = open_toolbox(&settings, &sandbox.prober, &shutdown, ToolboxUse::Look);
             unless_broken_off(list_tools::run(&toolbox, format)).await
         }),
         Mode::SandboxReport(format) => with_sandbox(sandbox, async |sandbox| {
@@ -110,55 +109,6 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::internal("the runtime could not be started", &error))
 }
 
-async fn serve_stdio(settings: &Settings, sandbox: &ActiveSandbox) -> Result<ExitCode, Failure> {
-    let shutdown = CancellationToken::new();
-    // Ends the availability checks when this returns.
-    let _end = shutdown.clone().drop_guard();
-    signals::watch(shutdown.clone())?;
-    // A server without a scope runs nothing: there is nothing to warm for, and nothing to prove. What the listening
-    // process has proven holds for its children: same program, same kernel, same flags.
-    let deferred = settings.sandbox.deferred;
-    let warmer = (!deferred).then(|| tokio::spawn(sandbox.launcher.clone().keep_pools_filled()));
-    let toolbox = open_toolbox(settings, sandbox, &shutdown, ToolboxUse::Serve);
-    // Tool files are read meanwhile.
-    if !deferred && settings.sandbox.proven != Some(sandbox.launcher.tier()) {
-        let Some(proven) = shutdown.run_until_cancelled(sandbox.prove()).await else {
-            return Ok(Exit::Success.into());
-        };
-        proven?;
-    }
-    let engine = Engine::new(sandbox.launcher.clone(), engine_settings(settings, sandbox));
-    let mount = remote::mount(settings, sandbox).await;
-    if std::io::stdin().is_terminal() {
-        greet_person();
-    }
-    let streams = (StandardInput::open(), StandardOutput::open());
-    let served = mcp::serve(
-        streams,
-        server_settings(settings, sandbox),
-        engine.clone(),
-        (toolbox, mount.remotes()),
-        shutdown,
-    )
-    .await;
-    tokio::join!(engine.shutdown(), mount.end());
-    if let Some(warmer) = warmer {
-        warmer.abort();
-    }
-    served
-        .map(|()| Exit::Success.into())
-        .map_err(|error| Failure::internal("the client could not be served", &error))
-}
-
-/// For a person who started the server by hand and wonders why nothing happens.
-fn greet_person() {
-    let _ = writeln!(
-        std::io::stderr().lock(),
-        "serving MCP on stdin and stdout, which a client should use; Ctrl-D ends it\n\
-         hint: ahma_mcp init adds the server to your client, ahma_mcp --help shows other commands"
-    );
-}
-
 /// Purpose for which the tools directory is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolboxUse {
@@ -172,7 +122,7 @@ pub(super) enum ToolboxUse {
 
 pub(super) fn open_toolbox(
     settings: &Settings,
-    sandbox: &ActiveSandbox,
+    checker: &AvailabilityChecker,
     shutdown: &CancellationToken,
     purpose: ToolboxUse,
 ) -> ToolboxHandle {
@@ -187,7 +137,7 @@ pub(super) fn open_toolbox(
         probes: !settings.sandbox.deferred && purpose != ToolboxUse::RunOne,
         reload: purpose == ToolboxUse::Serve,
     };
-    toolbox::open(toolbox, sandbox.prober.clone(), shutdown.clone())
+    toolbox::open(toolbox, checker.clone(), shutdown.clone())
 }
 
 pub(super) fn engine_settings(settings: &Settings, sandbox: &ActiveSandbox) -> EngineSettings {
@@ -195,20 +145,6 @@ pub(super) fn engine_settings(settings: &Settings, sandbox: &ActiveSandbox) -> E
         max_operations: settings.execution.max_operations.get(),
         result_bytes: settings.execution.max_result_bytes,
         ..EngineSettings::new(sandbox.state_dir.join("spool"))
-    }
-}
-
-fn server_settings(settings: &Settings, sandbox: &ActiveSandbox) -> ServerSettings {
-    ServerSettings {
-        plan: plan_settings(settings, sandbox),
-        principal: settings.principal.clone(),
-        has_bridge: settings.has_bridge,
-        inline_wait: settings.execution.inline_wait,
-        sync_wait: settings.execution.sync_wait,
-        results: settings.execution.results,
-        deferred: settings.sandbox.deferred,
-        sandbox: sandbox.note.clone(),
-        expose: settings.execution.expose,
     }
 }
 

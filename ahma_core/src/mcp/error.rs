@@ -53,3 +53,8 @@ pub(super) fn cancelled() -> ErrorData {
 pub(super) fn shutting_down() -> ErrorData {
     ErrorData::internal_error("the server is shutting down", None)
 }
+
+/// Calls that were waiting when the sandbox turned out not to hold; the server ends.
+pub(super) fn no_sandbox() -> ErrorData {
+    ErrorData::internal_error("nothing can be run: the sandbox could not be set up", None)
+}

@@ -23,7 +23,9 @@ use rmcp::{
 use super::{
     bridge_requests,
     builtin::{self, Builtin},
-    call, client_id, convert, error, log_messages, resources,
+    call, client_id, convert, error,
+    lobby::Lobby,
+    log_messages, resources,
     server::Server,
     tool_list,
 };
@@ -36,25 +38,30 @@ const LIST_TIMEOUT: Duration = Duration::from_millis(200);
 /// One connection's view of the server.
 #[derive(Debug, Clone)]
 pub(super) struct Handler {
-    pub(super) server: Arc<Server>,
+    pub(super) lobby: Arc<Lobby>,
 }
 
 impl Handler {
+    async fn server(&self) -> Result<Arc<Server>, ErrorData> {
+        self.lobby.server().await
+    }
+
     /// Calls a tool by its own name.
     async fn call_by_name(
         &self,
         request: CallToolRequestParams,
         ctx: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(remotes) = &self.server.remotes
-            && let Some(target) = remotes.find(&*self.server.toolbox.loaded().await, &request.name)
+        let server = self.server().await?;
+        if let Some(remotes) = &server.remotes
+            && let Some(target) = remotes.find(&*server.toolbox.loaded().await, &request.name)
         {
             return remotes.call(target, request, ctx).await;
         }
         let arguments = request.arguments.unwrap_or_default();
         let response = match Builtin::by_name(&request.name) {
             Some(builtin) => builtin
-                .call(&self.server, arguments, ctx)
+                .call(&server, arguments, ctx)
                 .await
                 .map(CallToolResponse::from),
             None => {
@@ -62,10 +69,10 @@ impl Handler {
                     tool: request.name.into_owned(),
                     arguments,
                 };
-                call::run(&self.server, call, ctx).await
+                call::run(&server, call, ctx).await
             }
         }?;
-        let form = convert::wanted_form(self.server.settings.results, &ctx.meta);
+        let form = convert::wanted_form(server.settings.results, &ctx.meta);
         Ok(match response {
             CallToolResponse::Complete(result) => convert::in_form(result, form).into(),
             other => other,
@@ -86,7 +93,7 @@ impl ServerHandler for Handler {
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("ahma_mcp", env!("CARGO_PKG_VERSION")))
-            .with_instructions(self.server.instructions.clone())
+            .with_instructions(self.lobby.instructions.clone())
     }
 
     async fn initialize(
@@ -110,7 +117,7 @@ impl ServerHandler for Handler {
         if is_modern(&ctx) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
-        log_messages::set_level(&self.server, request.level, &ctx);
+        log_messages::set_level(&self.server().await?, request.level, &ctx);
         Ok(())
     }
 
@@ -120,12 +127,15 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         expect_first_page(request)?;
-        let toolbox = self.server.toolbox.settled(LIST_TIMEOUT).await;
+        let toolbox = self.lobby.toolbox.settled(LIST_TIMEOUT).await;
         // Before waiting for others: a list that changes meanwhile is one that the client has to be told of.
-        self.server.note_shown(toolbox.clone());
-        let remote = match &self.server.remotes {
-            Some(remotes) => remotes.list(&toolbox, &ctx).await,
-            None => Vec::new(),
+        self.lobby.shown.note(toolbox.clone());
+        let remote = match self.lobby.has_remotes {
+            true => match &self.server().await?.remotes {
+                Some(remotes) => remotes.list(&toolbox, &ctx).await,
+                None => Vec::new(),
+            },
+            false => Vec::new(),
         };
         Ok(ListToolsResult::with_all_items(tool_list::tools(
             &toolbox, remote,
@@ -140,7 +150,8 @@ impl ServerHandler for Handler {
         if request.name != builtin::CALL_ANY {
             return self.call_by_name(request, &ctx).await;
         }
-        let results = &self.server.results;
+        let server = self.server().await?;
+        let results = &server.results;
         match builtin::call_target(request.arguments.unwrap_or_default()) {
             Ok((tool, arguments)) => (request.name, request.arguments) = (tool.into(), Some(arguments)),
             Err(problems) => return Ok(results.invalid_arguments(&builtin::call_any(), problems).into()),
@@ -160,7 +171,8 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         refuse_sessions(&ctx, "tasks/get")?;
-        self.server
+        self.server()
+            .await?
             .task_store
             .get(&client_id::of(&ctx.meta), &request.task_id)
             .map(GetTaskResult::new)
@@ -172,7 +184,8 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         refuse_sessions(&ctx, "tasks/update")?;
-        self.server
+        self.server()
+            .await?
             .task_store
             .update(&client_id::of(&ctx.meta), &request.task_id)
     }
@@ -183,7 +196,8 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         refuse_sessions(&ctx, "tasks/cancel")?;
-        self.server
+        self.server()
+            .await?
             .task_store
             .cancel(&client_id::of(&ctx.meta), &request.task_id)
     }
@@ -219,7 +233,8 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         ctx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(&self.server, &client_id::of(&ctx.meta), &request.uri)
+        let server = self.server().await?;
+        resources::read(&server, &client_id::of(&ctx.meta), &request.uri)
             .await
             .map(ReadResourceResponse::from)
     }
@@ -230,11 +245,12 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let client = client_id::of(&ctx.meta);
-        if !resources::exists(&self.server, &client, &request.uri) {
+        let server = self.server().await?;
+        if !resources::exists(&server, &client, &request.uri) {
             return Err(error::unknown_resource(&request.uri));
         }
-        self.server.subscriptions.subscribe(request.uri.clone());
-        resources::watch(&self.server, &client, request.uri);
+        server.subscriptions.subscribe(request.uri.clone());
+        resources::watch(&server, &client, request.uri);
         Ok(())
     }
 
@@ -243,7 +259,7 @@ impl ServerHandler for Handler {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.server.subscriptions.unsubscribe(&request.uri);
+        self.server().await?.subscriptions.unsubscribe(&request.uri);
         Ok(())
     }
 
@@ -258,15 +274,13 @@ impl ServerHandler for Handler {
 
     async fn listen(&self, ctx: SubscriptionContext) -> Result<(), ErrorData> {
         let client = client_id::of(&ctx.request_context().meta);
-        let number = self
-            .server
-            .subscriptions
-            .add_sink(client.clone(), ctx.sink().clone());
+        let server = self.server().await?;
+        let number = server.subscriptions.add_sink(client.clone(), ctx.sink().clone());
         for uri in ctx.sink().accepted().resource_subscriptions.iter().flatten() {
-            resources::watch(&self.server, &client, uri.clone());
+            resources::watch(&server, &client, uri.clone());
         }
         ctx.cancelled().await;
-        self.server.subscriptions.remove_sink(number);
+        server.subscriptions.remove_sink(number);
         Ok(())
     }
 
@@ -275,14 +289,18 @@ impl ServerHandler for Handler {
         notification: CustomNotification,
         _: NotificationContext<RoleServer>,
     ) {
-        if let Some((client, reason)) = client_id::gone(&notification) {
-            self.server.log_levels.forget(&client);
-            self.server.engine.stop_all_of(&client, reason);
+        if let Some((client, reason)) = client_id::gone(&notification)
+            && let Ok(server) = self.server().await
+        {
+            server.log_levels.forget(&client);
+            server.engine.stop_all_of(&client, reason);
         }
     }
 
     async fn on_initialized(&self, ctx: NotificationContext<RoleServer>) {
-        self.server.subscriptions.add_peer(ctx.peer);
+        if let Ok(server) = self.server().await {
+            server.subscriptions.add_peer(ctx.peer);
+        }
     }
 
     async fn on_custom_request(
@@ -290,7 +308,8 @@ impl ServerHandler for Handler {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if let Some(answer) = bridge_requests::answer(&self.server, &request).await {
+        let server = self.server().await?;
+        if let Some(answer) = bridge_requests::answer(&server, &request).await {
             return answer;
         }
         // rmcp takes a known request with parameters it cannot read for an unknown one.

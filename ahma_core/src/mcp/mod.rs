@@ -14,6 +14,7 @@ mod client_wait;
 mod convert;
 mod error;
 mod handler;
+mod lobby;
 mod log_messages;
 mod progress;
 #[cfg(feature = "client")]
@@ -40,5 +41,5 @@ pub(crate) use self::{
 };
 pub use self::{
     remote::Remotes,
-    server::{ResultForm, SandboxNote, ServeError, ServerSettings, serve},
+    server::{Greeting, Opened, ResultForm, SandboxNote, ServeError, ServerSettings, serve},
 };

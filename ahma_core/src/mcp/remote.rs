@@ -278,7 +278,7 @@ pub(super) async fn follow(server: Arc<Server>) {
     loop {
         let snapshot = states.borrow_and_update().clone();
         let version = remotes.take_in(&snapshot);
-        if version != told && server.is_anything_shown() {
+        if version != told && server.shown.is_any() {
             server.subscriptions.notify(Change::ToolList).await;
         }
         told = version;

@@ -2,11 +2,10 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use rmcp::{ServiceExt as _, service::ServerInitializeError};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::broadcast::error::RecvError,
+    sync::{broadcast::error::RecvError, watch},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -14,6 +13,7 @@ use super::{
     bridge_news,
     convert::ResultBuilder,
     handler::Handler,
+    lobby::{Arrival, Lobby, ShownTools},
     log_messages::LogLevels,
     remote::{self, Remotes},
     resources,
@@ -25,7 +25,7 @@ use crate::{
     call::PlanSettings,
     catalog::Expose,
     operation::{ClientId, Engine, Operation, Principal},
-    toolbox::{Toolbox, ToolboxHandle},
+    toolbox::ToolboxHandle,
 };
 
 /// Settings of the server besides tools and engine.
@@ -44,8 +44,6 @@ pub struct ServerSettings {
     /// No scope is known yet: every call is refused.
     pub deferred: bool,
     pub sandbox: SandboxNote,
-    /// Tools that the list shows.
-    pub expose: Expose,
 }
 
 /// Parts of a result.
@@ -76,10 +74,8 @@ pub(super) struct Server {
     pub(super) toolbox: ToolboxHandle,
     pub(super) remotes: Option<Arc<Remotes>>,
     pub(super) results: ResultBuilder,
-    pub(super) instructions: String,
     pub(super) subscriptions: Subscriptions,
-    /// The list of tools that clients were last shown or told about.
-    shown: Mutex<Option<Arc<Toolbox>>>,
+    pub(super) shown: Arc<ShownTools>,
     pub(super) log_levels: LogLevels,
     pub(super) task_store: TaskStore,
     pub(super) shutdown: CancellationToken,
@@ -87,57 +83,78 @@ pub(super) struct Server {
     tasks: TaskTracker,
 }
 
-/// Serves one client until it is gone or `shutdown` is cancelled; cancels `shutdown` itself in the first case.
+/// What clients are told before the sandbox is set up.
+#[derive(Debug)]
+pub struct Greeting {
+    /// The sandbox as it is going to be; its tier does not matter here.
+    pub sandbox: SandboxNote,
+    pub expose: Expose,
+    pub toolbox: ToolboxHandle,
+    /// Remote servers may have tools, too.
+    pub has_remotes: bool,
+}
+
+/// All that calls need, when it is there.
+#[derive(Debug)]
+pub struct Opened {
+    pub settings: ServerSettings,
+    pub engine: Engine,
+    pub remotes: Option<Arc<Remotes>>,
+}
+
+/// Serves one client until it is gone or `shutdown` is cancelled; cancels `shutdown` itself in the first case. The client
+/// is greeted at once and shown the tools; everything else waits for `opening`. If that gives nothing, the end has come.
 ///
 /// Operations that still run and remote servers are left to the caller, who owns them.
 pub async fn serve<R, W>(
     (input, output): (R, W),
-    settings: ServerSettings,
-    engine: Engine,
-    (toolbox, remotes): (ToolboxHandle, Option<Arc<Remotes>>),
+    greeting: Greeting,
+    opening: impl Future<Output = Option<Opened>>,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let server = Arc::new(Server {
-        results: ResultBuilder::new(&settings.sandbox),
-        instructions: instructions(&settings),
-        subscriptions: Subscriptions::default(),
-        shown: Mutex::default(),
-        log_levels: LogLevels::default(),
-        task_store: TaskStore::default(),
-        tasks: TaskTracker::new(),
-        settings,
-        engine,
-        toolbox,
-        remotes,
-        shutdown: shutdown.clone(),
+    let (arrival, server) = watch::channel(Arrival::Awaited);
+    let shown = Arc::new(ShownTools::default());
+    let lobby = Arc::new(Lobby {
+        instructions: instructions(&greeting),
+        toolbox: greeting.toolbox.clone(),
+        has_remotes: greeting.has_remotes,
+        shown: Arc::clone(&shown),
+        server,
     });
-    server.spawn(announce_tools(server.clone()));
-    server.spawn(announce_operations(server.clone()));
-    if server.settings.has_bridge {
-        server.spawn(bridge_news::follow(server.clone()));
-    }
-    server.spawn(remote::follow(server.clone()));
-
-    let transport = LineTransport::new(input, output, shutdown.clone());
-    let served = match (Handler {
-        server: server.clone(),
-    })
-    .serve_with_ct(transport, shutdown.clone())
-    .await
-    {
-        Ok(running) => running.waiting().await.map(drop).map_err(ServeError::Crashed),
-        // The client went, or we were asked to end, before there was a session.
-        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
-        Err(error) => Err(ServeError::Handshake(Box::new(error))),
+    let open = async {
+        let Some(opened) = opening.await else {
+            arrival.send_replace(Arrival::Failed);
+            shutdown.cancel();
+            return None;
+        };
+        let server = Server::open(opened, greeting.toolbox, shown, shutdown.clone());
+        arrival.send_replace(Arrival::Open(Arc::clone(&server)));
+        Some(server)
     };
+    let transport = LineTransport::new(input, output, shutdown.clone());
+    let answer = async {
+        match (Handler { lobby })
+            .serve_with_ct(transport, shutdown.clone())
+            .await
+        {
+            Ok(running) => running.waiting().await.map(drop).map_err(ServeError::Crashed),
+            // The client went, or we were asked to end, before there was a session.
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
+            Err(error) => Err(ServeError::Handshake(Box::new(error))),
+        }
+    };
+    // A sandbox that does not hold is told of although the client has gone.
+    let (server, served) = tokio::join!(open, answer);
     shutdown.cancel();
-    server.task_store.shutdown();
-    server.tasks.close();
-    server.tasks.wait().await;
+    if let Some(server) = server {
+        server.task_store.shutdown();
+        server.tasks.close();
+        server.tasks.wait().await;
+    }
     served
 }
 
@@ -151,6 +168,39 @@ pub enum ServeError {
 }
 
 impl Server {
+    fn open(
+        opened: Opened,
+        toolbox: ToolboxHandle,
+        shown: Arc<ShownTools>,
+        shutdown: CancellationToken,
+    ) -> Arc<Self> {
+        let Opened {
+            settings,
+            engine,
+            remotes,
+        } = opened;
+        let server = Arc::new(Self {
+            results: ResultBuilder::new(&settings.sandbox),
+            subscriptions: Subscriptions::default(),
+            shown,
+            log_levels: LogLevels::default(),
+            task_store: TaskStore::default(),
+            tasks: TaskTracker::new(),
+            settings,
+            engine,
+            toolbox,
+            remotes,
+            shutdown,
+        });
+        server.spawn(announce_tools(server.clone()));
+        server.spawn(announce_operations(server.clone()));
+        if server.settings.has_bridge {
+            server.spawn(bridge_news::follow(server.clone()));
+        }
+        server.spawn(remote::follow(server.clone()));
+        server
+    }
+
     /// Runs `task` in the background, until it is done or the server ends.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let shutdown = self.shutdown.clone();
@@ -167,15 +217,6 @@ impl Server {
         let found = self.engine.get(id);
         found.filter(|operation| operation.client() == client)
     }
-
-    /// Remembers which list of tools clients know.
-    pub(super) fn note_shown(&self, toolbox: Arc<Toolbox>) -> Option<Arc<Toolbox>> {
-        self.shown.lock().replace(toolbox)
-    }
-
-    pub(super) fn is_anything_shown(&self) -> bool {
-        self.shown.lock().is_some()
-    }
 }
 
 /// Tells clients when the list of tools is no longer the one they know.
@@ -184,10 +225,10 @@ async fn announce_tools(server: Arc<Server>) {
     while changes.changed().await.is_ok() {
         let toolbox = changes.borrow_and_update().clone();
         let still_starting = toolbox.loads <= 1 && toolbox.probing > 0;
-        if still_starting && !server.is_anything_shown() {
+        if still_starting && !server.shown.is_any() {
             continue;
         }
-        let before = server.note_shown(toolbox.clone());
+        let before = server.shown.note(toolbox.clone());
         if before.is_some_and(|before| !before.offers_the_same_as(&toolbox)) {
             server.subscriptions.notify(Change::ToolList).await;
         }
@@ -209,18 +250,18 @@ async fn announce_operations(server: Arc<Server>) {
 }
 
 /// Introduction of the server to a model: what no description of a tool says.
-fn instructions(settings: &ServerSettings) -> String {
+fn instructions(greeting: &Greeting) -> String {
     let SandboxNote {
         scope,
         network,
         warning,
         ..
-    } = &settings.sandbox;
+    } = &greeting.sandbox;
     let network = match network.as_str() {
         "open" => String::new(),
         other => format!(" Network: {other}."),
     };
-    let more = match settings.expose {
+    let more = match greeting.expose {
         Expose::All => "",
         Expose::Core | Expose::Search => " ahma_find finds tools that are not listed, ahma_call runs them.",
     };

@@ -89,6 +89,12 @@ const IDLE_CHECK: Duration = Duration::from_secs(5);
 /// Where projects keep programs of their own, below the scope.
 const PROJECT_DIRECTORIES: [&str; 3] = [".venv/bin", "venv/bin", "node_modules/.bin"];
 
+/// The directories of programs that a project has of its own and that exist now.
+pub(crate) fn project_directories(scope: &Path) -> Vec<PathBuf> {
+    let directories = PROJECT_DIRECTORIES.iter().map(|below| scope.join(below));
+    directories.filter(|directory| directory.is_dir()).collect()
+}
+
 impl Launcher {
     /// Starts the jail in the highest tier that is allowed and works. Blocks for some milliseconds; called before any
     /// runtime exists.
@@ -173,10 +179,8 @@ impl Launcher {
     }
 
     /// The project's own directories of programs that exist now; searched before `PATH`.
-    pub(crate) fn project_directories(&self) -> Vec<PathBuf> {
-        let scope = &self.policy().scope;
-        let directories = PROJECT_DIRECTORIES.iter().map(|below| scope.join(below));
-        directories.filter(|directory| directory.is_dir()).collect()
+    fn project_directories(&self) -> Vec<PathBuf> {
+        project_directories(&self.policy().scope)
     }
 
     /// A variable of the environment that every command gets.

@@ -12,9 +12,11 @@ mod sandbox_instance;
 mod script;
 mod self_test;
 mod settings;
+mod sole_program;
 
 pub use errors::{LaunchError, NulByte, StartError};
 pub use idle_process::{OutputPipes, RunningProcess, Stdio};
+pub(crate) use launcher::project_directories;
 pub use launcher::{Launcher, Script};
 pub use self_test::{SelfTestError, probe, prove};
 pub use settings::{LauncherSettings, PoolSettings, TierChoice};

@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeMap, os::unix::ffi::OsStrExt, path::Path};
 
+use super::sole_program;
 use crate::jail::{NulByte, SCRIPT_FD, program::is_variable_name};
 
 /// Writes the script.
@@ -32,7 +33,15 @@ pub(super) fn render(
         script.extend_from_slice(b"; ");
     }
     // The clock of a shell that has been waiting: only shells that have one count from there.
-    script.extend_from_slice(format!("SECONDS=0; exec {SCRIPT_FD}<&-; set -- ").as_bytes());
+    script.extend_from_slice(format!("SECONDS=0; exec {SCRIPT_FD}<&-; ").as_bytes());
+    if let Some(program) = sole_program::of(text) {
+        // As after `bash -c`: no shell waits for a program that is all there is to run. A program that is not there is
+        // left to the shell, which says so in its usual words.
+        script.extend_from_slice(format!("hash {program} 2>/dev/null && set -- ").as_bytes());
+        quote(format!("exec {text}").as_bytes(), &mut script)?;
+        script.extend_from_slice(b" . || ");
+    }
+    script.extend_from_slice(b"set -- ");
     quote(text.as_bytes(), &mut script)?;
     script.extend_from_slice(b" .\n");
     Ok(script)

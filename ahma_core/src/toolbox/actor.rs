@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Toolbox, Unavailable,
-    availability::{AvailabilityChecker, CheckResult},
+    availability::{AvailabilityChecker, CheckResult, Question},
     file_cache::{FileCache, LoadedTools},
     load::{DirectoryListing, ToolsDirectory},
     watch::DirectoryWatch,
@@ -305,6 +305,10 @@ impl ToolboxActor {
         if !self.asked.insert(probe.clone()) {
             return;
         }
+        let question = match self.answers.contains_key(&probe) {
+            true => Question::Again,
+            false => Question::First,
+        };
         let (checker, scope, at_once) = (
             self.checker.clone(),
             self.settings.scope.clone(),
@@ -312,7 +316,7 @@ impl ToolboxActor {
         );
         self.probing.spawn(async move {
             let _turn = at_once.acquire().await;
-            let answer = checker.ask(&scope, &probe).await;
+            let answer = checker.ask(&scope, &probe, question).await;
             (probe, answer)
         });
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures::future::{FusedFuture as _, FutureExt as _};
-use tokio::{io::AsyncReadExt as _, net::unix::pipe};
+use tokio::{io::AsyncReadExt as _, net::unix::pipe, sync::watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -23,7 +23,7 @@ use crate::{
     mtdf::{AvailabilityCheck, AvailabilityCommand},
     observe::displayed,
     sandbox::{PendingCheck, ProtectedChange},
-    shell::{Launcher, OutputPipes, RunningProcess, Script, Stdio},
+    shell::{LaunchError, Launcher, OutputPipes, RunningProcess, Script, Stdio, project_directories},
 };
 
 /// A check that takes longer has something wrong with it.
@@ -32,10 +32,22 @@ pub(super) const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The reason why a tool is not available; `Ok` if it is.
 pub(super) type CheckResult = Result<(), String>;
 
+/// Why a check is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    /// Nothing is known: the answer that another server got is as good.
+    First,
+    /// It failed, and something may have changed since.
+    Again,
+}
+
 /// Runs checks, and knows when nothing of them is left. Cheap to clone; all clones count together.
 #[derive(Debug, Clone)]
 pub struct AvailabilityChecker {
-    launcher: Launcher,
+    /// None as long as the sandbox is being set up.
+    launcher: watch::Receiver<Option<Launcher>>,
+    /// The `PATH` of commands.
+    search_path: String,
     checks: TaskTracker,
     timeout: Duration,
     /// Results that are shared with other servers.
@@ -44,8 +56,15 @@ pub struct AvailabilityChecker {
 
 impl AvailabilityChecker {
     pub fn new(launcher: Launcher) -> Self {
+        let search_path = launcher.search_path().to_owned();
+        Self::before_sandbox(watch::channel(Some(launcher)).1, search_path)
+    }
+
+    /// Looks for programs, and asks them when there is a launcher.
+    pub(crate) fn before_sandbox(launcher: watch::Receiver<Option<Launcher>>, search_path: String) -> Self {
         Self {
             launcher,
+            search_path,
             checks: TaskTracker::new(),
             timeout: CHECK_TIMEOUT,
             known: None,
@@ -74,13 +93,19 @@ impl AvailabilityChecker {
     }
 
     /// A check ends as soon as its answer is not waited for any more.
-    pub(super) async fn ask(&self, scope: &Path, probe: &AvailabilityCheck) -> CheckResult {
+    pub(super) async fn ask(
+        &self,
+        scope: &Path,
+        probe: &AvailabilityCheck,
+        question: Question,
+    ) -> CheckResult {
         let (what, answer) = match probe {
-            AvailabilityCheck::Run(command) => {
-                (command.argv.join(" "), self.ask_program(scope, command).await)
-            }
+            AvailabilityCheck::Run(command) => (
+                command.argv.join(" "),
+                self.ask_program(scope, command, question).await,
+            ),
             AvailabilityCheck::Find { program, path_dirs } => {
-                let directories = self.directories(scope, path_dirs, self.launcher.search_path());
+                let directories = self.directories(scope, path_dirs, &self.search_path);
                 let file = program.clone();
                 let found = blocking(move || program_lookup::find(&file, &directories)).await;
                 (program.clone(), found.map(drop).ok_or_else(not_found))
@@ -90,14 +115,17 @@ impl AvailabilityChecker {
     }
 
     /// Asks the program itself, unless it is not there or its answer is known.
-    async fn ask_program(&self, scope: &Path, command: &AvailabilityCommand) -> CheckResult {
+    async fn ask_program(
+        &self,
+        scope: &Path,
+        command: &AvailabilityCommand,
+        question: Question,
+    ) -> CheckResult {
         let Some(program) = command.argv.first().filter(|program| !program.contains('/')) else {
             return self.run(scope, command).await.unwrap_or_else(Err);
         };
         let path = command.environment.get("PATH");
-        let search_path = path
-            .map_or_else(|| self.launcher.search_path(), String::as_str)
-            .to_owned();
+        let search_path = path.unwrap_or(&self.search_path).to_owned();
         let directories = self.directories(scope, &command.path_dirs, &search_path);
         let own_directories: Vec<PathBuf> = directories
             .iter()
@@ -117,7 +145,7 @@ impl AvailabilityChecker {
         });
         let key = found.await.ok_or_else(not_found)?;
         match (&self.known, key) {
-            (Some(known), Some(key)) => self.ask_once(scope, command, known, &key).await,
+            (Some(known), Some(key)) => self.ask_once(scope, command, known, &key, question).await,
             _ => self.run(scope, command).await.unwrap_or_else(Err),
         }
     }
@@ -129,6 +157,7 @@ impl AvailabilityChecker {
         command: &AvailabilityCommand,
         known: &KnownAnswers,
         key: &CheckKey,
+        question: Question,
     ) -> CheckResult {
         loop {
             // Before the answer is looked for: the server that has just had its turn has left one.
@@ -136,7 +165,9 @@ impl AvailabilityChecker {
                 tracing::debug!(%error, "results of availability checks are not shared");
                 None
             });
-            if let Some(answer) = known.get(key) {
+            if question == Question::First
+                && let Some(answer) = known.get(key)
+            {
                 return answer;
             }
             if let Some(turn) = turn {
@@ -151,7 +182,7 @@ impl AvailabilityChecker {
     /// Where commands look for programs, in this order.
     fn directories(&self, scope: &Path, path_dirs: &[String], search_path: &str) -> Vec<PathBuf> {
         let own = path_dirs.iter().map(|below| scope.join(below));
-        own.chain(self.launcher.project_directories())
+        own.chain(project_directories(scope))
             .chain(std::env::split_paths(search_path))
             .collect()
     }
@@ -191,9 +222,7 @@ impl AvailabilityChecker {
         };
         let stopped = || "was stopped".to_owned();
         // The jail may hang.
-        let launched = unwanted
-            .run_until_cancelled(self.launcher.launch_new(script))
-            .await;
+        let launched = unwanted.run_until_cancelled(self.launch(script)).await;
         let RunningProcess {
             output,
             mut process,
@@ -212,6 +241,18 @@ impl AvailabilityChecker {
     }
 }
 
+impl AvailabilityChecker {
+    /// Waits for the sandbox if it does not stand yet.
+    async fn launch(&self, script: Script) -> Result<RunningProcess, LaunchError> {
+        let mut arrival = self.launcher.clone();
+        let launcher = match arrival.wait_for(Option::is_some).await {
+            Ok(launcher) => launcher.clone(),
+            Err(_) => None,
+        };
+        launcher.ok_or(LaunchError::Closed)?.launch_new(script).await
+    }
+}
+
 /// Checks what one tool needs; none if all of it is there.
 pub async fn check_availability(
     tool: &Tool,
@@ -219,7 +260,7 @@ pub async fn check_availability(
     scope: &Path,
 ) -> Option<Unavailable> {
     for probe in &tool.probes {
-        if let Err(reason) = checker.ask(scope, probe).await {
+        if let Err(reason) = checker.ask(scope, probe, Question::Again).await {
             return Some(Unavailable::new(tool, reason));
         }
     }

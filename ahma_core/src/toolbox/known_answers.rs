@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use super::{availability::CheckResult, program_lookup::FileIdentity};
 use crate::mtdf::AvailabilityCommand;
 
-/// What shows in a check that it asks for a version.
-const VERSION_QUESTIONS: [&str; 4] = ["--version", "-version", "-V", "version"];
+/// Words by which a program is asked for its version.
+const VERSION_FLAGS: [&str; 3] = ["--version", "-version", "-V"];
 
 /// Files at the top of a project that choose between versions of a program.
 const TOOLCHAIN_FILES: [&str; 12] = [
@@ -43,8 +43,8 @@ const TOOLCHAIN_FILES: [&str; 12] = [
 /// A program changes without its file when a module of it is installed or removed.
 const LIFE_OF_SUCCESS: Duration = Duration::from_secs(600);
 
-/// What is missing may be installed at any time; sessions that start together still share the result.
-const LIFE_OF_FAILURE: Duration = Duration::from_secs(5);
+/// What is missing may be installed at any time. A call of the tool asks again, whatever is kept.
+const LIFE_OF_FAILURE: Duration = Duration::from_secs(60);
 
 /// The directory of results. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -93,8 +93,7 @@ impl CheckKey {
         search_path: &str,
         own_directories: &[PathBuf],
     ) -> Option<Self> {
-        let asks = check.argv.last()?;
-        if check.directory.is_some() || !VERSION_QUESTIONS.contains(&asks.as_str()) {
+        if check.directory.is_some() || !asks_for_version(&check.argv) {
             return None;
         }
         let program = FileIdentity::of(program).ok()?;
@@ -121,6 +120,13 @@ impl CheckKey {
         self.text.hash(&mut hasher);
         format!("{:016x}", hasher.finish())
     }
+}
+
+/// By a flag, or by a subcommand of that name.
+fn asks_for_version(argv: &[String]) -> bool {
+    let words = argv.iter().skip(1).map(String::as_str);
+    let mut subcommands = words.clone().take_while(|word| !word.starts_with('-'));
+    words.clone().any(|word| VERSION_FLAGS.contains(&word)) || subcommands.any(|word| word == "version")
 }
 
 impl KnownAnswers {

@@ -61,6 +61,8 @@ fn only_the_question_for_a_version_is_shared() {
         |words: &[&str]| CheckKey::of(&check(words), path, Path::new("/nowhere"), "/bin", &[]).is_some();
     assert!(shared(&["cargo", "clippy", "--version"]));
     assert!(shared(&["go", "version"]));
+    assert!(shared(&["docker", "version", "--format", "{{.Server.Version}}"]));
+    assert!(!shared(&["test", "-e", "version"]));
     assert!(!shared(&["test", "-e", "ready"]));
     assert!(!shared(&["sh", "-c", "exit 1"]));
 }

@@ -50,6 +50,8 @@ fn calls_that_a_dying_jail_had_not_started_are_started_by_another() {
         let mut server = options(&workspace)
             .args(["--sandbox-tier", tier])
             .open(Era::Modern);
+        // Answered when the sandbox stands.
+        server.tool("status", json!({}));
         for round in 0..ROUNDS {
             let say = json!({"name": "say", "arguments": {"format": "said"}});
             let calls: Vec<_> = (0..CALLS)
@@ -73,6 +75,8 @@ fn calls_that_a_dying_jail_had_not_started_are_started_by_another() {
 fn a_stopped_jail_does_not_keep_the_server_from_stopping() {
     let workspace = Workspace::new();
     let mut server = options(&workspace).open(Era::Modern);
+    // Answered when the sandbox stands.
+    server.tool("status", json!({}));
     let helper = *children(server.pid()).first().expect("a helper");
     let pid = rustix::process::Pid::from_raw(helper).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();

@@ -18,6 +18,7 @@ mod credentials;
 mod directories;
 mod doc_blocks;
 mod docs;
+mod early_answers;
 mod endings;
 mod engine;
 mod escape;

@@ -47,7 +47,7 @@ fn of_files(catalog: &Catalog) -> usize {
 
 pub(super) async fn tool_files(settings: &Settings, sandbox: &ActiveSandbox) -> Vec<Check> {
     let shutdown = CancellationToken::new();
-    let toolbox = open_toolbox(settings, sandbox, &shutdown, ToolboxUse::Look)
+    let toolbox = open_toolbox(settings, &sandbox.prober, &shutdown, ToolboxUse::Look)
         .settled(PROBE_TIMEOUT)
         .await;
     shutdown.cancel();

@@ -14,5 +14,5 @@ mod source;
 pub(crate) use args::{AccountArgs, LoginArgs, RemoteArgs};
 pub(crate) use front::front;
 pub(crate) use login::{login, logout};
-pub(crate) use mount::mount;
+pub(crate) use mount::{Mount, is_configured, mount};
 pub use source::{ConfigFile, RemoteSettings};

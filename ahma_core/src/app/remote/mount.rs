@@ -34,6 +34,12 @@ pub(crate) struct Mount {
     mounted: Option<(Arc<Remotes>, JoinHandle<()>)>,
 }
 
+/// True if there is a file of remote servers that may be mounted.
+pub(crate) fn is_configured(settings: &Settings) -> bool {
+    // Without a scope it is not known whose servers they would be.
+    settings.remote.file.is_some() && !settings.sandbox.deferred
+}
+
 /// Reads the file and starts to connect. Nothing waits for a server.
 pub(crate) async fn mount(settings: &Settings, sandbox: &ActiveSandbox) -> Mount {
     let nothing = Mount { mounted: None };

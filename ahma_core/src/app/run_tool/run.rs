@@ -91,9 +91,14 @@ async fn prepare(
     settings: &Settings,
     sandbox: &ActiveSandbox,
 ) -> Result<ControlFlow<Exit, (Arc<Tool>, CommandPlan)>, Failure> {
-    let toolbox = open_toolbox(settings, sandbox, &CancellationToken::new(), ToolboxUse::RunOne)
-        .loaded()
-        .await;
+    let toolbox = open_toolbox(
+        settings,
+        &sandbox.prober,
+        &CancellationToken::new(),
+        ToolboxUse::RunOne,
+    )
+    .loaded()
+    .await;
     let Some((name, words)) = words.split_first() else {
         return Err(Failure::new(Exit::Usage, "no tool is named"));
     };

@@ -1,0 +1,205 @@
+//! Serves one client on standard input and output.
+//!
+//! The client is greeted and shown its tools while the sandbox is set up and tested; only calls wait for that. A sandbox
+//! that does not hold ends the server, whatever the client has been told by then.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    process::ExitCode,
+    time::Duration,
+};
+
+use tokio::{sync::watch, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    active_sandbox::{ActiveSandbox, PendingSandbox, early_checker, expected_note},
+    exit::{Exit, Failure},
+    remote,
+    run::{ToolboxUse, engine_settings, open_toolbox, plan_settings, runtime, warn},
+    settings::Settings,
+    signals,
+    streams::{StandardInput, StandardOutput},
+};
+use crate::{
+    mcp::{self, Greeting, Opened, ServerSettings},
+    operation::Engine,
+    shell::Launcher,
+    toolbox::AvailabilityChecker,
+};
+
+pub(super) fn serve(settings: Settings, pending: PendingSandbox) -> Result<ExitCode, Failure> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(serve_client(&settings, pending));
+    // A terminal or another user's pipe is read and written by a thread that cannot be told to stop; the rest has ended
+    // by now.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<ExitCode, Failure> {
+    let asked_to_end = CancellationToken::new();
+    signals::watch(asked_to_end.clone())?;
+    // The end of the client is an end too, but the self-test goes on: its result is the server's.
+    let shutdown = asked_to_end.child_token();
+    let (proven, launcher) = watch::channel(None);
+    let checker = early_checker(settings, launcher);
+    let toolbox = open_toolbox(settings, &checker, &shutdown, ToolboxUse::Serve);
+    let greeting = Greeting {
+        sandbox: expected_note(settings),
+        expose: settings.execution.expose,
+        toolbox,
+        has_remotes: remote::is_configured(settings),
+    };
+    if std::io::stdin().is_terminal() {
+        greet_person();
+    }
+    let mut house = House::default();
+    let ends = Ends {
+        asked: &asked_to_end,
+        client_gone: &shutdown,
+    };
+    let mut failure = None;
+    let opening = async {
+        match house.open(settings, pending, checker, ends).await {
+            Ok(opened) => {
+                if opened.is_some() {
+                    proven.send_replace(house.launcher());
+                }
+                opened
+            }
+            Err(reason) => {
+                failure = Some(reason);
+                None
+            }
+        }
+    };
+    let streams = (StandardInput::open(), StandardOutput::open());
+    let served = mcp::serve(streams, greeting, opening, shutdown.clone()).await;
+    house.close().await;
+    match failure {
+        Some(failure) => Err(failure),
+        None => served
+            .map(|()| Exit::Success.into())
+            .map_err(|error| Failure::internal("the client could not be served", &error)),
+    }
+}
+
+/// Time for the result of setting up the sandbox, once the client is gone; it takes milliseconds.
+const SET_UP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Reasons to end.
+#[derive(Debug, Clone, Copy)]
+struct Ends<'a> {
+    /// A signal came.
+    asked: &'a CancellationToken,
+    /// The same, or the client went.
+    client_gone: &'a CancellationToken,
+}
+
+/// What calls need, as far as it is there.
+#[derive(Debug, Default)]
+struct House {
+    sandbox: Option<ActiveSandbox>,
+    warmer: Option<JoinHandle<()>>,
+    engine: Option<Engine>,
+    mount: Option<remote::Mount>,
+}
+
+impl House {
+    /// Nothing if the server was told to end meanwhile.
+    async fn open(
+        &mut self,
+        settings: &Settings,
+        pending: PendingSandbox,
+        checker: AvailabilityChecker,
+        ends: Ends<'_>,
+    ) -> Result<Option<Opened>, Failure> {
+        let own_settings = settings.clone();
+        let set_up = tokio::task::spawn_blocking(move || pending.finish(&own_settings));
+        // A helper process that hangs must not keep the server from ending.
+        let given_up = async {
+            ends.client_gone.cancelled().await;
+            let _ = tokio::time::timeout(SET_UP_TIMEOUT, ends.asked.cancelled()).await;
+        };
+        let set_up = tokio::select! {
+            biased;
+            set_up = set_up => set_up,
+            () = given_up => return Ok(None),
+        };
+        let mut sandbox =
+            set_up.map_err(|error| Failure::internal("the sandbox could not be set up", &error))??;
+        // Its checks have to end before the sandbox does.
+        sandbox.prober = checker;
+        warn(settings, &sandbox);
+        let sandbox = &*self.sandbox.insert(sandbox);
+        // A server without a scope runs nothing: there is nothing to warm for, and nothing to prove. What the listening
+        // process has proven holds for its children: same program, same kernel, same flags.
+        let deferred = settings.sandbox.deferred;
+        if !deferred {
+            self.warmer = Some(tokio::spawn(sandbox.launcher.clone().keep_pools_filled()));
+        }
+        if !deferred && settings.sandbox.proven != Some(sandbox.launcher.tier()) {
+            let Some(proven) = ends.asked.run_until_cancelled(sandbox.prove()).await else {
+                return Ok(None);
+            };
+            proven?;
+        }
+        let engine = Engine::new(sandbox.launcher.clone(), engine_settings(settings, sandbox));
+        let mount = remote::mount(settings, sandbox).await;
+        let opened = Opened {
+            settings: server_settings(settings, sandbox),
+            engine: engine.clone(),
+            remotes: mount.remotes(),
+        };
+        self.engine = Some(engine);
+        self.mount = Some(mount);
+        Ok(Some(opened))
+    }
+
+    fn launcher(&self) -> Option<Launcher> {
+        self.sandbox.as_ref().map(|sandbox| sandbox.launcher.clone())
+    }
+
+    async fn close(self) {
+        let engine = async {
+            if let Some(engine) = &self.engine {
+                engine.shutdown().await;
+            }
+        };
+        let mount = async {
+            if let Some(mount) = self.mount {
+                mount.end().await;
+            }
+        };
+        tokio::join!(engine, mount);
+        if let Some(warmer) = self.warmer {
+            warmer.abort();
+        }
+        if let Some(sandbox) = self.sandbox {
+            sandbox.shut_down().await;
+        }
+    }
+}
+
+/// For a person who started the server by hand and wonders why nothing happens.
+fn greet_person() {
+    let _ = writeln!(
+        std::io::stderr().lock(),
+        "serving MCP on stdin and stdout, which a client should use; Ctrl-D ends it\n\
+         hint: ahma_mcp init adds the server to your client, ahma_mcp --help shows other commands"
+    );
+}
+
+fn server_settings(settings: &Settings, sandbox: &ActiveSandbox) -> ServerSettings {
+    ServerSettings {
+        plan: plan_settings(settings, sandbox),
+        principal: settings.principal.clone(),
+        has_bridge: settings.has_bridge,
+        inline_wait: settings.execution.inline_wait,
+        sync_wait: settings.execution.sync_wait,
+        results: settings.execution.results,
+        deferred: settings.sandbox.deferred,
+        sandbox: sandbox.note.clone(),
+    }
+}
