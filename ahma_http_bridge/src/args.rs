@@ -174,6 +174,24 @@ pub struct BridgeArgs {
     )]
     pub oauth_scopes: Vec<String>,
 
+    /// Scope that makes a token an operator's: the admin API, and no tools.
+    #[arg(
+        long,
+        env = "AHMA_OAUTH_OPERATOR_SCOPE",
+        value_name = "SCOPE",
+        requires = "oauth_issuer"
+    )]
+    pub oauth_operator_scope: Option<String>,
+
+    /// Scope of a token that may read /metrics, and nothing else.
+    #[arg(
+        long,
+        env = "AHMA_OAUTH_METRICS_SCOPE",
+        value_name = "SCOPE",
+        requires = "oauth_issuer"
+    )]
+    pub oauth_metrics_scope: Option<String>,
+
     /// Certificate chain for TLS, in PEM; read again when it changes.
     #[arg(long, env = "AHMA_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
@@ -294,6 +312,8 @@ impl BridgeArgs {
                     issuer: issuer.clone(),
                     resource: resource.clone(),
                     required_scopes: self.oauth_scopes.clone(),
+                    operator_scope: self.oauth_operator_scope.clone(),
+                    metrics_scope: self.oauth_metrics_scope.clone(),
                 })),
                 _ => Err(ArgsError::NoIssuer),
             },

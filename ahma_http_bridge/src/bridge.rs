@@ -22,8 +22,8 @@ use crate::pressure::Pressure;
 use crate::redact::Redactor;
 use crate::serve_error::ServeError;
 use crate::session::{
-    BackendLease, EndReason, Hub, InitializeCache, Isolated, RequestError, RootsRule, Service, Session,
-    SessionParams, SessionlessBackends, Sessions, Transport,
+    BackendLease, ClientDetails, EndReason, Hub, InitializeCache, Isolated, RequestError, RootsRule, Service,
+    Session, SessionParams, SessionlessBackends, Sessions, Transport,
 };
 use crate::settings::BridgeSettings;
 use ahma_common::contract::STOP_OPERATIONS;
@@ -198,13 +198,18 @@ impl Bridge {
             .ok()
             .and_then(|params| params.client_info)
             .map(|info| info.get().to_owned());
+        let client = client.map(|client| shown_arguments(&client, &self.redactor));
+        session.set_client(ClientDetails {
+            info: client.clone().unwrap_or_default(),
+            address,
+        });
         self.audit.record(
             "session_opened",
             json!({
                 "principal": &*session.principal().name,
                 "session": session.id(),
                 "address": address.map(|address| address.to_string()),
-                "client": client.map(|client| shown_arguments(&client, &self.redactor)),
+                "client": client,
             }),
         );
     }

@@ -41,10 +41,12 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+mod admin_client;
 mod args;
 mod audit;
 mod auth;
 mod bridge;
+mod bridge_admin;
 mod child;
 mod descriptors;
 mod echo;
@@ -68,11 +70,13 @@ mod stall;
 mod tls;
 mod version;
 
+pub use admin_client::{AdminClient, AdminClientError};
 pub use ahma_common::secret::Secret;
 pub use args::{ArgsError, AuthMode, BridgeArgs};
 pub use audit::{AuditError, verify_audit};
 pub use auth::{
-    AuthSettings, IssuedToken, OAuthSettings, TokenEntry, TokenError, TokenParams, TokenSource, issue_token,
+    AuthSettings, IssuedToken, OAuthSettings, Role, TokenEntry, TokenError, TokenParams, TokenSource,
+    issue_token, list_tokens, revoke_token,
 };
 pub use child::{ChildCommand, ChildFactory, FixedCommand, Spawn};
 pub use isolation::Isolation;

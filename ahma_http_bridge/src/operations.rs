@@ -89,6 +89,11 @@ impl OperationRecorder {
         }
     }
 
+    /// Those that ended, oldest first.
+    pub(crate) fn ended(&self) -> Vec<KnownOperation> {
+        self.ended.lock().iter().cloned().collect()
+    }
+
     fn record_start(&self, operation: &KnownOperation) {
         let OperationReport { id, tool, .. } = &operation.report;
         let fields = json!({
@@ -250,6 +255,15 @@ impl OpenOperations {
             queued,
             running: open.len() - queued,
         }
+    }
+
+    pub(crate) fn all(&self) -> Vec<KnownOperation> {
+        let open = self.open.lock();
+        open.values().map(|operation| operation.known.clone()).collect()
+    }
+
+    pub(crate) fn contains(&self, id: &str) -> bool {
+        self.open.lock().contains_key(id)
     }
 }
 

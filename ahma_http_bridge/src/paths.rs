@@ -4,6 +4,8 @@
 pub(crate) const ENDPOINT: &str = "/mcp";
 pub(crate) const HEALTH_PATH: &str = "/healthz";
 pub(crate) const METRICS_PATH: &str = "/metrics";
+/// The admin API.
+pub(crate) const ADMIN_PREFIX: &str = "/admin/";
 /// RFC 9728; the path of the resource may follow.
 pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
@@ -15,5 +17,7 @@ pub(crate) fn is_metadata_path(path: &str) -> bool {
 
 /// True if the path cannot be given to anything else.
 pub(crate) fn is_taken(path: &str) -> bool {
-    [ENDPOINT, HEALTH_PATH, METRICS_PATH].contains(&path) || is_metadata_path(path)
+    [ENDPOINT, HEALTH_PATH, METRICS_PATH].contains(&path)
+        || path.starts_with(ADMIN_PREFIX)
+        || is_metadata_path(path)
 }

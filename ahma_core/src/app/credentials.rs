@@ -1,30 +1,100 @@
 //! `ahma_mcp token` and `ahma_mcp audit`: credentials of HTTP clients, and the trail of what they did.
 
-use std::{fs, io::Write as _, os::unix::fs::DirBuilderExt as _, path::PathBuf, process::ExitCode};
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use ahma_common::words::counted;
-use ahma_http_bridge::{AuditError, TokenError, TokenParams, issue_token, verify_audit};
+use ahma_http_bridge::{
+    AuditError, Role, TokenError, TokenParams, issue_token, list_tokens, revoke_token, verify_audit,
+};
 
 use super::{
     exit::{Exit, Failure, chain, print},
     settings::Environment,
-    subcommands::{AuditCommand, TokenCommand},
+    subcommands::{AuditCommand, RoleArg, TokenCommand},
 };
 
-/// Prints nothing but the token to stdout, so that it can be piped.
 pub(super) fn token(task: TokenCommand, tokens_file: Option<PathBuf>) -> Result<ExitCode, Failure> {
-    let TokenCommand::New {
-        name,
-        expires,
-        scope,
-        max_sessions,
-        file,
-    } = task;
-    let file = match file.or(tokens_file) {
-        Some(file) => file,
-        None => default_tokens_file()?,
+    let file_or_default = |file: Option<PathBuf>| file.or(tokens_file).map_or_else(default_tokens_file, Ok);
+    match task {
+        TokenCommand::List { file } => list(&file_or_default(file)?),
+        TokenCommand::Revoke { name, file } => revoke(&name, &file_or_default(file)?),
+        TokenCommand::New {
+            name,
+            role,
+            expires,
+            scope,
+            max_sessions,
+            file,
+        } => {
+            let params = TokenParams {
+                name,
+                role: match role {
+                    RoleArg::Agent => Role::Agent,
+                    RoleArg::Operator => Role::Operator,
+                    RoleArg::Metrics => Role::Metrics,
+                },
+                lifetime: expires,
+                scope,
+                max_sessions,
+            };
+            new(params, &file_or_default(file)?)
+        }
+    }
+}
+
+fn list(file: &Path) -> Result<ExitCode, Failure> {
+    let tokens = list_tokens(file).map_err(unusable)?;
+    let mut text = String::new();
+    for token in tokens {
+        let role = serde_json::to_value(token.role).unwrap_or_default();
+        let role = role.as_str().unwrap_or_default();
+        let expires = token.expires.as_deref().unwrap_or("never");
+        let scope = token
+            .scope
+            .map(|scope| format!(", confined to {}", scope.display()));
+        let scope = scope.unwrap_or_default();
+        text.push_str(&format!("{}: {role}, expires {expires}{scope}\n", token.name));
+    }
+    print(text)?;
+    Ok(Exit::Success.into())
+}
+
+fn revoke(name: &str, file: &Path) -> Result<ExitCode, Failure> {
+    if !revoke_token(file, name).map_err(unusable)? {
+        return Err(
+            Failure::user(format!("{} has no token called {name}", file.display()))
+                .with_hint("ahma_mcp token list names those it has"),
+        );
+    }
+    let _ = writeln!(
+        std::io::stderr(),
+        "the token of {name} is revoked; running servers refuse it from now on"
+    );
+    Ok(Exit::Success.into())
+}
+
+fn unusable(error: TokenError) -> Failure {
+    let hint = match error {
+        TokenError::Lifetime => return Failure::new(Exit::Usage, chain(&error)),
+        TokenError::File { .. } => "give a file that you can read and write with --file",
+        TokenError::Form { .. } => {
+            "correct it, or give another file with --file: ahma_mcp token new writes a well-formed one"
+        }
+        TokenError::Entry { .. } => "ahma_mcp token new --help describes each value",
     };
-    let scope = scope
+    Failure::user(chain(&error)).with_hint(hint)
+}
+
+/// Prints nothing but the token to stdout, so that it can be piped.
+fn new(params: TokenParams, file: &Path) -> Result<ExitCode, Failure> {
+    let scope = params
+        .scope
         .map(|scope| {
             scope.canonicalize().map_err(|error| {
                 Failure::user(format!("--scope {} cannot be used: {error}", scope.display()))
@@ -32,23 +102,8 @@ pub(super) fn token(task: TokenCommand, tokens_file: Option<PathBuf>) -> Result<
             })
         })
         .transpose()?;
-    let params = TokenParams {
-        name: name.clone(),
-        lifetime: expires,
-        scope,
-        max_sessions,
-    };
-    let issued = issue_token(&file, params).map_err(|error| {
-        let hint = match error {
-            TokenError::Lifetime => return Failure::new(Exit::Usage, chain(&error)),
-            TokenError::File { .. } => "give a file that you can write to with --file",
-            TokenError::Form { .. } => {
-                "correct it, or give another file with --file: ahma_mcp token new writes a well-formed one"
-            }
-            TokenError::Entry { .. } => "ahma_mcp token new --help describes each value",
-        };
-        Failure::user(chain(&error)).with_hint(hint)
-    })?;
+    let name = params.name.clone();
+    let issued = issue_token(file, TokenParams { scope, ..params }).map_err(unusable)?;
     let mut stderr = std::io::stderr().lock();
     if issued.replaced {
         let _ = writeln!(stderr, "the previous token of {name} is revoked");

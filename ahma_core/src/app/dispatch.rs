@@ -25,6 +25,8 @@ pub(super) fn dispatch(subcommand: Subcommand, args: Args) -> Result<ExitCode, F
         #[cfg(feature = "bridge")]
         Subcommand::Token(task) => super::credentials::token(task, args.http.tokens_file),
         #[cfg(feature = "bridge")]
+        Subcommand::Admin(task) => super::admin::run(task),
+        #[cfg(feature = "bridge")]
         Subcommand::Audit(task) => super::credentials::audit(task),
         #[cfg(feature = "client")]
         Subcommand::Login(own) => super::remote::login(&own, args),

@@ -4,6 +4,8 @@
 //! knows clap. `run` is where a server starts, `dispatch` where a subcommand does.
 
 mod active_sandbox;
+#[cfg(feature = "bridge")]
+mod admin;
 mod args;
 mod clients;
 #[cfg(feature = "bridge")]

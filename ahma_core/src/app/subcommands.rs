@@ -28,10 +28,14 @@ pub(crate) enum Subcommand {
     /// Forget the login to a remote server
     #[cfg(feature = "client")]
     Logout(super::remote::AccountArgs),
-    /// Create a credential for an HTTP client
+    /// Create, list and revoke credentials of HTTP clients
     #[cfg(feature = "bridge")]
     #[command(subcommand)]
     Token(TokenCommand),
+    /// See and stop what a server over HTTP runs
+    #[cfg(feature = "bridge")]
+    #[command(subcommand, after_help = ADMIN_EXAMPLES)]
+    Admin(AdminCommand),
     /// Check an audit trail of the HTTP bridge
     #[cfg(feature = "bridge")]
     #[command(subcommand)]
@@ -136,6 +140,10 @@ pub(crate) enum TokenCommand {
         #[arg(long)]
         name: String,
 
+        /// The use it is for: an agent calls tools; an operator has the admin API, and no tools; metrics reads /metrics alone.
+        #[arg(long, value_enum, default_value_t = RoleArg::Agent)]
+        role: RoleArg,
+
         /// Lifetime, such as 30d or 12h [default: until it is removed].
         #[arg(long, value_name = "TIME", value_parser = value::positive_duration)]
         expires: Option<Duration>,
@@ -153,6 +161,133 @@ pub(crate) enum TokenCommand {
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
+    /// List the tokens: name, role, expiry and scope
+    List {
+        /// Tokens file [default: that of --tokens-file, else ~/.config/ahma_mcp/tokens.json].
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Remove a token. A running server refuses it from the next request on
+    Revoke {
+        /// Name of the token.
+        name: String,
+
+        /// Tokens file [default: that of --tokens-file, else ~/.config/ahma_mcp/tokens.json].
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+}
+
+#[cfg(feature = "bridge")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RoleArg {
+    Agent,
+    Operator,
+    Metrics,
+}
+
+/// The server that is asked, and the form of the answer.
+#[cfg(feature = "bridge")]
+#[derive(Debug, Clone, Parser)]
+pub(crate) struct AdminOptions {
+    /// Address of the server.
+    #[arg(
+        long,
+        env = "AHMA_ADMIN_URL",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:3000"
+    )]
+    pub(crate) admin_url: String,
+
+    /// File that holds the token of an operator.
+    #[arg(long, env = "AHMA_ADMIN_TOKEN_FILE", value_name = "FILE")]
+    pub(crate) admin_token_file: Option<PathBuf>,
+
+    /// The token itself. A flag shows in the list of processes, so use the variable.
+    #[arg(long, env = "AHMA_ADMIN_TOKEN", hide = true, hide_env_values = true)]
+    pub(crate) admin_token: Option<ahma_http_bridge::Secret>,
+
+    /// A table for people, or JSON.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = AdminFormat::Text)]
+    pub(crate) format: AdminFormat,
+}
+
+#[cfg(feature = "bridge")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AdminFormat {
+    Text,
+    Json,
+}
+
+#[cfg(feature = "bridge")]
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum AdminCommand {
+    /// List open sessions: who, from where, since when
+    Sessions {
+        #[command(flatten)]
+        options: AdminOptions,
+    },
+    /// List operations: what runs, for whom, how far
+    Operations {
+        /// Only those with this status, such as running.
+        #[arg(long)]
+        status: Option<String>,
+
+        /// Only those of this token or OAuth subject.
+        #[arg(long, value_name = "NAME")]
+        principal: Option<String>,
+
+        #[command(flatten)]
+        options: AdminOptions,
+    },
+    /// Follow the output of an operation
+    Tail {
+        operation: String,
+
+        #[command(flatten)]
+        options: AdminOptions,
+    },
+    /// Cancel an operation. Its agent is told who did it, and why
+    Cancel {
+        operation: String,
+
+        /// For the agent and the audit trail.
+        #[arg(long)]
+        reason: Option<String>,
+
+        #[command(flatten)]
+        options: AdminOptions,
+    },
+    /// End a session and stop what it runs
+    End {
+        session: String,
+
+        /// For the client and the audit trail.
+        #[arg(long)]
+        reason: Option<String>,
+
+        #[command(flatten)]
+        options: AdminOptions,
+    },
+    /// Take no new work, let what runs finish for --drain of the server, then end it
+    Drain {
+        #[command(flatten)]
+        options: AdminOptions,
+    },
+}
+
+#[cfg(feature = "bridge")]
+impl AdminCommand {
+    pub(crate) fn options(&self) -> &AdminOptions {
+        match self {
+            Self::Sessions { options }
+            | Self::Operations { options, .. }
+            | Self::Tail { options, .. }
+            | Self::Cancel { options, .. }
+            | Self::End { options, .. }
+            | Self::Drain { options } => options,
+        }
+    }
 }
 
 #[cfg(feature = "bridge")]
@@ -203,6 +338,19 @@ Examples:
 
 The client sends it as `Authorization: Bearer TOKEN` to a server started with
   ahma_mcp --mode http --session-isolation --tokens-file ~/.config/ahma_mcp/tokens.json";
+
+#[cfg(feature = "bridge")]
+const ADMIN_EXAMPLES: &str = "\
+Examples:
+  ahma_mcp admin sessions
+  ahma_mcp admin operations --status running
+  ahma_mcp admin tail op_1a2b3c4d
+  ahma_mcp admin cancel op_1a2b3c4d --reason 'the disk is full'
+  ahma_mcp admin drain
+
+The token of an operator comes from AHMA_ADMIN_TOKEN or a file:
+  ahma_mcp token new --name me --role operator > ~/.config/ahma_mcp/operator.token
+  ahma_mcp admin operations --admin-token-file ~/.config/ahma_mcp/operator.token";
 
 #[cfg(feature = "bridge")]
 const AUDIT_EXAMPLES: &str = "\

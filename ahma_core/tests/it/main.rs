@@ -7,6 +7,7 @@
     reason = "a failed test is a panic"
 )]
 
+mod admin;
 mod answers;
 mod arguments;
 mod awaiting;

@@ -122,6 +122,7 @@ impl Authenticator {
             issuer,
             resource,
             required_scopes,
+            ..
         } = oauth.settings();
         Some(serde_json::json!({
             "resource": resource,
@@ -135,6 +136,22 @@ impl Authenticator {
     pub(crate) fn refresh(&self) {
         if let Self::Tokens(tokens) = self {
             tokens.refresh();
+        }
+    }
+
+    /// The tokens that are known, without their hashes; none of other ways to authenticate.
+    pub(crate) fn tokens(&self) -> Vec<serde_json::Value> {
+        match self {
+            Self::Tokens(tokens) => tokens.described(),
+            Self::Anonymous(_) | Self::OAuth(_) => Vec::new(),
+        }
+    }
+
+    /// Takes a token out of the file, with effect from the next request on. False if there is none of that name.
+    pub(crate) fn revoke(&self, name: &str) -> Result<bool, TokenError> {
+        match self {
+            Self::Tokens(tokens) => tokens.revoke(name),
+            Self::Anonymous(_) | Self::OAuth(_) => Ok(false),
         }
     }
 

@@ -8,7 +8,8 @@ mod principal;
 mod tokens;
 
 pub use oauth::OAuthSettings;
-pub use tokens::{IssuedToken, TokenEntry, TokenError, TokenParams, issue_token};
+pub use principal::Role;
+pub use tokens::{IssuedToken, TokenEntry, TokenError, TokenParams, issue_token, list_tokens, revoke_token};
 
 pub(crate) use authenticator::{AuthError, AuthSetupError, Authenticator};
 pub(crate) use oauth::oauth_address;

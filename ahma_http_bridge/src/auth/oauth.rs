@@ -11,7 +11,7 @@ use jsonwebtoken::jwk::{Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 
-use super::Principal;
+use super::{Principal, Role};
 
 #[derive(Debug, Clone)]
 pub struct OAuthSettings {
@@ -21,6 +21,10 @@ pub struct OAuthSettings {
     pub resource: String,
     /// Scopes every token must have.
     pub required_scopes: Vec<String>,
+    /// A token with this scope is an operator's.
+    pub operator_scope: Option<String>,
+    /// A token with this scope may read the metrics, and nothing else.
+    pub metrics_scope: Option<String>,
 }
 
 /// Asymmetric algorithms only: with a symmetric one, a party that can check a token can make one.
@@ -161,7 +165,17 @@ impl OAuth {
             (None, Some(client)) => format!("client_id:{client}"),
             (None, None) => return Err(OAuthError::Invalid(NO_SUBJECT)),
         };
+        let has = |scope: &Option<String>| scope.as_deref().is_some_and(|scope| granted.contains(&scope));
+        let role = match (
+            has(&self.settings.operator_scope),
+            has(&self.settings.metrics_scope),
+        ) {
+            (true, _) => Role::Operator,
+            (false, true) => Role::Metrics,
+            (false, false) => Role::Agent,
+        };
         Ok(Arc::new(Principal {
+            role: Some(role),
             name: name.into(),
             is_known: true,
             scope: None,

@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::Principal;
+use super::{Principal, Role};
 use crate::isolation::Isolation;
 use ahma_common::private_file;
 use ahma_common::secret::Secret;
@@ -52,6 +52,13 @@ pub struct TokenEntry {
     pub scope: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_sessions: Option<usize>,
+    /// The use it is for; `agent` if it does not say.
+    #[serde(default, skip_serializing_if = "is_agent")]
+    pub role: Role,
+}
+
+fn is_agent(role: &Role) -> bool {
+    *role == Role::Agent
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -95,6 +102,7 @@ impl Tokens {
     pub(crate) fn single(token: &Secret) -> Self {
         let principal = Arc::new(Principal {
             name: "token".into(),
+            role: Some(Role::Agent),
             is_known: true,
             scope: None,
             max_sessions: None,
@@ -134,6 +142,8 @@ impl Tokens {
     }
 
     pub(crate) fn check(&self, token: &str) -> Checked {
+        // A look at the file's date costs next to nothing, and a token that was revoked is out at once.
+        self.refresh();
         let hash = hash_of(token);
         let now = OffsetDateTime::now_utc();
         let known = self.known.read();
@@ -150,6 +160,29 @@ impl Tokens {
             }
         }
         checked
+    }
+
+    pub(crate) fn described(&self) -> Vec<serde_json::Value> {
+        let known = self.known.read();
+        let described = known.iter().flatten().map(|known| {
+            serde_json::json!({
+                "name": &*known.principal.name,
+                "role": known.principal.role,
+                "scope": known.principal.scope,
+                "max_sessions": known.principal.max_sessions,
+                "expires": known.expires.and_then(|expires| expires.format(&Rfc3339).ok()),
+            })
+        });
+        described.collect()
+    }
+
+    pub(crate) fn revoke(&self, name: &str) -> Result<bool, TokenError> {
+        let Some(file) = &self.file else {
+            return Ok(false);
+        };
+        let revoked = revoke_token(file, name)?;
+        self.refresh();
+        Ok(revoked)
     }
 
     /// True if a client is still confined as it was. One that is no longer known is refused when it comes.
@@ -258,6 +291,7 @@ impl KnownToken {
         let scope = scope.map_err(|error| format!("has a scope that cannot be used: {error}"))?;
         let principal = Principal {
             name: entry.name.as_str().into(),
+            role: Some(entry.role),
             is_known: true,
             scope,
             max_sessions: entry.max_sessions.or(Some(max_sessions)),
@@ -300,6 +334,7 @@ pub struct TokenParams {
     pub lifetime: Option<std::time::Duration>,
     pub scope: Option<PathBuf>,
     pub max_sessions: Option<usize>,
+    pub role: Role,
 }
 
 /// A new token. Only its hash is kept.
@@ -350,6 +385,7 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
         expires,
         scope: params.scope.clone(),
         max_sessions: params.max_sessions,
+        role: params.role,
     };
     KnownToken::new(&entry, usize::MAX).map_err(wrong)?;
     let mut tokens = if file.exists() {
@@ -367,6 +403,23 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
         replaced,
         needs_isolation: tokens.tokens.iter().any(|token| token.scope.is_some()),
     })
+}
+
+/// The entries of a tokens file.
+pub fn list_tokens(file: &Path) -> Result<Vec<TokenEntry>, TokenError> {
+    Ok(read_file(file)?.tokens)
+}
+
+/// Takes a token out of the file. False if there is none of that name.
+pub fn revoke_token(file: &Path, name: &str) -> Result<bool, TokenError> {
+    let mut tokens = read_file(file)?;
+    let before = tokens.tokens.len();
+    tokens.tokens.retain(|known| known.name != name);
+    if tokens.tokens.len() == before {
+        return Ok(false);
+    }
+    write_file(file, &tokens)?;
+    Ok(true)
 }
 
 /// Replaces the file in one step, so that a running bridge never reads half of it.

@@ -4,6 +4,7 @@ use super::*;
 
 fn params(name: &str, lifetime: Option<Duration>) -> TokenParams {
     TokenParams {
+        role: Role::Agent,
         name: name.to_owned(),
         lifetime,
         scope: None,

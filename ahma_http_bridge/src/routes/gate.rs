@@ -18,11 +18,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use serde_json::json;
 
 use super::body;
-use crate::auth::Principal;
+use crate::auth::{Principal, Role};
 use crate::bridge::Bridge;
 use crate::http::guard::WebGuard;
 use crate::http::refusal::{Reason, Refusal};
-use crate::paths::{HEALTH_PATH, is_metadata_path};
+use crate::paths::{ADMIN_PREFIX, HEALTH_PATH, METRICS_PATH, is_metadata_path};
 use crate::peer::{Peer, PeerRejected};
 use crate::settings::BridgeSettings;
 
@@ -35,17 +35,36 @@ pub(crate) struct Gate {
     pub(crate) bridge: Arc<Bridge>,
 }
 
+/// The role that a path is for.
+fn role_for(path: &str) -> Role {
+    match path {
+        METRICS_PATH => Role::Metrics,
+        path if path.starts_with(ADMIN_PREFIX) => Role::Operator,
+        _ => Role::Agent,
+    }
+}
+
 impl Gate {
     /// Finds out who asks, where it matters.
     async fn admit(&self, path: &str, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
         if path == HEALTH_PATH || is_metadata_path(path) {
             return Ok(Arc::new(Principal::anonymous()));
         }
-        if self.bridge.shutdown.is_cancelled() {
+        let role = role_for(path);
+        if self.bridge.shutdown.is_cancelled() && role == Role::Agent {
             return Err(Refusal::unavailable("the server is shutting down", RESTART_TIME));
         }
         let checked = self.bridge.auth.check(headers, self.bridge.writes_messages());
-        Ok(checked.await?)
+        let principal = checked.await?;
+        // Those who call tools or look after the server may see its numbers, too.
+        let is_allowed = role == Role::Metrics || principal.may_act_as(role);
+        match is_allowed {
+            true => Ok(principal),
+            false => Err(Refusal::forbidden(match role {
+                Role::Operator => "only the token of an operator is good for the admin API",
+                Role::Agent | Role::Metrics => "only the token of an agent is good for tools",
+            })),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The HTTP surface: paths and their handlers. axum stays here and in `http`.
 
+mod admin;
 mod body;
 mod delete;
 mod events;
@@ -59,6 +60,7 @@ pub(crate) fn router(bridge: &Arc<Bridge>, guard: WebGuard) -> Router {
             &format!("{METADATA_PATH}/{{*of}}"),
             get(health::resource_metadata),
         )
+        .merge(admin::router())
         .fallback(health::nothing_here)
         .method_not_allowed_fallback(health::wrong_method)
         .layer(from_fn_with_state(gate, gate::pass))

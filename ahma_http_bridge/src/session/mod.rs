@@ -30,7 +30,7 @@ pub(crate) use isolated::Isolated;
 pub(crate) use open_call::OpenCall;
 pub(crate) use registry::Sessions;
 pub(crate) use roots::RootsRule;
-pub(crate) use session::{InitializeOutcome, Service, Session, SessionParams, Transport};
+pub(crate) use session::{ClientDetails, InitializeOutcome, Service, Session, SessionParams, Transport};
 pub(crate) use sessionless::{BackendLease, SessionlessBackends};
 pub(crate) use state::EndReason;
 pub(crate) use waiting::WaitingRequest;

@@ -1,11 +1,14 @@
 //! One client's session: what arrives from it and what goes to it.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::error::RequestError;
@@ -60,12 +63,23 @@ pub(crate) struct Session {
     state: watch::Sender<SessionState>,
     pub(crate) streams: SessionStreams,
     version: OnceLock<Box<str>>,
+    opened: OffsetDateTime,
+    /// What is known of the client since it sent `initialize`.
+    client: OnceLock<ClientDetails>,
     pub(super) asked: OpenQuestions,
     /// Requests of the client that no child has yet.
     waiting: Arc<WaitingRequests>,
     /// One permit for each request the client may have open.
     calls: Arc<Semaphore>,
     uses: Arc<Uses>,
+}
+
+/// The client, for those who look after the server.
+#[derive(Debug)]
+pub(crate) struct ClientDetails {
+    /// What it says it is.
+    pub(crate) info: Value,
+    pub(crate) address: Option<SocketAddr>,
 }
 
 /// Result of a client's `initialize`: a JSON-RPC answer in any case.
@@ -109,6 +123,8 @@ impl Session {
                 state: watch::Sender::new(state),
                 streams: SessionStreams::new(),
                 version: OnceLock::new(),
+                opened: OffsetDateTime::now_utc(),
+                client: OnceLock::new(),
                 asked: OpenQuestions::default(),
                 waiting: Arc::default(),
                 calls,
@@ -477,6 +493,30 @@ impl Session {
     /// Marks the session as in use while the guard lives.
     pub(crate) fn use_it(&self) -> Activity {
         Activity::begin(&self.uses)
+    }
+
+    pub(crate) fn set_client(&self, client: ClientDetails) {
+        // It introduces itself once.
+        let _ = self.client.set(client);
+    }
+
+    /// The session as an operator sees it.
+    pub(crate) fn described(&self) -> Value {
+        let client = self.client.get();
+        let scope = match &*self.state.borrow() {
+            SessionState::Locked { scope } => Some(scope.clone()),
+            _ => None,
+        };
+        json!({
+            "id": self.id(),
+            "principal": &*self.principal().name,
+            "client": client.map(|client| &client.info),
+            "address": client.and_then(|client| client.address).map(|address| address.to_string()),
+            "since": self.opened.format(&Rfc3339).unwrap_or_default(),
+            "scope": scope,
+            "protocol": self.version(),
+            "idle_ms": u64::try_from(self.idle_for().as_millis()).unwrap_or(u64::MAX),
+        })
     }
 
     /// The session as the owner of an operation, which keeps it in use.

@@ -80,6 +80,9 @@ pub(crate) enum EndReason {
     Disconnected,
     #[error("the client's token is confined to another directory now")]
     Moved,
+    /// By an operator; says who and why.
+    #[error("{0}")]
+    Operator(String),
     #[error("`initialize` failed")]
     NotInitialized,
     #[error(
@@ -93,7 +96,10 @@ pub(crate) enum EndReason {
 impl EndReason {
     /// True if the client is told the reason; otherwise it just finds no session.
     pub(crate) fn is_refusal(&self) -> bool {
-        matches!(self, Self::RootsChanged | Self::RootRejected(_))
+        matches!(
+            self,
+            Self::RootsChanged | Self::RootRejected(_) | Self::Operator(_)
+        )
     }
 }
 

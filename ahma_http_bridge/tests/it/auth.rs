@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ahma_http_bridge::{AuthSettings, Isolation, Secret, TokenParams, TokenSource, issue_token};
+use ahma_http_bridge::{AuthSettings, Isolation, Role, Secret, TokenParams, TokenSource, issue_token};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -37,6 +37,7 @@ impl Tokens {
             lifetime,
             scope,
             max_sessions: Some(2),
+            role: Role::Agent,
         };
         issue_token(&self.file, params).unwrap().token
     }

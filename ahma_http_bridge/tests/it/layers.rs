@@ -10,6 +10,7 @@ fn rules() -> Layers<'static> {
         layers: &[
             &[
                 "activity",
+                "admin_client",
                 "descriptors",
                 "harmless",
                 "isolation",
@@ -25,13 +26,17 @@ fn rules() -> Layers<'static> {
             &["child", "settings"],
             &["pressure", "serve_error", "session"],
             &["bridge", "http"],
+            &["bridge_admin"],
             &["maintenance", "routes"],
             &["args", "server"],
             &["bin"],
         ],
         reserved: &[
             ("axum", &["http", "routes", "server"]),
-            ("http", &["auth", "http", "metrics", "routes", "server"]),
+            (
+                "http",
+                &["admin_client", "auth", "http", "metrics", "routes", "server"],
+            ),
             ("hyper", &["server"]),
             ("clap", &["args", "bin"]),
             ("rmcp", &[]),

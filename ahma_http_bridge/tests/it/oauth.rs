@@ -92,6 +92,8 @@ impl Issuer {
         let bridge = Bridge::start(&[&flag], |settings| {
             settings.isolation = ahma_http_bridge::Isolation::PerSession;
             settings.auth = AuthSettings::OAuth(OAuthSettings {
+                operator_scope: None,
+                metrics_scope: None,
                 issuer: self.url.clone(),
                 resource: RESOURCE.to_owned(),
                 required_scopes: vec!["mcp:use".to_owned()],
@@ -246,6 +248,8 @@ async fn the_metadata_names_the_issuer() {
 async fn the_metadata_is_where_the_challenge_says() {
     let bridge = Bridge::start(&[], |settings| {
         settings.auth = AuthSettings::OAuth(OAuthSettings {
+            operator_scope: None,
+            metrics_scope: None,
             issuer: "https://auth.example.com".to_owned(),
             resource: "https://tools.example.com/api/mcp".to_owned(),
             required_scopes: Vec::new(),
@@ -269,6 +273,8 @@ async fn a_user_and_a_client_of_one_name_are_two_and_each_has_its_cap() {
     let issuer = Issuer::start(&key).await;
     let bridge = Bridge::start(&[], |settings| {
         settings.auth = AuthSettings::OAuth(OAuthSettings {
+            operator_scope: None,
+            metrics_scope: None,
             issuer: issuer.url.clone(),
             resource: RESOURCE.to_owned(),
             required_scopes: Vec::new(),

@@ -1,0 +1,8 @@
+//! `ahma_mcp admin`: sessions and operations of a server over HTTP, for those who look after it.
+//!
+//! `run` asks the server, `table` shows its answers to people.
+
+mod run;
+mod table;
+
+pub(super) use run::run;

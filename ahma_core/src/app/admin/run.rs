@@ -1,0 +1,142 @@
+//! Asks the server, and shows what it says.
+
+use std::{fs, path::Path, process::ExitCode, time::Duration};
+
+use ahma_http_bridge::{AdminClient, AdminClientError, Secret};
+use serde_json::{Value, json};
+
+use super::table::{OPERATIONS, SESSIONS, render};
+use crate::app::{
+    exit::{Exit, Failure, chain, print},
+    run::runtime,
+    subcommands::{AdminCommand, AdminFormat},
+};
+
+/// Time between two looks at a growing output.
+const TAIL_INTERVAL: Duration = Duration::from_millis(300);
+/// Lines that `tail` begins with.
+const FIRST_LINES: u64 = 20;
+
+pub(crate) fn run(task: AdminCommand) -> Result<ExitCode, Failure> {
+    let options = task.options().clone();
+    let token = match &options.admin_token_file {
+        Some(file) => Some(read_token(file)?),
+        None => options.admin_token,
+    };
+    let client = AdminClient::new(&options.admin_url, token).map_err(refused)?;
+    runtime()?.block_on(carry_out(&client, task, options.format))?;
+    Ok(Exit::Success.into())
+}
+
+fn read_token(file: &Path) -> Result<Secret, Failure> {
+    let text = fs::read_to_string(file).map_err(|error| {
+        Failure::user(format!(
+            "--admin-token-file {} cannot be read: {error}",
+            file.display()
+        ))
+        .with_hint("give a file that holds the token of an operator")
+    })?;
+    Ok(Secret::new(text.trim()))
+}
+
+async fn carry_out(client: &AdminClient, task: AdminCommand, format: AdminFormat) -> Result<(), Failure> {
+    match task {
+        AdminCommand::Sessions { .. } => {
+            let answer = client.get(&["sessions"], &[]).await.map_err(refused)?;
+            show(&answer, format, |answer| {
+                render(&SESSIONS, rows(&answer["sessions"]))
+            })
+        }
+        AdminCommand::Operations {
+            status, principal, ..
+        } => {
+            let mut query = Vec::new();
+            query.extend(status.map(|status| ("status", status)));
+            query.extend(principal.map(|principal| ("principal", principal)));
+            let answer = client.get(&["operations"], &query).await.map_err(refused)?;
+            show(&answer, format, |answer| {
+                render(&OPERATIONS, rows(&answer["operations"]))
+            })
+        }
+        AdminCommand::Tail { operation, .. } => tail(client, &operation).await,
+        AdminCommand::Cancel {
+            operation, reason, ..
+        } => {
+            let body = json!({ "reason": reason });
+            let answer = client.post(&["operations", &operation, "cancel"], body).await;
+            let answer = answer.map_err(refused)?;
+            show(&answer, format, |answer| match rows(&answer["stopped"]) {
+                [] => format!("{operation} had ended already\n"),
+                _ => format!("{operation} is cancelled\n"),
+            })
+        }
+        AdminCommand::End { session, reason, .. } => {
+            let query: Vec<_> = reason.into_iter().map(|reason| ("reason", reason)).collect();
+            let answer = client
+                .delete(&["sessions", &session], &query)
+                .await
+                .map_err(refused)?;
+            show(&answer, format, |_| format!("{session} is ended\n"))
+        }
+        AdminCommand::Drain { .. } => {
+            let answer = client.post(&["drain"], json!({})).await.map_err(refused)?;
+            show(&answer, format, |answer| {
+                format!(
+                    "the server takes no new work; what runs may finish for {} s\n",
+                    answer["seconds"]
+                )
+            })
+        }
+    }
+}
+
+/// Prints output as it comes, until the operation has ended.
+async fn tail(client: &AdminClient, operation: &str) -> Result<(), Failure> {
+    let mut query = vec![("lines", FIRST_LINES.to_string())];
+    loop {
+        let page = client
+            .get(&["operations", operation, "output"], &query)
+            .await
+            .map_err(refused)?;
+        print(harmless(page["text"].as_str().unwrap_or_default()))?;
+        let shown_to = page["first_line"].as_u64().unwrap_or(0) + page["lines"].as_u64().unwrap_or(0);
+        let total = page["total_lines"].as_u64().unwrap_or(0);
+        if page["has_ended"] == true && (shown_to == 0 || shown_to > total) {
+            return Ok(());
+        }
+        let next = if shown_to == 0 { total + 1 } else { shown_to };
+        query = vec![("from_line", next.max(1).to_string())];
+        tokio::time::sleep(TAIL_INTERVAL).await;
+    }
+}
+
+/// Output without what a terminal would obey.
+fn harmless(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
+}
+
+fn rows(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn show(answer: &Value, format: AdminFormat, text: impl FnOnce(&Value) -> String) -> Result<(), Failure> {
+    print(match format {
+        AdminFormat::Text => text(answer),
+        AdminFormat::Json => format!("{answer:#}\n"),
+    })
+}
+
+fn refused(error: AdminClientError) -> Failure {
+    let hint = match &error {
+        AdminClientError::Address(_) => "give an address such as http://127.0.0.1:3000 with --admin-url",
+        AdminClientError::Unreachable { .. } => "is it running? --admin-url gives another address",
+        error if error.is_about_rights() => {
+            "give the token of an operator in AHMA_ADMIN_TOKEN or with --admin-token-file; ahma_mcp token new --role operator makes one"
+        }
+        AdminClientError::Refused { .. } => "ahma_mcp admin sessions and operations list what there is",
+        AdminClientError::Answer(_) => "is this the address of an ahma_mcp server?",
+    };
+    Failure::user(chain(&error)).with_hint(hint)
+}

@@ -1,0 +1,152 @@
+//! The bridge as an operator sees it: sessions, operations of all backends, and the ways to stop them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ahma_common::contract::{LIST_OPERATIONS, READ_FINDINGS, READ_OUTPUT, STOP_OPERATIONS};
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::auth::Principal;
+use crate::bridge::Bridge;
+use crate::child::Child;
+use crate::operations::KnownOperation;
+use crate::session::EndReason;
+
+/// A backend answers such a question at once, unless it hangs.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// A command has five seconds for its last words.
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AdminError {
+    #[error("no server process knows the operation {0}; `ahma_mcp history` has those that ended earlier")]
+    UnknownOperation(String),
+    #[error("the server process refused: {0}")]
+    Backend(String),
+}
+
+impl Bridge {
+    /// Every open session, oldest first.
+    pub(crate) fn described_sessions(&self) -> Vec<Value> {
+        let mut sessions = self.sessions.all();
+        sessions.retain(|session| session.end_reason().is_none());
+        sessions.sort_by_key(|session| session.serial());
+        let running: Vec<KnownOperation> = self
+            .children()
+            .iter()
+            .flat_map(|child| child.operations().all())
+            .collect();
+        let described = sessions.iter().map(|session| {
+            let is_own = |operation: &&KnownOperation| operation.session.as_deref() == Some(session.id());
+            let mut described = session.described();
+            described["operations"] = running.iter().filter(is_own).count().into();
+            described
+        });
+        described.collect()
+    }
+
+    /// Every operation that a backend knows, and those that ended with their backend.
+    pub(crate) async fn described_operations(&self) -> Vec<Value> {
+        let children = self.children();
+        let empty = json!({});
+        let asked = children
+            .iter()
+            .map(|child| child.ask_about_operations(LIST_OPERATIONS, &empty, ANSWER_TIMEOUT));
+        let mut known: Vec<KnownOperation> = self.recorder.ended();
+        known.extend(children.iter().flat_map(|child| child.operations().all()));
+        let mut operations = Vec::new();
+        let mut seen = HashSet::new();
+        for answer in join_all(asked).await {
+            let mut answer = match answer {
+                Ok(answer) => answer,
+                Err(error) => {
+                    tracing::debug!(error, "a backend does not tell of its operations");
+                    continue;
+                }
+            };
+            let Some(listed) = answer["operations"].as_array_mut() else {
+                continue;
+            };
+            for mut operation in listed.drain(..) {
+                let id = operation["id"].as_str().unwrap_or_default().to_owned();
+                let of_bridge = known.iter().find(|known| known.report.id == id);
+                operation["session"] = of_bridge.and_then(|known| known.session.as_deref()).into();
+                operation["since"] = of_bridge.map(|known| known.since.as_str()).into();
+                if let Some(operation) = operation.as_object_mut() {
+                    operation.remove("client");
+                }
+                seen.insert(id);
+                operations.push(operation);
+            }
+        }
+        let gone = known.iter().filter(|known| !seen.contains(&known.report.id));
+        operations.extend(gone.filter_map(|known| serde_json::to_value(known).ok()));
+        operations
+    }
+
+    pub(crate) async fn read_output(&self, id: &str, place: Value) -> Result<Value, AdminError> {
+        self.ask_its_backend(READ_OUTPUT, id, &place, ANSWER_TIMEOUT)
+            .await
+    }
+
+    pub(crate) async fn read_findings(&self, id: &str, place: Value) -> Result<Value, AdminError> {
+        self.ask_its_backend(READ_FINDINGS, id, &place, ANSWER_TIMEOUT)
+            .await
+    }
+
+    /// Stops an operation; answers when nothing of it is left.
+    pub(crate) async fn cancel_operation(&self, id: &str, why: &str) -> Result<Value, AdminError> {
+        let params = json!({ "id": id, "reason": why, "end": "cancelled" });
+        self.ask_its_backend(STOP_OPERATIONS, id, &params, STOP_TIMEOUT)
+            .await
+    }
+
+    /// Ends the sessions of a principal and stops everything it runs.
+    pub(crate) async fn stop_work_of(&self, principal: &str, why: &str) {
+        let sessions = self.sessions.all();
+        let own = sessions
+            .iter()
+            .filter(|session| &*session.principal().name == principal);
+        join_all(
+            own.map(|session| self.end_session(Arc::clone(session), EndReason::Operator(why.to_owned()))),
+        )
+        .await;
+        let children = self.children();
+        let params = json!({ "principal": principal, "reason": why, "end": "cancelled" });
+        let stops = children
+            .iter()
+            .map(|child| child.ask_about_operations(STOP_OPERATIONS, &params, STOP_TIMEOUT));
+        for error in join_all(stops).await.into_iter().filter_map(Result::err) {
+            tracing::warn!(error, "a backend did not stop the work of a principal");
+        }
+    }
+
+    /// Writes down what an operator did.
+    pub(crate) fn record_admin(&self, action: &'static str, operator: &Principal, mut fields: Value) {
+        fields["principal"] = (*operator.name).into();
+        fields["action"] = action.into();
+        self.audit.record("admin", fields);
+    }
+
+    /// Asks the backend that has the operation. One that has ended may be in any of them.
+    async fn ask_its_backend(
+        &self,
+        method: &str,
+        id: &str,
+        params: &Value,
+        timeout: Duration,
+    ) -> Result<Value, AdminError> {
+        let mut children: Vec<Arc<Child>> = self.children();
+        children.sort_by_key(|child| !child.operations().contains(id));
+        for child in children {
+            match child.ask_about_operations(method, params, timeout).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) if child.operations().contains(id) => return Err(AdminError::Backend(error)),
+                Err(_) => {}
+            }
+        }
+        Err(AdminError::UnknownOperation(id.to_owned()))
+    }
+}
