@@ -22,7 +22,7 @@
 //! |---|---|---|
 //! | pure | [`mtdf`] (tool files), [`catalog`] (tools offered), [`call`] (arguments to plan), [`observe`] (output to progress and findings) | compute: no I/O, no clock |
 //! | OS | [`sandbox`] (policy and enforcement), [`jail`] (the helper process), [`shell`] (the pool and the launcher) | use the kernel |
-//! | actors | [`operation`] (runs plans), [`toolbox`] (follows the tools directory) | use tasks, channels and time |
+//! | actors | [`operation`] (runs plans), [`toolbox`] (follows the tools directory), [`history`] (keeps what ran) | use tasks, channels and time |
 //! | protocol | `mcp` | use rmcp |
 //! | edge | `app` | read flags, environment and files of the user |
 //!
@@ -56,6 +56,8 @@ pub mod shell;
 
 pub mod operation;
 pub mod toolbox;
+
+pub mod history;
 
 #[cfg(feature = "mcp")]
 pub mod mcp;

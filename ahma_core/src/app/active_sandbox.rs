@@ -37,6 +37,9 @@ const MAX_PROCESSES: u32 = 4096;
 /// The largest file a command may write.
 const MAX_FILE_BYTES: u64 = 16 << 30;
 
+/// Name of the state directory where the usual one is open to commands.
+const STATE: &str = "state";
+
 /// Shells in the order they are preferred. By absolute path: PATH may lead into the scope.
 const SHELLS: [&str; 4] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh"];
 
@@ -272,7 +275,17 @@ fn state_dir(settings: &Settings, open: &[PathBuf], private: &PrivateDir) -> Pat
         .state_dir
         .clone()
         .filter(|directory| is_closed(directory, open))
-        .unwrap_or_else(|| private.base().join("state"))
+        .unwrap_or_else(|| private.base().join(STATE))
+}
+
+/// The state directory of servers with these settings, for those who look at what they keep.
+pub(crate) fn history_place(settings: &Settings) -> Result<PathBuf, Failure> {
+    let open = open_to_commands(settings);
+    let usual = settings.state_dir.clone();
+    match usual.filter(|directory| is_closed(directory, &open)) {
+        Some(directory) => Ok(directory),
+        None => Ok(PrivateDir::base_in(&private_base(&open)?).join(STATE)),
+    }
 }
 
 fn shell_path(settings: &Settings) -> Result<PathBuf, Failure> {

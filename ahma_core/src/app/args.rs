@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, env = "AHMA_MODE", value_enum, default_value_t = ModeArg::Stdio, help_heading = SERVING)]
     pub(crate) mode: ModeArg,
 
-    /// Output format of list-tools and --sandbox-report [default: json for list-tools, text for the report].
+    /// Output format of list-tools, --sandbox-report and history [default: json for list-tools, else text].
     #[arg(long, env = "AHMA_FORMAT", value_enum, value_name = "FORMAT", help_heading = SERVING)]
     pub(crate) format: Option<FormatArg>,
 
@@ -161,6 +161,18 @@ pub(crate) struct Args {
     /// Content of results: text, or text and the same as data. Many clients show their model only one of the two.
     #[arg(long, env = "AHMA_RESULTS", value_enum, value_name = "FORM", default_value = "text", help_heading = COMMANDS)]
     pub(crate) results: ResultsArg,
+
+    /// Age at which operations are dropped from the history.
+    #[arg(long, env = "AHMA_KEEP", value_name = "TIME", default_value = "7d", value_parser = value::positive_duration, help_heading = HISTORY)]
+    pub(crate) keep: Duration,
+
+    /// Size at which the oldest operations are dropped from the history.
+    #[arg(long, env = "AHMA_KEEP_BYTES", value_name = "BYTES", default_value = "2G", value_parser = value::positive_byte_count, help_heading = HISTORY)]
+    pub(crate) keep_bytes: usize,
+
+    /// Keep operations in memory only: what ran is forgotten with its session.
+    #[arg(long, env = "AHMA_NO_HISTORY", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = HISTORY)]
+    pub(crate) no_history: bool,
 
     /// Log to stderr instead of to a daily file in the cache directory.
     #[arg(long, env = "AHMA_LOG_TO_STDERR", action = ArgAction::SetTrue, value_parser = value::switch, help_heading = LOGGING)]
@@ -365,6 +377,7 @@ ahma_mcp [OPTIONS] [COMMAND]
 const SERVING: &str = "Serving";
 const SANDBOX: &str = "Sandbox";
 const COMMANDS: &str = "Execution";
+const HISTORY: &str = "History";
 const LOGGING: &str = "Logging";
 
 const EXAMPLES: &str = "\

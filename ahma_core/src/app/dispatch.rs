@@ -6,7 +6,7 @@ use super::{
     args::Args,
     doctor,
     exit::{Exit, Failure, print},
-    init, man, packs, run_tool,
+    history, init, man, packs, run_tool,
     settings::{Environment, Settings},
     subcommands::Subcommand,
 };
@@ -22,6 +22,7 @@ pub(super) fn dispatch(subcommand: Subcommand, args: Args) -> Result<ExitCode, F
         Subcommand::Packs(own) => packs::run(&own),
         Subcommand::Doctor(own) => doctor::run(&own, args),
         Subcommand::Run(own) => run_tool::run(own, Settings::resolve(args, &Environment::read()?)?),
+        Subcommand::History(own) => history::run(own, args),
         #[cfg(feature = "bridge")]
         Subcommand::Token(task) => super::credentials::token(task, args.http.tokens_file),
         #[cfg(feature = "bridge")]

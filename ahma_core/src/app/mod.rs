@@ -14,6 +14,7 @@ mod dispatch;
 mod doctor;
 mod exit;
 mod flag_order;
+mod history;
 mod http;
 mod ignored_inputs;
 mod init;

@@ -35,10 +35,15 @@ impl PrivateDir {
         };
         // Canonical, because the sandbox names paths as the kernel sees them.
         let temp = temp.canonicalize().map_err(unusable)?;
-        let base = temp.join(format!("ahma_mcp-{}", rustix::process::getuid().as_raw()));
+        let base = Self::base_in(&temp);
         create_own(&base).map_err(unusable)?;
         remove_stale(&base);
         Self::create_in(&base).map_err(unusable)
+    }
+
+    /// Parent of the directories of this user's servers.
+    pub(crate) fn base_in(temp: &Path) -> PathBuf {
+        temp.join(format!("ahma_mcp-{}", rustix::process::getuid().as_raw()))
     }
 
     fn create_in(base: &Path) -> io::Result<Self> {

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     catalog::Expose,
+    history::KeepLimits,
     mcp::ResultForm,
     operation::{EngineSettings, Principal},
     sandbox::{Network, Tier, Toolchain, Toolchains},
@@ -39,7 +40,7 @@ pub struct Settings {
     pub tools_dir_is_named: bool,
     /// The project that the current directory is a part of, if nothing says that it is meant by itself.
     pub enclosing: Option<EnclosingProject>,
-    /// Directory of spool files, out of reach of commands; none without a home directory.
+    /// Directory of the history and of spool files, out of reach of commands; none without a home directory.
     pub state_dir: Option<PathBuf>,
     pub sandbox: RequestedSandbox,
     pub execution: ExecutionSettings,
@@ -113,6 +114,8 @@ pub struct ExecutionSettings {
     pub max_operations: NonZeroUsize,
     pub max_result_bytes: usize,
     pub results: ResultForm,
+    /// Limits of the history; none if it is not kept.
+    pub keep: Option<KeepLimits>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -214,6 +217,10 @@ impl Settings {
                 ResultsArg::Text => ResultForm::Text,
                 ResultsArg::Structured => ResultForm::Structured,
             },
+            keep: (!args.no_history).then_some(KeepLimits {
+                age: args.keep,
+                bytes: args.keep_bytes as u64,
+            }),
         };
         let tools_dir = args.tools_dir.clone();
         let tools_dir_is_named = tools_dir.is_some();

@@ -71,6 +71,10 @@ fn without_flags_everything_has_its_default() {
             max_operations: NonZeroUsize::new(12).expect("not zero"),
             max_result_bytes: 7_500,
             results: ResultForm::Text,
+            keep: Some(KeepLimits {
+                age: Duration::from_secs(7 * 86_400),
+                bytes: 2 << 30,
+            }),
         }
     );
     let directory = Some(path.join("home").join(cache));

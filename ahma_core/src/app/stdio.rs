@@ -22,8 +22,9 @@ use super::{
     streams::{StandardInput, StandardOutput},
 };
 use crate::{
+    history::{History, HistorySettings},
     mcp::{self, Greeting, Opened, ServerSettings},
-    operation::Engine,
+    operation::{Engine, EngineSettings},
     shell::Launcher,
     toolbox::AvailabilityChecker,
 };
@@ -102,6 +103,7 @@ struct Ends<'a> {
 struct House {
     sandbox: Option<ActiveSandbox>,
     warmer: Option<JoinHandle<()>>,
+    history: Option<History>,
     engine: Option<Engine>,
     mount: Option<remote::Mount>,
 }
@@ -145,10 +147,22 @@ impl House {
             };
             proven?;
         }
-        let engine = Engine::new(sandbox.launcher.clone(), engine_settings(settings, sandbox));
+        let history = open_history(settings, sandbox);
+        self.history.clone_from(&history);
+        let engine = Engine::new(
+            sandbox.launcher.clone(),
+            EngineSettings {
+                keep_output: history.as_ref().map(History::output_dir),
+                journal: history.as_ref().map(History::journal),
+                ..engine_settings(settings, sandbox)
+            },
+        );
         let mount = remote::mount(settings, sandbox).await;
         let opened = Opened {
-            settings: server_settings(settings, sandbox),
+            settings: ServerSettings {
+                history,
+                ..server_settings(settings, sandbox)
+            },
             engine: engine.clone(),
             remotes: mount.remotes(),
         };
@@ -173,6 +187,9 @@ impl House {
             }
         };
         tokio::join!(engine, mount);
+        if let Some(history) = self.history {
+            history.close().await;
+        }
         if let Some(warmer) = self.warmer {
             warmer.abort();
         }
@@ -191,9 +208,21 @@ fn greet_person() {
     );
 }
 
+/// A server without a scope runs nothing that could be kept.
+fn open_history(settings: &Settings, sandbox: &ActiveSandbox) -> Option<History> {
+    let limits = settings.execution.keep.filter(|_| !settings.sandbox.deferred)?;
+    Some(History::start(HistorySettings {
+        state_dir: sandbox.state_dir.clone(),
+        scope: sandbox.note.scope.clone(),
+        limits,
+        result_bytes: settings.execution.max_result_bytes,
+    }))
+}
+
 fn server_settings(settings: &Settings, sandbox: &ActiveSandbox) -> ServerSettings {
     ServerSettings {
         plan: plan_settings(settings, sandbox),
+        history: None,
         principal: settings.principal.clone(),
         has_bridge: settings.has_bridge,
         inline_wait: settings.execution.inline_wait,

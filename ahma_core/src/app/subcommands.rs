@@ -22,6 +22,8 @@ pub(crate) enum Subcommand {
     Packs(PacksArgs),
     /// Run one tool from the terminal, in the same sandbox as for a client
     Run(RunArgs),
+    /// Show what ran: every operation of your servers, with output and findings
+    History(super::history::HistoryArgs),
     /// Log in to a remote server; your running servers notice
     #[cfg(feature = "client")]
     Login(super::remote::LoginArgs),

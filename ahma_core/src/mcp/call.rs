@@ -21,7 +21,8 @@ use super::{
 use crate::{
     call::{CallError, ExecutionMode, ToolCall, plan},
     catalog::Catalog,
-    operation::{Operation, Outcome, preflight},
+    history::redacted_arguments,
+    operation::{CallOrigin, Operation, Outcome, preflight},
     sandbox::{self, HintContext},
     toolbox::Unavailable,
 };
@@ -48,6 +49,8 @@ pub(super) async fn run(
             .into());
     }
     let settings = &server.settings.plan;
+    let has_history = server.settings.history.is_some();
+    let arguments = has_history.then(|| redacted_arguments(&call.arguments)).flatten();
     let planned = if server.settings.deferred {
         plan(&toolbox.offered, settings, call)
     } else {
@@ -69,8 +72,13 @@ pub(super) async fn run(
         return Err(error::cancelled());
     }
     let (mode, timeout) = (plan.mode, plan.timeout);
-    let (client, principal) = (client_id::of(&ctx.meta), client_id::principal(server, &ctx.meta));
-    let operation = server.engine.start_for(client, principal, plan);
+    let origin = CallOrigin {
+        client: client_id::of(&ctx.meta),
+        principal: client_id::principal(server, &ctx.meta),
+        program: ctx.client_info().map(|client| client.name),
+        arguments,
+    };
+    let operation = server.engine.start_for(origin, plan);
     // It was refused, so there is nothing to wait for.
     if let Some(outcome) = operation.ended() {
         operation.mark_seen();
@@ -80,6 +88,7 @@ pub(super) async fn run(
     if mode != ExecutionMode::Synchronous && tasks::are_offered(ctx) {
         let form = convert::wanted_form(server.settings.results, &ctx.meta);
         if let Some(task) = tasks::create(server, &operation, timeout, form) {
+            recorded(server).await;
             return Ok(task.into());
         }
     }
@@ -95,6 +104,7 @@ pub(super) async fn run(
         WaitedCall::Ended(result) => return Ok(result.into()),
         WaitedCall::GoesOn(operation, watcher) => (operation, watcher),
     };
+    recorded(server).await;
     let mut report = if wait.is_zero() {
         OperationReport::started(&operation)
     } else {
@@ -111,6 +121,14 @@ pub(super) async fn run(
     }
     watch_in_background(server, operation, watcher, ctx);
     Ok(server.results.about(&report, goes_on(&report)).into())
+}
+
+/// Waits until the operation is written down: its client is about to learn of it, and may ask for it after the end of this
+/// server.
+async fn recorded(server: &Server) {
+    if let Some(history) = &server.settings.history {
+        history.recorded().await;
+    }
 }
 
 fn refused(server: &Server, catalog: &Catalog, error: CallError) -> CallToolResult {

@@ -11,6 +11,22 @@ use serde_json::Value;
 use super::server::Server;
 use crate::operation::{ClientId, Principal};
 
+/// Who makes a request.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    /// The session, which operations are pushed to.
+    pub(super) client: ClientId,
+    /// The owner of what it starts, also after the session.
+    pub(super) principal: Principal,
+}
+
+pub(super) fn caller(server: &Server, meta: &RequestMetaObject) -> Caller {
+    Caller {
+        client: of(meta),
+        principal: principal(server, meta),
+    }
+}
+
 /// The principal of a request, where the bridge names one; else that of the whole server.
 pub(super) fn principal(server: &Server, meta: &RequestMetaObject) -> Principal {
     let named = meta.0.get(META_PRINCIPAL).and_then(Value::as_str);

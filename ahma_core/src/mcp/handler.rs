@@ -27,7 +27,7 @@ use super::{
     lobby::Lobby,
     log_messages, resources,
     server::Server,
-    tool_list,
+    tasks, tool_list,
 };
 use crate::call::ToolCall;
 
@@ -171,10 +171,9 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         refuse_sessions(&ctx, "tasks/get")?;
-        self.server()
-            .await?
-            .task_store
-            .get(&client_id::of(&ctx.meta), &request.task_id)
+        let server = self.server().await?;
+        tasks::get(&server, &ctx, &request.task_id)
+            .await
             .map(GetTaskResult::new)
     }
 
@@ -184,10 +183,8 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         refuse_sessions(&ctx, "tasks/update")?;
-        self.server()
-            .await?
-            .task_store
-            .update(&client_id::of(&ctx.meta), &request.task_id)
+        let server = self.server().await?;
+        tasks::update(&server, &ctx, &request.task_id).await
     }
 
     async fn cancel_task(
@@ -196,10 +193,8 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         refuse_sessions(&ctx, "tasks/cancel")?;
-        self.server()
-            .await?
-            .task_store
-            .cancel(&client_id::of(&ctx.meta), &request.task_id)
+        let server = self.server().await?;
+        tasks::cancel(&server, &ctx, &request.task_id).await
     }
 
     async fn get_prompt(
@@ -234,7 +229,7 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let server = self.server().await?;
-        resources::read(&server, &client_id::of(&ctx.meta), &request.uri)
+        resources::read(&server, &client_id::caller(&server, &ctx.meta), &request.uri)
             .await
             .map(ReadResourceResponse::from)
     }
@@ -244,13 +239,13 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let client = client_id::of(&ctx.meta);
         let server = self.server().await?;
-        if !resources::exists(&server, &client, &request.uri) {
+        let caller = client_id::caller(&server, &ctx.meta);
+        if !resources::exists(&server, &caller, &request.uri).await {
             return Err(error::unknown_resource(&request.uri));
         }
         server.subscriptions.subscribe(request.uri.clone());
-        resources::watch(&server, &client, request.uri);
+        resources::watch(&server, &caller, request.uri).await;
         Ok(())
     }
 
@@ -273,11 +268,13 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, ctx: SubscriptionContext) -> Result<(), ErrorData> {
-        let client = client_id::of(&ctx.request_context().meta);
         let server = self.server().await?;
-        let number = server.subscriptions.add_sink(client.clone(), ctx.sink().clone());
+        let caller = client_id::caller(&server, &ctx.request_context().meta);
+        let number = server
+            .subscriptions
+            .add_sink(caller.client.clone(), ctx.sink().clone());
         for uri in ctx.sink().accepted().resource_subscriptions.iter().flatten() {
-            resources::watch(&server, &client, uri.clone());
+            resources::watch(&server, &caller, uri.clone()).await;
         }
         ctx.cancelled().await;
         server.subscriptions.remove_sink(number);

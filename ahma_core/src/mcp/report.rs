@@ -14,7 +14,7 @@ use crate::{
     observe::{Finding, SeverityCounts, displayed},
     operation::{
         Background, ExcerptFocus, LeftOut, Operation, OperationId, OperationState, Outcome, Snapshot,
-        StepReport, StepState,
+        StepPosition, StepReport, StepState,
     },
 };
 
@@ -238,8 +238,11 @@ impl OperationReport {
 
     pub(super) fn ended(outcome: &Outcome) -> Self {
         let (exit_code, signal) = exit(outcome.exit);
+        let was_cut = outcome.state.is_cut();
         Self {
             duration_seconds: Some(seconds(outcome.duration)),
+            percent: outcome.reached.percent.filter(|_| was_cut),
+            phase: outcome.reached.phase.clone().filter(|_| was_cut),
             exit_code,
             signal,
             reason: outcome.reason.clone(),
@@ -402,10 +405,7 @@ fn exit(status: Option<ExitStatus>) -> (Option<i32>, Option<i32>) {
 }
 
 fn phase(snapshot: &Snapshot) -> Option<String> {
-    let step = snapshot
-        .step
-        .as_ref()
-        .map(|step| format!("step {} of {}: {}", step.number, step.of, step.label));
+    let step = snapshot.step.as_ref().map(StepPosition::in_words);
     match (step, snapshot.progress.phase.clone()) {
         (Some(step), Some(phase)) => Some(format!("{step}, {phase}")),
         (step, phase) => step.or(phase),

@@ -80,9 +80,10 @@ impl OperationReport {
                 None => format!("failed{after}"),
             },
             // The reason is the time limit, which is the time it took.
-            (OperationStatus::TimedOut, ..) => format!("timed out{after}"),
+            (OperationStatus::TimedOut, ..) => format!("timed out{after}{}", self.progress_words()),
             (OperationStatus::Failed | OperationStatus::Cancelled | OperationStatus::Interrupted, ..) => {
-                format!("{}{after}{}", self.status.words(), because(&self.reason))
+                let reached = self.progress_words();
+                format!("{}{after}{reached}{}", self.status.words(), because(&self.reason))
             }
         };
         let _ = write!(line, " · {}", self.operation_id);

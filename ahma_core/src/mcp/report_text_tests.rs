@@ -3,13 +3,13 @@ use std::time::Duration;
 use super::*;
 use crate::{
     jail::ExitStatus,
-    observe::{Finding, Severity, SeverityCounts},
+    observe::{Finding, Progress, Severity, SeverityCounts},
     operation::{Background, EndState, Excerpt, OperationId, Outcome, StepReport, StepState},
 };
 
 fn outcome(state: EndState, reason: Option<&str>, output: &str) -> Outcome {
     Outcome {
-        id: OperationId::named("op_x"),
+        id: OperationId::recalled("op_x"),
         tool: "git_push".into(),
         command: "git push".into(),
         directory: "/s".into(),
@@ -25,6 +25,7 @@ fn outcome(state: EndState, reason: Option<&str>, output: &str) -> Outcome {
             ..Excerpt::default()
         },
         lost: None,
+        reached: Progress::default(),
         findings: Vec::new(),
         finding_counts: SeverityCounts::default(),
         findings_only_counted: SeverityCounts::default(),

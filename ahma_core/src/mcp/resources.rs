@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     builtin::{StatusReport, status_report},
+    client_id::Caller,
     error,
     report::OperationReport,
     server::Server,
@@ -83,27 +84,30 @@ fn parse(uri: &str) -> Option<ResourceAddress<'_>> {
 
 pub(super) async fn read(
     server: &Server,
-    client: &ClientId,
+    caller: &Caller,
     uri: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
     let unknown = || error::unknown_resource(uri);
-    let operation = |id: &str| server.operation_of(client, id).ok_or_else(unknown);
+    let operation = async |id: &str| {
+        let found = server.operation_of(&caller.principal, id).await;
+        found.ok_or_else(unknown)
+    };
     let (text, kind) = match parse(uri).ok_or_else(unknown)? {
         ResourceAddress::Operations => {
-            let operations = server.engine.operations_of(client);
+            let operations = server.engine.operations_of(&caller.client);
             let rows: Vec<_> = operations
                 .iter()
                 .map(|operation| OperationReport::row(&operation.snapshot()))
                 .collect();
             (pretty(&json!({ "operations": rows })), JSON)
         }
-        ResourceAddress::Operation(id) => (pretty(&OperationReport::full(&operation(id)?)), JSON),
+        ResourceAddress::Operation(id) => (pretty(&OperationReport::full(&operation(id).await?)), JSON),
         ResourceAddress::Output(id) => {
             let everything = OutputQuery::Range {
                 from: PageStart::Line(1),
                 max_lines: u64::MAX,
             };
-            let read = operation(id)?.output().read(everything).await;
+            let read = operation(id).await?.output().read(everything).await;
             (
                 read.map_err(|error| error::unreadable("the output", &error))?
                     .text,
@@ -111,7 +115,7 @@ pub(super) async fn read(
             )
         }
         ResourceAddress::Status => {
-            let report: StatusReport = status_report(server, client, None);
+            let report: StatusReport = status_report(server, &caller.client, None);
             (pretty(&report), JSON)
         }
     };
@@ -125,12 +129,12 @@ pub(super) fn is_address(uri: &str) -> bool {
     parse(uri).is_some()
 }
 
-/// True if the client has this resource now.
-pub(super) fn exists(server: &Server, client: &ClientId, uri: &str) -> bool {
+/// True if the caller has this resource now.
+pub(super) async fn exists(server: &Server, caller: &Caller, uri: &str) -> bool {
     match parse(uri) {
         Some(ResourceAddress::Operations | ResourceAddress::Status) => true,
         Some(ResourceAddress::Operation(id) | ResourceAddress::Output(id)) => {
-            server.operation_of(client, id).is_some()
+            server.operation_of(&caller.principal, id).await.is_some()
         }
         None => false,
     }
@@ -165,11 +169,11 @@ impl ResourceSink {
 }
 
 /// Tells of what an operation prints and finds while it runs, for as long as there are subscribers.
-pub(super) fn watch(server: &Arc<Server>, client: &ClientId, uri: String) {
+pub(super) async fn watch(server: &Arc<Server>, caller: &Caller, uri: String) {
     let Some(ResourceAddress::Operation(id) | ResourceAddress::Output(id)) = parse(&uri) else {
         return;
     };
-    let Some(operation) = server.operation_of(client, id) else {
+    let Some(operation) = server.operation_of(&caller.principal, id).await else {
         return;
     };
     if operation.ended().is_some() || !server.subscriptions.begin_watch(&uri) {
@@ -178,7 +182,7 @@ pub(super) fn watch(server: &Arc<Server>, client: &ClientId, uri: String) {
     let unsubscribed = CancellationToken::new();
     let sink = ResourceSink {
         server: server.clone(),
-        client: client.clone(),
+        client: caller.client.clone(),
         uri: uri.clone(),
         unsubscribed: unsubscribed.clone(),
     };

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use ahma_common::error_chain;
 use rmcp::{ServiceExt as _, service::ServerInitializeError};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -24,7 +25,8 @@ use super::{
 use crate::{
     call::PlanSettings,
     catalog::Expose,
-    operation::{ClientId, Engine, Operation, Principal},
+    history::History,
+    operation::{Engine, Operation, Principal},
     toolbox::ToolboxHandle,
 };
 
@@ -36,6 +38,8 @@ pub struct ServerSettings {
     pub principal: Principal,
     /// A bridge in front of the server wants to hear of its operations.
     pub has_bridge: bool,
+    /// Where operations are kept, if they are.
+    pub history: Option<History>,
     /// Time after which a call of a tool that runs in the background answers with an operation id.
     pub inline_wait: Duration,
     /// Time after which a synchronous call answers with an operation id; none if it depends on the client.
@@ -212,10 +216,16 @@ impl Server {
         });
     }
 
-    /// A client's operation. Those of other clients do not exist for it.
-    pub(super) fn operation_of(&self, client: &ClientId, id: &str) -> Option<Operation> {
-        let found = self.engine.get(id);
-        found.filter(|operation| operation.client() == client)
+    /// An operation of a principal, from memory or from the history. Those of others do not exist for it.
+    pub(super) async fn operation_of(&self, principal: &Principal, id: &str) -> Option<Operation> {
+        if let Some(operation) = self.engine.get_for(principal, id) {
+            return Some(operation);
+        }
+        let history = self.settings.history.as_ref()?;
+        history.find(principal, id).await.unwrap_or_else(|error| {
+            tracing::warn!(error = %error_chain(&error), "the history cannot be read");
+            None
+        })
     }
 }
 

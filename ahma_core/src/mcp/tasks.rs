@@ -2,27 +2,38 @@
 //!
 //! Only for clients of the modern era that declare it: then an asynchronous call answers with a task instead of an
 //! operation id. A task is a view of its operation, whose id stands in its messages, so `output` and `cancel` work too.
+//! Where a history is kept, a task lives as long as it was said to, also when its server does not.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer,
-    model::{CallToolResult, CreateTaskResult, DetailedTask, MetaObject},
+    model::{CallToolResult, CreateTaskResult, DetailedTask, MetaObject, Task, TaskPayload},
     service::RequestContext,
     task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions},
 };
+use serde_json::Value;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use tokio::time::Instant;
 
 use super::{
-    convert, error,
+    client_id, convert, error,
     handler::is_modern,
     progress,
     report::OperationReport,
     server::{ResultForm, Server},
     watcher::{Pace, Sink, Watcher},
 };
-use crate::operation::{ClientId, EndState, Operation};
+use crate::{
+    history::TaskRow,
+    operation::{EndState, Operation, Principal},
+};
 
 /// Life of a task beyond the timeout of its command, which may wait in the queue before it runs. rmcp keeps a task
 /// that has ended for one more such life, so its result can be fetched for longer than this.
@@ -34,6 +45,9 @@ const MAX_TASKS: usize = 500;
 
 /// Keeps an absurd timeout from overflowing clocks.
 const MAX_LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Reason of an operation whose task was cancelled.
+const TASK_CANCELLED: &str = "the client cancelled the task";
 
 /// Time between two requests of a client for the state of a task.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -48,7 +62,7 @@ pub(super) struct TaskStore {
     known: Mutex<KnownTasks>,
 }
 
-/// The client of each task, and the limit on their number.
+/// The principal of each task, and the limit on their number.
 #[derive(Debug, Default)]
 struct KnownTasks {
     by_id: HashMap<String, KnownTask>,
@@ -56,7 +70,7 @@ struct KnownTasks {
 
 #[derive(Debug)]
 struct KnownTask {
-    client: ClientId,
+    principal: Principal,
     life: Duration,
     /// Time by which the manager has forgotten it.
     gone_by: Instant,
@@ -68,12 +82,12 @@ impl KnownTasks {
         self.by_id.len() < MAX_TASKS
     }
 
-    fn add(&mut self, id: String, client: ClientId, life: Duration, now: Instant) {
+    fn add(&mut self, id: String, principal: Principal, life: Duration, now: Instant) {
         let gone_by = now + life + life;
         self.by_id.insert(
             id,
             KnownTask {
-                client,
+                principal,
                 life,
                 gone_by,
             },
@@ -86,8 +100,10 @@ impl KnownTasks {
         }
     }
 
-    fn is_of(&self, client: &ClientId, id: &str) -> bool {
-        self.by_id.get(id).is_some_and(|task| task.client == *client)
+    fn is_of(&self, principal: &Principal, id: &str) -> bool {
+        self.by_id
+            .get(id)
+            .is_some_and(|task| task.principal == *principal)
     }
 }
 
@@ -98,35 +114,102 @@ impl fmt::Debug for TaskStore {
 }
 
 impl TaskStore {
-    pub(super) fn get(&self, client: &ClientId, id: &str) -> Result<DetailedTask, ErrorData> {
-        self.check(client, id)?;
-        self.manager.get_task(id)
-    }
-
-    /// No task asks its client for input, so no response is waited for.
-    pub(super) fn update(&self, client: &ClientId, id: &str) -> Result<(), ErrorData> {
-        self.check(client, id)?;
-        self.manager.update_task(id, [])
-    }
-
-    /// Asks for the end. The task says `cancelled` when no process is left.
-    pub(super) fn cancel(&self, client: &ClientId, id: &str) -> Result<(), ErrorData> {
-        self.check(client, id)?;
-        self.manager.cancel_task(id)
-    }
-
-    /// A task of another client is as unknown as one that does not exist.
-    fn check(&self, client: &ClientId, id: &str) -> Result<(), ErrorData> {
-        if self.known.lock().is_of(client, id) {
-            Ok(())
-        } else {
-            Err(error::unknown_task(id))
-        }
+    /// A task of another principal is as unknown as one that does not exist.
+    fn knows(&self, principal: &Principal, id: &str) -> bool {
+        self.known.lock().is_of(principal, id)
     }
 
     pub(super) fn shutdown(&self) {
         self.manager.shutdown();
     }
+}
+
+/// How a task stands: one of this server, or one that outlived its server.
+pub(super) async fn get(
+    server: &Server,
+    ctx: &RequestContext<RoleServer>,
+    id: &str,
+) -> Result<DetailedTask, ErrorData> {
+    let principal = client_id::principal(server, &ctx.meta);
+    if server.task_store.knows(&principal, id) {
+        return server.task_store.manager.get_task(id);
+    }
+    let (row, operation) = outlived(server, &principal, id).await?;
+    let form = convert::wanted_form(server.settings.results, &ctx.meta);
+    Ok(recalled(server, &row, &operation, form))
+}
+
+/// No task asks its client for input, so no response is waited for.
+pub(super) async fn update(
+    server: &Server,
+    ctx: &RequestContext<RoleServer>,
+    id: &str,
+) -> Result<(), ErrorData> {
+    let principal = client_id::principal(server, &ctx.meta);
+    if server.task_store.knows(&principal, id) {
+        return server.task_store.manager.update_task(id, []);
+    }
+    outlived(server, &principal, id).await.map(drop)
+}
+
+/// Asks for the end. The task says `cancelled` when no process is left.
+pub(super) async fn cancel(
+    server: &Server,
+    ctx: &RequestContext<RoleServer>,
+    id: &str,
+) -> Result<(), ErrorData> {
+    let principal = client_id::principal(server, &ctx.meta);
+    if server.task_store.knows(&principal, id) {
+        return server.task_store.manager.cancel_task(id);
+    }
+    let (_, operation) = outlived(server, &principal, id).await?;
+    operation.request_cancel(Some(TASK_CANCELLED.to_owned()));
+    Ok(())
+}
+
+/// A task that is not in memory any more, with its operation.
+async fn outlived(
+    server: &Server,
+    principal: &Principal,
+    id: &str,
+) -> Result<(TaskRow, Operation), ErrorData> {
+    let unknown = || error::unknown_task(id);
+    let history = server.settings.history.as_ref().ok_or_else(unknown)?;
+    let found = history.task(principal, id).await;
+    let row = found.ok().flatten().ok_or_else(unknown)?;
+    let operation = server.operation_of(principal, row.operation.as_str()).await;
+    operation.map(|operation| (row, operation)).ok_or_else(unknown)
+}
+
+fn recalled(server: &Server, row: &TaskRow, operation: &Operation, form: ResultForm) -> DetailedTask {
+    let time = |time: SystemTime| OffsetDateTime::from(time).format(&Rfc3339).unwrap_or_default();
+    let report = OperationReport::full(operation);
+    let payload = match operation.ended() {
+        None => TaskPayload::Working,
+        Some(outcome) if outcome.state == EndState::Cancelled => TaskPayload::Cancelled,
+        Some(_) => {
+            operation.mark_seen();
+            let result = convert::in_form(server.results.operation(&report), form);
+            match serde_json::to_value(result) {
+                Ok(Value::Object(result)) => TaskPayload::Completed { result },
+                Ok(_) | Err(_) => TaskPayload::Working,
+            }
+        }
+    };
+    let task = Task::new(
+        &row.id,
+        payload.status(),
+        time(row.created_at),
+        time(SystemTime::now()),
+    )
+    .with_ttl_ms(millis(row.life))
+    .with_poll_interval_ms(millis(POLL_INTERVAL))
+    .with_status_message(report.headline());
+    DetailedTask::new(task, payload)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// True if the client of this request accepts a task as the answer.
@@ -150,11 +233,12 @@ pub(super) fn create(
         return None;
     }
     let operation = operation.clone();
-    let client = operation.client().clone();
+    let principal = operation.principal().clone();
+    let operation_id = operation.id().clone();
     let life = timeout.saturating_add(RETENTION).min(MAX_LIFE);
     let options = TaskOptions::new()
-        .with_ttl_ms(life.as_millis() as u64)
-        .with_poll_interval_ms(POLL_INTERVAL.as_millis() as u64)
+        .with_ttl_ms(millis(life))
+        .with_poll_interval_ms(millis(POLL_INTERVAL))
         .with_status_message(OperationReport::started(&operation).headline());
     let mut meta = MetaObject::new();
     meta.0
@@ -174,7 +258,15 @@ pub(super) fn create(
             followed
         })
     });
-    known.add(task.task_id.clone(), client, life, Instant::now());
+    known.add(task.task_id.clone(), principal, life, Instant::now());
+    if let Some(history) = &server.settings.history {
+        history.note_task(TaskRow {
+            id: task.task_id.clone(),
+            operation: operation_id,
+            created_at: SystemTime::now(),
+            life,
+        });
+    }
     Some(CreateTaskResult::new(task).with_meta(meta))
 }
 
@@ -229,9 +321,7 @@ async fn follow(
                 operation.id(),
                 operation.tool()
             ));
-            let outcome = operation
-                .cancel(Some("the client cancelled the task".to_owned()))
-                .await;
+            let outcome = operation.cancel(Some(TASK_CANCELLED.to_owned())).await;
             if outcome.state == EndState::Cancelled {
                 context.set_status_message(OperationReport::ended(&outcome).headline());
                 return Err(TaskExit::Cancelled);
@@ -255,24 +345,24 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut known = KnownTasks::default();
-        let client = ClientId::named("mine");
+        let principal = Principal::named("mine");
         for number in 0..MAX_TASKS {
             assert!(known.has_room(start));
             known.add(
                 number.to_string(),
-                client.clone(),
+                principal.clone(),
                 Duration::from_secs(100),
                 start,
             );
         }
         assert!(!known.has_room(start));
-        assert!(known.is_of(&client, "7") && !known.is_of(&ClientId::named("other"), "7"));
+        assert!(known.is_of(&principal, "7") && !known.is_of(&Principal::named("other"), "7"));
 
         known.has_ended("7", after(50));
         assert!(!known.has_room(after(149)), "its result can still be fetched");
         assert!(known.has_room(after(150)));
-        assert!(!known.is_of(&client, "7") && known.is_of(&client, "8"));
+        assert!(!known.is_of(&principal, "7") && known.is_of(&principal, "8"));
         assert!(known.has_room(after(200)));
-        assert!(!known.is_of(&client, "8"));
+        assert!(!known.is_of(&principal, "8"));
     }
 }

@@ -1,6 +1,6 @@
 //! The findings of one run: a bounded list of the most severe, and counts that go on when the list is full.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Finding, Severity, StreamEvent};
 
@@ -16,7 +16,7 @@ pub struct FindingLog {
 }
 
 /// Number of findings of each severity.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeverityCounts {
     pub critical: u64,
     pub high: u64,

@@ -21,7 +21,7 @@ mod rules;
 pub mod stream_block;
 
 pub use event::{Finding, Progress, Severity, StreamEvent};
-pub use export::{junit, sarif};
+pub use export::{Invocation, junit, sarif};
 pub use findings::{FindingBudget, FindingLog, FindingNews, FindingPage, SeverityCounts};
 pub use framing::{LineTracker, displayed};
 pub use observer::Observer;

@@ -18,6 +18,17 @@ impl ClientId {
     }
 }
 
+/// Where a call came from.
+#[derive(Debug, Clone, Default)]
+pub struct CallOrigin {
+    pub client: ClientId,
+    pub principal: Principal,
+    /// Name that the client's program gives itself.
+    pub program: Option<String>,
+    /// The arguments as JSON, without secrets and without what is too long to write down.
+    pub arguments: Option<String>,
+}
+
 /// The authenticated identity behind a client, which outlives its sessions: the name of a token or the subject of an OAuth
 /// issuer. The default is the local user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

@@ -8,10 +8,9 @@ use tokio::sync::broadcast;
 use crate::{call::CommandPlan, sandbox::HintContext, shell::Launcher};
 
 use super::{
-    ClientId, EngineSettings, Operation, OperationId, Principal, Snapshot,
-    history::{HeldBytes, History, HistoryLimits},
-    id::IdSource,
+    CallOrigin, ClientId, EngineSettings, Operation, OperationId, Principal, Snapshot,
     queue::{Queue, QueueAdmission, Ticket},
+    remembered::{HeldBytes, Remembered, RememberedLimits},
     run::StopReason,
     spool::Spool,
     task,
@@ -49,12 +48,11 @@ pub struct OperationChange {
 
 #[derive(Debug)]
 struct Registry {
-    ids: IdSource,
     next_ticket: Ticket,
     by_ticket: HashMap<Ticket, Operation>,
     tickets: HashMap<OperationId, Ticket>,
     queue: Queue,
-    history: History,
+    remembered: Remembered,
     intake: Intake,
 }
 
@@ -72,23 +70,25 @@ impl Engine {
             ..settings
         };
         let registry = Registry {
-            ids: IdSource::new(),
             next_ticket: 0,
             by_ticket: HashMap::new(),
             tickets: HashMap::new(),
             queue: Queue::new(settings.max_operations, settings.max_queued),
-            history: History::new(HistoryLimits {
-                entries: settings.history,
+            remembered: Remembered::new(RememberedLimits {
+                entries: settings.max_remembered,
                 bytes: HeldBytes {
-                    spooled: settings.history_bytes,
-                    findings: settings.history_finding_bytes,
+                    spooled: settings.remembered_bytes,
+                    findings: settings.remembered_finding_bytes,
                 },
             }),
             intake: Intake::Open,
         };
         let shared = EngineCore {
             launcher,
-            spool: Spool::new(settings.state_dir.clone()),
+            spool: match &settings.keep_output {
+                Some(directory) => Spool::kept(directory.clone()),
+                None => Spool::new(settings.state_dir.clone()),
+            },
             settings,
             registry: Mutex::new(registry),
             changes: broadcast::Sender::new(CHANGES_KEPT),
@@ -109,13 +109,16 @@ impl Engine {
 
     /// Takes a plan. Returns at once: the operation runs or waits in the queue, or has ended if it cannot be taken.
     pub fn start(&self, plan: CommandPlan) -> Operation {
-        self.start_for(ClientId::default(), Principal::default(), plan)
+        self.start_for(CallOrigin::default(), plan)
     }
 
-    /// The same, for one of several clients and the principal behind it.
-    pub fn start_for(&self, client: ClientId, principal: Principal, plan: CommandPlan) -> Operation {
+    /// The same, with a note of where the call came from.
+    pub fn start_for(&self, origin: CallOrigin, plan: CommandPlan) -> Operation {
         let mut registry = self.shared.registry.lock();
-        let operation = registry.admit((client, principal), plan, &self.shared);
+        let operation = registry.admit(origin, plan, &self.shared);
+        if let Some(journal) = &self.shared.settings.journal {
+            journal.changed(&operation);
+        }
         let ticket = operation.cell().ticket;
         if registry.intake == Intake::Closed {
             drop(registry);
@@ -150,6 +153,12 @@ impl Engine {
         let mut operations: Vec<_> = self.shared.registry.lock().by_ticket.values().cloned().collect();
         operations.sort_unstable_by_key(|operation| operation.cell().ticket);
         operations
+    }
+
+    /// An operation of a principal. Those of others do not exist for it.
+    pub fn get_for(&self, principal: &Principal, id: &str) -> Option<Operation> {
+        self.get(id)
+            .filter(|operation| operation.principal() == principal)
     }
 
     /// Those of one client; oldest first.
@@ -230,12 +239,15 @@ impl EngineCore {
         self.remember(operation);
     }
 
-    /// Puts an ended operation into the history, and forgets others for it.
+    /// Remembers an ended operation, and forgets others for it.
     fn remember(&self, operation: &Operation) {
         let held = HeldBytes {
             spooled: operation.output().spooled_bytes(),
             findings: operation.cell().spare_finding_bytes(),
         };
+        if let Some(journal) = &self.settings.journal {
+            journal.changed(operation);
+        }
         let (forgotten, shortened) = self.registry.lock().remember(operation, held);
         self.announce(operation);
         for operation in shortened {
@@ -258,22 +270,14 @@ impl EngineCore {
 }
 
 impl Registry {
-    fn admit(
-        &mut self,
-        owner: (ClientId, Principal),
-        plan: CommandPlan,
-        shared: &Arc<EngineCore>,
-    ) -> Operation {
+    fn admit(&mut self, origin: CallOrigin, plan: CommandPlan, shared: &Arc<EngineCore>) -> Operation {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let id = self.ids.next();
-        let operation = Operation::queued(
-            (id.clone(), ticket),
-            owner,
-            plan,
-            shared.settings.result_bytes,
-            Arc::downgrade(shared),
-        );
+        let mut id = OperationId::random();
+        while self.tickets.contains_key(&id) {
+            id = OperationId::random();
+        }
+        let operation = Operation::queued((id.clone(), ticket), origin, plan, shared);
         self.tickets.insert(id, ticket);
         self.by_ticket.insert(ticket, operation.clone());
         operation
@@ -282,7 +286,7 @@ impl Registry {
     /// Gives those that are forgotten, and those that have to lose findings.
     fn remember(&mut self, operation: &Operation, held: HeldBytes) -> (Vec<Operation>, Vec<Operation>) {
         let Self {
-            history,
+            remembered,
             by_ticket,
             tickets,
             ..
@@ -292,7 +296,7 @@ impl Registry {
                 .get(&ticket)
                 .is_none_or(|operation| operation.cell().is_seen())
         };
-        let evictions = history.push(operation.cell().ticket, held, seen);
+        let evictions = remembered.push(operation.cell().ticket, held, seen);
         let forgotten: Vec<_> = evictions
             .forgotten
             .iter()

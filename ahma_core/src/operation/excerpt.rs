@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Loss, LossCause, OperationId, log::count_newlines};
+use super::{EndState, Loss, LossCause, OperationId, log::count_newlines};
 
 /// The part of an output that is worth more where not all can be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,14 @@ pub enum ExcerptFocus {
 }
 
 impl ExcerptFocus {
+    /// The focus of a result.
+    pub(crate) fn of(end: EndState) -> Self {
+        match end {
+            EndState::Completed => Self::Ends,
+            EndState::Failed | EndState::Cancelled | EndState::TimedOut | EndState::Interrupted => Self::End,
+        }
+    }
+
     /// Bytes of `budget` for the head.
     fn head_bytes(self, budget: usize) -> usize {
         match self {

@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::operation::id::IdSource;
+use crate::operation::OperationId;
 
 /// Cuts `output` as a log that holds `max_bytes` of each end would.
 fn cut_output(output: &[u8], max_bytes: usize) -> (Excerpt, OperationId) {
-    let id = IdSource::new().next();
+    let id = OperationId::random();
     let newlines = count_newlines(output);
     let ends = HeadAndTail {
         head: &output[..output.len().min(max_bytes)],
@@ -109,7 +109,7 @@ fn a_loss_is_named_in_the_gap() {
             cause: LossCause::Quota,
         }),
     };
-    let text = cut(ends, 1024, ExcerptFocus::Ends, &IdSource::new().next()).text;
+    let text = cut(ends, 1024, ExcerptFocus::Ends, &OperationId::random()).text;
     assert!(
         text.contains(&format!(
             "; {half} bytes before the end were over the quota and are not kept;"
@@ -182,7 +182,7 @@ fn a_failure_shows_mostly_its_end_and_a_very_long_success_only_a_glimpse() {
             total_lines: 100_000,
             loss: None,
         };
-        let text = cut(ends, 8_000, focus, &IdSource::new().next()).text;
+        let text = cut(ends, 8_000, focus, &OperationId::random()).text;
         let (head, tail) = text.split_once("[...").unwrap();
         (head.len(), tail.len())
     };

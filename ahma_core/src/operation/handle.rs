@@ -19,8 +19,9 @@ use crate::{
 };
 
 use super::{
-    ClientId, OperationId, OperationState, Outcome, OutputLog, OutputQuery, Principal, Snapshot,
-    engine::EngineCore, progress_state::ProgressState, queue::Ticket, run::StopReason,
+    CallOrigin, ClientId, Journal, OperationId, OperationState, Outcome, OutputLog, OutputQuery, Principal,
+    Snapshot, engine::EngineCore, progress_state::ProgressState, queue::Ticket, recalled::RecalledOperation,
+    run::StopReason,
 };
 
 /// Time between two searches in an output that grows.
@@ -40,8 +41,7 @@ pub struct Operation {
 pub(super) struct OperationCell {
     pub(super) id: OperationId,
     pub(super) ticket: Ticket,
-    client: ClientId,
-    principal: Principal,
+    origin: CallOrigin,
     pub(super) tool: String,
     /// The command on one short line.
     pub(super) command: String,
@@ -63,6 +63,8 @@ pub(super) struct OperationCell {
     /// Of the command that runs, or ran last.
     supervisor: Mutex<SupervisorId>,
     revision: watch::Sender<u64>,
+    /// Hears when its result is collected.
+    journal: Option<Arc<dyn Journal>>,
     engine: Weak<EngineCore>,
 }
 
@@ -93,12 +95,17 @@ impl Operation {
 
     /// The client that started it.
     pub fn client(&self) -> &ClientId {
-        &self.cell.client
+        &self.cell.origin.client
     }
 
     /// The principal it belongs to.
     pub fn principal(&self) -> &Principal {
-        &self.cell.principal
+        &self.cell.origin.principal
+    }
+
+    /// Where its call came from.
+    pub fn origin(&self) -> &CallOrigin {
+        &self.cell.origin
     }
 
     /// It is meant to run until it is cancelled: nothing waits for its end, and it has no timeout.
@@ -188,7 +195,12 @@ impl Operation {
 
     /// Notes that a client was given the outcome, so that it may be forgotten before undelivered ones.
     pub fn mark_seen(&self) {
-        self.cell.seen.store(true, Ordering::Relaxed);
+        if self.cell.seen.swap(true, Ordering::Relaxed) || self.ended().is_none() {
+            return;
+        }
+        if let Some(journal) = &self.cell.journal {
+            journal.collected(self);
+        }
     }
 
     /// True if a client was given the outcome.
@@ -293,17 +305,15 @@ impl Operation {
 
     pub(super) fn queued(
         (id, ticket): (OperationId, Ticket),
-        (client, principal): (ClientId, Principal),
+        origin: CallOrigin,
         plan: CommandPlan,
-        result_bytes: usize,
-        engine: Weak<EngineCore>,
+        shared: &Arc<EngineCore>,
     ) -> Self {
         let cell = OperationCell {
-            log: OutputLog::new(id.clone(), result_bytes),
+            log: OutputLog::new(id.clone(), shared.settings.result_bytes),
             id,
             ticket,
-            client,
-            principal,
+            origin,
             tool: plan.tool.clone(),
             command: plan.in_short(),
             directory: plan.directory.clone(),
@@ -318,9 +328,79 @@ impl Operation {
             read_bytes: AtomicU64::new(0),
             supervisor: Mutex::default(),
             revision: watch::Sender::new(0),
-            engine,
+            journal: shared.settings.journal.clone(),
+            engine: Arc::downgrade(shared),
         };
         Self { cell: Arc::new(cell) }
+    }
+
+    /// An operation that another server ran or runs. What it has ended with, or ends with later, is set by its follower.
+    pub(crate) fn recalled(recalled: RecalledOperation) -> Self {
+        let ago = |elapsed| Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now);
+        let stage = match recalled.started_at {
+            Some(at) => Stage::Running(Started {
+                instant: ago(recalled.elapsed),
+                at,
+            }),
+            None => Stage::NeverRan,
+        };
+        let cell = OperationCell {
+            log: recalled.output,
+            id: recalled.id,
+            ticket: Ticket::MAX,
+            origin: recalled.origin,
+            tool: recalled.tool,
+            command: recalled.command,
+            directory: recalled.directory,
+            lifetime: recalled.lifetime,
+            ready: SetOnce::new(),
+            created_at: recalled.created_at,
+            progress: Mutex::new(recalled.progress),
+            stage: Mutex::new(stage),
+            stop: SetOnce::new(),
+            supervisor: Default::default(),
+            outcome: SetOnce::new(),
+            seen: AtomicBool::new(recalled.seen),
+            read_bytes: AtomicU64::new(0),
+            revision: watch::Sender::new(0),
+            journal: recalled.journal,
+            engine: Weak::new(),
+        };
+        Self { cell: Arc::new(cell) }
+    }
+
+    /// Sets what a recalled operation ended with.
+    pub(crate) fn recall_end(&self, outcome: Outcome) {
+        self.cell.end(outcome);
+    }
+
+    /// Takes over what a recalled operation has come to.
+    pub(crate) fn recall_progress(&self, progress: ProgressState) {
+        *self.cell.progress() = progress;
+        self.cell.changed();
+    }
+
+    /// The reason it was asked to stop for, if it was.
+    pub(crate) fn stop_reason(&self) -> Option<String> {
+        match self.cell.stop.get()? {
+            StopReason::Cancelled(reason) => reason.clone().or_else(|| Some(String::new())),
+            StopReason::Interrupted(_) | StopReason::TimedOut(_) => None,
+        }
+    }
+
+    /// Asks for the end, without waiting for it.
+    pub fn request_cancel(&self, reason: Option<String>) {
+        self.request_stop(StopReason::Cancelled(reason));
+    }
+
+    /// A number that grows with every change.
+    pub(crate) fn revision(&self) -> u64 {
+        *self.cell.revision.borrow()
+    }
+
+    /// True if nothing but this handle keeps it, so that nobody follows it any more.
+    pub(crate) fn is_let_go(&self) -> bool {
+        Arc::strong_count(&self.cell) == 1
     }
 
     pub(super) fn cell(&self) -> &OperationCell {

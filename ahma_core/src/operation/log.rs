@@ -17,7 +17,8 @@ use crate::observe::LineTracker;
 use super::{
     Excerpt, ExcerptFocus, OperationId, excerpt,
     log_view::{LogStore, LogView},
-    spool::{Spool, SpoolFile},
+    spool::Spool,
+    spool_file::{SpoolFile, SpoolReader},
 };
 
 /// Distance of two entries in the line index. Finding a line means scanning at most this much.
@@ -51,6 +52,30 @@ pub enum LossCause {
     Storage(String),
 }
 
+/// Parts of an output, as they are to be written down.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredParts {
+    /// Holds the beginning, if memory does not.
+    pub(crate) file: Option<Arc<SpoolFile>>,
+    /// All of it, if there is no file.
+    pub(crate) head: Vec<u8>,
+    /// The end, if it is over the quota.
+    pub(crate) tail: Vec<u8>,
+    pub(crate) kept_bytes: u64,
+    pub(crate) total_bytes: u64,
+}
+
+/// Parts of an output, as they were written down.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RecalledOutput {
+    pub(crate) file: Option<Arc<SpoolFile>>,
+    pub(crate) head: Vec<u8>,
+    pub(crate) tail: Vec<u8>,
+    pub(crate) total_bytes: u64,
+    pub(crate) total_lines: u64,
+    pub(crate) loss_cause: Option<LossCause>,
+}
+
 /// The one writer of a log.
 #[derive(Debug)]
 pub(super) struct LogWriter {
@@ -74,7 +99,7 @@ struct LogState {
     total_bytes: u64,
     newlines: u64,
     ends_mid_line: bool,
-    /// HistoryEntry `n`: newlines before byte `n * BLOCK_BYTES`.
+    /// Entry `n`: newlines before byte `n * BLOCK_BYTES`.
     blocks: Vec<u64>,
     loss_cause: Option<LossCause>,
 }
@@ -155,6 +180,75 @@ impl OutputLog {
         } else {
             0
         }
+    }
+
+    /// Bytes that are stored in memory alone, and so are nowhere else if the server dies: all of a short output, and the
+    /// end of one over the quota.
+    pub(crate) fn in_memory_only(&self) -> StoredParts {
+        let kept = self.kept.lock();
+        let lost = kept.total_bytes > kept.kept_bytes;
+        StoredParts {
+            file: kept.spool_file.clone(),
+            head: match kept.spool_file {
+                Some(_) => Vec::new(),
+                None => kept.head.clone(),
+            },
+            tail: if lost { kept.newest().to_vec() } else { Vec::new() },
+            kept_bytes: kept.kept_bytes,
+            total_bytes: kept.total_bytes,
+        }
+    }
+
+    /// A log that was stored, with all of it that can still be read.
+    pub(crate) fn recalled(
+        id: OperationId,
+        result_bytes: usize,
+        stored: &RecalledOutput,
+    ) -> io::Result<Self> {
+        let log = Self::new(id, result_bytes);
+        log.catch_up(stored)?;
+        Ok(log)
+    }
+
+    /// Takes in what was stored since the last time.
+    pub(crate) fn catch_up(&self, stored: &RecalledOutput) -> io::Result<()> {
+        match &stored.file {
+            None => {
+                let mut kept = self.kept.lock();
+                let known = usize::try_from(kept.kept_bytes).unwrap_or(usize::MAX);
+                let new = stored.head.get(known..).unwrap_or_default();
+                // Written by a server that may keep more in memory than we do.
+                kept.take(new, new.len(), self.result_bytes.max(stored.head.len()));
+            }
+            Some(file) => self.catch_up_with_file(file)?,
+        }
+        let mut kept = self.kept.lock();
+        if stored.total_bytes > kept.kept_bytes && !stored.tail.is_empty() {
+            kept.tail.clone_from(&stored.tail);
+            kept.total_bytes = stored.total_bytes;
+            kept.ends_mid_line = stored.tail.last().is_some_and(|last| *last != b'\n');
+            kept.newlines = stored.total_lines - u64::from(kept.ends_mid_line);
+            kept.loss_cause.clone_from(&stored.loss_cause);
+        }
+        Ok(())
+    }
+
+    fn catch_up_with_file(&self, file: &Arc<SpoolFile>) -> io::Result<()> {
+        const STEP_BYTES: u64 = 256 << 10;
+
+        let reader: SpoolReader = file.open()?;
+        let end = reader.len()?;
+        let mut offset = self.kept.lock().kept_bytes;
+        let mut buffer = vec![0; STEP_BYTES.min(end.saturating_sub(offset)) as usize];
+        while offset < end {
+            let step = &mut buffer[..STEP_BYTES.min(end - offset) as usize];
+            reader.read_exact_at(step, offset)?;
+            offset += step.len() as u64;
+            let mut kept = self.kept.lock();
+            kept.take(step, step.len(), self.result_bytes);
+        }
+        self.kept.lock().spool_file = Some(Arc::clone(file));
+        Ok(())
     }
 
     pub(super) fn view(&self) -> LogView {

@@ -3,7 +3,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::operation::{OutputQuery, PageStart, id::IdSource};
+use crate::operation::{OutputQuery, PageStart};
 
 /// A log with something in it; the directory lives as long as this does.
 pub(in crate::operation) struct Sample {
@@ -15,7 +15,7 @@ pub(in crate::operation) struct Sample {
 impl Sample {
     pub(in crate::operation) fn new(result_bytes: usize, quota_bytes: u64) -> Self {
         let state_dir = tempfile::tempdir().unwrap();
-        let log = OutputLog::new(IdSource::new().next(), result_bytes);
+        let log = OutputLog::new(OperationId::random(), result_bytes);
         let writer = LogWriter::new(log.clone(), quota_bytes, Spool::new(state_dir.path().to_owned()));
         Self {
             log,
@@ -104,7 +104,7 @@ fn without_a_place_to_spool_the_ends_are_kept() {
     let temp = tempfile::tempdir().unwrap();
     let blocked = temp.path().join("file");
     fs::write(&blocked, "").unwrap();
-    let log = OutputLog::new(IdSource::new().next(), 1024);
+    let log = OutputLog::new(OperationId::random(), 1024);
     let mut writer = LogWriter::new(log.clone(), u64::MAX, Spool::new(blocked.join("state")));
     for number in 0..1000 {
         writer.append(format!("{number}\n").as_bytes());

@@ -2,12 +2,12 @@
 //!
 //! Of an output over the quota the beginning is stored and the end is in memory. A reader sees both, and the gap between.
 
-use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
+use std::{io, sync::Arc};
 
 use super::{
     Loss, LossCause, excerpt,
     log::{BLOCK_BYTES, count_newlines},
-    spool::SpoolFile,
+    spool_file::{SpoolFile, SpoolReader},
 };
 
 /// A fixed view of a log that may go on growing.
@@ -22,7 +22,7 @@ pub(super) struct LogView {
     /// The last bytes of all, kept or not.
     pub(super) tail: Vec<u8>,
     pub(super) store: LogStore,
-    /// HistoryEntry `n`: newlines before byte `n * BLOCK_BYTES`.
+    /// Entry `n`: newlines before byte `n * BLOCK_BYTES`.
     pub(super) blocks: Vec<u64>,
 }
 
@@ -163,7 +163,7 @@ pub(super) struct LogReader<'view> {
 #[derive(Debug)]
 enum OpenStore<'view> {
     Memory(&'view [u8]),
-    File(File),
+    File(SpoolReader),
 }
 
 impl LogReader<'_> {

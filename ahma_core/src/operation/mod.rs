@@ -5,7 +5,7 @@
 //! no process alive after it. What it printed is in its [`OutputLog`], up to the quota, however much that was.
 //!
 //! Decisions are synchronous values that can be tested as tables: `run` (how one process ends), `queue` (who may
-//! run), `history` (who is forgotten), `excerpt` (what a result shows). The async part, `task`, only carries them out.
+//! run), `remembered` (who is forgotten), `excerpt` (what a result shows). The async part, `task`, only carries them out.
 //!
 //! This module never speaks a protocol and never starts a process itself; that is the work of `shell` and `jail`.
 
@@ -17,8 +17,11 @@ mod state;
 mod client_id;
 mod engine;
 mod handle;
-mod history;
+mod invocation;
+mod journal;
 mod queue;
+mod recalled;
+mod remembered;
 mod settings;
 
 mod argument_files;
@@ -30,6 +33,7 @@ mod steps;
 mod task;
 
 mod excerpt;
+mod frames;
 mod grep;
 mod log;
 mod log_view;
@@ -37,13 +41,15 @@ mod page;
 mod pipes;
 mod progress_state;
 mod spool;
+mod spool_file;
 mod tail_cursor;
 
-pub use client_id::{ClientId, Principal};
+pub use client_id::{CallOrigin, ClientId, Principal};
 pub use engine::{Engine, OperationChange};
 pub use excerpt::{Excerpt, ExcerptFocus, LeftOut};
 pub use handle::Operation;
 pub use id::OperationId;
+pub use journal::Journal;
 pub use log::{Loss, LossCause, OutputLog};
 pub use log_view::OutputGap;
 pub use outcome::{Background, Outcome, StepReport, StepState};
@@ -51,5 +57,11 @@ pub use page::{OutputPage, OutputQuery, PageError, PageStart};
 pub use scope_check::preflight;
 pub use settings::EngineSettings;
 pub use snapshot::{Snapshot, StepPosition};
+pub use spool_file::SpoolFile;
 pub use state::{EndState, OperationState};
 pub use tail_cursor::NewOutput;
+
+pub(crate) use frames::{FrameStep, FrameWriter};
+pub(crate) use log::RecalledOutput;
+pub(crate) use recalled::{RecalledOperation, RecalledProgress};
+pub(crate) use spool_file::SpoolPlace;

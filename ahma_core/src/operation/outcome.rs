@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use crate::{
     jail::ExitStatus,
-    observe::{Finding, SeverityCounts},
+    observe::{Finding, Progress, SeverityCounts},
 };
 
 use super::{EndState, Excerpt, Loss, OperationId};
@@ -32,6 +32,8 @@ pub struct Outcome {
     pub output: Excerpt,
     /// Output that could not be kept.
     pub lost: Option<Loss>,
+    /// How far it came, as far as the output told; the phase names the step of a sequence too.
+    pub reached: Progress,
     /// The worst findings; the others that were kept can be read in pages.
     pub findings: Vec<Finding>,
     /// Number of findings, kept or not.

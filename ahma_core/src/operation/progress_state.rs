@@ -5,11 +5,11 @@ use crate::{
     observe::{FindingBudget, FindingLog, Progress, SeverityCounts, StreamEvent},
 };
 
-use super::StepPosition;
+use super::{StepPosition, recalled::RecalledProgress};
 
 /// Everything known so far.
 #[derive(Debug, Clone)]
-pub(super) struct ProgressState {
+pub(crate) struct ProgressState {
     pub(super) progress: Progress,
     pub(super) step: Option<StepPosition>,
     findings: FindingLog,
@@ -36,6 +36,21 @@ impl ProgressState {
         Self::new(max_findings)
     }
 
+    pub(super) fn recalled(recalled: RecalledProgress) -> Self {
+        let mut state = Self::new(recalled.findings.len());
+        for finding in recalled.findings {
+            state.findings.push(finding);
+        }
+        if recalled.only_counted.total() > 0 {
+            state
+                .findings
+                .record(&StreamEvent::FindingsOmitted(recalled.only_counted));
+        }
+        state.progress = recalled.progress;
+        state.notices = recalled.notices;
+        state
+    }
+
     pub(super) fn take(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Progress(progress) => self.advance(progress),
@@ -56,6 +71,19 @@ impl ProgressState {
         self.progress.eta_seconds = None;
         self.raise(whole_percent(&step, 0.0));
         self.step = Some(step);
+    }
+
+    /// Progress of the whole, of which a step is a part.
+    pub(super) fn reached(&self) -> Progress {
+        let step = self.step.as_ref().map(StepPosition::in_words);
+        let phase = match (step, self.progress.phase.clone()) {
+            (Some(step), Some(phase)) => Some(format!("{step}, {phase}")),
+            (step, phase) => step.or(phase),
+        };
+        Progress {
+            phase,
+            ..self.progress.clone()
+        }
     }
 
     pub(super) fn notices(&self) -> &[String] {

@@ -1,22 +1,28 @@
 //! Limits of an engine.
 
-use std::{num::NonZero, path::PathBuf, time::Duration};
+use std::{num::NonZero, path::PathBuf, sync::Arc, time::Duration};
+
+use super::Journal;
 
 /// Limits and places; fixed for an engine's stage.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
     /// Directory of the spool files. Created when the first output outgrows memory; must be out of reach of the commands.
     pub state_dir: PathBuf,
+    /// Directory for output that outgrows memory, if it is to be kept after the operation: then it is not in `state_dir`.
+    pub keep_output: Option<PathBuf>,
+    /// Hears of every operation.
+    pub journal: Option<Arc<dyn Journal>>,
     /// Number of operations that run at once; the others queue.
     pub max_operations: usize,
     /// Length of the queue; beyond that a new operation fails at once.
     pub max_queued: usize,
     /// Number of ended operations remembered, oldest forgotten first.
-    pub history: usize,
+    pub max_remembered: usize,
     /// Bytes of spool files that ended operations may hold together.
-    pub history_bytes: u64,
+    pub remembered_bytes: u64,
     /// Bytes of findings that ended operations may hold in memory together, beyond those that results carry.
-    pub history_finding_bytes: u64,
+    pub remembered_finding_bytes: u64,
     /// Bytes of output kept of one operation. The rest is read and counted, then dropped.
     pub quota_bytes: u64,
     /// Bytes of output text in a result.
@@ -45,13 +51,15 @@ impl EngineSettings {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self {
             state_dir: state_dir.into(),
+            keep_output: None,
+            journal: None,
             max_operations: Self::operations_on(cores).get(),
             // Far over any honest burst, and still only some megabytes of plans.
             max_queued: 10_000,
-            history: 500,
-            history_bytes: 2 << 30,
+            max_remembered: 500,
+            remembered_bytes: 2 << 30,
             // Some ten thousands with their descriptions.
-            history_finding_bytes: 64 << 20,
+            remembered_finding_bytes: 64 << 20,
             quota_bytes: 256 << 20,
             // Below what every known client shows whole.
             result_bytes: 7_500,

@@ -52,3 +52,10 @@ pub struct StepPosition {
     pub of: usize,
     pub label: String,
 }
+
+impl StepPosition {
+    /// `step 2 of 3: build`.
+    pub fn in_words(&self) -> String {
+        format!("step {} of {}: {}", self.number, self.of, self.label)
+    }
+}

@@ -1,6 +1,7 @@
 //! Spool files: they keep output that outgrows memory.
 //!
-//! Every engine has its own directory under the state directory and holds a lock in it as long as it lives. A directory
+//! Where a history is kept, its directory of outputs is the place for them and they stay there. Otherwise they go with
+//! their operations. Then every engine has its own directory under the state directory and holds a lock in it as long as it lives. A directory
 //! whose lock is free belonged to a server that died, and is removed by the next one that starts. Nothing else in the
 //! state directory is ever touched.
 //!
@@ -17,7 +18,10 @@ use std::{
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-use super::OperationId;
+use super::{
+    OperationId,
+    spool_file::{SpoolFile, SpoolPlace},
+};
 
 const RUN_PREFIX: &str = "run-";
 const SPOOL_PREFIX: &str = "op_";
@@ -27,26 +31,23 @@ const LOCK_NAME: &str = ".lock";
 /// Number of directories tried. A server is taken for dead only by another that starts in just that moment.
 const MAX_NAMES: usize = 8;
 
-/// The spool directory of one engine; made when first needed, removed with its last user.
+/// The spool directory of one engine; made when first needed.
 #[derive(Debug)]
-pub(super) struct Spool {
-    state_dir: PathBuf,
-    run_dir: OnceLock<RunDir>,
+pub(super) enum Spool {
+    /// Removed with its last user.
+    Temporary {
+        state_dir: PathBuf,
+        run_dir: OnceLock<RunDir>,
+    },
+    /// Left to the history.
+    Kept(PathBuf),
 }
 
 #[derive(Debug)]
-struct RunDir {
+pub(super) struct RunDir {
     path: PathBuf,
     /// Holding it open holds the lock.
     _lock: File,
-}
-
-/// One spool file; deleted with its last reader.
-#[derive(Debug)]
-pub(super) struct SpoolFile {
-    path: PathBuf,
-    /// Its directory is there as long as it is.
-    _spool: Arc<Spool>,
 }
 
 impl Spool {
@@ -60,36 +61,47 @@ impl Spool {
                 tracing::warn!(path = %state_dir.display(), %error, "cannot remove output of earlier servers");
             }
         }
-        Arc::new(Self {
+        Arc::new(Self::Temporary {
             state_dir,
             run_dir: OnceLock::new(),
         })
     }
 
+    /// For files that stay, in a directory of this engine's own.
+    pub(super) fn kept(directory: PathBuf) -> Arc<Self> {
+        Arc::new(Self::Kept(directory))
+    }
+
     /// Makes the file for one operation, readable and writable by us alone.
     pub(super) fn create(self: &Arc<Self>, id: &OperationId) -> io::Result<(File, Arc<SpoolFile>)> {
-        let path = self.run_dir()?.join(id.as_str());
+        let path = self.directory()?.join(id.as_str());
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(&path)?;
-        Ok((
-            file,
-            Arc::new(SpoolFile {
-                path,
-                _spool: Arc::clone(self),
-            }),
-        ))
+        let spool_file = match **self {
+            Self::Temporary { .. } => SpoolFile::temporary(path, Arc::clone(self)),
+            Self::Kept(_) => SpoolFile::kept(SpoolPlace::Plain(path)),
+        };
+        Ok((file, Arc::new(spool_file)))
     }
 
-    fn run_dir(&self) -> io::Result<&Path> {
-        if let Some(run_dir) = self.run_dir.get() {
-            return Ok(&run_dir.path);
+    fn directory(&self) -> io::Result<&Path> {
+        match self {
+            Self::Temporary { state_dir, run_dir } => {
+                if let Some(run_dir) = run_dir.get() {
+                    return Ok(&run_dir.path);
+                }
+                let made = RunDir::create(state_dir)?;
+                // If another operation was faster, its directory is taken and ours is removed by its drop.
+                Ok(&run_dir.get_or_init(|| made).path)
+            }
+            Self::Kept(directory) => {
+                DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+                Ok(directory)
+            }
         }
-        let made = RunDir::create(&self.state_dir)?;
-        // If another operation was faster, its directory is taken and ours is removed by its drop.
-        Ok(&self.run_dir.get_or_init(|| made).path)
     }
 }
 
@@ -131,28 +143,6 @@ impl Drop for RunDir {
     fn drop(&mut self) {
         if let Err(error) = remove_run_dir(&self.path) {
             tracing::warn!(path = %self.path.display(), %error, "cannot remove the spool directory");
-        }
-    }
-}
-
-impl SpoolFile {
-    pub(super) fn open(&self) -> io::Result<File> {
-        OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-            .open(&self.path)
-    }
-
-    #[cfg(test)]
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for SpoolFile {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_file(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "cannot remove a spool file");
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::operation::id::IdSource;
+use crate::operation::OperationId;
 
 fn entries(path: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(path)
@@ -23,11 +23,11 @@ fn nothing_is_made_before_it_is_needed_and_nothing_is_left() {
     let spool = Spool::new(state_dir.clone());
     assert!(!state_dir.exists());
 
-    let id = IdSource::new().next();
+    let id = OperationId::random();
     let (_, file) = spool.create(&id).unwrap();
     let run_dir = file.path().parent().unwrap().to_owned();
     assert_eq!([&state_dir, &run_dir].map(|path| mode(path)), [0o700, 0o700]);
-    assert_eq!(mode(file.path()), 0o600);
+    assert_eq!(mode(&file.path()), 0o600);
     assert_eq!(entries(&run_dir), [LOCK_NAME, id.as_str()]);
 
     drop(spool);
@@ -44,7 +44,7 @@ fn what_dead_servers_left_is_removed_and_nothing_else() {
     let temp = tempfile::tempdir().unwrap();
     let state_dir = temp.path().to_owned();
     let alive = Spool::new(state_dir.clone());
-    let (_, alive_file) = alive.create(&IdSource::new().next()).unwrap();
+    let (_, alive_file) = alive.create(&OperationId::random()).unwrap();
 
     let dead = state_dir.join("run-1-00000000");
     fs::create_dir(&dead).unwrap();
@@ -106,7 +106,7 @@ fn nobody_waits_for_another_server() {
     flock(&held, FlockOperation::LockExclusive).unwrap();
     let (tx, rx) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let made = Spool::new(state_dir).create(&IdSource::new().next());
+        let made = Spool::new(state_dir).create(&OperationId::random());
         tx.send(made.is_ok())
     });
     assert_eq!(rx.recv_timeout(test_support::TEST_TIMEOUT), Ok(true));
@@ -119,7 +119,7 @@ fn a_spool_that_cannot_be_made_is_an_error_not_a_panic() {
     fs::write(&blocked, "").unwrap();
     assert!(
         Spool::new(blocked.join("state"))
-            .create(&IdSource::new().next())
+            .create(&OperationId::random())
             .is_err()
     );
 }

@@ -34,6 +34,33 @@ pub enum EndState {
 }
 
 impl OperationState {
+    pub const ALL: [Self; 7] = [
+        Self::Queued,
+        Self::Running,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+        Self::TimedOut,
+        Self::Interrupted,
+    ];
+
+    /// The state of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+
+    /// The state as one that never changes again.
+    pub fn as_end(self) -> Option<EndState> {
+        match self {
+            Self::Queued | Self::Running => None,
+            Self::Completed => Some(EndState::Completed),
+            Self::Failed => Some(EndState::Failed),
+            Self::Cancelled => Some(EndState::Cancelled),
+            Self::TimedOut => Some(EndState::TimedOut),
+            Self::Interrupted => Some(EndState::Interrupted),
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -53,6 +80,14 @@ impl OperationState {
 }
 
 impl EndState {
+    /// True if it did not end by itself: what it printed and found may be only a part.
+    pub fn is_cut(self) -> bool {
+        match self {
+            Self::Completed | Self::Failed => false,
+            Self::Cancelled | Self::TimedOut | Self::Interrupted => true,
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         OperationState::from(self).as_str()
     }

@@ -400,7 +400,9 @@ fn outcome(cell: &OperationCell, end: WorkResult, duration: Duration) -> Outcome
         success_hint,
     } = end;
     let worst = cell.worst_findings();
+    let reached = cell.progress().reached();
     Outcome {
+        reached,
         id: cell.id.clone(),
         tool: cell.tool.clone(),
         command: cell.command.clone(),
@@ -412,12 +414,7 @@ fn outcome(cell: &OperationCell, end: WorkResult, duration: Duration) -> Outcome
         duration,
         cpu: result.cpu,
         peak_memory_bytes: result.peak_memory_bytes,
-        output: cell.log.excerpt(match result.state {
-            EndState::Completed => ExcerptFocus::Ends,
-            EndState::Failed | EndState::Cancelled | EndState::TimedOut | EndState::Interrupted => {
-                ExcerptFocus::End
-            }
-        }),
+        output: cell.log.excerpt(ExcerptFocus::of(result.state)),
         lost: cell.log.loss(),
         findings: worst.findings,
         findings_only_counted: worst.only_counted,

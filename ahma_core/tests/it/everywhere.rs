@@ -278,7 +278,7 @@ fn plain(value: Value, scope: &str) -> Value {
             .into(),
         Value::Array(items) => items.into_iter().map(|item| plain(item, scope)).collect(),
         Value::String(text) => {
-            let id = regex::Regex::new(r"op_[0-9a-z]{8}").unwrap();
+            let id = regex::Regex::new(r"op_[0-9a-z]{10}").unwrap();
             let time = regex::Regex::new(r"(after|for) [0-9.]+ s").unwrap();
             let text = text.replace(scope, "SCOPE");
             time.replace_all(&id.replace_all(&text, "op_ID"), "$1 T s")

@@ -15,6 +15,7 @@ const IMPURE: &[&str] = &[
     "shell",
     "operation",
     "toolbox",
+    "history",
     "mcp",
     "app",
     "bin",
@@ -32,6 +33,7 @@ fn rules() -> Layers<'static> {
             &["jail"],
             &["shell"],
             &["operation", "toolbox"],
+            &["history"],
             &["mcp"],
             &["app"],
             &["bin"],
@@ -39,6 +41,7 @@ fn rules() -> Layers<'static> {
         reserved: &[
             ("rmcp", &["mcp"]),
             ("clap", &["app", "bin"]),
+            ("rusqlite", &["history"]),
             ("axum", &[]),
             // `app` configures the servers, `mcp` calls them.
             ("ahma_http_mcp_client", &["app", "mcp"]),

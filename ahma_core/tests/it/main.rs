@@ -28,6 +28,7 @@ mod file_tools;
 mod first_steps;
 mod grants;
 mod hints;
+mod history;
 mod http_work;
 mod jail_deaths;
 mod launchers;

@@ -279,7 +279,7 @@ async fn changes_name_every_operation_that_moves() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn findings_of_ended_operations_are_bounded_and_what_goes_is_counted() {
-    let test = TestEngine::with(|settings| settings.history_finding_bytes = 1024);
+    let test = TestEngine::with(|settings| settings.remembered_finding_bytes = 1024);
     let rule = json!({ "emit": "finding", "match": "^(?P<id>.+)$", "finding": { "id": "{id}" } });
     let rules = compile(&serde_json::from_value(json!({ "rules": [rule] })).unwrap());
     let find = || {
@@ -312,7 +312,7 @@ async fn findings_of_ended_operations_are_bounded_and_what_goes_is_counted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn history_is_bounded_and_its_files_go_with_it() {
     let test = TestEngine::with(|settings| {
-        settings.history = 3;
+        settings.max_remembered = 3;
         settings.result_bytes = 1024;
     });
     let mut ids = Vec::new();

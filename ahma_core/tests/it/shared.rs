@@ -1,9 +1,9 @@
-//! Several clients of one server over HTTP: each has what it started, and no other client's.
+//! Several clients of one server over HTTP: each is told of what it started, and no principal learns of another's.
 
 use std::fs;
 
 use serde_json::{Value, json};
-use test_support::{Client, HttpServer, Roots, Workspace, wait_for};
+use test_support::{Client, Era, HttpServer, Roots, Server, Workspace, wait_for};
 
 use crate::{session::options, terminal::is_alive};
 
@@ -22,57 +22,80 @@ fn listening(workspace: &Workspace) -> HttpServer {
     HttpServer::start(&options(workspace).args(["--mode", "http", "--http-port", "0"]))
 }
 
-/// Everything that a client can see of operations.
-fn view(client: &mut Client, id: &str) -> Value {
-    let named = json!({"operation_ids": [id], "timeout_seconds": 0});
-    let uri = format!("ahma://operations/{id}");
-    json!({
-        "status": client.tool("status", json!({}))["structuredContent"]["operations"],
-        "status of it": client.tool("status", json!({"operation_ids": [id]})),
-        "await": client.tool("await", json!({"timeout_seconds": 0})),
-        "await it": client.tool("await", named),
-        "output": client.tool("output", json!({"operation_id": id})),
-        "cancel": client.tool("cancel", json!({"operation_id": id})),
-        "resource": client.call("resources/read", json!({"uri": uri}))["error"]["message"],
-        "subscription": client.call("resources/subscribe", json!({"uri": uri}))["error"]["message"],
-        "list": client.call("resources/read", json!({"uri": "ahma://operations"}))["result"],
-    })
+/// A call of a tool by a principal, as a bridge passes it on.
+fn call_as(server: &mut Server, principal: &str, tool: &str, arguments: Value) -> Value {
+    let meta = json!({"ahma/principal": principal, "ahma/client": format!("session of {principal}")});
+    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+    server.call("tools/call", params)["result"].take()
 }
 
 #[test]
-fn nobody_sees_or_stops_what_another_client_started() {
+fn nobody_sees_or_stops_what_another_principal_started() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Legacy);
+    let script = "echo secret; until test -e go; do sleep 0.02; done";
+    let arguments = json!({"command": script, "execution_mode": "asynchronous"});
+    let started = call_as(&mut server, "alice", "sandboxed_shell", arguments);
+    let id = started["structuredContent"]["operation_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let about = format!("no operation is called {id}");
+    for (tool, arguments) in [
+        ("status", json!({"operation_ids": [id]})),
+        ("await", json!({"operation_ids": [id], "timeout_seconds": 0})),
+        ("output", json!({"operation_id": id})),
+        ("cancel", json!({"operation_id": id})),
+    ] {
+        let refused = call_as(&mut server, "bob", tool, arguments);
+        assert!(refused.to_string().contains(&about), "{tool}: {refused}");
+    }
+    for (tool, arguments) in [
+        ("status", json!({})),
+        ("status", json!({"since": "1d"})),
+        ("status", json!({"text": "secret"})),
+        ("await", json!({"timeout_seconds": 0})),
+    ] {
+        let answer = call_as(&mut server, "bob", tool, arguments).to_string();
+        assert!(
+            !answer.contains(&id) && !answer.contains("secret"),
+            "{tool}: {answer}"
+        );
+    }
+    fs::write(workspace.scope().join("go"), "").unwrap();
+    let collected = call_as(&mut server, "alice", "await", json!({}));
+    let report = &collected["structuredContent"]["operations"][0];
+    assert_eq!(report["output"], "secret\n", "{collected}");
+}
+
+#[test]
+fn another_session_of_the_same_principal_lists_its_own_and_finds_the_rest_by_id() {
     let workspace = Workspace::new();
     let server = listening(&workspace);
     let mut mine = server.session(Roots::None);
-    let id = start(&mut mine, "echo secret; until test -e go; do sleep 0.02; done");
+    let id = start(&mut mine, "echo shared; until test -e go; do sleep 0.02; done");
     for mut other in [
         server.session(Roots::None),
         server.sessionless(),
         server.sse(Roots::None),
     ] {
-        let seen = view(&mut other, &id);
-        assert_eq!(seen["status"], json!([]), "{seen}");
-        let about = format!("no operation is called {id}");
-        for refused in ["status of it", "await it", "output", "cancel"] {
-            assert!(seen[refused].to_string().contains(&about), "{refused}: {seen}");
-        }
-        assert!(
-            seen["resource"].is_string() && seen["subscription"].is_string(),
-            "{seen}"
-        );
-        assert!(
-            seen["await"].to_string().contains("nothing to wait for")
-                && !seen["list"].to_string().contains(&id)
-                && !seen.to_string().contains("secret"),
-            "{seen}"
-        );
+        let listed = other.tool("status", json!({}));
+        assert_eq!(listed["structuredContent"]["operations"], json!([]), "{listed}");
+        let waited = other.tool("await", json!({"timeout_seconds": 0}));
+        assert!(waited.to_string().contains("nothing to wait for"), "{waited}");
+        let printed = wait_for("its output", || {
+            let seen = other.tool("output", json!({"operation_id": id}));
+            seen["structuredContent"]["text"]
+                .as_str()
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        });
+        assert_eq!(printed, "shared\n");
     }
     fs::write(workspace.scope().join("go"), "").unwrap();
     let collected = mine.tool("await", json!({}));
-    assert_eq!(
-        collected["structuredContent"]["operations"][0]["output"], "secret\n",
-        "{collected}"
-    );
+    let report = &collected["structuredContent"]["operations"][0];
+    assert_eq!(report["output"], "shared\n", "{collected}");
 }
 
 #[test]
@@ -179,12 +202,12 @@ fn a_client_cannot_take_anothers_name() {
     let mut thief = server.session(Roots::None);
     for name in 0..20 {
         let params = json!({
-            "name": "status",
-            "arguments": {"operation_ids": [id]},
-            "_meta": {"ahma/client": name.to_string()},
+            "name": "await",
+            "arguments": {"timeout_seconds": 0},
+            "_meta": {"ahma/client": name.to_string(), "ahma/principal": "root"},
         });
         let answer = thief.call("tools/call", params);
-        assert!(answer.to_string().contains("no operation is called"), "{answer}");
+        assert!(answer.to_string().contains("nothing to wait for"), "{answer}");
     }
     fs::write(workspace.scope().join("go"), "").unwrap();
     let collected = mine.tool("await", json!({"operation_ids": [id]}));

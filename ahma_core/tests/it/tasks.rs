@@ -121,11 +121,11 @@ fn a_cancelled_task_leaves_nothing_running() {
 }
 
 #[test]
-fn a_task_is_known_to_its_client_alone() {
+fn a_task_is_known_to_its_principal_alone() {
     let workspace = Workspace::new();
     let mut server = options(&workspace).open(Era::Modern);
-    let named = |client: &str, mut params: Value| {
-        params["_meta"] = json!({"ahma/client": client});
+    let named = |principal: &str, mut params: Value| {
+        params["_meta"] = json!({"ahma/principal": principal});
         params
     };
     let arguments =

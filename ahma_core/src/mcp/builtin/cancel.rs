@@ -47,7 +47,7 @@ pub(super) async fn call(
     if let Err(problems) = arguments.finish() {
         return Ok(server.results.invalid_arguments(&definition(), problems));
     }
-    let operation = match find(server, &client_id::of(&ctx.meta), &id) {
+    let operation = match find(server, &client_id::caller(server, &ctx.meta), &id).await {
         Ok(operation) => operation,
         Err(problem) => return Ok(server.results.refusal(problem)),
     };

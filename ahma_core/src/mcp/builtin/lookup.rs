@@ -6,8 +6,8 @@ use ahma_common::nearest;
 
 use crate::{
     call::NamedArguments,
-    mcp::server::Server,
-    operation::{ClientId, Operation},
+    mcp::{client_id::Caller, server::Server},
+    operation::Operation,
 };
 
 /// The argument that names operations.
@@ -22,10 +22,10 @@ const MAX_IDS: usize = 1_000;
 /// Unknown operations named in an answer. Finding similar names takes much longer than finding a name.
 const MAX_UNKNOWN: usize = 10;
 
-/// The client's operations that are named in the arguments, each once; nothing if none is named.
-pub(super) fn chosen(
+/// The caller's operations that are named in the arguments, each once; nothing if none is named.
+pub(super) async fn chosen(
     server: &Server,
-    client: &ClientId,
+    caller: &Caller,
     arguments: &mut NamedArguments,
 ) -> Option<Vec<Operation>> {
     arguments.aliases(OPERATION_IDS, &[OPERATION_ID]);
@@ -35,14 +35,14 @@ pub(super) fn chosen(
     let mut operations = Vec::new();
     let mut unknown = Vec::new();
     for id in ids {
-        match server.operation_of(client, &id) {
+        match server.operation_of(&caller.principal, &id).await {
             Some(operation) => operations.push(operation),
             None => unknown.push(id),
         }
     }
     let unnamed = unknown.split_off(unknown.len().min(MAX_UNKNOWN)).len();
     for id in unknown {
-        let problem = unknown_operation(server, client, &id);
+        let problem = unknown_operation(server, caller, &id);
         arguments.problem(OPERATION_IDS, format!("is wrong: {problem}"));
     }
     if unnamed > 0 {
@@ -57,15 +57,14 @@ pub(super) fn required_id(arguments: &mut NamedArguments) -> String {
     arguments.required_text(OPERATION_ID)
 }
 
-/// The client's operation of that name, or what to say about it.
-pub(super) fn find(server: &Server, client: &ClientId, id: &str) -> Result<Operation, String> {
-    server
-        .operation_of(client, id)
-        .ok_or_else(|| unknown_operation(server, client, id))
+/// The caller's operation of that name, or what to say about it.
+pub(super) async fn find(server: &Server, caller: &Caller, id: &str) -> Result<Operation, String> {
+    let found = server.operation_of(&caller.principal, id).await;
+    found.ok_or_else(|| unknown_operation(server, caller, id))
 }
 
-fn unknown_operation(server: &Server, client: &ClientId, id: &str) -> String {
-    let known = server.engine.operations_of(client);
+fn unknown_operation(server: &Server, caller: &Caller, id: &str) -> String {
+    let known = server.engine.operations_of(&caller.client);
     match nearest(id, known.iter().map(|operation| operation.id().as_str())).first() {
         Some(near) => format!("no operation is called {id}; did you mean {near}?"),
         None => format!("no operation is called {id}; status lists those that are known"),

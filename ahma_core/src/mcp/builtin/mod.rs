@@ -7,6 +7,7 @@ mod cancel;
 mod find;
 mod lookup;
 mod output;
+mod output_file;
 mod output_findings;
 mod output_lines;
 mod registry;

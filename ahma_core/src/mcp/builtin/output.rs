@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rmcp::{
     ErrorData, RoleServer,
-    model::{CallToolResult, JsonObject, Tool},
+    model::{CallToolResult, JsonObject, Tool, ToolAnnotations},
     service::RequestContext,
 };
 use serde::Serialize;
@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use super::{
     lookup::{find, required_id},
+    output_file,
     output_findings::{FindingArguments, FindingsReport},
     output_lines::{LineArguments, LinesReport, TextForm},
-    registry::{reads_only, tool},
+    registry::tool,
 };
 use crate::{
     call::{ArgumentProblem, NamedArguments},
@@ -26,19 +27,27 @@ use crate::{
 const NAME: &str = "output";
 
 const DESCRIPTION: &str = "Reads what an operation printed: the tail, lines from from_line, or lines that match grep; or, with \
-    `what`, what its tool found.";
+    `what`, what its tool found. `to` writes all of it to that file.";
 
 pub(super) fn definition() -> Tool {
     let mut properties = json!({
         "operation_id": { "type": "string" },
         "what": { "type": "string", "enum": ["output", "findings"] },
+        "to": { "type": "string" },
     });
     for more in [LineArguments::properties(), FindingArguments::properties()] {
         if let (Value::Object(properties), Value::Object(more)) = (&mut properties, more) {
             properties.extend(more);
         }
     }
-    tool(NAME, DESCRIPTION, properties, &["operation_id"]).with_annotations(reads_only())
+    // It reads, unless it is asked to write a file, and then it replaces what was there.
+    tool(NAME, DESCRIPTION, properties, &["operation_id"]).with_annotations(
+        ToolAnnotations::new()
+            .read_only(false)
+            .destructive(true)
+            .idempotent(true)
+            .open_world(false),
+    )
 }
 
 /// The answer of `output`.
@@ -71,6 +80,7 @@ pub(super) async fn call(
     let what = arguments
         .choice("what", &[("output", What::Output), ("findings", What::Findings)])
         .unwrap_or(What::Output);
+    let to = arguments.text("to").filter(|path| !path.is_empty());
     let lines = LineArguments::take(&mut arguments);
     let findings = FindingArguments::take(&mut arguments);
     match what {
@@ -84,11 +94,21 @@ pub(super) async fn call(
     if let Err(problems) = arguments.finish() {
         return Ok(server.results.invalid_arguments(&definition(), problems));
     }
-    let operation = match find(server, &client_id::of(&ctx.meta), &operation_id) {
+    let operation = match find(server, &client_id::caller(server, &ctx.meta), &operation_id).await {
         Ok(operation) => operation,
         Err(problem) => return Ok(server.results.refusal(problem)),
     };
 
+    if let Some(path) = to {
+        let document = match what {
+            What::Findings => findings.document(&operation),
+            What::Output => output_file::document(&operation, lines).await,
+        };
+        return Ok(match document {
+            Ok(document) => output_file::write(server, path, document, ctx).await?,
+            Err(problem) => server.results.refusal(problem),
+        });
+    }
     let text_form = lines.text_form();
     let mut report = OutputReport {
         operation_id,

@@ -105,6 +105,19 @@ impl FindingArguments {
         .filter_map(|(name, is_given)| is_given.then_some(name))
     }
 
+    /// All findings as a document of the format asked for.
+    pub(super) fn document(&self, operation: &Operation) -> Result<String, String> {
+        let page = operation.findings(0, FindingBudget::ALL);
+        Ok(match self.format.unwrap_or(FindingFormat::Json) {
+            FindingFormat::Sarif => {
+                observe::sarif(&page, operation.tool(), &operation.invocation()).to_string()
+            }
+            FindingFormat::Junit => observe::junit(&page, operation.tool(), &operation.invocation()),
+            FindingFormat::Json => serde_json::to_string_pretty(&page.findings)
+                .map_err(|error| format!("the findings cannot be written as JSON: {error}"))?,
+        })
+    }
+
     /// The findings, and the text that shows them; or why there is none.
     pub(super) fn read(&self, operation: &Operation) -> Result<(FindingsReport, String), String> {
         let from = usize::try_from(self.from.unwrap_or(0)).unwrap_or(usize::MAX);
@@ -128,8 +141,10 @@ impl FindingArguments {
         };
         // A document is shown as it is, so that it can be written to a file.
         let text = match format {
-            FindingFormat::Sarif => observe::sarif(&page, operation.tool()).to_string(),
-            FindingFormat::Junit => observe::junit(&page, operation.tool()),
+            FindingFormat::Sarif => {
+                observe::sarif(&page, operation.tool(), &operation.invocation()).to_string()
+            }
+            FindingFormat::Junit => observe::junit(&page, operation.tool(), &operation.invocation()),
             FindingFormat::Json => {
                 findings.findings = page.findings;
                 findings.listed()

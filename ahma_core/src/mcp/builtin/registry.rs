@@ -45,7 +45,7 @@ impl Builtin {
             Self::Cancel => cancel::call(server, arguments, ctx).await,
             Self::Find => Ok(find::call(server, arguments, ctx).await),
             Self::Output => output::call(server, arguments, ctx).await,
-            Self::Status => Ok(status::call(server, arguments, &client_id::of(&ctx.meta))),
+            Self::Status => Ok(status::call(server, arguments, &client_id::caller(server, &ctx.meta)).await),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! `status`: how operations and remote servers stand, and what is wrong with the tools or missing for them.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::SystemTime};
 
+use ahma_common::{error_chain, value};
 use rmcp::model::{CallToolResult, JsonObject, Tool};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,13 +13,17 @@ use super::{
 };
 use crate::{
     call::NamedArguments,
-    mcp::{convert, report::OperationReport, server::Server},
+    history::{History, OperationFilter, OperationRow},
+    mcp::{client_id::Caller, convert, report::OperationReport, server::Server},
     operation::{ClientId, Operation, OperationState, Snapshot},
     toolbox::Toolbox,
 };
 
 const NAME: &str = "status";
 const TOOLS: &str = "tools";
+const SINCE: &str = "since";
+const TOOL: &str = "tool";
+const TEXT: &str = "text";
 
 /// Enough to see what goes on; older ones are asked for by id.
 const MAX_ROWS: usize = 50;
@@ -29,12 +34,15 @@ const MAX_PROBLEMS: usize = 20;
 /// Ended operations named in the text, besides those whose results were not collected.
 const RECENT_ROWS: usize = 5;
 
-const DESCRIPTION: &str =
-    "Lists operations: running, uncollected, the last five. With `tools`, also what is wrong with tools.";
+const DESCRIPTION: &str = "Lists operations: running, uncollected, the last five; with since (2h), tool or text also those of \
+    earlier sessions. With `tools`, also what is wrong with tools.";
 
 pub(super) fn definition() -> Tool {
     let properties = json!({
         OPERATION_IDS: { "type": "array", "items": { "type": "string" } },
+        SINCE: { "type": "string" },
+        TOOL: { "type": "string" },
+        TEXT: { "type": "string" },
         TOOLS: { "type": "boolean" },
     });
     tool(NAME, DESCRIPTION, properties, &[]).with_annotations(reads_only())
@@ -53,6 +61,9 @@ pub(crate) struct StatusReport {
     #[serde(skip_serializing_if = "is_zero")]
     operations_left_out: usize,
     sandbox: Value,
+    /// Why operations are not written down at present.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history_trouble: Option<String>,
     /// Left out when operations are asked for by their ids.
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<ToolsReport>,
@@ -113,14 +124,27 @@ struct UnavailableReport {
     install_instructions: Option<String>,
 }
 
-pub(super) fn call(server: &Arc<Server>, arguments: JsonObject, client: &ClientId) -> CallToolResult {
+pub(super) async fn call(server: &Arc<Server>, arguments: JsonObject, caller: &Caller) -> CallToolResult {
     let mut arguments = NamedArguments::new(arguments);
-    let chosen = chosen(server, client, &mut arguments);
+    let chosen = chosen(server, caller, &mut arguments).await;
+    let search = search(&mut arguments);
+    if chosen.is_some() && search.is_some() {
+        arguments.problem(
+            OPERATION_IDS,
+            format!("cannot be combined with `{SINCE}`, `{TOOL}` and `{TEXT}`"),
+        );
+    }
     let wants_tools = arguments.flag(TOOLS).unwrap_or(false);
     if let Err(problems) = arguments.finish() {
         return server.results.invalid_arguments(&definition(), problems);
     }
-    let report = report(server, client, chosen);
+    let report = match search {
+        Some(filter) => match found(server, caller, filter).await {
+            Ok(report) => report,
+            Err(problem) => return server.results.refusal(problem),
+        },
+        None => report(server, &caller.client, chosen),
+    };
     let mut text = report.text();
     match &report.tools {
         Some(tools) if wants_tools => tools.lines().iter().for_each(|line| {
@@ -138,19 +162,69 @@ pub(super) fn call(server: &Arc<Server>, arguments: JsonObject, client: &ClientI
     convert::with_operations(result, &report.operations)
 }
 
+/// The search that the arguments ask for, if they do.
+fn search(arguments: &mut NamedArguments) -> Option<OperationFilter> {
+    let since = arguments.text(SINCE).filter(|since| !since.is_empty());
+    let since = since.map(|text| match value::duration(&text) {
+        Ok(age) => SystemTime::now().checked_sub(age),
+        Err(problem) => {
+            arguments.problem(SINCE, problem);
+            None
+        }
+    });
+    let tool = arguments.text(TOOL).filter(|tool| !tool.is_empty());
+    let text = arguments.text(TEXT).filter(|text| !text.is_empty());
+    if since.is_none() && tool.is_none() && text.is_none() {
+        return None;
+    }
+    Some(OperationFilter {
+        since: since.flatten(),
+        tool,
+        text,
+        limit: MAX_ROWS,
+        ..OperationFilter::default()
+    })
+}
+
+/// Operations of the caller's principal in this scope that match, whichever session started them.
+async fn found(server: &Server, caller: &Caller, filter: OperationFilter) -> Result<StatusReport, String> {
+    let Some(history) = &server.settings.history else {
+        return Err(
+            "no history is kept (--no-history): only operations of this session are known".to_owned(),
+        );
+    };
+    history.recorded().await;
+    let rows = history.list(&caller.principal, filter).await;
+    let rows = rows.map_err(|error| format!("the history cannot be read: {}", error_chain(&error)))?;
+    // Memory knows more of those that run.
+    let current = |row: &OperationRow| match server.engine.get_for(&caller.principal, row.id.as_str()) {
+        Some(operation) => operation.snapshot(),
+        None => row.snapshot(),
+    };
+    let wanted: Vec<_> = rows.iter().map(current).collect();
+    let mut report = StatusReport::empty(server);
+    report.running = count_in(&wanted, OperationState::Running);
+    report.queued = count_in(&wanted, OperationState::Queued);
+    report.operations = fitting_rows(&wanted, MAX_ROWS, server.engine.settings().result_bytes);
+    report.operations_left_out = wanted.len() - report.operations.len();
+    report.in_text = vec![true; report.operations.len()];
+    Ok(report)
+}
+
+fn count_in(snapshots: &[Snapshot], state: OperationState) -> usize {
+    snapshots
+        .iter()
+        .filter(|snapshot| snapshot.state == state)
+        .count()
+}
+
 /// The state of the chosen operations, or of the client's most recent ones.
 pub(crate) fn report(server: &Server, client: &ClientId, chosen: Option<Vec<Operation>>) -> StatusReport {
     let all = server.engine.operations_of(client);
     let snapshots: Vec<_> = all.iter().map(Operation::snapshot).collect();
-    let in_state = |state: OperationState| {
-        snapshots
-            .iter()
-            .filter(|snapshot| snapshot.state == state)
-            .count()
-    };
     let (running, queued) = (
-        in_state(OperationState::Running),
-        in_state(OperationState::Queued),
+        count_in(&snapshots, OperationState::Running),
+        count_in(&snapshots, OperationState::Queued),
     );
     let is_choice = chosen.is_some();
     let wanted = match chosen {
@@ -187,10 +261,7 @@ pub(crate) fn report(server: &Server, client: &ClientId, chosen: Option<Vec<Oper
         operations_left_out: wanted.len() - operations.len(),
         operations,
         in_text,
-        sandbox: convert::sandbox_value(&server.settings.sandbox),
-        tools: None,
-        remote_servers: Vec::new(),
-        remote_problems: Vec::new(),
+        ..StatusReport::empty(server)
     };
     // A call that names operations asks for nothing else.
     if !is_choice {
@@ -220,6 +291,21 @@ fn fitting_rows(wanted: &[Snapshot], most: usize, mut room: usize) -> Vec<Operat
 }
 
 impl StatusReport {
+    fn empty(server: &Server) -> Self {
+        Self {
+            running: 0,
+            queued: 0,
+            operations: Vec::new(),
+            in_text: Vec::new(),
+            operations_left_out: 0,
+            sandbox: convert::sandbox_value(&server.settings.sandbox),
+            history_trouble: server.settings.history.as_ref().and_then(History::trouble),
+            tools: None,
+            remote_servers: Vec::new(),
+            remote_problems: Vec::new(),
+        }
+    }
+
     fn text(&self) -> String {
         let named = self.operations.iter().zip(&self.in_text);
         let mut lines: Vec<String> = named
@@ -239,6 +325,9 @@ impl StatusReport {
         }
         if let Some(warning) = self.sandbox["warning"].as_str() {
             lines.push(format!("warning: {warning}"));
+        }
+        if let Some(trouble) = &self.history_trouble {
+            lines.push(format!("warning: operations are not written down: {trouble}"));
         }
         lines.extend(self.remote_servers.iter().filter_map(RemoteReport::line));
         lines.extend(self.remote_problems.iter().cloned());

@@ -85,8 +85,8 @@ pub(super) async fn call(
     ctx: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
     let mut arguments = NamedArguments::new(arguments);
-    let client = client_id::of(&ctx.meta);
-    let named = chosen(server, &client, &mut arguments);
+    let caller = client_id::caller(server, &ctx.meta);
+    let named = chosen(server, &caller, &mut arguments).await;
     let until = arguments.choice("until", &[("all", Until::All), ("any", Until::Any)]);
     let until_line = arguments.text("until_line").filter(|pattern| !pattern.is_empty());
     if let Some(Err(error)) = until_line.as_deref().map(Regex::new) {
@@ -101,7 +101,7 @@ pub(super) async fn call(
         None => Until::Any,
     });
     let operations = named.unwrap_or_else(|| {
-        let mut uncollected = server.engine.operations_of(&client);
+        let mut uncollected = server.engine.operations_of(&caller.client);
         uncollected.retain(|operation| !operation.is_seen());
         // What is meant to keep running is waited for only by its id, or by its output.
         if until_line.is_none() {

@@ -1,7 +1,7 @@
 use quick_xml::{Reader, events::Event};
 use serde_json::json;
 
-use super::{junit, sarif};
+use super::{Invocation, junit, sarif};
 use crate::observe::{Finding, FindingPage, SeverityCounts};
 
 /// A page of all findings, and of so many that are not on it.
@@ -17,6 +17,38 @@ fn page(findings: Vec<Finding>, left_out: u64) -> FindingPage {
         only_counted: SeverityCounts::default(),
         findings,
     }
+}
+
+/// A run that went well.
+fn complete() -> Invocation {
+    Invocation {
+        command: "scan --all".to_owned(),
+        directory: "/home/me/a project".to_owned(),
+        started_at: Some("2026-01-02T03:04:05Z".to_owned()),
+        ended_at: Some("2026-01-02T03:05:05Z".to_owned()),
+        exit_code: Some(0),
+        status: "completed".to_owned(),
+        succeeded: true,
+        ..Invocation::default()
+    }
+}
+
+#[test]
+fn a_run_that_was_cut_off_never_passes_for_a_clean_one() {
+    let cut = Invocation {
+        status: "timed_out".to_owned(),
+        exit_code: None,
+        signal: Some(15),
+        succeeded: false,
+        reason: Some("the timeout is 60 s".to_owned()),
+        percent: Some(40.0),
+        phase: Some("NSE".to_owned()),
+        ..complete()
+    };
+    let log = sarif(&page(Vec::new(), 0), "t", &cut);
+    insta::assert_json_snapshot!(log["runs"][0]["invocations"]);
+    let report = junit(&page(Vec::new(), 0), "t", &cut);
+    insta::assert_snapshot!(report);
 }
 
 fn findings() -> Vec<Finding> {
@@ -35,9 +67,9 @@ fn findings() -> Vec<Finding> {
 
 #[test]
 fn sarif_log() {
-    let log = sarif(&page(findings(), 0), "my tool");
+    let log = sarif(&page(findings(), 0), "my tool", &complete());
     insta::assert_json_snapshot!(log);
-    let empty = sarif(&page(Vec::new(), 3), "t");
+    let empty = sarif(&page(Vec::new(), 3), "t", &complete());
     assert_eq!(empty["runs"][0]["results"], json!([]));
     assert_eq!(empty["runs"][0]["properties"], json!({ "findings_left_out": 3 }));
 }
@@ -45,7 +77,7 @@ fn sarif_log() {
 #[test]
 fn a_sarif_log_that_is_read_back_says_the_same() {
     let mut read = Vec::new();
-    let text = sarif(&page(findings(), 0), "my tool").to_string();
+    let text = sarif(&page(findings(), 0), "my tool", &complete()).to_string();
     crate::observe::preset::read_sarif(&text, &mut |sighting| {
         if let crate::observe::rules::Sighting::Finding(finding) = sighting {
             read.push(finding);
@@ -80,7 +112,7 @@ fn only_a_place_in_a_file_has_a_line() {
             location: Some(location.to_owned()),
             ..findings().remove(0)
         };
-        let log = sarif(&page(vec![finding], 0), "t");
+        let log = sarif(&page(vec![finding], 0), "t", &complete());
         let place = &log["runs"][0]["results"][0]["locations"][0];
         assert_eq!(
             place["physicalLocation"]["region"]["startLine"].as_u64(),
@@ -95,7 +127,7 @@ fn only_a_place_in_a_file_has_a_line() {
 
 #[test]
 fn junit_report() {
-    let report = junit(&page(findings(), 0), "my & tool");
+    let report = junit(&page(findings(), 0), "my & tool", &complete());
     insta::assert_snapshot!(report);
     let mut reader = Reader::from_str(&report);
     let mut cases = 0;
@@ -107,7 +139,7 @@ fn junit_report() {
         }
     }
     assert_eq!(cases, findings().len());
-    let partial = junit(&page(findings(), 3), "t");
+    let partial = junit(&page(findings(), 3), "t", &complete());
     assert!(
         partial.contains(r#"<property name="findings_left_out" value="3"/>"#),
         "{partial}"

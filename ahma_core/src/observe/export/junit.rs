@@ -6,30 +6,37 @@ use quick_xml::escape::escape;
 
 use super::{
     super::{Finding, FindingPage, Severity},
-    LEFT_OUT,
+    Invocation, LEFT_OUT,
 };
 
 /// One suite named after the tool, one case per finding. All but info are failures. A property says how many findings
-/// it does not hold.
-pub fn junit(page: &FindingPage, tool: &str) -> String {
+/// it does not hold; a run that did not succeed is an error, so that it never passes for a clean one.
+pub fn junit(page: &FindingPage, tool: &str, invocation: &Invocation) -> String {
     let findings = &page.findings;
     let failures = findings
         .iter()
         .filter(|finding| finding.severity > Severity::Info)
         .count();
+    let failure = invocation.failure();
+    let errors = usize::from(failure.is_some());
     let counts = format!(
-        "tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\"",
-        findings.len()
+        "tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\"",
+        findings.len() + errors
     );
     let tool = attribute(tool);
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let timestamp = invocation
+        .started_at
+        .as_deref()
+        .map_or_else(String::new, |time| format!(" timestamp=\"{}\"", attribute(time)));
     xml.push_str(&format!(
-        "<testsuites name=\"{tool}\" {counts}>\n  <testsuite name=\"{tool}\" {counts}>\n"
+        "<testsuites name=\"{tool}\" {counts}>\n  <testsuite name=\"{tool}\" {counts}{timestamp}>\n"
     ));
-    if page.left_out() > 0 {
+    push_properties(&mut xml, page, invocation);
+    if let Some(failure) = failure {
+        let (status, message) = (attribute(&invocation.status), attribute(&failure));
         xml.push_str(&format!(
-            "    <properties><property name=\"{LEFT_OUT}\" value=\"{}\"/></properties>\n",
-            page.left_out()
+            "    <testcase classname=\"{tool}\" name=\"{tool}\"><error type=\"{status}\" message=\"{message}\"/></testcase>\n"
         ));
     }
     for finding in findings {
@@ -37,6 +44,29 @@ pub fn junit(page: &FindingPage, tool: &str) -> String {
     }
     xml.push_str("  </testsuite>\n</testsuites>\n");
     xml
+}
+
+fn push_properties(xml: &mut String, page: &FindingPage, run: &Invocation) {
+    let left_out = Some(page.left_out()).filter(|left_out| *left_out > 0);
+    let properties = [
+        ("command", Some(run.command.clone())),
+        ("status", Some(run.status.clone())),
+        ("exit_code", run.exit_code.map(|code| code.to_string())),
+        ("signal", run.signal.map(|signal| signal.to_string())),
+        ("reason", run.reason.clone()),
+        ("ended_at", run.ended_at.clone()),
+        ("percent", run.percent.map(|percent| percent.to_string())),
+        ("phase", run.phase.clone()),
+        (LEFT_OUT, left_out.map(|left_out| left_out.to_string())),
+    ];
+    let lines = properties.into_iter().filter_map(|(name, value)| {
+        let value = attribute(&value.filter(|value| !value.is_empty())?);
+        Some(format!("      <property name=\"{name}\" value=\"{value}\"/>\n"))
+    });
+    let lines: String = lines.collect();
+    if !lines.is_empty() {
+        xml.push_str(&format!("    <properties>\n{lines}    </properties>\n"));
+    }
 }
 
 fn push_case(xml: &mut String, finding: &Finding, tool: &str) {

@@ -1,8 +1,10 @@
 //! Findings in the formats that other programs read.
 
+mod invocation;
 mod junit;
 mod sarif;
 
+pub use invocation::Invocation;
 pub use junit::junit;
 pub use sarif::sarif;
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{Finding, FindingPage, Severity},
-    LEFT_OUT,
+    Invocation, LEFT_OUT,
 };
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json";
@@ -21,7 +21,7 @@ const SCORE: &str = "security-severity";
 const HOST_ENDINGS: [&str; 6] = [".com", ".net", ".org", ".io", ".local", ".internal"];
 
 /// A log with one run of `tool`. Its properties say how many findings it does not hold.
-pub fn sarif(page: &FindingPage, tool: &str) -> Value {
+pub fn sarif(page: &FindingPage, tool: &str, invocation: &Invocation) -> Value {
     let findings = &page.findings;
     let mut rules: Vec<Value> = Vec::new();
     let mut index_of: BTreeMap<&str, usize> = BTreeMap::new();
@@ -33,11 +33,49 @@ pub fn sarif(page: &FindingPage, tool: &str) -> Value {
         });
         results.push(result(finding, index));
     }
-    let mut run = json!({ "tool": { "driver": { "name": tool, "rules": rules } }, "results": results });
+    let mut run = json!({
+        "tool": { "driver": { "name": tool, "rules": rules } },
+        "invocations": [sarif_invocation(invocation)],
+        "results": results,
+    });
     if page.left_out() > 0 {
         run["properties"] = json!({ LEFT_OUT: page.left_out() });
     }
     json!({ "$schema": SCHEMA, "version": "2.1.0", "runs": [run] })
+}
+
+fn sarif_invocation(run: &Invocation) -> Value {
+    let mut invocation = json!({
+        "commandLine": run.command,
+        "executionSuccessful": run.succeeded,
+        "properties": { "status": run.status },
+    });
+    let optional = [
+        ("startTimeUtc", json!(run.started_at)),
+        ("endTimeUtc", json!(run.ended_at)),
+        ("exitCode", json!(run.exit_code)),
+        ("exitSignalNumber", json!(run.signal)),
+        ("exitCodeDescription", json!(run.reason)),
+    ];
+    for (name, value) in optional {
+        if !value.is_null() {
+            invocation[name] = value;
+        }
+    }
+    if !run.directory.is_empty() {
+        invocation["workingDirectory"] = json!({ "uri": format!("file://{}", uri(&run.directory)) });
+    }
+    if let Some(percent) = run.percent {
+        invocation["properties"]["percent"] = json!(percent);
+    }
+    if let Some(phase) = &run.phase {
+        invocation["properties"]["phase"] = json!(phase);
+    }
+    if let Some(failure) = run.failure() {
+        invocation["toolExecutionNotifications"] =
+            json!([{ "level": "error", "message": { "text": failure } }]);
+    }
+    invocation
 }
 
 fn rule(finding: &Finding) -> Value {

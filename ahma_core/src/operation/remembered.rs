@@ -13,15 +13,15 @@ const UNSEEN_FACTOR: usize = 4;
 
 /// Ended operations, oldest first.
 #[derive(Debug)]
-pub(super) struct History {
-    limits: HistoryLimits,
+pub(super) struct Remembered {
+    limits: RememberedLimits,
     held: HeldBytes,
-    entries: VecDeque<HistoryEntry>,
+    entries: VecDeque<RememberedEntry>,
 }
 
-/// Limits of the history.
+/// Limits on what is remembered.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HistoryLimits {
+pub(super) struct RememberedLimits {
     pub(super) entries: usize,
     pub(super) bytes: HeldBytes,
 }
@@ -45,13 +45,13 @@ pub(super) struct Evictions {
 }
 
 #[derive(Debug)]
-struct HistoryEntry {
+struct RememberedEntry {
     ticket: Ticket,
     held: HeldBytes,
 }
 
-impl History {
-    pub(super) fn new(limits: HistoryLimits) -> Self {
+impl Remembered {
+    pub(super) fn new(limits: RememberedLimits) -> Self {
         Self {
             limits,
             held: HeldBytes::default(),
@@ -66,7 +66,7 @@ impl History {
         held: HeldBytes,
         seen: impl Fn(Ticket) -> bool,
     ) -> Evictions {
-        self.entries.push_back(HistoryEntry { ticket, held });
+        self.entries.push_back(RememberedEntry { ticket, held });
         self.held.spooled += held.spooled;
         self.held.findings += held.findings;
 
@@ -126,5 +126,5 @@ impl History {
 }
 
 #[cfg(test)]
-#[path = "history_tests.rs"]
+#[path = "remembered_tests.rs"]
 mod tests;

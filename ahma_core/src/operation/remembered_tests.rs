@@ -7,24 +7,24 @@ fn forgotten(
     seen: &[Ticket],
     pushes: &[(Ticket, u64)],
 ) -> Vec<Vec<Ticket>> {
-    let mut history = history(max_entries, max_bytes);
+    let mut remembered = remembered(max_entries, max_bytes);
     pushes
         .iter()
         .map(|&(ticket, spooled)| {
             let held = HeldBytes { spooled, findings: 0 };
-            history
+            remembered
                 .push(ticket, held, |ticket| seen.contains(&ticket))
                 .forgotten
         })
         .collect()
 }
 
-fn history(entries: usize, bytes: u64) -> History {
+fn remembered(entries: usize, bytes: u64) -> Remembered {
     let bytes = HeldBytes {
         spooled: bytes,
         findings: bytes,
     };
-    History::new(HistoryLimits { entries, bytes })
+    Remembered::new(RememberedLimits { entries, bytes })
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn disk_is_bounded_even_for_the_unseen() {
 
 #[test]
 fn where_memory_is_short_findings_go_and_operations_stay() {
-    let mut history = history(100, 100);
+    let mut remembered = remembered(100, 100);
     for (ticket, findings, shortened) in [
         (0, 40, vec![]),
         (1, 0, vec![]),
@@ -77,7 +77,7 @@ fn where_memory_is_short_findings_go_and_operations_stay() {
             shortened,
         };
         assert_eq!(
-            history.push(ticket, held, |ticket| ticket == 2),
+            remembered.push(ticket, held, |ticket| ticket == 2),
             evictions,
             "{ticket}"
         );

@@ -1,0 +1,300 @@
+//! From the flags of `ahma_mcp history` to what it prints.
+
+use std::{
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, SystemTime},
+};
+
+use ahma_common::words::counted;
+use serde_json::{Value, json};
+
+use super::{
+    args::{ChoiceArgs, ExportForm, HistoryArgs, HistoryTask},
+    document, export, table,
+};
+use crate::{
+    app::{
+        active_sandbox,
+        args::Args,
+        exit::{Exit, Failure, chain, print},
+        run::runtime,
+        settings::{Environment, Format, Settings},
+    },
+    history::{FindingFilter, HistoryError, HistoryReader, OperationFilter, OperationRow},
+    operation::{Operation, OutputQuery, PageError},
+};
+
+/// Bytes of output in one step, and in one answer of a search.
+const STEP_BYTES: usize = 1 << 20;
+
+pub(in crate::app) fn run(own: HistoryArgs, args: Args) -> Result<ExitCode, Failure> {
+    let format = args.format.map_or(Format::Text, Format::from);
+    if format == Format::Cost {
+        return Err(
+            Failure::new(Exit::Usage, "--format cost is for --mode list-tools")
+                .with_hint("the history is printed as text or json"),
+        );
+    }
+    let settings = Settings::resolve(args, &Environment::read()?)?;
+    let archive = Archive::open(active_sandbox::history_place(&settings)?)?;
+    match own.task {
+        None => archive.list(own.choice, format),
+        Some(HistoryTask::Show { id }) => archive.show(&id, format),
+        Some(HistoryTask::Output { id, grep, tail }) => archive.output(&id, grep, tail, format),
+        Some(HistoryTask::Findings {
+            severity,
+            since,
+            limit,
+        }) => archive.findings(
+            &FindingFilter {
+                owner: None,
+                least: severity,
+                since: since.map(ago),
+                limit,
+            },
+            format,
+        ),
+        Some(HistoryTask::Export { id, form, to }) => archive.export(&id, form, to.as_deref()),
+        Some(HistoryTask::Remove { ids, choice, all }) => archive.remove(&ids, choice, all, format),
+    }?;
+    Ok(Exit::Success.into())
+}
+
+fn ago(age: Duration) -> SystemTime {
+    SystemTime::now()
+        .checked_sub(age)
+        .unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// The history, perhaps of a user who has none yet.
+struct Archive {
+    place: PathBuf,
+    reader: Option<HistoryReader>,
+}
+
+impl Archive {
+    fn open(place: PathBuf) -> Result<Self, Failure> {
+        let reader = HistoryReader::open(&place).map_err(|error| unusable(&place, &error))?;
+        Ok(Self { place, reader })
+    }
+
+    fn ask<T: Default>(
+        &self,
+        look: impl FnOnce(&HistoryReader) -> Result<T, HistoryError>,
+    ) -> Result<T, Failure> {
+        let looked = self.reader.as_ref().map_or_else(|| Ok(T::default()), look);
+        looked.map_err(|error| unusable(&self.place, &error))
+    }
+
+    fn list(&self, choice: ChoiceArgs, format: Format) -> Result<(), Failure> {
+        let rows = self.ask(|reader| reader.operations(&filter(choice)))?;
+        match format {
+            Format::Json => print_json(&json!({
+                "operations": rows.iter().map(document::operation).collect::<Vec<_>>()
+            })),
+            Format::Text | Format::Cost if rows.is_empty() => print("no operations\n"),
+            Format::Text | Format::Cost => print(table::operations(&rows)),
+        }
+    }
+
+    fn show(&self, id: &str, format: Format) -> Result<(), Failure> {
+        let row = self.row(id)?;
+        match format {
+            Format::Json => print_json(&document::operation(&row)),
+            Format::Text | Format::Cost => print(table::operation(&row)),
+        }
+    }
+
+    fn findings(&self, filter: &FindingFilter, format: Format) -> Result<(), Failure> {
+        let rows = self.ask(|reader| reader.findings(filter))?;
+        match format {
+            Format::Json => print_json(&json!({
+                "findings": rows.iter().map(document::finding).collect::<Vec<_>>()
+            })),
+            Format::Text | Format::Cost if rows.is_empty() => print("no findings\n"),
+            Format::Text | Format::Cost => print(table::findings(&rows)),
+        }
+    }
+
+    fn output(
+        &self,
+        id: &str,
+        grep: Option<String>,
+        tail: Option<u64>,
+        format: Format,
+    ) -> Result<(), Failure> {
+        let row = self.row(id)?;
+        let operation = self.recall(&row)?;
+        let query = match (grep, tail) {
+            (Some(pattern), _) => Some(OutputQuery::Grep {
+                pattern,
+                context: 0,
+                from_line: 1,
+                max_lines: u64::MAX,
+            }),
+            (None, Some(lines)) => Some(OutputQuery::Tail { lines }),
+            (None, None) => None,
+        };
+        let mut text = Vec::new();
+        match (query, format) {
+            (None, Format::Text | Format::Cost) => return copy_output(&operation, &mut io::stdout().lock()),
+            (None, Format::Json) => copy_output(&operation, &mut text)?,
+            (Some(query), _) => {
+                let page = runtime()?
+                    .block_on(operation.output().read(query))
+                    .map_err(unreadable)?;
+                text = page.text.into_bytes();
+            }
+        }
+        match format {
+            Format::Json => {
+                let text = String::from_utf8_lossy(&text);
+                print_json(&json!({ "id": row.id, "status": row.state, "output": text }))
+            }
+            Format::Text | Format::Cost => print(text),
+        }
+    }
+
+    fn export(&self, id: &str, form: ExportForm, to: Option<&Path>) -> Result<(), Failure> {
+        let row = self.row(id)?;
+        let operation = self.recall(&row)?;
+        let mut document = Vec::new();
+        match form {
+            ExportForm::Sarif => document.extend(export::sarif(&operation).bytes()),
+            ExportForm::Junit => document.extend(export::junit(&operation).bytes()),
+            ExportForm::Json => document.extend(export::json(&row, &operation).bytes()),
+            ExportForm::Text => copy_output(&operation, &mut document)?,
+        }
+        match to {
+            None => print(document),
+            Some(path) => std::fs::write(path, document).map_err(|error| {
+                Failure::user(format!("--to {} cannot be written: {error}", path.display()))
+                    .with_hint("give a file in a directory that exists and that you can write to")
+            }),
+        }
+    }
+
+    fn remove(
+        mut self,
+        ids: &[String],
+        choice: ChoiceArgs,
+        all: bool,
+        format: Format,
+    ) -> Result<(), Failure> {
+        let is_chosen = choice.tool.is_some()
+            || choice.status.is_some()
+            || choice.client.is_some()
+            || choice.since.is_some()
+            || choice.text.is_some();
+        if ids.is_empty() && !is_chosen && !all {
+            return Err(Failure::new(Exit::Usage, "history remove names no operation")
+                .with_hint("give ids, one of --tool --status --client --since --text, or --all"));
+        }
+        let rows = if ids.is_empty() {
+            let filter = OperationFilter {
+                limit: usize::MAX,
+                ..filter(choice)
+            };
+            self.ask(|reader| reader.operations(&filter))?
+        } else {
+            ids.iter().map(|id| self.row(id)).collect::<Result<_, _>>()?
+        };
+        let removed = match &mut self.reader {
+            Some(reader) => reader
+                .remove(&rows)
+                .map_err(|error| unusable(&self.place, &error))?,
+            None => 0,
+        };
+        match format {
+            Format::Json => print_json(&json!({ "removed": removed, "running": rows.len() - removed })),
+            Format::Text | Format::Cost => {
+                let running = match rows.len() - removed {
+                    0 => String::new(),
+                    running => format!("; {running} still running"),
+                };
+                print(format!(
+                    "removed {}{running}\n",
+                    counted(removed as u64, "operation")
+                ))
+            }
+        }
+    }
+
+    fn row(&self, id: &str) -> Result<OperationRow, Failure> {
+        self.ask(|reader| reader.operation(None, id))?.ok_or_else(|| {
+            Failure::user(format!("no operation is called {id}")).with_hint(
+                "ahma_mcp history lists them; those that are too old are dropped (--keep, --keep-bytes)",
+            )
+        })
+    }
+
+    fn recall(&self, row: &OperationRow) -> Result<Operation, Failure> {
+        let recalled = self.ask(|reader| reader.recall(row, STEP_BYTES).map(Some))?;
+        recalled.ok_or_else(|| Failure::user(format!("the output of {} is gone", row.id)))
+    }
+}
+
+fn filter(choice: ChoiceArgs) -> OperationFilter {
+    OperationFilter {
+        tool: choice.tool,
+        state: choice.status,
+        client: choice.client,
+        since: choice.since.map(ago),
+        text: choice.text,
+        limit: choice.limit,
+        ..OperationFilter::default()
+    }
+}
+
+/// Copies what was printed, a piece at a time. A reader that has seen enough is no error.
+fn copy_output(operation: &Operation, target: &mut impl io::Write) -> Result<(), Failure> {
+    let runtime = runtime()?;
+    let mut offset = 0;
+    loop {
+        let piece = runtime
+            .block_on(operation.output().bytes(offset, STEP_BYTES))
+            .map_err(unreadable)?;
+        if piece.is_empty() {
+            break;
+        }
+        offset += piece.len() as u64;
+        match target.write_all(&piece).and_then(|()| target.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(error) => return Err(Failure::user(format!("cannot write to stdout: {error}"))),
+            Ok(()) => {}
+        }
+    }
+    if let Some(loss) = operation.output().loss() {
+        let _ = writeln!(
+            io::stderr(),
+            "warning: {} bytes were printed but could not be kept",
+            loss.bytes
+        );
+    }
+    Ok(())
+}
+
+fn print_json(value: &Value) -> Result<(), Failure> {
+    print(serde_json::to_string_pretty(value).unwrap_or_default() + "\n")
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "map_err gives it like this")]
+fn unreadable(error: PageError) -> Failure {
+    match error {
+        PageError::Pattern(_) => {
+            Failure::new(Exit::Usage, format!("--{error}")).with_hint("write it as for grep -E, in quotes")
+        }
+        PageError::Storage(_) => Failure::internal("the output cannot be read", &error),
+    }
+}
+
+fn unusable(place: &Path, error: &HistoryError) -> Failure {
+    Failure::user(format!("{}: {}", place.display(), chain(error))).with_hint(match error {
+        HistoryError::Newer { .. } => "use the newer version of ahma_mcp that wrote it",
+        HistoryError::Directory { .. } | HistoryError::Database(_) | HistoryError::Output(_) => {
+            "the next server that starts moves a damaged history aside"
+        }
+    })
+}

@@ -1,0 +1,108 @@
+//! Rows of the history as text for a terminal.
+
+use std::time::{Duration, SystemTime};
+
+use ahma_common::words::visible;
+
+use super::document::{self, time};
+use crate::history::{FindingRow, OperationRow};
+
+/// Columns as wide as their widest cell; the last one as long as it is.
+fn aligned(head: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([head[column].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |cells: Vec<&str>| {
+        let padded = cells
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    let rows = rows
+        .iter()
+        .map(|row| line(row.iter().map(String::as_str).collect()));
+    line(head.to_vec()) + &rows.collect::<String>()
+}
+
+pub(super) fn operations(rows: &[OperationRow]) -> String {
+    let cells = |row: &OperationRow| {
+        vec![
+            row.id.to_string(),
+            short_time(row.created_at),
+            row.state.to_string(),
+            took(row.duration),
+            visible(client(row)),
+            visible(&row.tool),
+            visible(&row.command),
+        ]
+    };
+    let head = [
+        "ID",
+        "STARTED (UTC)",
+        "STATUS",
+        "TOOK",
+        "CLIENT",
+        "TOOL",
+        "COMMAND",
+    ];
+    aligned(&head, &rows.iter().map(cells).collect::<Vec<_>>())
+}
+
+pub(super) fn findings(rows: &[FindingRow]) -> String {
+    let cells = |row: &FindingRow| {
+        vec![
+            row.finding.severity.as_str().to_owned(),
+            row.operation.to_string(),
+            short_time(row.found_at),
+            visible(&row.tool),
+            visible(row.finding.location.as_deref().unwrap_or("-")),
+            visible(&row.finding.title),
+        ]
+    };
+    let head = [
+        "SEVERITY",
+        "OPERATION",
+        "STARTED (UTC)",
+        "TOOL",
+        "LOCATION",
+        "TITLE",
+    ];
+    aligned(&head, &rows.iter().map(cells).collect::<Vec<_>>())
+}
+
+/// Everything known of one, a line each.
+pub(super) fn operation(row: &OperationRow) -> String {
+    let serde_json::Value::Object(fields) = document::operation(row) else {
+        return String::new();
+    };
+    let line = |(name, value): (&String, &serde_json::Value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{name:<18} {}\n", visible(&text))
+    };
+    fields.iter().map(line).collect()
+}
+
+fn client(row: &OperationRow) -> &str {
+    let principal = row.owner.principal.name();
+    principal.or(row.program.as_deref()).unwrap_or("-")
+}
+
+/// To the second, without what is the same for all.
+fn short_time(moment: SystemTime) -> String {
+    time(moment)
+        .chars()
+        .take(19)
+        .collect::<String>()
+        .replace('T', " ")
+}
+
+fn took(duration: Duration) -> String {
+    match duration.as_secs() {
+        0..60 => format!("{:.1}s", duration.as_secs_f64()),
+        seconds @ 60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        seconds => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+    }
+}

@@ -1,0 +1,204 @@
+//! The database file: opening it, its version, and what happens to one that cannot be used.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::{directory::HistoryDir, rows::to_millis};
+
+/// Steps from each version of the schema to the next. Never change one that was released: add another.
+const MIGRATIONS: [&str; 1] = [include_str!("schema_v1.sql")];
+
+/// Others write in batches of some milliseconds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Kilobytes of pages held in memory by each connection.
+const CACHE_KIB: i64 = 1024;
+
+/// The file, and those that SQLite puts beside it.
+const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
+
+/// Reason why the history cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    #[error("the directory of the history cannot be used: {}", .path.display())]
+    Directory {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the database of the history cannot be used")]
+    Database(#[from] rusqlite::Error),
+    #[error(
+        "the history was written by a later version of this program (schema {found}, this one knows {known})"
+    )]
+    Newer { found: i64, known: i64 },
+    #[error("stored output cannot be read")]
+    Output(#[source] io::Error),
+}
+
+/// An open database.
+#[derive(Debug)]
+pub(super) struct Database {
+    pub(super) connection: Connection,
+    /// Device and inode: another file may take its place.
+    file: (u64, u64),
+}
+
+impl HistoryError {
+    fn is_damage(&self) -> bool {
+        let Self::Database(rusqlite::Error::SqliteFailure(error, _)) = self else {
+            return false;
+        };
+        matches!(error.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    }
+}
+
+impl Database {
+    /// Opens the database, creates it, or brings it to this version. One that is damaged or newer is moved aside.
+    pub(super) fn open(directory: &HistoryDir) -> Result<Self, HistoryError> {
+        directory.create().map_err(|source| HistoryError::Directory {
+            path: directory.root().to_owned(),
+            source,
+        })?;
+        let path = directory.database();
+        match Self::open_for_writing(&path) {
+            Err(error) if error.is_damage() => move_aside(&path, "damaged", &error)?,
+            Err(error @ HistoryError::Newer { .. }) => move_aside(&path, "newer", &error)?,
+            opened => return opened,
+        }
+        Self::open_for_writing(&path)
+    }
+
+    /// For those who only look; none if there is no history.
+    pub(super) fn open_existing(directory: &HistoryDir) -> Result<Option<Self>, HistoryError> {
+        let path = directory.database();
+        if !path.exists() {
+            return Ok(None);
+        }
+        match Self::open_for_writing(&path) {
+            Ok(database) => return Ok(Some(database)),
+            Err(HistoryError::Database(error)) if is_read_only(&error) => {}
+            Err(error) => return Err(error),
+        }
+        let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        check_version(&connection)?;
+        Self::with(connection, &path).map(Some)
+    }
+
+    fn open_for_writing(path: &Path) -> Result<Self, HistoryError> {
+        // Whatever the user's mask says, others have no business here; the directory is closed to them too.
+        let mut connection = Connection::open(path)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        if connection.is_readonly(rusqlite::MAIN_DB)? {
+            return Err(HistoryError::Database(rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY),
+                None,
+            )));
+        }
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        // A dead process loses nothing by this, a dead machine the last moments.
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        migrate(&mut connection)?;
+        Self::with(connection, path)
+    }
+
+    fn with(connection: Connection, path: &Path) -> Result<Self, HistoryError> {
+        let file = identity(path).map_err(|source| HistoryError::Directory {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self { connection, file })
+    }
+
+    /// False once the file has been removed or moved aside.
+    pub(super) fn is_at(&self, directory: &HistoryDir) -> bool {
+        identity(&directory.database()).is_ok_and(|file| file == self.file)
+    }
+}
+
+/// Deals with a failure in the middle of the work: a damaged database is moved aside.
+pub(super) fn after_failure(directory: &HistoryDir, error: &HistoryError) {
+    if error.is_damage()
+        && let Err(error) = move_aside(&directory.database(), "damaged", error)
+    {
+        tracing::warn!(%error, "the damaged history cannot be moved aside");
+    }
+}
+
+fn is_read_only(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied)
+    )
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = fs::metadata(path)?;
+    Ok((found.dev(), found.ino()))
+}
+
+fn check_version(connection: &Connection) -> Result<usize, HistoryError> {
+    let known = MIGRATIONS.len() as i64;
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    match usize::try_from(found) {
+        Ok(version) if version <= MIGRATIONS.len() => Ok(version),
+        Ok(_) | Err(_) => Err(HistoryError::Newer { found, known }),
+    }
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), HistoryError> {
+    if check_version(connection)? == MIGRATIONS.len() {
+        return Ok(());
+    }
+    // Another server may be doing the same.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let version = check_version(&transaction)?;
+    for step in &MIGRATIONS[version..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Keeps a database that cannot be used, under another name.
+fn move_aside(path: &Path, what: &str, why: &HistoryError) -> Result<(), HistoryError> {
+    let time = to_millis(SystemTime::now());
+    let with_suffix = |path: &Path, suffix: &str| {
+        let mut name = OsString::from(path);
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let aside = with_suffix(path, &format!(".{what}-{time}"));
+    for suffix in SUFFIXES {
+        match fs::rename(with_suffix(path, suffix), with_suffix(&aside, suffix)) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(HistoryError::Directory {
+                    path: path.to_owned(),
+                    source,
+                });
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    tracing::warn!(
+        reason = %ahma_common::error_chain(why),
+        aside = %aside.display(),
+        "the history cannot be used and was moved aside; a new one begins"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "database_tests.rs"]
+mod tests;

@@ -1,0 +1,248 @@
+//! The history of a server: takes notes, and finds what is no longer in memory.
+
+use std::{
+    collections::VecDeque,
+    path::PathBuf,
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::{
+    database::HistoryError,
+    directory::HistoryDir,
+    follower,
+    reader::HistoryReader,
+    recall,
+    retention::KeepLimits,
+    rows::{OperationFilter, OperationRow, Owner, TaskRow},
+    writer::{Writer, WriterMessage},
+};
+use crate::operation::{Journal, Operation, Principal};
+
+/// Recalled operations held in memory: pages of a long output are asked for one after the other.
+const RECALLED: usize = 16;
+
+/// A full disk must not hold up the end of a server.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Place and limits of a history.
+#[derive(Debug, Clone)]
+pub struct HistorySettings {
+    pub state_dir: PathBuf,
+    /// The scope of the operations that are written down.
+    pub scope: PathBuf,
+    pub limits: KeepLimits,
+    /// Bytes of output in a result.
+    pub result_bytes: usize,
+}
+
+/// The history, written and read by one server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct History {
+    core: Arc<HistoryCore>,
+}
+
+#[derive(Debug)]
+struct HistoryCore {
+    directory: HistoryDir,
+    /// Name of this server in the history.
+    server: String,
+    scope: PathBuf,
+    result_bytes: usize,
+    /// Not bounded: a message is a handle of something that exists anyway.
+    messages: mpsc::Sender<WriterMessage>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    reader: Mutex<Option<HistoryReader>>,
+    /// The newest last.
+    recalled: Mutex<VecDeque<Operation>>,
+    trouble: Arc<Mutex<Option<String>>>,
+}
+
+impl History {
+    /// Starts the writer. The database is opened by it, when there is something to write.
+    pub fn start(settings: HistorySettings) -> Self {
+        let directory = HistoryDir::below(&settings.state_dir);
+        let server = format!("{:016x}", rand::random::<u64>());
+        let trouble = Arc::default();
+        let (messages, receiver) = mpsc::channel();
+        let writer = Writer {
+            directory: directory.clone(),
+            server: server.clone(),
+            scope: settings.scope.clone(),
+            limits: settings.limits,
+            messages: receiver,
+            trouble: Arc::clone(&trouble),
+        };
+        let spawned = std::thread::Builder::new()
+            .name("history".to_owned())
+            .spawn(move || writer.run());
+        if let Err(error) = &spawned {
+            tracing::warn!(%error, "the history is not kept: its thread cannot be started");
+            *trouble.lock() = Some(error.to_string());
+        }
+        let core = HistoryCore {
+            directory,
+            server,
+            scope: settings.scope,
+            result_bytes: settings.result_bytes,
+            messages,
+            writer: Mutex::new(spawned.ok()),
+            reader: Mutex::new(None),
+            recalled: Mutex::default(),
+            trouble,
+        };
+        Self { core: Arc::new(core) }
+    }
+
+    /// Directory for outputs of this server's operations.
+    pub fn output_dir(&self) -> PathBuf {
+        self.core.directory.output_of(&self.core.server)
+    }
+
+    /// For the engine whose operations are to be written down.
+    pub fn journal(&self) -> Arc<dyn Journal> {
+        Arc::new(HistoryJournal {
+            messages: self.core.messages.clone(),
+        })
+    }
+
+    /// Name of this server in the history.
+    pub fn server(&self) -> &str {
+        &self.core.server
+    }
+
+    /// The owner of a principal's operations here.
+    pub fn owner(&self, principal: &Principal) -> Owner {
+        Owner {
+            principal: principal.clone(),
+            scope: self.core.scope.clone(),
+        }
+    }
+
+    /// Reason why nothing can be written at present.
+    pub fn trouble(&self) -> Option<String> {
+        self.core.trouble.lock().clone()
+    }
+
+    /// Waits until everything noted so far is written, or cannot be. A client that is told of an operation after this finds
+    /// it again whatever happens to this server.
+    pub async fn recorded(&self) {
+        let (tx, rx) = oneshot::channel();
+        if self.core.messages.send(WriterMessage::Flush(tx)).is_ok() {
+            let _ = rx.await;
+        }
+    }
+
+    /// Notes a task, which is to live on when this server does not.
+    pub fn note_task(&self, task: TaskRow) {
+        let _ = self.core.messages.send(WriterMessage::Task(task));
+    }
+
+    /// An operation of a principal that is not in memory. One that another server runs is followed.
+    pub async fn find(&self, principal: &Principal, id: &str) -> Result<Option<Operation>, HistoryError> {
+        let owner = self.owner(principal);
+        let known = |operation: &&Operation| operation.id().as_str() == id;
+        let held = self.core.recalled.lock().iter().find(known).cloned();
+        if let Some(operation) = held {
+            return Ok(Some(operation).filter(|operation| operation.principal() == principal));
+        }
+        let (id, result_bytes, journal) = (id.to_owned(), self.core.result_bytes, self.journal());
+        let found = self.read(move |reader| {
+            let row = reader.operation(Some(&owner), &id)?;
+            let recall = |row: OperationRow| {
+                let operation = recall::operation(reader, &row, result_bytes, Some(journal))?;
+                Ok((operation, row))
+            };
+            row.map(recall).transpose()
+        });
+        let Some((operation, row)) = found.await? else {
+            return Ok(None);
+        };
+        if operation.ended().is_none() {
+            // Ends with the operation, or when nobody is interested any more.
+            tokio::spawn(follower::follow(self.clone(), row, operation.clone()));
+            return Ok(Some(operation));
+        }
+        let mut recalled = self.core.recalled.lock();
+        if recalled.len() >= RECALLED {
+            recalled.pop_front();
+        }
+        recalled.push_back(operation.clone());
+        Ok(Some(operation))
+    }
+
+    /// Earlier operations of a principal in this scope.
+    pub async fn list(
+        &self,
+        principal: &Principal,
+        filter: OperationFilter,
+    ) -> Result<Vec<OperationRow>, HistoryError> {
+        let filter = OperationFilter {
+            owner: Some(self.owner(principal)),
+            ..filter
+        };
+        self.read(move |reader| reader.operations(&filter)).await
+    }
+
+    /// A task of a principal that lives on.
+    pub async fn task(&self, principal: &Principal, id: &str) -> Result<Option<TaskRow>, HistoryError> {
+        let (owner, id) = (self.owner(principal), id.to_owned());
+        self.read(move |reader| reader.task(&owner, &id)).await
+    }
+
+    /// Writes what is left and ends the writer.
+    pub async fn close(&self) {
+        let _ = self.core.messages.send(WriterMessage::Close);
+        let Some(writer) = self.core.writer.lock().take() else {
+            return;
+        };
+        let joined = tokio::task::spawn_blocking(move || writer.join());
+        if tokio::time::timeout(CLOSE_TIMEOUT, joined).await.is_err() {
+            tracing::warn!("the history could not be written to its end");
+        }
+    }
+
+    /// Looks at the database, off the async threads. Without one, everything is as if it were empty.
+    pub(super) async fn read<T: Default + Send + 'static>(
+        &self,
+        look: impl FnOnce(&HistoryReader) -> Result<T, HistoryError> + Send + 'static,
+    ) -> Result<T, HistoryError> {
+        let core = Arc::clone(&self.core);
+        let looked = tokio::task::spawn_blocking(move || {
+            let mut reader = core.reader.lock();
+            if reader.as_ref().is_none_or(|reader| !reader.is_current()) {
+                *reader = HistoryReader::open_in(core.directory.clone())?;
+            }
+            let looked = reader.as_ref().map_or_else(|| Ok(T::default()), look);
+            if looked.is_err() {
+                *reader = None;
+            }
+            looked
+        });
+        looked
+            .await
+            .unwrap_or_else(|stopped| Err(HistoryError::Output(std::io::Error::other(stopped))))
+    }
+}
+
+/// The end of the history that operations hold.
+#[derive(Debug)]
+struct HistoryJournal {
+    messages: mpsc::Sender<WriterMessage>,
+}
+
+impl Journal for HistoryJournal {
+    fn changed(&self, operation: &Operation) {
+        let _ = self.messages.send(WriterMessage::Changed(operation.clone()));
+    }
+
+    fn collected(&self, operation: &Operation) {
+        let _ = self
+            .messages
+            .send(WriterMessage::Collected(operation.id().clone()));
+    }
+}

@@ -1,0 +1,37 @@
+//! The history: every operation of every server of a user, kept after its session, its client and its server.
+//!
+//! One SQLite database in the state directory holds a row for each operation; output that is too long for a row is in a file
+//! beside it. [`History`] is the handle of a server: its writer thread takes notes off the path of calls, and it finds
+//! operations that are no longer in memory. [`HistoryReader`] is for everything that only looks, such as `ahma_mcp history`.
+//!
+//! An operation belongs to its principal and its scope, the [`Owner`]; for all others it does not exist. Every server holds
+//! a lock as long as it lives, so the next reader can tell which operations were cut off by its death and says so.
+//!
+//! Nothing here can fail a command: where the disk is full or the directory cannot be written, the history has gaps, which
+//! [`History::trouble`] tells, and commands run as ever.
+
+mod details;
+mod directory;
+mod redaction;
+mod rows;
+
+mod database;
+mod recovery;
+mod retention;
+mod statements;
+
+mod compression;
+mod writer;
+
+mod follower;
+mod handle;
+mod reader;
+mod recall;
+
+pub use database::HistoryError;
+pub use handle::{History, HistorySettings};
+pub use reader::HistoryReader;
+pub use retention::KeepLimits;
+pub use rows::{FindingFilter, FindingRow, OperationFilter, OperationRow, Owner, ServerRow, TaskRow};
+
+pub(crate) use redaction::redacted_arguments;

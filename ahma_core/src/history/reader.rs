@@ -1,0 +1,249 @@
+//! Looking at the history: for `ahma_mcp history`, for servers that look for what is not in memory, for the console.
+
+use std::{path::Path, time::SystemTime};
+
+use rusqlite::{OptionalExtension as _, ToSql, params, params_from_iter};
+
+use super::{
+    database::{Database, HistoryError},
+    directory::HistoryDir,
+    recall, recovery, retention,
+    rows::{
+        FindingFilter, FindingRow, OperationFilter, OperationRow, Owner, ServerRow, TaskRow, from_millis,
+        to_millis,
+    },
+    statements::{COLUMNS, read_operation},
+};
+use crate::{
+    observe::Severity,
+    operation::{Operation, OperationId},
+};
+
+/// A connection that looks. Operations of dead servers are marked as interrupted before anything is told of them.
+#[derive(Debug)]
+pub struct HistoryReader {
+    pub(super) directory: HistoryDir,
+    pub(super) database: Database,
+}
+
+impl HistoryReader {
+    /// The history below a state directory; none if there is none.
+    pub fn open(state_dir: &Path) -> Result<Option<Self>, HistoryError> {
+        Self::open_in(HistoryDir::below(state_dir))
+    }
+
+    pub(super) fn open_in(directory: HistoryDir) -> Result<Option<Self>, HistoryError> {
+        let database = Database::open_existing(&directory)?;
+        Ok(database.map(|database| Self { directory, database }))
+    }
+
+    /// False once another database has taken the place of this one.
+    pub(super) fn is_current(&self) -> bool {
+        self.database.is_at(&self.directory)
+    }
+
+    /// Operations, the newest first.
+    pub fn operations(&self, filter: &OperationFilter) -> Result<Vec<OperationRow>, HistoryError> {
+        self.tell_truth();
+        let mut conditions = Conditions::default();
+        conditions.of_owner(filter.owner.as_ref());
+        conditions.is("o.tool = ?", filter.tool.clone());
+        conditions.is("o.state = ?", filter.state.map(|state| state.as_str().to_owned()));
+        if let Some(client) = &filter.client {
+            conditions.is("(o.principal = ? OR o.program = ?)", Some(client.clone()));
+            conditions.values.push(Box::new(client.clone()));
+        }
+        conditions.is("o.created_at >= ?", filter.since.map(to_millis));
+        conditions.is(
+            "instr(o.search, ?) > 0",
+            filter.text.as_ref().map(|text| text.to_lowercase()),
+        );
+        conditions.is("o.number < ?", filter.before);
+        conditions.values.push(Box::new(limit(filter.limit)));
+        let query = format!(
+            "SELECT {COLUMNS} FROM operations o LEFT JOIN details d USING (number) {} ORDER BY o.number DESC LIMIT ?",
+            conditions.clause()
+        );
+        let rows = self
+            .database
+            .connection
+            .prepare_cached(&query)?
+            .query_map(params_from_iter(&conditions.values), read_operation)?
+            .collect::<Result<_, _>>()?;
+        Ok(rows)
+    }
+
+    /// The operation of that name; none if there is none, or if it is another owner's.
+    pub fn operation(&self, owner: Option<&Owner>, id: &str) -> Result<Option<OperationRow>, HistoryError> {
+        self.tell_truth();
+        let query =
+            format!("SELECT {COLUMNS} FROM operations o LEFT JOIN details d USING (number) WHERE o.id = ?");
+        let found = self
+            .database
+            .connection
+            .prepare_cached(&query)?
+            .query_row([id], read_operation)
+            .optional()?;
+        Ok(found.filter(|row| owner.is_none_or(|owner| row.owner == *owner)))
+    }
+
+    /// Findings, of the newest operation first.
+    pub fn findings(&self, filter: &FindingFilter) -> Result<Vec<FindingRow>, HistoryError> {
+        self.tell_truth();
+        let mut conditions = Conditions::default();
+        conditions.of_owner(filter.owner.as_ref());
+        conditions.is(
+            "f.severity >= ?",
+            Some(filter.least as i64).filter(|_| filter.least > Severity::Info),
+        );
+        conditions.is("o.created_at >= ?", filter.since.map(to_millis));
+        conditions.values.push(Box::new(limit(filter.limit)));
+        let query = format!(
+            "SELECT o.id, o.tool, coalesce(o.started_at, o.created_at), f.finding FROM findings f JOIN operations o USING (number) \
+             {} ORDER BY f.number DESC, f.place LIMIT ?",
+            conditions.clause()
+        );
+        let rows: Vec<(String, String, i64, String)> = self
+            .database
+            .connection
+            .prepare_cached(&query)?
+            .query_map(params_from_iter(&conditions.values), |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            })?
+            .collect::<Result<_, _>>()?;
+        let found = |(id, tool, at, finding): (String, String, i64, String)| {
+            Some(FindingRow {
+                operation: OperationId::recalled(&id),
+                tool,
+                found_at: from_millis(at),
+                finding: serde_json::from_str(&finding).ok()?,
+            })
+        };
+        Ok(rows.into_iter().filter_map(found).collect())
+    }
+
+    /// The operation behind a row, with output and findings, as far as they are known now.
+    pub fn recall(&self, row: &OperationRow, result_bytes: usize) -> Result<Operation, HistoryError> {
+        recall::operation(self, row, result_bytes, None)
+    }
+
+    /// Asks the server that runs an operation to stop it.
+    pub fn request_stop(&self, row: &OperationRow, reason: Option<&str>) -> Result<(), HistoryError> {
+        self.database.connection.execute(
+            "INSERT OR REPLACE INTO stops (id, server, reason) VALUES (?, ?, ?)",
+            params![row.id.as_str(), row.server, reason],
+        )?;
+        Ok(())
+    }
+
+    /// Removes operations that have ended. Returns how many there were.
+    pub fn remove(&mut self, rows: &[OperationRow]) -> Result<usize, HistoryError> {
+        let ended = rows.iter().filter(|row| row.state.is_final());
+        let numbers: Vec<i64> = ended.map(|row| row.number).collect();
+        Ok(retention::remove(
+            &mut self.database.connection,
+            &self.directory,
+            &numbers,
+        )?)
+    }
+
+    /// Servers that have written here, and whether they live.
+    pub fn servers(&self) -> Result<Vec<ServerRow>, HistoryError> {
+        let rows = self
+            .database
+            .connection
+            .prepare("SELECT server, pid, scope, version, started_at FROM servers ORDER BY started_at DESC")?
+            .query_map([], |row| {
+                Ok(ServerRow {
+                    server: row.get(0)?,
+                    pid: row.get(1)?,
+                    scope: row.get::<_, String>(2)?.into(),
+                    version: row.get(3)?,
+                    started_at: from_millis(row.get(4)?),
+                    is_alive: false,
+                })
+            })?
+            .collect::<Result<Vec<_>, _>>()?;
+        let with_life = |row: ServerRow| ServerRow {
+            is_alive: self.directory.is_alive(&row.server),
+            ..row
+        };
+        Ok(rows.into_iter().map(with_life).collect())
+    }
+
+    /// A task that still lives, whose operation is that owner's.
+    pub(super) fn task(&self, owner: &Owner, id: &str) -> Result<Option<TaskRow>, HistoryError> {
+        let found = self
+            .database
+            .connection
+            .prepare_cached(
+                "SELECT t.operation, t.created_at, t.life_ms FROM tasks t JOIN operations o ON o.id = t.operation \
+                 WHERE t.id = ? AND o.principal = ? AND o.scope = ? AND t.created_at + t.life_ms > ?",
+            )?
+            .query_row(
+                params![
+                    id,
+                    owner.principal.name().unwrap_or_default(),
+                    owner.scope.to_string_lossy(),
+                    to_millis(SystemTime::now()),
+                ],
+                |row| Ok((row.get::<_, String>(0)?, row.get(1)?, row.get::<_, u64>(2)?)),
+            )
+            .optional()?;
+        Ok(found.map(|(operation, created_at, life)| TaskRow {
+            id: id.to_owned(),
+            operation: OperationId::recalled(&operation),
+            created_at: from_millis(created_at),
+            life: std::time::Duration::from_millis(life),
+        }))
+    }
+
+    /// A history that cannot be written to is told as it is.
+    fn tell_truth(&self) {
+        if let Err(error) = recovery::mark_interrupted(&self.database.connection, &self.directory) {
+            tracing::debug!(%error, "operations of dead servers cannot be marked");
+        }
+    }
+}
+
+fn limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// Conditions of a query and their values.
+#[derive(Default)]
+struct Conditions {
+    texts: Vec<&'static str>,
+    values: Vec<Box<dyn ToSql>>,
+}
+
+impl Conditions {
+    fn is(&mut self, condition: &'static str, value: Option<impl ToSql + 'static>) {
+        if let Some(value) = value {
+            self.texts.push(condition);
+            self.values.push(Box::new(value));
+        }
+    }
+
+    fn of_owner(&mut self, owner: Option<&Owner>) {
+        if let Some(Owner { principal, scope }) = owner {
+            self.is(
+                "o.principal = ?",
+                Some(principal.name().unwrap_or_default().to_owned()),
+            );
+            self.is("o.scope = ?", Some(scope.to_string_lossy().into_owned()));
+        }
+    }
+
+    fn clause(&self) -> String {
+        if self.texts.is_empty() {
+            String::new()
+        } else {
+            format!("WHERE {}", self.texts.join(" AND "))
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "reader_tests.rs"]
+mod tests;

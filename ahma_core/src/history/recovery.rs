@@ -1,0 +1,90 @@
+//! The truth about servers that died: what they were running was interrupted.
+
+use std::fs;
+
+use rusqlite::{Connection, params};
+
+use super::{
+    directory::{HistoryDir, names_in},
+    statements::StoredWhere,
+};
+use crate::operation::{OperationId, OperationState};
+
+/// Said of an operation whose server died.
+const SERVER_DIED: &str = "its server died before it had ended";
+
+/// Marks operations of dead servers as interrupted. Returns how many there were.
+pub(super) fn mark_interrupted(connection: &Connection, directory: &HistoryDir) -> rusqlite::Result<usize> {
+    let servers: Vec<String> = connection
+        .prepare_cached("SELECT DISTINCT server FROM operations WHERE state IN ('queued', 'running')")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut marked = 0;
+    for server in servers {
+        if directory.is_alive(&server) {
+            continue;
+        }
+        // The last moment of which something is known is taken for the end.
+        marked += connection
+            .prepare_cached(
+                "UPDATE operations SET state = ?, reason = ?, ended_at = updated_at, \
+                 duration_ms = CASE WHEN started_at IS NULL THEN 0 ELSE max(updated_at - started_at, 0) END \
+                 WHERE server = ? AND state IN ('queued', 'running')",
+            )?
+            .execute(params![OperationState::Interrupted.as_str(), SERVER_DIED, server])?;
+    }
+    Ok(marked)
+}
+
+/// Removes what dead servers left and nothing refers to, and returns their outputs that are still to be compressed.
+pub(super) fn clean_up(
+    connection: &Connection,
+    directory: &HistoryDir,
+    this_server: &str,
+) -> rusqlite::Result<Vec<(String, OperationId)>> {
+    let mut plain = Vec::new();
+    for server in directory.servers_with_output() {
+        if server == this_server || directory.is_alive(&server) {
+            continue;
+        }
+        let stored: Vec<(String, String)> = connection
+            .prepare_cached("SELECT id, stored FROM operations WHERE server = ? AND stored <> 'row'")?
+            .query_map([&server], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        let output = directory.output_of(&server);
+        for name in names_in(&output) {
+            let wanted = stored
+                .iter()
+                .any(|(id, stored)| match StoredWhere::named(stored) {
+                    StoredWhere::Plain => name == *id,
+                    StoredWhere::Compressed => name.strip_suffix(".zst") == Some(id),
+                    StoredWhere::Row => false,
+                });
+            if !wanted {
+                let _ = fs::remove_file(output.join(name));
+            }
+        }
+        // Fails as long as anything is in it.
+        let _ = fs::remove_dir(&output);
+        for (id, stored) in stored {
+            if StoredWhere::named(&stored) == StoredWhere::Plain {
+                plain.push((server.clone(), OperationId::recalled(&id)));
+            }
+        }
+    }
+    let servers: Vec<String> = connection
+        .prepare("SELECT server FROM servers")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for server in servers {
+        if !directory.is_alive(&server) {
+            connection.execute(
+                "DELETE FROM servers WHERE server = ?1 AND NOT EXISTS (SELECT 1 FROM operations WHERE server = ?1)",
+                [&server],
+            )?;
+            connection.execute("DELETE FROM stops WHERE server = ?", [&server])?;
+        }
+    }
+    directory.remove_dead_locks();
+    Ok(plain)
+}

@@ -1,0 +1,158 @@
+//! Rows of the history as the rest of the program sees them, and what to ask for. Data only.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
+
+use crate::{
+    jail::ExitStatus,
+    observe::{Finding, Progress, Severity, SeverityCounts},
+    operation::{OperationId, OperationState, Principal, Snapshot},
+};
+
+/// Whose an operation is: for every other owner it does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    pub principal: Principal,
+    pub scope: PathBuf,
+}
+
+/// One operation, as it was written down last.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperationRow {
+    /// Grows from one operation to the next, whatever the clock does.
+    pub number: i64,
+    pub id: OperationId,
+    /// The server that ran it, by the name it gave itself at its start.
+    pub server: String,
+    pub owner: Owner,
+    /// The client of that server, where it had several.
+    pub session: Option<String>,
+    /// Name that the client's program gave itself.
+    pub program: Option<String>,
+    pub tool: String,
+    /// The command on one short line, without secrets.
+    pub command: String,
+    /// The arguments as JSON, without secrets and without what is too long.
+    pub arguments: Option<String>,
+    pub directory: PathBuf,
+    pub state: OperationState,
+    /// Reason why it did not complete.
+    pub reason: Option<String>,
+    pub exit: Option<ExitStatus>,
+    pub created_at: SystemTime,
+    pub started_at: Option<SystemTime>,
+    pub ended_at: Option<SystemTime>,
+    /// Time spent running.
+    pub duration: Duration,
+    pub cpu: Option<Duration>,
+    pub peak_memory_bytes: Option<u64>,
+    pub output_bytes: u64,
+    pub output_lines: u64,
+    /// How far it came.
+    pub reached: Progress,
+    pub finding_counts: SeverityCounts,
+    /// Time at which a client was given the result.
+    pub collected_at: Option<SystemTime>,
+    pub keeps_running: bool,
+}
+
+impl OperationRow {
+    /// As of an operation in memory.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            id: self.id.clone(),
+            tool: self.tool.clone(),
+            command: self.command.clone(),
+            directory: self.directory.clone(),
+            state: self.state,
+            keeps_running: self.keeps_running,
+            queue_position: None,
+            created_at: self.created_at,
+            started_at: self.started_at,
+            elapsed: self.duration,
+            progress: self.reached.clone(),
+            step: None,
+            newest_line: None,
+            output_lines: self.output_lines,
+            output_bytes: self.output_bytes,
+            finding_counts: self.finding_counts,
+            exit: self.exit,
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+/// Which operations to list; the newest first.
+#[derive(Debug, Clone, Default)]
+pub struct OperationFilter {
+    /// Those of everybody if there is none, which is for the user alone.
+    pub owner: Option<Owner>,
+    pub tool: Option<String>,
+    pub state: Option<OperationState>,
+    /// A principal or the name of a client's program.
+    pub client: Option<String>,
+    pub since: Option<SystemTime>,
+    /// A part of the tool's name, the command, the arguments or the reason, in any case.
+    pub text: Option<String>,
+    /// Only those before this number.
+    pub before: Option<i64>,
+    pub limit: usize,
+}
+
+/// A finding, and the operation that found it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FindingRow {
+    pub operation: OperationId,
+    pub tool: String,
+    pub found_at: SystemTime,
+    pub finding: Finding,
+}
+
+/// Which findings to list: of the newest operation first, and of each the most severe first.
+#[derive(Debug, Clone)]
+pub struct FindingFilter {
+    pub owner: Option<Owner>,
+    pub least: Severity,
+    pub since: Option<SystemTime>,
+    pub limit: usize,
+}
+
+/// A server that has written to the history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerRow {
+    pub server: String,
+    pub pid: u32,
+    pub scope: PathBuf,
+    pub version: String,
+    pub started_at: SystemTime,
+    pub is_alive: bool,
+}
+
+/// A task of the tasks extension, which lives on when its server does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRow {
+    pub id: String,
+    pub operation: OperationId,
+    pub created_at: SystemTime,
+    pub life: Duration,
+}
+
+/// Milliseconds since the epoch, which is how the database has times.
+pub(super) fn to_millis(time: SystemTime) -> i64 {
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
+    }
+}
+
+pub(super) fn from_millis(millis: i64) -> SystemTime {
+    let distance = Duration::from_millis(millis.unsigned_abs());
+    let moved = if millis < 0 {
+        SystemTime::UNIX_EPOCH.checked_sub(distance)
+    } else {
+        SystemTime::UNIX_EPOCH.checked_add(distance)
+    };
+    moved.unwrap_or(SystemTime::UNIX_EPOCH)
+}

@@ -1,0 +1,420 @@
+//! The writer thread of a server: collects what is to be written, and writes it in batches.
+//!
+//! It holds the operations that run and looks at them twice a second, so that what they print and find is on disk within a
+//! second. Calls only send it a handle.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use ahma_common::error_chain;
+use parking_lot::Mutex;
+use rusqlite::TransactionBehavior;
+use tokio::sync::oneshot;
+
+use super::{
+    compression::{Compression, CompressionStep},
+    database::{self, Database, HistoryError},
+    directory::{HistoryDir, ServerLock},
+    recovery,
+    retention::{self, KeepLimits},
+    rows::TaskRow,
+    statements::{
+        StoredWhere, WritingServer, take_stops, write_collected, write_compressed, write_operation,
+        write_server, write_task,
+    },
+};
+use crate::operation::{Operation, OperationId};
+
+/// What calls have to say to the writer.
+#[derive(Debug)]
+pub(super) enum WriterMessage {
+    Changed(Operation),
+    Collected(OperationId),
+    Task(TaskRow),
+    /// Everything sent before is to be written now.
+    Flush(oneshot::Sender<()>),
+    /// The same, and nothing comes after.
+    Close,
+}
+
+/// The writer's part of a history.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) directory: HistoryDir,
+    pub(super) server: String,
+    pub(super) scope: PathBuf,
+    pub(super) limits: KeepLimits,
+    pub(super) messages: Receiver<WriterMessage>,
+    pub(super) trouble: Arc<Mutex<Option<String>>>,
+}
+
+/// A first message is written after this long, with all that came meanwhile.
+const BATCH_DELAY: Duration = Duration::from_millis(50);
+
+/// Time between two looks at operations that run.
+const TICK: Duration = Duration::from_millis(500);
+
+/// Time until the database is opened although there is nothing to write, to clean up after dead servers.
+const FIRST_LOOK: Duration = Duration::from_secs(2);
+
+/// Time between two looks at the limits, and number of ended operations after which there is one anyway.
+const HOUSEKEEPING: Duration = Duration::from_secs(600);
+const HOUSEKEEPING_ENDED: usize = 500;
+
+/// Time before a failed write is tried again.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Operations that wait to be written while it fails; more would be held in memory for nothing.
+const MAX_WAITING: usize = 1_000;
+
+/// State of the thread.
+#[derive(Debug)]
+struct WriterLoop {
+    writer: Writer,
+    started_at: SystemTime,
+    database: Option<OpenDatabase>,
+    /// Not written since they changed, the oldest first. Ended ones are in it once.
+    changed: VecDeque<Operation>,
+    collected: Vec<OperationId>,
+    tasks: Vec<TaskRow>,
+    flushes: Vec<oneshot::Sender<()>>,
+    running: HashMap<OperationId, RunningEntry>,
+    compressions: VecDeque<Compression>,
+    batch_due: Option<Instant>,
+    tick_due: Instant,
+    housekeeping_due: Instant,
+    ended_since: usize,
+    dropped: usize,
+}
+
+#[derive(Debug)]
+struct OpenDatabase {
+    database: Database,
+    _lock: ServerLock,
+}
+
+/// An operation that has not ended.
+#[derive(Debug)]
+struct RunningEntry {
+    operation: Operation,
+    written_revision: u64,
+}
+
+impl Writer {
+    /// Runs until the history is closed.
+    pub(super) fn run(self) {
+        let now = Instant::now();
+        let mut work = WriterLoop {
+            writer: self,
+            started_at: SystemTime::now(),
+            database: None,
+            changed: VecDeque::new(),
+            collected: Vec::new(),
+            tasks: Vec::new(),
+            flushes: Vec::new(),
+            running: HashMap::new(),
+            compressions: VecDeque::new(),
+            batch_due: None,
+            tick_due: now + TICK,
+            housekeeping_due: now + FIRST_LOOK,
+            ended_since: 0,
+            dropped: 0,
+        };
+        while let Ok(Flow::GoOn) = work.turn() {}
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    GoOn,
+    End,
+}
+
+impl WriterLoop {
+    /// Waits for a message or for something that is due, and does it.
+    fn turn(&mut self) -> Result<Flow, RecvTimeoutError> {
+        let mut flow = Flow::GoOn;
+        match self.writer.messages.recv_timeout(self.patience()) {
+            Ok(message) => flow = self.take(message),
+            // Whoever had the handle is gone.
+            Err(RecvTimeoutError::Disconnected) => flow = Flow::End,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let now = Instant::now();
+        let is_due = self.batch_due.is_some_and(|due| due <= now);
+        let is_tick = !self.running.is_empty() && self.tick_due <= now;
+        if flow == Flow::End || !self.flushes.is_empty() || is_due || is_tick {
+            self.write(is_tick || flow == Flow::End);
+        }
+        if self.housekeeping_due <= now || self.ended_since >= HOUSEKEEPING_ENDED {
+            self.keep_house();
+        } else if flow == Flow::GoOn && self.batch_due.is_none_or(|due| due > now) {
+            self.compress_a_piece();
+        }
+        Ok(flow)
+    }
+
+    fn patience(&self) -> Duration {
+        if !self.compressions.is_empty() && self.database.is_some() {
+            return Duration::ZERO;
+        }
+        let tick = (!self.running.is_empty()).then_some(self.tick_due);
+        let due = [self.batch_due, tick, Some(self.housekeeping_due)];
+        let next = due.into_iter().flatten().min();
+        next.map_or(HOUSEKEEPING, |next| {
+            next.saturating_duration_since(Instant::now())
+        })
+    }
+
+    fn take(&mut self, message: WriterMessage) -> Flow {
+        match message {
+            WriterMessage::Changed(operation) => {
+                if self.changed.len() >= MAX_WAITING {
+                    self.changed.pop_front();
+                    self.dropped += 1;
+                }
+                self.changed.push_back(operation);
+            }
+            WriterMessage::Collected(id) => self.collected.push(id),
+            WriterMessage::Task(task) => self.tasks.push(task),
+            WriterMessage::Flush(asker) => self.flushes.push(asker),
+            WriterMessage::Close => return Flow::End,
+        }
+        self.batch_due.get_or_insert_with(|| Instant::now() + BATCH_DELAY);
+        Flow::GoOn
+    }
+
+    /// Writes what waits and, at a tick, what running operations have come to.
+    fn write(&mut self, looks_at_running: bool) {
+        self.batch_due = None;
+        let written = self.try_write(looks_at_running);
+        if looks_at_running {
+            self.tick_due = Instant::now() + TICK;
+        }
+        match written {
+            Ok(()) => self.has_recovered(),
+            Err(error) => {
+                self.has_failed(&error);
+                self.batch_due = Some(Instant::now() + RETRY);
+                self.tick_due = Instant::now() + RETRY;
+            }
+        }
+        // Those who asked are told in any case: nothing waits for a disk that is full.
+        for asker in self.flushes.drain(..) {
+            let _ = asker.send(());
+        }
+    }
+
+    fn try_write(&mut self, looks_at_running: bool) -> Result<(), HistoryError> {
+        self.open()?;
+        let Some(open) = &mut self.database else {
+            return Ok(());
+        };
+        let writing = WritingServer {
+            server: &self.writer.server,
+            scope: &self.writer.scope,
+        };
+        let connection = &mut open.database.connection;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // One that came twice is written once, as it is now.
+        let mut seen = HashSet::new();
+        let mut written = Vec::new();
+        for operation in self.changed.iter().rev() {
+            if seen.insert(operation.id().clone()) {
+                written.push((operation.clone(), operation.revision()));
+            }
+        }
+        // In the order they came, which is the order of their numbers.
+        written.reverse();
+        if looks_at_running {
+            for (id, entry) in &self.running {
+                let revision = entry.operation.revision();
+                if revision != entry.written_revision && seen.insert(id.clone()) {
+                    written.push((entry.operation.clone(), revision));
+                }
+            }
+        }
+        let mut ended = Vec::new();
+        for (operation, _) in &written {
+            let has_ended = operation.ended().is_some();
+            let stored = write_operation(&transaction, writing, operation)?;
+            if has_ended {
+                ended.push((operation.clone(), stored));
+            }
+        }
+        for id in &self.collected {
+            if !seen.contains(id) {
+                write_collected(&transaction, id)?;
+            }
+        }
+        for task in &self.tasks {
+            write_task(&transaction, task)?;
+        }
+        let stops = if looks_at_running {
+            take_stops(&transaction, writing.server)?
+        } else {
+            Vec::new()
+        };
+        transaction.commit()?;
+
+        self.changed.clear();
+        self.collected.clear();
+        self.tasks.clear();
+        for (operation, written_revision) in written {
+            self.running.insert(
+                operation.id().clone(),
+                RunningEntry {
+                    operation,
+                    written_revision,
+                },
+            );
+        }
+        for (operation, stored) in ended {
+            self.running.remove(operation.id());
+            self.ended_since += 1;
+            if stored == StoredWhere::Plain {
+                self.compressions
+                    .push_back(compression_of(&self.writer, &operation));
+            }
+        }
+        for (id, reason) in stops {
+            if let Some(entry) = self.running.get(id.as_str()) {
+                entry.operation.request_cancel(reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the database if it is not open, or not the one that is there.
+    fn open(&mut self) -> Result<(), HistoryError> {
+        let directory = &self.writer.directory;
+        if let Some(open) = &self.database {
+            if open.database.is_at(directory) {
+                return Ok(());
+            }
+            self.database = None;
+            // They are unknown to the new one.
+            for entry in self.running.values_mut() {
+                entry.written_revision = u64::MAX;
+            }
+        }
+        let database = Database::open(directory)?;
+        let lock = directory
+            .lock(&self.writer.server)
+            .map_err(|source| HistoryError::Directory {
+                path: directory.root().to_owned(),
+                source,
+            })?;
+        let writing = WritingServer {
+            server: &self.writer.server,
+            scope: &self.writer.scope,
+        };
+        write_server(&database.connection, writing, self.started_at)?;
+        self.database = Some(OpenDatabase {
+            database,
+            _lock: lock,
+        });
+        Ok(())
+    }
+
+    /// Tells the truth about dead servers, removes what they left, and drops what is over the limits.
+    fn keep_house(&mut self) {
+        self.housekeeping_due = Instant::now() + HOUSEKEEPING;
+        self.ended_since = 0;
+        match self.try_keep_house() {
+            Ok(()) => {}
+            Err(error) => {
+                self.has_failed(&error);
+                self.housekeeping_due = Instant::now() + RETRY.saturating_mul(15);
+            }
+        }
+    }
+
+    fn try_keep_house(&mut self) -> Result<(), HistoryError> {
+        self.open()?;
+        let Some(open) = &mut self.database else {
+            return Ok(());
+        };
+        let (directory, server) = (&self.writer.directory, &self.writer.server);
+        let connection = &mut open.database.connection;
+        let interrupted = recovery::mark_interrupted(connection, directory)?;
+        if interrupted > 0 {
+            tracing::info!(
+                interrupted,
+                "operations of servers that died are marked as interrupted"
+            );
+        }
+        for (of, id) in recovery::clean_up(connection, directory, server)? {
+            let paths = (
+                directory.plain_output(&of, &id),
+                directory.compressed_output(&of, &id),
+            );
+            self.compressions
+                .push_back(Compression::new(id, paths, server, None));
+        }
+        let dropped = retention::apply(connection, directory, self.writer.limits)?;
+        if dropped > 0 {
+            tracing::debug!(dropped, "operations over the limits of the history are dropped");
+        }
+        Ok(())
+    }
+
+    fn compress_a_piece(&mut self) {
+        let (Some(open), Some(mut compression)) = (&self.database, self.compressions.pop_front()) else {
+            return;
+        };
+        match compression.step() {
+            Ok(CompressionStep::More) => self.compressions.push_front(compression),
+            Ok(CompressionStep::Done { saved_bytes }) => {
+                let connection = &open.database.connection;
+                match write_compressed(connection, &compression.id, saved_bytes) {
+                    Ok(()) => compression.finish(),
+                    Err(error) => {
+                        tracing::debug!(%error, "an output stays as it is");
+                        compression.give_up();
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%error, operation = %compression.id, "an output cannot be compressed");
+                compression.give_up();
+            }
+        }
+    }
+
+    fn has_failed(&mut self, error: &HistoryError) {
+        let reason = error_chain(error);
+        let mut trouble = self.writer.trouble.lock();
+        if trouble.as_deref() != Some(&reason) {
+            tracing::warn!(%reason, "the history cannot be written; commands run as ever");
+            *trouble = Some(reason);
+        }
+        drop(trouble);
+        self.database = None;
+        database::after_failure(&self.writer.directory, error);
+    }
+
+    fn has_recovered(&mut self) {
+        if self.writer.trouble.lock().take().is_some() {
+            let dropped = std::mem::take(&mut self.dropped);
+            tracing::info!(dropped, "the history is written again");
+        }
+    }
+}
+
+fn compression_of(writer: &Writer, operation: &Operation) -> Compression {
+    let id = operation.id().clone();
+    let paths = (
+        writer.directory.plain_output(&writer.server, &id),
+        writer.directory.compressed_output(&writer.server, &id),
+    );
+    let spool_file = operation.output().in_memory_only().file;
+    Compression::new(id, paths, &writer.server, spool_file)
+}
