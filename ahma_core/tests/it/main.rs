@@ -39,6 +39,7 @@ mod names;
 mod operation_states;
 mod operations;
 mod output;
+mod packs;
 mod process_limits;
 mod processes;
 mod progress;
