@@ -18,17 +18,15 @@ pub(crate) enum Client {
     Claude,
     Codex,
     Windsurf,
-    CopilotCli,
 }
 
 impl Client {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::VsCode,
         Self::Cursor,
         Self::Claude,
         Self::Codex,
         Self::Windsurf,
-        Self::CopilotCli,
     ];
 
     /// As people call it.
@@ -39,7 +37,6 @@ impl Client {
             Self::Claude => "Claude Code",
             Self::Codex => "Codex",
             Self::Windsurf => "Windsurf",
-            Self::CopilotCli => "Copilot CLI",
         }
     }
 
@@ -51,7 +48,6 @@ impl Client {
             Self::Claude => "claude",
             Self::Codex => "codex",
             Self::Windsurf => "windsurf",
-            Self::CopilotCli => "copilot",
         }
     }
 
@@ -64,7 +60,6 @@ impl Client {
             Self::Claude => Some(project.join(".mcp.json")),
             Self::Codex => Some(project.join(".codex/config.toml")),
             Self::Windsurf => home.map(|home| home.join(".codeium/windsurf/mcp_config.json")),
-            Self::CopilotCli => home.map(|home| home.join(".copilot/mcp-config.json")),
         }
     }
 
@@ -72,7 +67,7 @@ impl Client {
     pub(crate) fn table(self) -> &'static str {
         match self {
             Self::VsCode => "servers",
-            Self::Cursor | Self::Claude | Self::Windsurf | Self::CopilotCli => "mcpServers",
+            Self::Cursor | Self::Claude | Self::Windsurf => "mcpServers",
             Self::Codex => "mcp_servers",
         }
     }
@@ -83,14 +78,12 @@ impl Client {
         let scope = match self {
             Self::VsCode | Self::Claude | Self::Codex => None,
             Self::Cursor => Some(WORKSPACE.to_owned()),
-            Self::Windsurf | Self::CopilotCli => Some(project.display().to_string()),
+            Self::Windsurf => Some(project.display().to_string()),
         };
         let scope = scope.into_iter().flat_map(|scope| [SCOPE_FLAG.to_owned(), scope]);
         let args: Vec<String> = scope.chain(flags).collect();
         let mut entry = match self {
-            Self::VsCode | Self::Cursor | Self::Claude | Self::CopilotCli => {
-                json!({ "type": "stdio", "command": command })
-            }
+            Self::VsCode | Self::Cursor | Self::Claude => json!({ "type": "stdio", "command": command }),
             Self::Codex | Self::Windsurf => json!({ "command": command }),
         };
         if !args.is_empty() {
@@ -102,11 +95,6 @@ impl Client {
         if self == Self::Claude {
             // Otherwise it shows the model only the names of the tools, and many tasks never ask for more.
             entry["alwaysLoad"] = true.into();
-        }
-        if self == Self::CopilotCli {
-            entry["tools"] = json!(["*"]);
-            // The same for more than some thirty tools in all.
-            entry["deferTools"] = "never".into();
         }
         entry
     }
@@ -128,7 +116,7 @@ impl Client {
             };
             let shown = |path: &Path| path.display().to_string();
             match (path.strip_prefix(project), self) {
-                (Err(_), _) | (_, Self::Windsurf | Self::CopilotCli) => shown(&path),
+                (Err(_), _) | (_, Self::Windsurf) => shown(&path),
                 (Ok(inner), Self::Cursor) => shown(&Path::new(WORKSPACE).join(inner)),
                 // It is started in the project.
                 (Ok(inner), Self::VsCode | Self::Claude | Self::Codex) => shown(&Path::new(".").join(inner)),
@@ -149,17 +137,13 @@ impl Client {
             .filter_map(Value::as_str);
         match self {
             _ if !starts_us => Fit::AnotherProgram,
-            Self::Windsurf | Self::CopilotCli if !args.any(|arg| Path::new(arg) == project) => {
-                Fit::AnotherProject
-            }
+            Self::Windsurf if !args.any(|arg| Path::new(arg) == project) => Fit::AnotherProject,
             Self::Cursor
                 if !args.any(|arg| arg.starts_with(SCOPE_FLAG)) && entry["env"][SCOPE_VARIABLE].is_null() =>
             {
                 Fit::NoScope
             }
-            Self::VsCode | Self::Cursor | Self::Claude | Self::Codex | Self::Windsurf | Self::CopilotCli => {
-                Fit::Good
-            }
+            Self::VsCode | Self::Cursor | Self::Claude | Self::Codex | Self::Windsurf => Fit::Good,
         }
     }
 
@@ -171,7 +155,6 @@ impl Client {
             Self::Claude => "start claude here and allow the server when it asks",
             Self::Codex => "Codex reads the file in projects that it trusts; codex mcp list shows the server",
             Self::Windsurf => "press Refresh in Windsurf's list of MCP servers",
-            Self::CopilotCli => "start copilot here; /mcp show lists the server",
         }
     }
 }
@@ -200,7 +183,6 @@ impl From<ClientArg> for Client {
             ClientArg::Claude => Self::Claude,
             ClientArg::Codex => Self::Codex,
             ClientArg::Windsurf => Self::Windsurf,
-            ClientArg::Copilot => Self::CopilotCli,
         }
     }
 }

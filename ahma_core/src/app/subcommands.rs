@@ -84,7 +84,6 @@ pub(crate) enum ClientArg {
     Claude,
     Codex,
     Windsurf,
-    Copilot,
 }
 
 #[derive(Debug, Parser)]

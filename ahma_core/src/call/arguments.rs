@@ -12,9 +12,12 @@ use super::{
     plan::{ArgumentFile, Command, Program},
     planner::PlanSettings,
 };
-use crate::mtdf::{
-    ArgumentProblem, CommandTemplate, Dash, Form, Given, Leaf, META_PARAMETERS, Parameter, Slot, ValueStyle,
-    ValueType, accept,
+use crate::{
+    mtdf::{
+        ArgumentProblem, CommandTemplate, Dash, Form, Given, Leaf, META_PARAMETERS, Parameter, Slot,
+        ValueStyle, ValueType, accept, plain_name,
+    },
+    observe::CallArguments,
 };
 
 /// Linux refuses to start a program with a longer argument (32 pages, with the final NUL).
@@ -38,9 +41,12 @@ pub(super) fn command(
         directory,
         argv: Vec::new(),
         files: Vec::new(),
+        stdin: None,
+        values: CallArguments::new(),
         guarded: false,
         problems,
     };
+    line.check_exclusive(leaf, arguments);
     let mut values = values.into_iter();
     let mut missing: Option<&str> = None;
     for slot in &template.slots {
@@ -82,6 +88,9 @@ struct CommandLine<'a> {
     directory: &'a Path,
     argv: Vec<String>,
     files: Vec<ArgumentFile>,
+    stdin: Option<String>,
+    /// The arguments that stand on the line, by name.
+    values: CallArguments,
     /// A `--` of ours stands on the line, so the program takes nothing after it for an option.
     /// A value that happens to be `--` does not count.
     guarded: bool,
@@ -93,7 +102,32 @@ impl CommandLine<'_> {
         self.problems.push(ArgumentProblem::new(&parameter.name, message));
     }
 
+    /// Refuses arguments that do not go together.
+    fn check_exclusive(&mut self, leaf: &Leaf, arguments: &Map<String, Value>) {
+        let is_given = |parameter: &Parameter| {
+            arguments.iter().any(|(key, value)| {
+                let is_set = !matches!(value, Value::Null | Value::Bool(false));
+                is_set && parameter.names().any(|own| plain_name(own) == plain_name(key))
+            })
+        };
+        for names in &self.template.exclusive {
+            let is_listed =
+                |parameter: &Parameter| parameter.names().any(|own| names.iter().any(|name| name == own));
+            let mut given = leaf
+                .parameters()
+                .filter(|parameter| is_listed(parameter) && is_given(parameter));
+            if let (Some(first), Some(second)) = (given.next(), given.next()) {
+                let message = format!("does not go with `{}`; give one of them", first.name);
+                self.refuse(second, message);
+            }
+        }
+    }
+
     fn parameter(&mut self, parameter: &Parameter, value: &Value) {
+        if !matches!(parameter.form, Form::File(_) | Form::Stdin) {
+            let text = ValueType::texts(value).join(" ");
+            self.values.insert(parameter.name.clone(), text);
+        }
         if let Value::Bool(set) = value {
             if let (true, Form::Flag(flag, _)) = (set, &parameter.form) {
                 self.argv.push(flag.clone());
@@ -117,6 +151,7 @@ impl CommandLine<'_> {
                     self.argv.push(String::new());
                 }
             }
+            Form::Stdin => self.stdin = texts.into_iter().next(),
             Form::Positional(dash) => self.positional(parameter, *dash, texts),
         }
     }
@@ -127,7 +162,7 @@ impl CommandLine<'_> {
         {
             self.refuse(parameter, message);
         }
-        let in_file = matches!(parameter.form, Form::File(_));
+        let in_file = matches!(parameter.form, Form::File(_) | Form::Stdin);
         if !in_file && text.len() > MAX_ARGUMENT_BYTES {
             let message = format!(
                 "is {} bytes long; a command line takes {MAX_ARGUMENT_BYTES} at most: write it to a file with `file_write` and \
@@ -211,16 +246,18 @@ impl CommandLine<'_> {
         Ok(Command {
             program: Program::Argv(self.argv),
             files: self.files,
-            stdin: None,
+            stdin: self.stdin,
             environment,
             path_dirs: template
                 .path_dirs
                 .iter()
                 .map(|directory| self.settings.scope.join(directory))
                 .collect(),
-            success_codes: template.success_codes.clone(),
+            exit_codes: template.exit_codes.clone(),
             stream: template.stream.clone(),
+            arguments: self.values,
             success_hint: template.success_hint.clone(),
+            failure_hint: template.failure_hint.clone(),
             stop_signal: template.stop_signal,
         })
     }

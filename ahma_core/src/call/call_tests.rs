@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
-    ArgumentFile, CallError, Command, CommandPlan, ExecutionMode, Lifetime, PlanSettings, Program,
-    SkipCondition, StopSignal, ToolCall, Work, plan,
+    ArgumentFile, CallError, Command, CommandPlan, ExecutionMode, ExitMeaning, Lifetime, PlanSettings,
+    Program, Ready, SkipCondition, StopSignal, ToolCall, Work, plan,
 };
 use crate::{
     catalog::{Catalog, CatalogSettings},
@@ -546,7 +546,11 @@ fn a_command_carries_what_its_levels_say() {
     let expected =
         [("A", "1"), ("B", "2"), ("C", "3")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(command.environment, BTreeMap::from(expected));
-    assert_eq!(command.success_codes, [0, 2]);
+    let meanings = [0, 1, 2].map(|code| command.exit_codes.meaning(code).cloned());
+    assert_eq!(
+        meanings,
+        [Some(ExitMeaning::Success), None, Some(ExitMeaning::Success)]
+    );
     assert_eq!(command.success_hint.as_deref(), Some("look at the report"));
     assert!(command.stream.is_some());
 }
@@ -592,7 +596,7 @@ fn variables_input_and_lifetime_steer_every_call() {
             json!({ "name": "demo", "description": "Demo.", "command": "demo", "stop_signal": "QUIT" });
         let plan = planned(&[file], tool, arguments).unwrap();
         assert!(
-            matches!(&plan.lifetime, Lifetime::KeepsRunning { ready: Some(ready) } if ready.is_match("listening on 80"))
+            matches!(&plan.lifetime, Lifetime::KeepsRunning { ready: Some(Ready::Line(ready)) } if ready.is_match("listening on 80"))
         );
         assert_eq!(plan.timeout, Duration::MAX);
         let command = command(plan);
@@ -877,4 +881,58 @@ fn any_json() -> impl Strategy<Value = Value> {
         any_text().prop_map(Value::from),
         proptest::collection::vec(any_text(), 0..3).prop_map(Value::from),
     ]
+}
+
+#[test]
+fn a_file_says_what_goes_to_standard_input_and_what_does_not_go_together() {
+    let sql = json!({
+        "name": "sql", "description": "D.", "command": "sql", "exclusive": [["json", "csv"]],
+        "options": [
+            { "name": "json", "type": "boolean" },
+            { "name": "csv", "type": "boolean" },
+            { "name": "query", "type": "string", "stdin": true, "required": true },
+        ],
+    });
+    let given = json!({ "json": true, "csv": false, "query": "-- x\nselect 1" });
+    let command = command(planned(std::slice::from_ref(&sql), "sql", given).unwrap());
+    assert_eq!(argv(&command.program), ["sql", "--json"]);
+    assert_eq!(command.stdin.as_deref(), Some("-- x\nselect 1"));
+    let given = json!({ "json": true, "csv": true, "query": "" });
+    check_refused(
+        sql,
+        "sql",
+        given,
+        &["`csv` does not go with `json`; give one of them"],
+    );
+}
+
+#[test]
+fn a_file_says_when_what_keeps_running_is_ready() {
+    let serve = json!({
+        "name": "serve", "description": "D.", "command": "serve", "ready": { "port": "{$port}" },
+        "options": [{ "name": "port", "type": "integer", "default": 8000 }],
+    });
+    let lifetime =
+        |given: Value| planned(std::slice::from_ref(&serve), "serve", given).map(|plan| plan.lifetime);
+    for (given, port) in [
+        (json!({}), 8000),
+        (json!({ "port": 81, "keep_running": true }), 81),
+    ] {
+        let found = lifetime(given).unwrap();
+        assert!(
+            matches!(found, Lifetime::KeepsRunning { ready: Some(Ready::Port(found)) } if found == port),
+            "{found:?}"
+        );
+    }
+    assert!(matches!(
+        lifetime(json!({ "keep_running": false })).unwrap(),
+        Lifetime::Finite
+    ));
+    assert!(matches!(
+        lifetime(json!({ "ready": "^up$" })).unwrap(),
+        Lifetime::KeepsRunning {
+            ready: Some(Ready::Line(_))
+        }
+    ));
+    assert!(lifetime(json!({ "port": 70000 })).is_err());
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::plan::{ExecutionMode, Lifetime};
+use super::plan::{ExecutionMode, Lifetime, Ready};
 use crate::{
     mtdf::{
         ArgumentProblem, CALL_PARAMETERS, Leaf, MAX_TIMEOUT_SECONDS, META_PARAMETERS, Range, Scalar,
@@ -22,7 +22,8 @@ pub(super) struct Meta {
     pub(super) directory: Option<String>,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) stdin: Option<String>,
-    pub(super) lifetime: Lifetime,
+    pub(super) keep_running: Option<bool>,
+    pub(super) ready: Option<Regex>,
 }
 
 /// Takes the meta-parameters out of `arguments`; `null` counts as not given. `leaf` is the tool that is called: what it
@@ -55,10 +56,8 @@ pub(super) fn take(
             "timeout_seconds" => timeout(&value).map(|timeout| meta.timeout = Some(timeout)),
             "env" => environment(value).map(|environment| meta.environment = environment),
             "stdin" => text(value).map(|stdin| meta.stdin = Some(stdin)),
-            "keep_running" => flag(&value).map(|keep| meta.keep_running(keep)),
-            "ready" => {
-                pattern(&value).map(|ready| meta.lifetime = Lifetime::KeepsRunning { ready: Some(ready) })
-            }
+            "keep_running" => flag(&value).map(|keep| meta.keep_running = Some(keep)),
+            "ready" => pattern(&value).map(|ready| meta.ready = Some(ready)),
             _ => directory(value).map(|directory| meta.directory = Some(directory)),
         };
         if let Err(message) = outcome {
@@ -69,12 +68,13 @@ pub(super) fn take(
 }
 
 impl Meta {
-    /// A pattern given with it is not forgotten, whichever comes first.
-    fn keep_running(&mut self, keep: bool) {
-        match &self.lifetime {
-            Lifetime::Finite if keep => self.lifetime = Lifetime::KeepsRunning { ready: None },
-            _ if !keep => self.lifetime = Lifetime::Finite,
-            _ => {}
+    /// The lifetime that the call asks for, or else the tool file: a command with a sign that it is ready keeps running.
+    pub(super) fn lifetime(&mut self, of_file: Option<Ready>) -> Lifetime {
+        let ready = self.ready.take().map(Ready::Line).or(of_file);
+        match self.keep_running {
+            Some(false) => Lifetime::Finite,
+            None if ready.is_none() => Lifetime::Finite,
+            Some(true) | None => Lifetime::KeepsRunning { ready },
         }
     }
 }

@@ -23,8 +23,8 @@ pub(crate) use named_arguments::NamedArguments;
 pub use no_input::read_nothing;
 pub(crate) use paths::{normalise, outside};
 pub use plan::{
-    ArgumentFile, Command, CommandPlan, ExecutionMode, Lifetime, Program, Sequence, SequenceStep,
-    SkipCondition, StopSignal, Work,
+    ArgumentFile, Command, CommandPlan, ExecutionMode, ExitCodes, ExitMeaning, Lifetime, Program, Ready,
+    Sequence, SequenceStep, SkipCondition, StopSignal, Work,
 };
 pub use planner::{PlanSettings, ToolCall, plan, working_directory};
 

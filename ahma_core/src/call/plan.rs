@@ -5,8 +5,8 @@ use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, sync::Arc, time::Du
 use regex::Regex;
 
 use super::file_request::FileRequest;
-pub use crate::mtdf::StopSignal;
-use crate::observe::StreamRules;
+pub use crate::mtdf::{ExitCodes, ExitMeaning, StopSignal};
+use crate::observe::{CallArguments, StreamRules};
 
 /// Everything the engine needs to know to run one call.
 #[derive(Debug, Clone)]
@@ -57,6 +57,7 @@ impl CommandPlan {
 
 /// One command, or several in order.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each operation")]
 pub enum Work {
     Command(Command),
     Sequence(Sequence),
@@ -84,12 +85,16 @@ pub struct Command {
     pub environment: BTreeMap<String, String>,
     /// Absolute; searched for programs before PATH.
     pub path_dirs: Vec<PathBuf>,
-    /// Exit codes that are not failures; always holds 0.
-    pub success_codes: Vec<i32>,
+    /// Meanings of its exit codes.
+    pub exit_codes: ExitCodes,
     /// Rules that turn output into progress and findings; without them only lines are shown.
     pub stream: Option<Arc<StreamRules>>,
+    /// The arguments of the call, for rules that name them.
+    pub arguments: CallArguments,
     /// Shown to the caller after a success.
     pub success_hint: Option<String>,
+    /// Shown to the caller after a failure.
+    pub failure_hint: Option<String>,
     /// Sent first when it is to end.
     pub stop_signal: StopSignal,
 }
@@ -103,9 +108,11 @@ impl Command {
             stdin: None,
             environment: BTreeMap::new(),
             path_dirs: Vec::new(),
-            success_codes: vec![0],
+            exit_codes: ExitCodes::default(),
             stream: None,
+            arguments: CallArguments::new(),
             success_hint: None,
+            failure_hint: None,
             stop_signal: StopSignal::default(),
         }
     }
@@ -181,9 +188,28 @@ pub enum Lifetime {
     Finite,
     /// Until it is cancelled, such as a server. It is not waited for, and has no timeout unless the call names one.
     KeepsRunning {
-        /// A line of output that matches says that it is ready for use.
-        ready: Option<Regex>,
+        /// The sign that it is ready for use.
+        ready: Option<Ready>,
     },
+}
+
+impl Lifetime {
+    /// The sign that it is ready for use, if there is one.
+    pub fn ready(&self) -> Option<&Ready> {
+        match self {
+            Self::KeepsRunning { ready } => ready.as_ref(),
+            Self::Finite => None,
+        }
+    }
+}
+
+/// The sign that something which keeps running is ready for use.
+#[derive(Debug, Clone)]
+pub enum Ready {
+    /// A line of output matches.
+    Line(Regex),
+    /// A connection to this port of the machine is accepted.
+    Port(u16),
 }
 
 /// Says whether a call waits for its operation.

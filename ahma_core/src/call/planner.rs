@@ -13,14 +13,15 @@ use super::{
     error::CallError,
     file_arguments, meta, paths,
     plan::{
-        Command, CommandPlan, ExecutionMode, Lifetime, Program, Sequence, SequenceStep, SkipCondition, Work,
+        Command, CommandPlan, ExecutionMode, Lifetime, Program, Ready, Sequence, SequenceStep, SkipCondition,
+        Work,
     },
 };
 use crate::{
     catalog::Catalog,
     mtdf::{
-        ArgumentProblem, Leaf, LeafAction, META_PARAMETERS, SequenceTemplate, Skip, StepTemplate, plain_name,
-        shell_command,
+        ArgumentProblem, Leaf, LeafAction, META_PARAMETERS, ReadyPort, ReadySign, SequenceTemplate, Skip,
+        StepTemplate, plain_name, shell_command,
     },
 };
 
@@ -83,7 +84,7 @@ pub fn plan(catalog: &Catalog, settings: &PlanSettings, call: ToolCall) -> Resul
     };
     let leaf = &tool.leaf;
     let mut problems = Vec::new();
-    let meta = meta::take(&mut arguments, leaf, &mut problems);
+    let mut meta = meta::take(&mut arguments, leaf, &mut problems);
     let directory = paths::working_directory(settings, meta.directory.as_deref()).unwrap_or_else(|message| {
         problems.push(ArgumentProblem::new("working_directory", message));
         settings.scope.clone()
@@ -94,7 +95,9 @@ pub fn plan(catalog: &Catalog, settings: &PlanSettings, call: ToolCall) -> Resul
         directory: &directory,
     };
     let work = match planning.work(leaf, &arguments) {
-        Ok(work) if problems.is_empty() => with_input(work, meta.environment, meta.stdin),
+        Ok(work) if problems.is_empty() => {
+            with_input(work, std::mem::take(&mut meta.environment), meta.stdin.take())
+        }
         Ok(_) => return Err(CallError::Invalid { tool: name, problems }),
         Err(CallError::Invalid { problems: more, .. }) => {
             problems.extend(more);
@@ -102,16 +105,39 @@ pub fn plan(catalog: &Catalog, settings: &PlanSettings, call: ToolCall) -> Resul
         }
         Err(error) => return Err(error),
     };
+    let ready = ready(leaf, &work).map_err(|problem| CallError::Invalid {
+        tool: name.clone(),
+        problems: vec![problem],
+    })?;
+    let lifetime = meta.lifetime(ready);
     Ok(CommandPlan {
         work,
         mode: mode(settings, meta.mode, leaf),
-        timeout: match &meta.lifetime {
+        timeout: match &lifetime {
             Lifetime::Finite => meta.timeout.or(leaf.timeout).unwrap_or(settings.default_timeout),
             Lifetime::KeepsRunning { .. } => meta.timeout.unwrap_or(Duration::MAX),
         },
-        lifetime: meta.lifetime,
+        lifetime,
         tool: name,
         directory,
+    })
+}
+
+/// The sign of the tool file that the command is ready.
+fn ready(leaf: &Leaf, work: &Work) -> Result<Option<Ready>, ArgumentProblem> {
+    let (LeafAction::Command(template), Work::Command(command)) = (&leaf.action, work) else {
+        return Ok(None);
+    };
+    Ok(match &template.ready {
+        None => None,
+        Some(ReadySign::Line(pattern)) => Some(Ready::Line(pattern.clone())),
+        Some(ReadySign::Port(ReadyPort::Number(port))) => Some(Ready::Port(*port)),
+        Some(ReadySign::Port(ReadyPort::Argument(name))) => match command.arguments.get(name) {
+            None => None,
+            Some(text) => Some(Ready::Port(text.parse().map_err(|_| {
+                ArgumentProblem::new(name, format!("must be a port from 0 to 65535, not `{text}`"))
+            })?)),
+        },
     })
 }
 
@@ -124,7 +150,7 @@ fn with_input(mut work: Work, environment: BTreeMap<String, String>, stdin: Opti
     let mut stdin = stdin;
     for command in commands {
         command.environment.extend(environment.clone());
-        command.stdin = stdin.take();
+        command.stdin = stdin.take().or(command.stdin.take());
     }
     work
 }

@@ -19,7 +19,7 @@ pub(super) struct OutcomeDetails {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) notices: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) success_hint: Option<String>,
+    pub(super) hint: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sandbox_hint: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ impl OutcomeDetails {
             steps: outcome.steps.iter().map(StepDetails::from).collect(),
             background_stopped: outcome.background == Background::Stopped,
             notices: outcome.notices.clone(),
-            success_hint: outcome.success_hint.clone(),
+            hint: outcome.hint.clone(),
             sandbox_hint: outcome.sandbox_hint.clone(),
             loss: outcome.lost.as_ref().map(|lost| match &lost.cause {
                 LossCause::Quota => LossDetails::Quota,

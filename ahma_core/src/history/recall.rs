@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     call::Lifetime,
+    observe::Show,
     operation::{
         CallOrigin, ClientId, EndState, ExcerptFocus, Journal, Operation, Outcome, OutputLog,
         RecalledOperation, RecalledOutput, RecalledProgress, SpoolFile, SpoolPlace,
@@ -130,11 +131,12 @@ fn outcome(operation: &Operation, row: &OperationRow, end: EndState, details: &O
         state: end,
         exit: row.exit,
         reason: row.reason.clone(),
-        success_hint: details.success_hint.clone(),
+        hint: details.hint.clone(),
         duration: row.duration,
         cpu: row.cpu,
         peak_memory_bytes: row.peak_memory_bytes,
         output: log.excerpt(ExcerptFocus::of(end)),
+        show: Show::Output,
         lost: log.loss(),
         reached: row.reached.clone(),
         findings: worst.findings,

@@ -168,9 +168,6 @@ pub(super) fn exec_requested(sandbox: &PreparedSandbox, script: OwnedFd) -> Resu
 fn serve_files(request: &[u8]) -> ! {
     // As after an `exec`: in the core tier the broker looks at the files of a process whose call it makes.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable).ok();
-    // A file that grows too large is an error to clean up after, not a reason to die.
-    // SAFETY: setting a signal to be ignored touches no memory.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let answer = match serde_json::from_slice(request) {
         Ok(request) => files::serve(&request),
         Err(error) => files::FileAnswer::refused(&error),

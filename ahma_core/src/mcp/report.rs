@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::report_text::forgotten_findings;
 use crate::{
     jail::ExitStatus,
-    observe::{Finding, SeverityCounts, displayed},
+    observe::{Finding, SeverityCounts, Show, displayed},
     operation::{
         Background, ExcerptFocus, LeftOut, Operation, OperationId, OperationState, Outcome, Snapshot,
         StepPosition, StepReport, StepState,
@@ -96,6 +96,9 @@ pub(super) struct OperationReport {
     /// Advice about what to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hint: Option<String>,
+    /// The part of the output that `output` is.
+    #[serde(skip)]
+    pub(super) show: Show,
 }
 
 /// State of an operation.
@@ -217,7 +220,9 @@ impl OperationReport {
     pub(super) fn news(operation: &Operation) -> Self {
         let mut report = Self::full(operation);
         let read = operation.read_bytes();
-        if read == 0 || operation.is_seen() {
+        // What matters has been chosen from all of it.
+        let is_chosen = report.has_ended() && report.show != Show::Output;
+        if read == 0 || operation.is_seen() || is_chosen {
             return report;
         }
         let log = operation.output();
@@ -265,7 +270,8 @@ impl OperationReport {
             peak_memory_bytes: outcome.peak_memory_bytes,
             notices: outcome.notices.clone(),
             sandbox_hint: outcome.sandbox_hint.clone(),
-            hint: outcome.success_hint.clone(),
+            hint: outcome.hint.clone(),
+            show: outcome.show,
             ..Self::bare(
                 &outcome.id,
                 &outcome.tool,
@@ -324,6 +330,7 @@ impl OperationReport {
             notices: Vec::new(),
             sandbox_hint: None,
             hint: None,
+            show: Show::Output,
         }
     }
 

@@ -8,7 +8,7 @@ use ahma_common::words::counted;
 
 use super::report::{OperationReport, OperationStatus, StepStatus};
 use crate::{
-    observe::{Finding, FindingBudget, Severity, displayed},
+    observe::{Finding, FindingBudget, Severity, Show, displayed},
     operation::{ExcerptFocus, Operation, OutputLog},
 };
 
@@ -42,6 +42,10 @@ impl OperationReport {
         if self.keeps_running {
             line.push_str(", keeps running until it is cancelled");
         }
+        // Of what has ended it says how far it got.
+        if self.status == OperationStatus::Failed {
+            return line;
+        }
         line + &self.progress_words()
     }
 
@@ -74,7 +78,9 @@ impl OperationReport {
             }
             (OperationStatus::Running, ..) => format!("still running{after}{}", self.progress_words()),
             (OperationStatus::Completed, ..) => format!("completed{after}"),
-            (OperationStatus::Failed, Some(code), _) => format!("exit {code}{after}"),
+            (OperationStatus::Failed, Some(code), _) => {
+                format!("exit {code}{after}{}", self.code_meaning(code))
+            }
             (OperationStatus::Failed, None, Some(_)) => match &self.reason {
                 Some(reason) => format!("{reason}{after}"),
                 None => format!("failed{after}"),
@@ -88,6 +94,13 @@ impl OperationReport {
         };
         let _ = write!(line, " · {}", self.operation_id);
         line
+    }
+
+    /// `: the target cannot be reached`, where the tool file says what the code means.
+    fn code_meaning(&self, code: i32) -> String {
+        let reason = self.reason.as_deref().unwrap_or_default();
+        let meaning = reason.strip_prefix(&format!("exit code {code}: "));
+        meaning.map_or_else(String::new, |meaning| format!(": {meaning}"))
     }
 
     /// `, 40% (linking), 75 s left`
@@ -110,10 +123,12 @@ impl OperationReport {
             return self.told();
         }
         let text = self.body();
-        if text.is_empty() {
-            "(no output)".to_owned()
-        } else {
-            text
+        match self.show {
+            _ if !text.is_empty() => text,
+            Show::Findings | Show::Summary if self.output_lines.is_some_and(|lines| lines > 0) => {
+                self.first_line()
+            }
+            Show::Findings | Show::Summary | Show::Output => "(no output)".to_owned(),
         }
     }
 
@@ -150,8 +165,18 @@ impl OperationReport {
                 None => writeln!(text),
             };
         }
-        text.push_str(output);
-        let mut remarks = self.finding_lines();
+        let findings = self.finding_lines();
+        let mut remarks = Vec::new();
+        match self.show {
+            Show::Output => {
+                text.push_str(output);
+                remarks.extend(findings);
+            }
+            Show::Findings | Show::Summary => {
+                text.push_str(&findings.join("\n"));
+                remarks.extend((!output.is_empty()).then(|| output.to_owned()));
+            }
+        }
         if self.background_stopped {
             remarks.push(BACKGROUND_STOPPED.to_owned());
         }
@@ -175,20 +200,41 @@ impl OperationReport {
         let only_counted = self.findings_only_counted.map_or_else(String::new, |counts| {
             format!(" (only counted: {})", counts.in_words())
         });
-        let mut lines = vec![format!("findings: {}{only_counted}", counts.in_words())];
-        // What is only worth knowing is not worth saying twice: it stands in the output.
-        let worst = self
-            .findings
-            .iter()
-            .filter(|finding| finding.severity > Severity::Info);
-        lines.extend(
-            worst
-                .take(TOLD_FINDINGS)
-                .map(|finding| format!("- {}", finding_line(finding))),
-        );
-        if counts.total() > (lines.len() - 1) as u64 {
+        let until = match self.status {
+            OperationStatus::TimedOut | OperationStatus::Cancelled | OperationStatus::Interrupted => {
+                " until then"
+            }
+            _ => "",
+        };
+        let mut lines = vec![format!("findings{until}: {}{only_counted}", counts.in_words())];
+        let told: Vec<&Finding> = match self.show {
+            // What is only worth knowing is not worth saying twice: it stands in the output.
+            Show::Output => {
+                let worst = self.findings.iter();
+                let worst = worst.filter(|finding| finding.severity > Severity::Info);
+                worst.take(TOLD_BESIDE_OUTPUT).collect()
+            }
+            Show::Summary if self.status == OperationStatus::Completed => Vec::new(),
+            Show::Findings | Show::Summary => self.findings.iter().take(TOLD_FINDINGS).collect(),
+        };
+        let mut room = TOLD_BYTES;
+        for (number, finding) in told.into_iter().enumerate() {
+            let line = format!("- {}", finding_line(finding));
+            if number > 0 && line.len() > room {
+                break;
+            }
+            room = room.saturating_sub(line.len() + 1);
+            lines.push(line);
+        }
+        let shown = (lines.len() - 1) as u64;
+        let more = counts.total().saturating_sub(shown);
+        if more > 0 {
+            let from = match shown {
+                0 => String::new(),
+                shown => format!(", \"from_finding\": {shown}"),
+            };
             lines.push(format!(
-                "output {{\"operation_id\": \"{}\", \"what\": \"findings\"}} reads them",
+                "{more} more: output {{\"operation_id\": \"{}\", \"what\": \"findings\"{from}}}",
                 self.operation_id
             ));
         }
@@ -250,8 +296,15 @@ impl OperationReport {
 const BACKGROUND_STOPPED: &str = "[processes left in the background were stopped; \
      to keep one running, start it without & in a call of its own with keep_running]";
 
-/// A text names this many findings; enough to see what to do first.
-const TOLD_FINDINGS: usize = 3;
+/// A text names this many findings beside the output; enough to see what to do first.
+const TOLD_BESIDE_OUTPUT: usize = 3;
+
+/// The same where findings stand for the output, in this many bytes.
+const TOLD_FINDINGS: usize = 20;
+const TOLD_BYTES: usize = 1_300;
+
+/// A title longer than this says more than what to do first.
+const MAX_TITLE_CHARS: usize = 300;
 
 /// A finding on one line, without its details.
 pub(super) fn finding_line(finding: &Finding) -> String {
@@ -259,12 +312,17 @@ pub(super) fn finding_line(finding: &Finding) -> String {
         .location
         .as_ref()
         .map_or_else(String::new, |location| format!(" ({location})"));
-    format!(
-        "{} {}: {}{place}",
-        finding.severity.as_str(),
-        finding.id,
-        finding.title
-    )
+    let mut title = finding.title.as_str();
+    let mut cut = "";
+    if let Some((end, _)) = title.char_indices().nth(MAX_TITLE_CHARS) {
+        (title, cut) = (&title[..end], "…");
+    }
+    let id = if finding.title.contains(&finding.id) {
+        String::new()
+    } else {
+        format!("{}: ", finding.id)
+    };
+    format!("{} {id}{title}{cut}{place}", finding.severity.as_str())
 }
 
 /// A notice about findings that can no longer be read.

@@ -16,7 +16,7 @@ fn outcome(state: EndState, reason: Option<&str>, output: &str) -> Outcome {
         state,
         exit: Some(ExitStatus::Code(0)),
         reason: reason.map(str::to_owned),
-        success_hint: None,
+        hint: None,
         duration: Duration::from_millis(1004),
         cpu: None,
         peak_memory_bytes: None,
@@ -24,6 +24,7 @@ fn outcome(state: EndState, reason: Option<&str>, output: &str) -> Outcome {
             text: output.to_owned(),
             ..Excerpt::default()
         },
+        show: Show::Output,
         lost: None,
         reached: Progress::default(),
         findings: Vec::new(),
@@ -83,7 +84,7 @@ fn an_answer_that_comes_later_says_as_much_as_the_call_itself() {
     whole.background = Background::Stopped;
     whole.notices = vec!["a hook was put back".into()];
     whole.sandbox_hint = Some("this may be the sandbox".into());
-    whole.success_hint = Some("run the tests".into());
+    whole.hint = Some("run the tests".into());
     whole.steps = vec![StepReport {
         label: "one".into(),
         description: Some("build it".into()),
@@ -127,7 +128,10 @@ fn findings_are_counted_the_worst_named_and_the_others_easy_to_find() {
         info,
         ..SeverityCounts::default()
     };
-    let how = r#"output {"operation_id": "op_x", "what": "findings"} reads them"#;
+    let how = |more: u64, from: &str| {
+        format!(r#"{more} more: output {{"operation_id": "op_x", "what": "findings"{from}}}"#)
+    };
+    let second = r#", "from_finding": 1"#;
     let (high, info) = (
         finding(Severity::High, "leak"),
         finding(Severity::Info, "by the way"),
@@ -144,19 +148,26 @@ fn findings_are_counted_the_worst_named_and_the_others_easy_to_find() {
             vec![info.clone()],
             counts(0, 1),
             counts(0, 0),
-            format!("findings: 1 info\n{how}"),
+            format!("findings: 1 info\n{}", how(1, "")),
         ),
         (
             vec![high, info],
             counts(1, 9),
             counts(0, 7),
-            format!("findings: 1 high, 9 info (only counted: 7 info)\n- high id: leak (a.c:1)\n{how}"),
+            format!(
+                "findings: 1 high, 9 info (only counted: 7 info)\n- high id: leak (a.c:1)\n{}",
+                how(9, second)
+            ),
         ),
         (
             vec![finding(Severity::High, "leak"); 4],
             counts(4, 0),
             counts(0, 0),
-            format!("findings: 4 high\n{}{how}", "- high id: leak (a.c:1)\n".repeat(3)),
+            format!(
+                "findings: 4 high\n{}{}",
+                "- high id: leak (a.c:1)\n".repeat(3),
+                how(1, r#", "from_finding": 3"#)
+            ),
         ),
     ];
     for (findings, finding_counts, findings_only_counted, text) in table {
@@ -171,6 +182,72 @@ fn findings_are_counted_the_worst_named_and_the_others_easy_to_find() {
             format!("exit 0 after 1 s · op_x\n{text}").trim_end()
         );
     }
+}
+
+#[test]
+fn findings_that_stand_for_the_output_come_first_and_fit() {
+    let many = Outcome {
+        show: Show::Findings,
+        findings: vec![finding(Severity::High, &"long ".repeat(30)); 30],
+        finding_counts: SeverityCounts {
+            high: 30,
+            ..SeverityCounts::default()
+        },
+        ..outcome(EndState::Failed, None, "why it failed")
+    };
+    let text = OperationReport::ended(&many).text();
+    assert!(text.len() <= 2048, "{}", text.len());
+    let shown = text.matches("- high id: long").count();
+    let more = format!(
+        r#"{} more: output {{"operation_id": "op_x", "what": "findings", "from_finding": {shown}}}"#,
+        30 - shown
+    );
+    assert!(text.ends_with(&format!("{more}\nwhy it failed")), "{text}");
+
+    let summary = Outcome {
+        show: Show::Summary,
+        ..many.clone()
+    };
+    let done = Outcome {
+        state: EndState::Completed,
+        ..summary
+    };
+    let expected = "findings: 30 high\n30 more: output {\"operation_id\": \"op_x\", \"what\": \"findings\"}\nwhy it failed";
+    assert_eq!(OperationReport::ended(&done).text(), expected);
+    let silent = Outcome {
+        findings: Vec::new(),
+        finding_counts: SeverityCounts::default(),
+        output: Excerpt {
+            total_lines: 7,
+            ..Excerpt::default()
+        },
+        ..done
+    };
+    assert_eq!(
+        OperationReport::ended(&silent).text(),
+        "completed after 1 s · op_x"
+    );
+}
+
+#[test]
+fn what_was_cut_says_how_far_it_got() {
+    let cut = Outcome {
+        reached: Progress {
+            percent: Some(45.0),
+            phase: Some("service scan".into()),
+            ..Progress::default()
+        },
+        findings: vec![finding(Severity::High, "leak")],
+        finding_counts: SeverityCounts {
+            high: 1,
+            ..SeverityCounts::default()
+        },
+        ..outcome(EndState::TimedOut, Some("the timeout is 1 s"), "")
+    };
+    assert_eq!(
+        OperationReport::ended(&cut).text(),
+        "timed out after 1 s, 45% (service scan) · op_x\nfindings until then: 1 high\n- high id: leak (a.c:1)"
+    );
 }
 
 #[test]

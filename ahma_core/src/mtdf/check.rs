@@ -29,6 +29,8 @@ pub fn check_file(name: &str, text: &str) -> Checked {
 /// As [`check_file`]. A file with errors gives the tool as far as it is readable, which is good for a look at its steps only.
 pub(super) fn check_draft(name: &str, text: &str) -> (Checked, Option<ToolDef>) {
     let error = match serde_json::from_str::<ToolFile>(text.strip_prefix('\u{feff}').unwrap_or(text)) {
+        // What serde cannot ask for is left to the comparison with the schema.
+        Ok(raw) if raw.tools.is_none() && (raw.command.is_none() || raw.description.is_none()) => None,
         Ok(raw) => {
             let (tool, mistakes) = validate(name, raw);
             let usable = mistakes
@@ -42,7 +44,7 @@ pub(super) fn check_draft(name: &str, text: &str) -> (Checked, Option<ToolDef>) 
             };
             return (Checked { tool, problems }, draft);
         }
-        Err(error) => error,
+        Err(error) => Some(error),
     };
     let refused = |problems| Checked { tool: None, problems };
     let document = match ParsedFile::parse(name, text) {
@@ -52,7 +54,8 @@ pub(super) fn check_draft(name: &str, text: &str) -> (Checked, Option<ToolDef>) 
     let shape = shape::compare(schema(), &document.root);
     let mut mistakes = shape.mistakes;
     if mistakes.is_empty() {
-        return (refused(vec![from_serde(name, &error)]), None);
+        let problems = error.iter().map(|error| from_serde(name, error)).collect();
+        return (refused(problems), None);
     }
     let mut draft = None;
     if let Some(Ok(raw)) = shape.repaired.map(serde_json::from_value) {
@@ -72,7 +75,7 @@ pub(super) fn check_draft(name: &str, text: &str) -> (Checked, Option<ToolDef>) 
 /// The tool without the steps that are not as they were written. None if it is not known what its own tools are called.
 fn readable_steps(mut tool: ToolDef, mistakes: &[Mistake], made_up: &HashSet<String>) -> Option<ToolDef> {
     let names_tool =
-        |pointer: &str| pointer == "/name" || pointer == "/command" || is_subcommand_name(pointer);
+        |pointer: &str| matches!(pointer, "/name" | "/command" | "/tools") || names_part(pointer);
     if made_up.iter().any(|pointer| names_tool(pointer))
         || mistakes.iter().any(|mistake| names_tool(&mistake.pointer))
     {
@@ -90,9 +93,13 @@ fn readable_steps(mut tool: ToolDef, mistakes: &[Mistake], made_up: &HashSet<Str
     Some(tool)
 }
 
-fn is_subcommand_name(pointer: &str) -> bool {
+/// Returns whether a pointer is to the name of a subcommand, or to one of the fields that name a tool of several.
+fn names_part(pointer: &str) -> bool {
     let mut tokens = pointer.rsplit('/');
-    tokens.next() == Some("name") && tokens.nth(1) == Some("subcommand")
+    matches!(
+        (tokens.next(), tokens.nth(1)),
+        (Some("name"), Some("subcommand" | "tools")) | (Some("command"), Some("tools"))
+    )
 }
 
 /// Gives mistakes in a readable file their places.

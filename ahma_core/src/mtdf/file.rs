@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::{
@@ -15,14 +15,17 @@ use super::{
 };
 use crate::observe::stream_block::StreamBlock;
 
-/// Defines `ToolFile` and `SubcommandFile`: the given fields stand in both. A macro, because serde's `flatten` does not go
-/// together with `deny_unknown_fields`.
+/// Defines `ToolFile`, `ToolEntryFile` and `SubcommandFile`: the given fields stand in all of them. A macro, because
+/// serde's `flatten` does not go together with `deny_unknown_fields`.
 macro_rules! tool_and_subcommand {
     ($($(#[$attribute:meta])* $field:ident: $type:ty,)*) => {
-        /// One command-line program, described so that an MCP client can call it.
+        /// One command-line program, described so that an MCP client can call it, or several in `tools`.
         #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
-        #[schemars(title = "MTDF tool file")]
+        #[schemars(
+            title = "MTDF tool file",
+            extend("if" = { "required": ["tools"] }, "else" = { "required": ["command", "description"] })
+        )]
         pub(super) struct ToolFile {
             /// Address of this schema, for editors.
             #[serde(rename = "$schema")]
@@ -32,8 +35,33 @@ macro_rules! tool_and_subcommand {
             #[schemars(length(min = 1, max = MAX_LENGTH))]
             pub(super) name: Option<String>,
             /// The program to run, found on PATH. Words after a space are fixed arguments. `sequence` makes this file a sequence.
+            #[serde(default, deserialize_with = "not_null")]
+            #[schemars(with = "String", length(min = 1))]
+            pub(super) command: Option<String>,
+            /// Purpose of the tool, for the model that decides whether to call it.
+            #[serde(default, deserialize_with = "not_null")]
+            #[schemars(with = "String", length(min = 1))]
+            pub(super) description: Option<String>,
+            /// Several tools in one file. Everything else in the file is then theirs, too, as a parent's is its subcommands'.
+            #[serde(default, deserialize_with = "not_null")]
+            #[schemars(with = "Vec<ToolEntryFile>", length(min = 1))]
+            pub(super) tools: Option<Vec<ToolEntryFile>>,
+            $($(#[$attribute])* pub(super) $field: $type,)*
+        }
+
+        /// One of several tools in a file.
+        #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct ToolEntryFile {
+            /// First part of the tool's name; the file name of `command` when left out.
+            #[schemars(length(min = 1, max = MAX_LENGTH))]
+            pub(super) name: Option<String>,
+            /// The program to run; that of the file when left out.
             #[schemars(length(min = 1))]
-            pub(super) command: String,
+            pub(super) command: Option<String>,
+            /// Purpose of the tool, for the model that decides whether to call it.
+            #[schemars(length(min = 1))]
+            pub(super) description: String,
             $($(#[$attribute])* pub(super) $field: $type,)*
         }
 
@@ -44,22 +72,30 @@ macro_rules! tool_and_subcommand {
             /// The word on the command line, without underscores. `default` stands for the parent itself.
             #[schemars(length(min = 1, max = MAX_LENGTH))]
             pub(super) name: String,
+            /// Purpose of the subcommand, for the model that decides whether to call it.
+            #[schemars(length(min = 1))]
+            pub(super) description: String,
             $($(#[$attribute])* pub(super) $field: $type,)*
         }
 
         impl ToolFile {
-            /// The tool as the root of its own subcommand tree, under the given name.
-            pub(super) fn into_root(self, name: String) -> SubcommandFile {
-                SubcommandFile { name, $($field: self.$field,)* }
+            /// The tool as the root of its own subcommand tree, still without a name.
+            pub(super) fn into_root(self) -> SubcommandFile {
+                let description = self.description.unwrap_or_default();
+                SubcommandFile { name: String::new(), description, $($field: self.$field,)* }
+            }
+        }
+
+        impl ToolEntryFile {
+            /// As [`ToolFile::into_root`].
+            pub(super) fn into_root(self) -> SubcommandFile {
+                SubcommandFile { name: String::new(), description: self.description, $($field: self.$field,)* }
             }
         }
     };
 }
 
 tool_and_subcommand! {
-    /// Purpose of the tool, for the model that decides whether to call it.
-    #[schemars(length(min = 1))]
-    description: String,
     /// `false` removes the tool or subcommand from the server: not listed, not checked.
     enabled: Option<bool>,
     /// `extended` keeps the tool out of the list that clients get by default: it is found by `ahma_find`. Overrides the
@@ -97,9 +133,8 @@ tool_and_subcommand! {
     /// Directories of the scope that are searched for programs before PATH, such as `.venv/bin`. Overrides the parent's.
     #[serde(default)]
     path_dirs: Vec<String>,
-    /// Exit codes that are not failures; 0 never is. Overrides the parent's.
-    #[serde(default)]
-    exit_codes: Vec<u8>,
+    /// Exit codes that are not failures, or the meanings of exit codes; 0 is always a success. Overrides the parent's.
+    exit_codes: Option<ExitCodesFile>,
     /// Facts a client should know before it calls; each field overrides the parent's.
     #[serde(default)]
     annotations: AnnotationsFile,
@@ -112,6 +147,14 @@ tool_and_subcommand! {
     stop_signal: Option<StopSignal>,
     /// Shown to the caller after a success.
     success_hint: Option<String>,
+    /// Shown to the caller after a failure.
+    failure_hint: Option<String>,
+    /// The command keeps running, and is ready for use once a line of its output matches this regular expression, or once
+    /// it listens on a port. Overrides the parent's.
+    ready: Option<ReadyFile>,
+    /// Lists of arguments of which a call may give one only, added to the parent's.
+    #[serde(default)]
+    exclusive: Vec<Vec<String>>,
     /// Rules that turn output into progress and findings. Overrides the parent's.
     stream: Option<StreamBlock>,
     /// Accepted for compatibility, not used.
@@ -120,6 +163,11 @@ tool_and_subcommand! {
     guidance_key: Option<String>,
     /// Accepted for compatibility, not used: the schema is made from `options` and `positional_args`.
     input_schema: Option<Value>,
+}
+
+/// A field that may be left out, but not be `null`.
+fn not_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// An option or a positional argument.
@@ -163,6 +211,8 @@ pub(super) struct ParameterFile {
     pub(super) file_arg: Option<bool>,
     /// Flag for the path when `file_arg` is set, such as `-F`; the option's own flag when left out.
     pub(super) file_flag: Option<String>,
+    /// The value goes to standard input, and nothing of it to the command line.
+    pub(super) stdin: Option<bool>,
     /// For positional arguments that are meant for another program, such as `args` of `cargo run`.
     pub(super) passthrough: Option<PassthroughFile>,
 }
@@ -230,6 +280,66 @@ pub enum StopSignal {
     Quit,
     Hup,
     Kill,
+}
+
+/// Exit codes that are not failures, or the meanings of exit codes.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum ExitCodesFile {
+    /// They are successes.
+    Successes(Vec<u8>),
+    /// By the code.
+    Meanings(BTreeMap<String, ExitMeaningFile>),
+}
+
+/// Meaning of an exit code.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum ExitMeaningFile {
+    Word(ExitWord),
+    Failure(ExitFailureFile),
+}
+
+/// Meaning of an exit code that is not a failure.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ExitWord {
+    Success,
+    /// The program has done its work and found something: no failure, but a sequence stops at it.
+    Findings,
+}
+
+/// A failure with a meaning.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExitFailureFile {
+    /// What the code says, such as `the target cannot be reached`.
+    pub(super) failure: String,
+}
+
+/// The sign that a command which keeps running is ready.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum ReadyFile {
+    /// A regular expression for a line of its output.
+    Line(String),
+    Port(ReadyPortFile),
+}
+
+/// A port that a command listens on once it is ready.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReadyPortFile {
+    /// Its number, or an argument that gives it: `{$port}`.
+    pub(super) port: PortFile,
+}
+
+/// A port: its number, or an argument that gives it.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum PortFile {
+    Number(u16),
+    Argument(String),
 }
 
 /// The way an option passes its value.

@@ -7,14 +7,20 @@ use std::{
     time::Duration,
 };
 
+use regex::Regex;
+
 use super::{
-    file::{AvailabilityFile, AvailabilityParts, SubcommandFile},
+    ExitCodes, ExitMeaning,
+    file::{
+        AvailabilityFile, AvailabilityParts, ExitCodesFile, ExitMeaningFile, ExitWord, PortFile, ReadyFile,
+        ReadyPortFile, SubcommandFile,
+    },
     name,
     parameter::Parameters,
     problem::{Mistake, child},
     tool::{
-        Annotations, AvailabilityCheck, AvailabilityCommand, Level, MAX_TIMEOUT_SECONDS, Slot, StopSignal,
-        ValueStyle,
+        Annotations, AvailabilityCheck, AvailabilityCommand, Level, MAX_TIMEOUT_SECONDS, ReadyPort,
+        ReadySign, Slot, StopSignal, ValueStyle,
     },
 };
 use crate::observe::{self, StreamRules};
@@ -38,13 +44,18 @@ pub(super) struct Inherited {
     pub(super) timeout: Option<Duration>,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) path_dirs: Vec<String>,
-    pub(super) success_codes: Vec<i32>,
+    pub(super) exit_codes: ExitCodes,
     pub(super) annotations: Annotations,
     pub(super) end_of_options: bool,
     pub(super) value_style: ValueStyle,
     pub(super) stop_signal: StopSignal,
     pub(super) success_hint: Option<String>,
+    pub(super) failure_hint: Option<String>,
+    pub(super) ready: Option<ReadySign>,
+    pub(super) exclusive: Vec<Vec<String>>,
     pub(super) stream: Option<Arc<StreamRules>>,
+    /// Pointer to the level that has the rules.
+    pub(super) stream_pointer: String,
     pub(super) probes: Vec<Arc<AvailabilityCheck>>,
     pub(super) install_instructions: Option<String>,
 }
@@ -52,13 +63,18 @@ pub(super) struct Inherited {
 impl Inherited {
     /// Settings above the root of a tool.
     pub(super) fn above(command: Vec<String>) -> Self {
-        Self {
-            slots: command.iter().cloned().map(Slot::Word).collect(),
-            command,
+        let nothing = Self {
             enabled: true,
-            success_codes: vec![0],
             ..Self::default()
-        }
+        };
+        nothing.with_command(command)
+    }
+
+    /// The same for a tool with this command. Options that are there already come after it.
+    pub(super) fn with_command(mut self, command: Vec<String>) -> Self {
+        self.slots.splice(..0, command.iter().cloned().map(Slot::Word));
+        self.command = command;
+        self
     }
 
     /// Settings at the level `raw`: its own, and for the rest those from above.
@@ -68,15 +84,13 @@ impl Inherited {
             pointer,
             mistakes,
         };
-        match pointer {
-            "" => self.name = raw.name.clone(),
-            _ if raw.name == PARENT_ITSELF => {}
-            _ => {
-                level.check_name();
-                self.name = format!("{}_{}", self.name, raw.name);
-                self.path.push(raw.name.clone());
-                self.slots.push(Slot::Word(raw.name.clone()));
-            }
+        if self.name.is_empty() {
+            self.name = raw.name.clone();
+        } else if raw.name != PARENT_ITSELF {
+            level.check_name();
+            self.name = format!("{}_{}", self.name, raw.name);
+            self.path.push(raw.name.clone());
+            self.slots.push(Slot::Word(raw.name.clone()));
         }
         self.enabled &= raw.enabled.unwrap_or(true);
         self.level = raw.level.unwrap_or(self.level);
@@ -84,14 +98,20 @@ impl Inherited {
         self.timeout = level.timeout().or(self.timeout);
         self.environment.extend(level.environment());
         self.path_dirs = level.path_dirs().unwrap_or(self.path_dirs);
-        self.success_codes = level.success_codes().unwrap_or(self.success_codes);
+        self.exit_codes = level.exit_codes().unwrap_or(self.exit_codes);
         self.annotations = level.annotations(&self.annotations);
         self.end_of_options = raw.end_of_options.unwrap_or(self.end_of_options);
         self.value_style = raw.value_style.unwrap_or(self.value_style);
         self.stop_signal = raw.stop_signal.unwrap_or(self.stop_signal);
         self.success_hint = raw.success_hint.clone().or(self.success_hint);
         self.install_instructions = raw.install_instructions.clone().or(self.install_instructions);
-        self.stream = level.stream().or(self.stream);
+        self.failure_hint = raw.failure_hint.clone().or(self.failure_hint);
+        self.ready = level.ready().or(self.ready);
+        self.exclusive.extend(raw.exclusive.iter().cloned());
+        if let Some(stream) = level.stream() {
+            self.stream = Some(stream);
+            self.stream_pointer = child(pointer, "stream");
+        }
         let probe = level.availability_command(&self);
         self.probes
             .extend(probe.map(AvailabilityCheck::Run).map(Arc::new));
@@ -123,8 +143,8 @@ struct LevelReader<'a> {
 
 impl LevelReader<'_> {
     fn error(&mut self, field: &str, message: impl Into<String>) {
-        self.mistakes
-            .push(Mistake::error(child(self.pointer, field), message));
+        let pointer = format!("{}/{field}", self.pointer);
+        self.mistakes.push(Mistake::error(pointer, message));
     }
 
     fn check_name(&mut self) {
@@ -186,21 +206,63 @@ impl LevelReader<'_> {
         (!self.raw.path_dirs.is_empty()).then(|| self.raw.path_dirs.clone())
     }
 
-    fn success_codes(&self) -> Option<Vec<i32>> {
-        if self.raw.exit_codes.is_empty() {
-            return None;
+    fn exit_codes(&mut self) -> Option<ExitCodes> {
+        let meanings = match self.raw.exit_codes.as_ref()? {
+            ExitCodesFile::Successes(codes) if codes.is_empty() => return None,
+            ExitCodesFile::Successes(codes) => {
+                let codes = codes.iter().map(|code| (i32::from(*code), ExitMeaning::Success));
+                return Some(ExitCodes::new(codes));
+            }
+            ExitCodesFile::Meanings(meanings) => meanings,
+        };
+        let mut named = Vec::new();
+        for (code, meaning) in meanings {
+            let meaning = match meaning {
+                ExitMeaningFile::Word(ExitWord::Success) => ExitMeaning::Success,
+                ExitMeaningFile::Word(ExitWord::Findings) => ExitMeaning::Findings,
+                ExitMeaningFile::Failure(failure) => ExitMeaning::Failure(failure.failure.clone()),
+            };
+            let message = match code.parse::<u8>() {
+                Ok(0) if meaning != ExitMeaning::Success => "0 is always a success".to_owned(),
+                Ok(code) => {
+                    named.push((i32::from(code), meaning));
+                    continue;
+                }
+                Err(_) => format!("`{code}` is no exit code; they are numbers from 0 to 255"),
+            };
+            let pointer = child(&child(self.pointer, "exit_codes"), code);
+            self.mistakes.push(Mistake::error(pointer, message).on_key());
         }
-        let mut codes: Vec<i32> = self
-            .raw
-            .exit_codes
-            .iter()
-            .copied()
-            .chain([0])
-            .map(i32::from)
-            .collect();
-        codes.sort_unstable();
-        codes.dedup();
-        Some(codes)
+        Some(ExitCodes::new(named))
+    }
+
+    fn ready(&mut self) -> Option<ReadySign> {
+        match self.raw.ready.as_ref()? {
+            ReadyFile::Line(text) => match Regex::new(text) {
+                Ok(pattern) => Some(ReadySign::Line(pattern)),
+                Err(error) => {
+                    let error = error.to_string();
+                    let reason = error
+                        .lines()
+                        .last()
+                        .unwrap_or_default()
+                        .trim_start_matches("error: ");
+                    self.error("ready", format!("bad regular expression: {reason}"));
+                    None
+                }
+            },
+            ReadyFile::Port(ReadyPortFile { port }) => match port {
+                PortFile::Number(number) => Some(ReadySign::Port(ReadyPort::Number(*number))),
+                PortFile::Argument(text) => {
+                    let name = text.strip_prefix("{$").and_then(|name| name.strip_suffix('}'));
+                    if name.is_none() {
+                        let message = format!("`{text}` must be a number or name an argument: `{{$port}}`");
+                        self.error("ready/port", message);
+                    }
+                    name.map(|name| ReadySign::Port(ReadyPort::Argument(name.to_owned())))
+                }
+            },
+        }
     }
 
     fn annotations(&mut self, inherited: &Annotations) -> Annotations {
@@ -262,6 +324,11 @@ impl LevelReader<'_> {
                     self.mistakes.push(Mistake::error(pointer, message));
                 }
                 argv?
+            }
+            None if inherited.command.is_empty() => {
+                let message = "the check needs a `command`, because the file has none for all its tools";
+                self.error("availability_check", message);
+                return None;
             }
             None if parts.skip_subcommand_args == Some(true) => inherited.command.clone(),
             None => [inherited.command.as_slice(), &inherited.path].concat(),

@@ -1,9 +1,11 @@
 //! Checks of tool files that the report of `ahma_validate` does not show.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Problem, ToolSource, check_file, check_set, schema};
+use super::{Leaf, LeafAction, Problem, Slot, ToolSource, check_file, check_set, schema};
 
 fn source(name: &str, file: &Value) -> ToolSource {
     ToolSource {
@@ -24,7 +26,7 @@ fn complete() -> Value {
         "availability_check": { "command": "demo", "args": ["-v"], "working_directory": ".", "success_exit_codes": [0, 1], "skip_subcommand_args": true },
         "install_instructions": "install it", "env": { "A": "b" }, "path_dirs": [".venv/bin"], "exit_codes": [0, 1],
         "annotations": { "title": "Demo", "readOnly": false, "destructive": true, "idempotent": false, "openWorld": true },
-        "end_of_options": true, "value_style": "auto", "success_hint": "well done", "hints": { "any": ["thing"] }, "guidance_key": "k",
+        "end_of_options": true, "value_style": "auto", "success_hint": "well done", "failure_hint": "try again", "ready": "^up$", "stop_signal": "TERM", "level": "extended", "exclusive": [["a", "b"]], "hints": { "any": ["thing"] }, "guidance_key": "k",
         "stream": { "rules": [{ "emit": "progress", "match": "(?P<p>\\d+)%", "percent": "{p}" }] },
         "options": [
             { "name": "a", "type": "string", "description": "A.", "required": false, "alias": "a1", "aliases": ["a2"], "enum": ["x"], "default": "x" },
@@ -75,6 +77,11 @@ fn the_walk_and_a_schema_validator_agree() {
         json!({ "description": "D.", "command": "c", "availability_check": 5 }),
         json!({ "description": "D.", "command": "c", "stream": { "framing": "line" } }),
         json!({ "description": "D.", "command": "c", "exit_codes": [-1] }),
+        json!({ "description": "D.", "command": "c", "exit_codes": { "1": "finding" } }),
+        json!({ "tools": [{ "name": "x" }] }),
+        json!({ "tools": [] }),
+        json!({ "command": "c" }),
+        json!({ "command": null, "description": "D." }),
         json!({ "description": "D.", "command": "c", "options": [{ "name": "x", "type": "string", "format": "uri" }] }),
     ];
     for file in broken {
@@ -141,7 +148,7 @@ fn a_name_that_is_taken_is_a_problem_of_both_files() {
         report
             .tools
             .iter()
-            .map(|tool| tool.prefix.as_str())
+            .map(|tool| tool.leaves[0].name.as_str())
             .collect::<Vec<_>>(),
         ["third"]
     );
@@ -368,7 +375,7 @@ fn a_sequence_that_multiplies_is_refused() {
         "the sequence has more than 256 steps, with those of inner sequences"
     );
     // 2 + 4 + … + 128 steps and levels fit; the next level does not.
-    assert_eq!(report.tools.last().unwrap().prefix, "s7");
+    assert_eq!(report.tools.last().unwrap().leaves[0].name, "s7");
 }
 
 /// Changes one place of a document: to another value, to nothing, or under another name.
@@ -601,4 +608,128 @@ fn a_name_of_dashes_is_not_called_empty() {
         let checked = check_file("x.json", &file.to_string());
         assert_eq!(messages(&checked.problems), [expected]);
     }
+}
+
+fn problems(file: &Value) -> Vec<String> {
+    let checked = check_file("x.json", &file.to_string());
+    let line = |problem: &Problem| {
+        let hint = problem
+            .hint
+            .as_ref()
+            .map_or_else(String::new, |hint| format!(" [{hint}]"));
+        format!("{}: {}{hint}", problem.pointer, problem.message)
+    };
+    checked.problems.iter().map(line).collect()
+}
+
+#[test]
+fn several_tools_share_the_head_of_their_file() {
+    let file = json!({
+        "command": "scan --quiet", "level": "extended", "timeout_seconds": 9, "env": { "A": "1" },
+        "options": [{ "name": "verbose", "type": "boolean" }],
+        "tools": [
+            { "name": "fast", "description": "F.", "options": [{ "name": "port", "type": "integer" }] },
+            { "name": "other", "description": "O.", "command": "other run", "level": "core",
+              "subcommand": [{ "name": "default", "description": "D." }, { "name": "deep", "description": "D." }] },
+        ],
+    });
+    let checked = check_file("x.json", &file.to_string());
+    assert_eq!(checked.problems, []);
+    let leaves = checked.tool.unwrap().leaves;
+    let line = |leaf: &Leaf| {
+        let LeafAction::Command(template) = &leaf.action else {
+            panic!()
+        };
+        let slots = template.slots.iter().map(|slot| match slot {
+            Slot::Word(word) => word.clone(),
+            Slot::Parameter(parameter) => format!("[{}]", parameter.name),
+            Slot::StreamArguments => String::new(),
+        });
+        assert_eq!(template.environment["A"], "1");
+        assert_eq!(leaf.timeout, Some(Duration::from_secs(9)));
+        let words = slots.filter(|word| !word.is_empty()).collect::<Vec<_>>();
+        format!("{} {:?}: {}", leaf.name, leaf.level, words.join(" "))
+    };
+    let lines: Vec<String> = leaves.iter().map(|leaf| line(leaf)).collect();
+    assert_eq!(
+        lines,
+        [
+            "fast Extended: scan --quiet [verbose] [port]",
+            "other Core: other run [verbose]",
+            "other_deep Core: other run [verbose] deep",
+        ]
+    );
+}
+
+#[test]
+fn mistakes_in_a_file_of_several_tools_are_at_their_places() {
+    let file = json!({
+        "name": "x", "positional_args": [],
+        "availability_check": { "args": ["--version"] },
+        "tools": [
+            { "description": "A." },
+            { "name": "b", "command": "b", "descripton": "B." },
+            { "name": "b", "command": "b", "description": "B.", "timeout_seconds": 0 },
+        ],
+    });
+    assert_eq!(
+        problems(&file),
+        [
+            "/availability_check: the check needs a `command`, because the file has none for all its tools",
+            "/name: `name` does not go with `tools` [give it to one of the tools]",
+            "/tools/0: the field `command` is missing [give one to the tool, or to the file for all its tools]",
+            "/tools/1: the field `description` is missing",
+            "/tools/1/descripton: unknown field `descripton` [did you mean `description`?]",
+            "/tools/2/name: the tool `b` is defined twice; the other one is at `/tools/1`",
+            "/tools/2/timeout_seconds: must be between 1 and 604800, not 0",
+        ]
+    );
+}
+
+#[test]
+fn mistakes_in_what_results_mean_are_explained() {
+    let file = json!({
+        "description": "D.", "command": "x",
+        "exit_codes": { "1": "findings", "256": "success", "0": { "failure": "no" } },
+        "ready": { "port": "port" },
+        "exclusive": [["jsn", "quiet"], ["json"]],
+        "options": [
+            { "name": "json", "type": "boolean" },
+            { "name": "quiet", "type": "boolean" },
+            { "name": "text", "type": "integer", "stdin": true, "alias": "t" },
+            { "name": "more", "type": "string", "stdin": true },
+        ],
+        "stream": { "rules": [
+            { "emit": "phase", "match": "x", "phase": "at {$jso}" },
+            { "emit": "summary", "match": "y", "count": true },
+            { "emit": "finding", "match": "z", "collect": "a", "finding": { "title": "{lines}" } },
+        ] },
+    });
+    assert_eq!(
+        problems(&file),
+        [
+            "/exclusive/0/0: no argument is called `jsn` [did you mean `json`?]",
+            "/exclusive/1: needs at least two names: one of them only may be given",
+            "/exit_codes/0: 0 is always a success",
+            "/exit_codes/256: `256` is no exit code; they are numbers from 0 to 255",
+            "/options/2/alias: `alias` has no meaning beside `stdin`: nothing of it is on the command line",
+            "/options/2/stdin: `stdin` is for arguments of type string only, without `format`",
+            "/options/3/stdin: `stdin` is set already, at `/options/2`",
+            "/ready/port: `port` must be a number or name an argument: `{$port}`",
+            "/stream/rules/1: a summary rule gives a line; its template is `text`",
+            "/stream/rules/2/collect: `collect` needs `until`, which ends the block",
+        ]
+    );
+    let file = json!({
+        "description": "D.", "command": "x", "ready": { "port": "{$port}" },
+        "options": [{ "name": "json", "type": "boolean" }],
+        "stream": { "rules": [{ "emit": "phase", "match": "x", "phase": "at {$jso}" }] },
+    });
+    assert_eq!(
+        problems(&file),
+        [
+            "/ready: `{$port}` names no argument of the tool",
+            "/stream/rules/0/phase: `{$jso}` names no argument of the tool [did you mean `{$json}`?]",
+        ]
+    );
 }

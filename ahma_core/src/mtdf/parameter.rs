@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
+use ahma_common::nearest;
 use serde_json::Value;
 
 use super::{
@@ -24,9 +25,22 @@ pub(super) enum ParameterKind {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parameters {
     taken: HashMap<String, String>,
+    /// The one whose value is the standard input.
+    stdin: Option<String>,
 }
 
 impl Parameters {
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.taken.contains_key(name)
+    }
+
+    /// The nearest name to one that there is not.
+    pub(super) fn nearest(&self, name: &str) -> Option<&str> {
+        nearest(name, self.taken.keys().map(String::as_str))
+            .first()
+            .copied()
+    }
+
     /// Validates a list and gives the slots that it makes.
     pub(super) fn add(
         &mut self,
@@ -53,7 +67,12 @@ impl Parameters {
             let Some(parameter) = check.parameter(raw) else {
                 continue;
             };
-            if place == ParameterKind::Positional {
+            if parameter.form == Form::Stdin {
+                match &self.stdin {
+                    Some(first) => check.error("stdin", format!("is set already, at `{first}`")),
+                    None => self.stdin = Some(check.pointer.clone()),
+                }
+            } else if place == ParameterKind::Positional {
                 match &optional {
                     Some(earlier) if parameter.required => {
                         let message = format!(
@@ -129,6 +148,7 @@ impl ParameterCheck<'_> {
             ));
         }
         let form = match self.place {
+            _ if raw.stdin == Some(true) => self.stdin_form(&raw, &value),
             ParameterKind::Option(style) => self.option_form(&raw, &value, style),
             ParameterKind::Positional => self.positional_form(&raw, &value),
         };
@@ -182,6 +202,28 @@ impl ParameterCheck<'_> {
         } else {
             Form::Flag(flag, style)
         }
+    }
+
+    fn stdin_form(&mut self, raw: &ParameterFile, value: &ValueType) -> Form {
+        if !matches!(value, ValueType::Scalar(Scalar::String { .. })) {
+            self.error("stdin", "is for arguments of type string only, without `format`");
+        }
+        let on_the_line = [
+            ("alias", raw.alias.is_some()),
+            ("value_style", raw.value_style.is_some()),
+            ("file_arg", raw.file_arg.is_some()),
+            ("file_flag", raw.file_flag.is_some()),
+            ("passthrough", raw.passthrough.is_some()),
+        ];
+        for (field, given) in on_the_line {
+            if given {
+                self.error(
+                    field,
+                    "has no meaning beside `stdin`: nothing of it is on the command line",
+                );
+            }
+        }
+        Form::Stdin
     }
 
     fn positional_form(&mut self, raw: &ParameterFile, value: &ValueType) -> Form {

@@ -101,7 +101,7 @@ impl<'s> Walk<'s> {
         let none = Map::new();
         let known = schema.get("properties").and_then(Value::as_object);
         let others = schema.get("additionalProperties");
-        let required = required(schema);
+        let required = required_of(schema, object);
         let mut repaired = Map::new();
         let mut seen = BTreeMap::new();
         let object_pointer = pointer;
@@ -305,6 +305,17 @@ fn choices(schema: &Value) -> Option<Vec<&Value>> {
         return Some(vec![constant]);
     }
     Some(schema.get("enum")?.as_array()?.iter().collect())
+}
+
+/// Fields that an object must have. What `if` asks for is always that one field is there.
+fn required_of<'s>(schema: &'s Value, object: &ast::Object<'_>) -> Vec<&'s str> {
+    let mut names = required(schema);
+    if let Some(condition) = schema.get("if")
+        && !required(condition).iter().all(|name| object.get(name).is_some())
+    {
+        names.extend(schema.get("else").map(required).unwrap_or_default());
+    }
+    names
 }
 
 fn required(schema: &Value) -> Vec<&str> {

@@ -4,10 +4,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use regex::Regex;
 use serde_json::{Map, Value};
 
 pub use super::file::{Level, StopSignal, ValueStyle};
-use super::value::ValueType;
+use super::{ExitCodes, value::ValueType};
 use crate::observe::StreamRules;
 
 /// Names of the tools that the server brings itself; no tool file may take one.
@@ -46,8 +47,6 @@ pub const MAX_TIMEOUT_SECONDS: u64 = 7 * 24 * 60 * 60;
 pub struct ToolDef {
     /// The file that it comes from.
     pub file: String,
-    /// First part of the names of its leaves.
-    pub prefix: String,
     /// In the order of the file.
     pub leaves: Vec<Arc<Leaf>>,
 }
@@ -105,13 +104,34 @@ pub struct CommandTemplate {
     pub environment: BTreeMap<String, String>,
     /// Below the scope; searched for programs before PATH.
     pub path_dirs: Vec<String>,
-    /// Always holds 0.
-    pub success_codes: Vec<i32>,
+    pub exit_codes: ExitCodes,
     /// Positionals that begin with a dash may be guarded by `--`.
     pub end_of_options: bool,
     pub stream: Option<Arc<StreamRules>>,
     pub success_hint: Option<String>,
+    pub failure_hint: Option<String>,
     pub stop_signal: StopSignal,
+    /// There if the command keeps running.
+    pub ready: Option<ReadySign>,
+    /// Names of parameters of which a call may give one only.
+    pub exclusive: Vec<Vec<String>>,
+}
+
+/// The sign that a command which keeps running is ready.
+#[derive(Debug, Clone)]
+pub enum ReadySign {
+    /// A line of its output matches.
+    Line(Regex),
+    /// It listens on a port.
+    Port(ReadyPort),
+}
+
+/// A port that a command listens on once it is ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadyPort {
+    Number(u16),
+    /// The parameter that gives it.
+    Argument(String),
 }
 
 /// One place in a command line.
@@ -148,6 +168,8 @@ pub enum Form {
     FlagOnce(String),
     /// The flag, then the path of a file that holds the value.
     File(String),
+    /// The value is the standard input.
+    Stdin,
     Positional(Dash),
 }
 
@@ -244,7 +266,8 @@ impl Leaf {
         let is_own = self
             .parameters()
             .any(|parameter| parameter.names().any(|own| own == name));
-        !matches!(self.action, LeafAction::File(_)) && !is_own
+        let is_fed = name == "stdin" && self.parameters().any(|parameter| parameter.form == Form::Stdin);
+        !matches!(self.action, LeafAction::File(_)) && !is_own && !is_fed
     }
 
     /// The arguments that a caller may give, in the order of the command line.

@@ -3,17 +3,21 @@
 //! Walks down the tree of subcommands, carrying what each level inherits, and ends in flat leaves.
 //! Every mistake is collected with its JSON pointer; it never stops at the first.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{
-    file::{ParameterFile, StepFile, SubcommandFile, ToolFile},
+    file::{ParameterFile, StepFile, SubcommandFile, ToolEntryFile, ToolFile},
     inherit::Inherited,
     name,
     parameter::ParameterKind,
     problem::{Mistake, child},
     tool::{
-        BUILT_IN_TOOLS, CommandTemplate, Leaf, LeafAction, META_PARAMETERS, SequenceTemplate, Skip, Slot,
-        StepTemplate, ToolDef,
+        BUILT_IN_TOOLS, CommandTemplate, Leaf, LeafAction, META_PARAMETERS, ReadyPort, ReadySign,
+        SequenceTemplate, Skip, Slot, StepTemplate, ToolDef,
     },
 };
 
@@ -21,15 +25,19 @@ use super::{
 const SEQUENCE_COMMAND: &str = "sequence";
 
 /// The tool, together with everything that is wrong. It is only good for use when no mistake is an error.
-pub(super) fn validate(file: &str, raw: ToolFile) -> (ToolDef, Vec<Mistake>) {
+pub(super) fn validate(file: &str, mut raw: ToolFile) -> (ToolDef, Vec<Mistake>) {
     let mut validation = Validation::default();
-    validation.check_sequence(&raw);
-    let command = validation.command(&raw.command);
-    let prefix = validation.prefix(&raw, &command);
-    validation.level(raw.into_root(prefix.clone()), "", Inherited::above(command));
+    let command = raw.command.take();
+    match raw.tools.take() {
+        Some(tools) => validation.tools(raw, command, tools),
+        None => {
+            let (name, command) = (raw.name.take(), command.unwrap_or_default());
+            validation.tool(name, &command, raw.into_root(), "", Inherited::above(Vec::new()));
+        }
+    }
+    validation.check_argument_references();
     let tool = ToolDef {
         file: file.into(),
-        prefix,
         leaves: validation.leaves,
     };
     (tool, validation.mistakes)
@@ -39,10 +47,21 @@ pub(super) fn validate(file: &str, raw: ToolFile) -> (ToolDef, Vec<Mistake>) {
 struct Validation {
     mistakes: Vec<Mistake>,
     leaves: Vec<Arc<Leaf>>,
-    /// Pointer to the origin of the first part of all names.
+    /// Pointer to the tool that is being looked at.
+    root: String,
+    /// Pointer to the origin of the first part of its names.
     prefix_pointer: String,
     /// Pointer to the first use of each leaf's name.
     names: HashMap<String, String>,
+    /// Arguments that stream rules name, by pointer; settled by any leaf that has the argument.
+    references: BTreeMap<String, ReferenceState>,
+}
+
+/// An argument that a stream rule names.
+struct ReferenceState {
+    name: String,
+    is_known: bool,
+    nearest: Option<String>,
 }
 
 impl Validation {
@@ -50,68 +69,178 @@ impl Validation {
         self.mistakes.push(Mistake::error(pointer, message));
     }
 
+    /// Several tools, and what the file says about all of them.
+    fn tools(&mut self, raw: ToolFile, command: Option<String>, tools: Vec<ToolEntryFile>) {
+        let misplaced = [
+            ("name", raw.name.is_some()),
+            ("subcommand", !raw.subcommand.is_empty()),
+            ("positional_args", !raw.positional_args.is_empty()),
+            ("sequence", !raw.sequence.is_empty()),
+        ];
+        for (field, is_given) in misplaced {
+            if is_given {
+                let message = format!("`{field}` does not go with `tools`");
+                let mistake = Mistake::error(child("", field), message).on_key();
+                self.mistakes.push(mistake.hint("give it to one of the tools"));
+            }
+        }
+        if tools.is_empty() {
+            self.error("/tools", "`tools` must not be empty");
+        }
+        let words = command
+            .as_deref()
+            .map(|command| self.command(command, "/command"));
+        let mut head = raw.into_root();
+        let options = std::mem::take(&mut head.options);
+        let mut above = Inherited::above(Vec::new());
+        // For its availability check; each tool sets its own.
+        above.command = words.unwrap_or_default();
+        let mut level = above.at(&head, "", &mut self.mistakes);
+        self.options(options, "", &mut level);
+        self.check_exclusive(&head.exclusive, "", &level);
+        for (index, mut tool) in tools.into_iter().enumerate() {
+            let pointer = child("/tools", index);
+            let name = tool.name.take();
+            let Some(command) = tool.command.take().or_else(|| command.clone()) else {
+                let mistake = Mistake::error(&pointer, "the field `command` is missing");
+                self.mistakes
+                    .push(mistake.hint("give one to the tool, or to the file for all its tools"));
+                continue;
+            };
+            self.tool(name, &command, tool.into_root(), &pointer, level.clone());
+        }
+    }
+
+    /// One tool: a command, a sequence, or a tree of subcommands.
+    fn tool(
+        &mut self,
+        name: Option<String>,
+        command: &str,
+        mut root: SubcommandFile,
+        pointer: &str,
+        inherited: Inherited,
+    ) {
+        self.check_sequence(command, &root, pointer);
+        let words = self.command(command, &child(pointer, "command"));
+        root.name = self.prefix(name, command, &words, pointer);
+        self.root = pointer.to_owned();
+        self.level(root, pointer, inherited.with_command(words));
+    }
+
     /// Checks that `command`, `sequence` and `subcommand` of the tool go together.
-    fn check_sequence(&mut self, raw: &ToolFile) {
-        let is_sequence = raw.command.trim() == SEQUENCE_COMMAND;
-        if is_sequence && raw.sequence.is_empty() {
-            self.error("/command", "a sequence needs at least one step in `sequence`");
+    fn check_sequence(&mut self, command: &str, root: &SubcommandFile, pointer: &str) {
+        let is_sequence = command.trim() == SEQUENCE_COMMAND;
+        if is_sequence && root.sequence.is_empty() {
+            let message = "a sequence needs at least one step in `sequence`";
+            self.error(child(pointer, "command"), message);
         }
-        if is_sequence && !raw.subcommand.is_empty() {
-            self.error("/subcommand", "a sequence cannot have subcommands");
+        if is_sequence && !root.subcommand.is_empty() {
+            self.error(child(pointer, "subcommand"), "a sequence cannot have subcommands");
         }
-        if !is_sequence && !raw.sequence.is_empty() {
+        if !is_sequence && !root.sequence.is_empty() {
             let message = "a sequence of its own needs `\"command\": \"sequence\"`";
-            let mistake = Mistake::error("/sequence", message).on_key();
+            let mistake = Mistake::error(child(pointer, "sequence"), message).on_key();
             self.mistakes.push(mistake.hint("or move it into a subcommand"));
         }
     }
 
     /// The words of `command`.
-    fn command(&mut self, command: &str) -> Vec<String> {
+    fn command(&mut self, command: &str, pointer: &str) -> Vec<String> {
         if command.contains('\0') {
-            self.error("/command", "`command` must not contain a NUL character");
+            self.error(pointer, "`command` must not contain a NUL character");
         }
         if let Some(sign) = shell_sign(command) {
             let message = format!("no shell reads `command`, so `{sign}` in it is passed on as it is");
             let hint =
                 "write `sh -c '…'` around it, leave it to `sandboxed_shell`, or quote what is meant as it is";
-            self.mistakes
-                .push(Mistake::warning("/command", message).hint(hint));
+            self.mistakes.push(Mistake::warning(pointer, message).hint(hint));
         }
         match shlex::split(command) {
             Some(words) if words.first().is_some_and(|word| !word.is_empty()) => words,
             Some(_) => {
-                self.error("/command", "`command` must name a program");
+                self.error(pointer, "`command` must name a program");
                 Vec::new()
             }
             None => {
-                self.error("/command", "`command` has a quote that is not closed");
+                self.error(pointer, "`command` has a quote that is not closed");
                 Vec::new()
             }
         }
     }
 
-    fn prefix(&mut self, raw: &ToolFile, command: &[String]) -> String {
-        if let Some(name) = &raw.name {
-            self.prefix_pointer = "/name".into();
-            if let Some(message) = name::complaint(name) {
-                self.error("/name", message);
+    fn prefix(&mut self, name: Option<String>, command: &str, words: &[String], pointer: &str) -> String {
+        if let Some(name) = name {
+            self.prefix_pointer = child(pointer, "name");
+            if let Some(message) = name::complaint(&name) {
+                self.error(self.prefix_pointer.clone(), message);
             }
-            return name.clone();
+            return name;
         }
-        self.prefix_pointer = "/command".into();
-        let Some(program) = command.first() else {
+        self.prefix_pointer = child(pointer, "command");
+        let Some(program) = words.first() else {
             return String::new();
         };
         let file_name = program.rsplit('/').next().unwrap_or(program);
-        if raw.command.trim() == SEQUENCE_COMMAND {
-            self.error("", "a sequence needs a `name`");
+        if command.trim() == SEQUENCE_COMMAND {
+            self.error(pointer, "a sequence needs a `name`");
         } else if let Some(objection) = name::objection(file_name) {
             let message = format!("`{file_name}` cannot be the tool's name: it {objection}");
-            let mistake = Mistake::error("/command", message);
+            let mistake = Mistake::error(self.prefix_pointer.clone(), message);
             self.mistakes.push(mistake.hint("give the tool a `name`"));
         }
         file_name.to_owned()
+    }
+
+    /// Checks that the lists name arguments of this level.
+    fn check_exclusive(&mut self, lists: &[Vec<String>], pointer: &str, level: &Inherited) {
+        let pointer = child(pointer, "exclusive");
+        for (index, names) in lists.iter().enumerate() {
+            let pointer = child(&pointer, index);
+            if names.len() < 2 {
+                self.error(
+                    &pointer,
+                    "needs at least two names: one of them only may be given",
+                );
+            }
+            for (index, name) in names.iter().enumerate() {
+                if !level.parameters.has(name) {
+                    let mistake =
+                        Mistake::error(child(&pointer, index), format!("no argument is called `{name}`"));
+                    self.mistakes.push(match level.parameters.nearest(name) {
+                        Some(near) => mistake.hint(format!("did you mean `{near}`?")),
+                        None => mistake,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Compares the arguments that a leaf's rules name with those that it has.
+    fn note_argument_references(&mut self, level: &Inherited) {
+        for reference in level.stream.iter().flat_map(|rules| rules.argument_references()) {
+            let pointer = format!("{}{}", level.stream_pointer, reference.pointer);
+            let state = self.references.entry(pointer).or_insert_with(|| ReferenceState {
+                name: reference.name.clone(),
+                is_known: false,
+                nearest: None,
+            });
+            state.is_known |= level.parameters.has(&reference.name);
+            state.nearest = (state.nearest.take())
+                .or_else(|| level.parameters.nearest(&reference.name).map(str::to_owned));
+        }
+    }
+
+    fn check_argument_references(&mut self) {
+        for (pointer, state) in std::mem::take(&mut self.references) {
+            if !state.is_known {
+                let message = format!("`{{${}}}` names no argument of the tool", state.name);
+                let mistake = Mistake::error(pointer, message);
+                self.mistakes.push(match state.nearest {
+                    Some(near) => mistake.hint(format!("did you mean `{{${near}}}`?")),
+                    None => mistake,
+                });
+            }
+        }
     }
 
     fn level(&mut self, raw: SubcommandFile, pointer: &str, inherited: Inherited) {
@@ -121,8 +250,7 @@ impl Validation {
             self.error(child(pointer, "description"), message);
         }
         let schema_hint = "the schema is made from `options` and `positional_args`";
-        let advice_hint =
-            "advice for the model goes into `description`, advice after a success into `success_hint`";
+        let advice_hint = "advice for the model goes into `description`, advice after a call into `success_hint` or `failure_hint`";
         for (field, is_given, hint) in [
             ("input_schema", raw.input_schema.is_some(), schema_hint),
             ("hints", raw.hints.is_some(), advice_hint),
@@ -148,7 +276,7 @@ impl Validation {
     }
 
     fn group(&mut self, raw: SubcommandFile, pointer: &str, mut level: Inherited) {
-        let is_root = pointer.is_empty();
+        let is_root = pointer == self.root;
         if !raw.positional_args.is_empty() {
             let owner = if is_root { "a tool" } else { "a subcommand" };
             let message = format!("{owner} with subcommands cannot have positional arguments of its own");
@@ -161,6 +289,7 @@ impl Validation {
             self.error(child(pointer, "sequence"), message);
         }
         self.options(raw.options, pointer, &mut level);
+        self.check_exclusive(&raw.exclusive, pointer, &level);
         for (index, subcommand) in raw.subcommand.into_iter().enumerate() {
             let pointer = child(&child(pointer, "subcommand"), index);
             self.level(subcommand, &pointer, level.clone());
@@ -187,17 +316,33 @@ impl Validation {
             &mut self.mistakes,
         );
         level.slots.extend(slots);
+        self.check_exclusive(&raw.exclusive, pointer, &level);
+        self.check_ready(pointer, &level);
+        self.note_argument_references(&level);
         let template = CommandTemplate {
             slots: std::mem::take(&mut level.slots),
             environment: std::mem::take(&mut level.environment),
             path_dirs: std::mem::take(&mut level.path_dirs),
-            success_codes: std::mem::take(&mut level.success_codes),
+            exit_codes: std::mem::take(&mut level.exit_codes),
             end_of_options: level.end_of_options,
             stream: level.stream.take(),
             success_hint: level.success_hint.take(),
+            failure_hint: level.failure_hint.take(),
             stop_signal: level.stop_signal,
+            ready: level.ready.take(),
+            exclusive: std::mem::take(&mut level.exclusive),
         };
         self.leaf(raw.description, pointer, level, LeafAction::Command(template));
+    }
+
+    /// Checks that there is the argument which gives the port of `ready`.
+    fn check_ready(&mut self, pointer: &str, level: &Inherited) {
+        if let Some(ReadySign::Port(ReadyPort::Argument(name))) = &level.ready
+            && !level.parameters.has(name)
+        {
+            let message = format!("`{{${name}}}` names no argument of the tool");
+            self.error(child(pointer, "ready"), message);
+        }
     }
 
     fn sequence(&mut self, raw: SubcommandFile, pointer: &str, level: Inherited) {
@@ -262,9 +407,10 @@ impl Validation {
     }
 
     fn leaf(&mut self, description: String, pointer: &str, level: Inherited, action: LeafAction) {
-        let name_pointer = match pointer {
-            "" => self.prefix_pointer.clone(),
-            pointer => child(pointer, "name"),
+        let name_pointer = if pointer == self.root {
+            self.prefix_pointer.clone()
+        } else {
+            child(pointer, "name")
         };
         let probes = match &action {
             LeafAction::Command(_) => level.needs(),
@@ -274,7 +420,7 @@ impl Validation {
             | LeafAction::File(_) => level.probes,
         };
         let name = level.name;
-        if name.len() > name::MAX_LENGTH && !pointer.is_empty() {
+        if name.len() > name::MAX_LENGTH && pointer != self.root {
             let (length, allowed) = (name.len(), name::MAX_LENGTH);
             let message =
                 format!("the tool's name `{name}` is {length} characters long; {allowed} are allowed");

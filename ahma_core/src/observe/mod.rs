@@ -9,6 +9,7 @@
 //! one run by them. Everything here is a pure function of the bytes and of the time it is given: it must never start
 //! anything, wait, or touch a file. Whatever a tool prints, memory stays bounded and nothing panics.
 
+mod digest;
 mod event;
 mod export;
 mod findings;
@@ -18,16 +19,21 @@ mod preset;
 mod progress;
 mod replay;
 mod rules;
+mod run_context;
 pub mod stream_block;
 
+pub use digest::Digest;
 pub use event::{Finding, Progress, Severity, StreamEvent};
 pub use export::{Invocation, junit, sarif};
 pub use findings::{FindingBudget, FindingLog, FindingNews, FindingPage, SeverityCounts};
 pub use framing::{LineTracker, displayed};
 pub use observer::Observer;
 pub use replay::{ReplayedLine, replay};
-pub use rules::{RuleProblem, StdioNeed, StreamRules, compile, environment_problems};
-pub use stream_block::StreamName;
+pub use rules::{
+    ArgumentReference, CallArguments, RuleProblem, StdioNeed, StreamRules, compile, environment_problems,
+};
+pub use run_context::RunContext;
+pub use stream_block::{Show, StreamName};
 
 #[cfg(test)]
 mod findings_tests;

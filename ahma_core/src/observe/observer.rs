@@ -7,12 +7,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    SeverityCounts, StreamEvent, StreamName, StreamRules,
+    Digest, RunContext, SeverityCounts, StreamEvent, StreamName, StreamRules,
+    digest::PlainLines,
     findings::{FindingAdmission, FindingRoom},
     framing::{DocumentReader, ElementReader, LineReader},
     preset,
     progress::ProgressMeter,
-    rules::{Reading, Sighting},
+    rules::{LineContext, Reading, Sighting},
     stream_block::Framing,
 };
 
@@ -26,6 +27,7 @@ pub struct Observer {
     stdout: StdoutReader,
     stderr: WatchedLines,
     notes: Notes,
+    unread: Unread,
 }
 
 #[derive(Debug)]
@@ -35,13 +37,23 @@ enum StdoutReader {
     Elements(ElementReader),
 }
 
+/// The beginning of a stdout that should be a document: where it is none, it says why.
+#[derive(Debug)]
+struct Unread {
+    reader: LineReader,
+    lines: PlainLines,
+    room: usize,
+}
+
+/// Messages are shorter than this, and documents are not looked at any further.
+const UNREAD_BYTES: usize = 16 << 10;
+
 /// Lines, and when the unfinished one last grew.
 #[derive(Debug)]
 struct WatchedLines {
     reader: LineReader,
     tail: Tail,
-    /// The line of text before, kept only for rules that look at two.
-    previous: Option<String>,
+    context: LineContext,
 }
 
 /// State of the unfinished line.
@@ -58,6 +70,8 @@ enum Tail {
 /// Events of what was seen. Bounds the findings: one that a more severe one may still replace is reported all the same.
 #[derive(Debug)]
 struct Notes {
+    run: Arc<RunContext>,
+    digest: Digest,
     meter: ProgressMeter,
     room: FindingRoom,
     events: Vec<StreamEvent>,
@@ -76,6 +90,10 @@ enum Gap {
 
 impl Observer {
     pub fn new(rules: Arc<StreamRules>) -> Self {
+        Self::for_run(rules, RunContext::default())
+    }
+
+    pub fn for_run(rules: Arc<StreamRules>, run: RunContext) -> Self {
         let limits = rules.limits;
         let stdout = match rules.reading {
             Reading::Framed(Framing::Lines | Framing::JsonLines) => {
@@ -91,7 +109,10 @@ impl Observer {
         Self {
             stdout,
             stderr: WatchedLines::new(limits.frame_bytes),
+            unread: Unread::new(),
             notes: Notes {
+                run: Arc::new(run),
+                digest: Digest::default(),
                 meter: ProgressMeter::new(Arc::clone(&rules.phases)),
                 room: FindingRoom::new(limits.findings),
                 events: Vec::new(),
@@ -111,14 +132,21 @@ impl Observer {
                 lines.feed(source, input, now, &self.rules, &mut self.notes);
             }
             (StreamName::Stdout, StdoutReader::Document(reader)) => {
+                self.unread.feed(bytes);
                 while let Some(document) = reader.next_document(&mut input) {
                     take_document(&document, &self.rules, &mut self.notes);
+                    self.unread.discard();
                 }
             }
             (StreamName::Stdout, StdoutReader::Elements(reader)) => {
+                self.unread.feed(bytes);
                 while let Some((ancestors, element)) = reader.next_element(&mut input) {
+                    self.unread.discard();
+                    let run = Arc::clone(&self.notes.run);
                     self.rules
-                        .look_at_element(ancestors, element, &mut |sighting| self.notes.add(sighting));
+                        .look_at_element(ancestors, element, &run.arguments, &mut |sighting| {
+                            self.notes.add(sighting);
+                        });
                 }
             }
         }
@@ -186,9 +214,12 @@ impl Observer {
                     .for_each(|_| self.notes.add_gap(Gap::CutOffDocument));
                 let take = |document: &String| take_document(document, &self.rules, &mut self.notes);
                 // What looks like the start of a document may be noise in front of one.
-                if cut_off.as_ref().map(take) != Some(Took::Something) {
+                if cut_off.as_ref().map(take) == Some(Took::Something) {
+                    self.unread.discard();
+                } else {
                     for document in reader.finish() {
                         take_document(&document, &self.rules, &mut self.notes);
+                        self.unread.discard();
                     }
                 }
             }
@@ -196,7 +227,46 @@ impl Observer {
         }
         self.stderr
             .finish(StreamName::Stderr, &self.rules, &mut self.notes);
+        self.notes.digest.add_plain(&self.unread.finish());
         self.notes.take()
+    }
+
+    /// The part of the output that is worth showing.
+    pub fn into_digest(self) -> Digest {
+        self.notes.digest
+    }
+}
+
+impl Unread {
+    fn new() -> Self {
+        Self {
+            reader: LineReader::new(UNREAD_BYTES),
+            lines: PlainLines::default(),
+            room: UNREAD_BYTES,
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        let mut input = &bytes[..bytes.len().min(self.room)];
+        self.room -= input.len();
+        while let Some(line) = self.reader.next_line(&mut input) {
+            self.lines.push(&line);
+        }
+    }
+
+    /// It was a document.
+    fn discard(&mut self) {
+        *self = Self {
+            room: 0,
+            ..Self::new()
+        };
+    }
+
+    fn finish(&mut self) -> PlainLines {
+        if let Some(line) = self.reader.finish() {
+            self.lines.push(&line);
+        }
+        std::mem::take(&mut self.lines)
     }
 }
 
@@ -209,12 +279,13 @@ enum Took {
 
 /// Takes everything from a document. It is complete, so of its progress only the last state matters.
 fn take_document(document: &str, rules: &StreamRules, notes: &mut Notes) -> Took {
+    let run = Arc::clone(&notes.run);
     let mut last_progress = None;
     let mut took = Took::Nothing;
     let mut add = |sighting| {
         took = Took::Something;
         match sighting {
-            Sighting::Finding(_) => notes.add(sighting),
+            Sighting::Finding(_) | Sighting::Summary(_) => notes.add(sighting),
             Sighting::Progress(reading) => {
                 last_progress = notes.meter.apply(reading).or(last_progress.take());
             }
@@ -223,7 +294,7 @@ fn take_document(document: &str, rules: &StreamRules, notes: &mut Notes) -> Took
     if rules.reading == Reading::Sarif {
         preset::read_sarif(document, &mut add);
     }
-    rules.look_at_json(StreamName::Stdout, document, &mut add);
+    rules.look_at_json(StreamName::Stdout, document, &run.arguments, &mut add);
     notes.events.extend(last_progress.map(StreamEvent::Progress));
     took
 }
@@ -233,7 +304,7 @@ impl WatchedLines {
         Self {
             reader: LineReader::new(max_bytes),
             tail: Tail::Seen,
-            previous: None,
+            context: LineContext::default(),
         }
     }
 
@@ -246,7 +317,7 @@ impl WatchedLines {
         notes: &mut Notes,
     ) {
         while let Some(line) = self.reader.next_line(&mut input) {
-            take_line(source, &line, self.tail, &mut self.previous, rules, notes);
+            take_line(source, &line, self.tail, &mut self.context, rules, notes);
             self.tail = Tail::Seen;
         }
         self.tail = match self.tail {
@@ -267,12 +338,14 @@ impl WatchedLines {
         let Some(line) = self.reader.unfinished() else {
             return;
         };
+        let run = Arc::clone(&notes.run);
         // A JSON value says itself where it ends; a line of text does not.
-        self.tail = if rules.has_json_lines() && rules.look_at_json(source, &line, &mut |s| notes.add(s)) {
+        let mut add = |sighting| notes.add(sighting);
+        self.tail = if rules.has_json_lines() && rules.look_at_json(source, &line, &run.arguments, &mut add) {
             Tail::Taken(line.trim_end().len())
         } else {
             let mut add = |sighting| notes.add_progress_of_tail(sighting);
-            rules.look_at_line(source, &line, self.previous.as_deref(), &mut add);
+            rules.look_at_unfinished(source, &line, &self.context, &run.arguments, &mut add);
             Tail::Seen
         };
     }
@@ -286,8 +359,12 @@ impl WatchedLines {
 
     fn finish(&mut self, source: StreamName, rules: &StreamRules, notes: &mut Notes) {
         if let Some(line) = self.reader.finish() {
-            take_line(source, &line, self.tail, &mut self.previous, rules, notes);
+            take_line(source, &line, self.tail, &mut self.context, rules, notes);
         }
+        let run = Arc::clone(&notes.run);
+        rules.close_blocks(&mut self.context, &run.arguments, &mut |sighting| {
+            notes.add(sighting)
+        });
         self.tail = Tail::Seen;
     }
 }
@@ -297,19 +374,20 @@ fn take_line(
     source: StreamName,
     line: &str,
     tail: Tail,
-    previous: &mut Option<String>,
+    context: &mut LineContext,
     rules: &StreamRules,
     notes: &mut Notes,
 ) {
     if matches!(tail, Tail::Taken(length) if length == line.trim_end().len()) {
         return;
     }
+    let run = Arc::clone(&notes.run);
     let mut add = |sighting| notes.add(sighting);
-    if rules.has_json_lines() && rules.look_at_json(source, line, &mut add) {
+    if rules.has_json_lines() && rules.look_at_json(source, line, &run.arguments, &mut add) {
         return;
     }
-    rules.look_at_line(source, line, previous.as_deref(), &mut add);
-    *previous = rules.has_line_pairs().then(|| line.to_owned());
+    let line_use = rules.look_at_line(source, line, context, &run.arguments, &mut add);
+    notes.digest.add_line(line, line_use);
 }
 
 impl Notes {
@@ -318,12 +396,14 @@ impl Notes {
             Sighting::Progress(reading) => self
                 .events
                 .extend(self.meter.apply(reading).map(StreamEvent::Progress)),
-            Sighting::Finding(finding) => match self.room.admit(finding.severity) {
+            Sighting::Finding(mut finding) => match self.room.admit(finding.severity) {
                 FindingAdmission::Kept | FindingAdmission::KeptInsteadOf(_) => {
+                    self.run.settle(&mut finding);
                     self.events.push(StreamEvent::Finding(finding));
                 }
                 FindingAdmission::OnlyCounted => self.omitted.add(finding.severity),
             },
+            Sighting::Summary(line) => self.digest.add_summary(line),
         }
     }
 

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{FindingLog, Observer, StreamEvent, StreamName, StreamRules, compile};
+use super::{FindingLog, Observer, RunContext, StreamEvent, StreamName, StreamRules, compile};
 use crate::observe::stream_block::StreamBlock;
 
 const START: Duration = Duration::ZERO;
@@ -25,6 +25,10 @@ fn rule_sets() -> Vec<Arc<StreamRules>> {
             { "emit": "ignore", "match": "2" },
             { "emit": "finding", "match": "(?P<x>a)", "next": "1|<", "finding": { "id": "{x}{.}" } },
             { "emit": "progress", "match": "a", "count": true, "phase": "{.}" },
+            stderr ] }),
+        json!({ "limits": limits, "rules": [
+            { "emit": "finding", "match": "a", "until": "(?P<x>1|<)", "collect": "[^b]", "finding": { "id": "{lines}{x}" } },
+            { "emit": "noise", "match": "0" },
             stderr ] }),
         json!({ "limits": limits, "framing": "json-lines", "rules": [
             { "emit": "finding", "where": { "/a": { "exists": true } }, "finding": finding },
@@ -396,4 +400,90 @@ fn a_match_that_says_nothing_is_no_finding() {
           "finding": { "severity": "high", "id": "{id}", "title": "{title}" } } ] });
     let (found, _) = found_and_noticed(block, &[b";\na;\n;b\n"]);
     assert_eq!(found, ["a", "finding"]);
+}
+
+#[test]
+fn a_block_of_lines_is_one_finding() {
+    let rules = rules(json!({ "rules": [
+        { "emit": "finding", "match": "^thread '(?P<test>.+)' panicked at (?P<place>\\S+):$", "until": "^note: (?P<note>.+)$",
+          "finding": { "id": "{test}", "title": "{lines}", "description": "{note}", "location": "{place}" } },
+        { "emit": "finding", "match": "^__ (?P<test>\\w+) __$", "until": "^(?P<place>\\S+:\\d+): \\w+$", "collect": "^E +(.+)$",
+          "finding": { "id": "{test}", "title": "{lines}", "location": "{place}" } },
+    ] }));
+    let output = "thread 'a' panicked at src/a.rs:1:2:\nassertion failed\n  left: 1\n right: 2\nnote: run it\n\
+                  __ first __\n  def first():\nE   assert 1 == 2\nt.py:3: AssertionError\n\
+                  __ second __\nE   assert x\n__ third __\nE   assert y\n";
+    let found: Vec<String> = events_of(&rules, &[(StreamName::Stdout, output.as_bytes())])
+        .0
+        .into_iter()
+        .filter_map(|event| match event {
+            StreamEvent::Finding(finding) => Some(format!(
+                "{} | {} | {:?} | {:?}",
+                finding.id, finding.title, finding.description, finding.location
+            )),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            r#"a | assertion failed left: 1 right: 2 | Some("run it") | Some("src/a.rs:1:2")"#,
+            r#"first | assert 1 == 2 | None | Some("t.py:3")"#,
+            r#"second | assert x | None | None"#,
+            r#"third | assert y | None | None"#,
+        ]
+    );
+}
+
+#[test]
+fn a_run_gives_its_arguments_and_its_directory() {
+    let rules = rules(
+        json!({ "rules": [{ "emit": "finding", "match": "^(?P<place>\\S+) bad$",
+        "finding": { "title": "{$target} is bad", "location": "{place}" } }] }),
+    );
+    let run = RunContext {
+        arguments: [("target".to_owned(), "host".to_owned())].into(),
+        directory: Some("/work/here".into()),
+    };
+    for (place, expected) in [
+        ("/work/here/a.c:1", "a.c:1"),
+        ("file:///work/here/a.c:1", "a.c:1"),
+        ("./a.c:1", "a.c:1"),
+        ("/work/hereafter/a.c", "/work/hereafter/a.c"),
+        ("10.0.0.1:80", "10.0.0.1:80"),
+    ] {
+        let mut observer = Observer::for_run(Arc::clone(&rules), run.clone());
+        let line = format!("{place} bad\n");
+        let events = observer.feed(StreamName::Stdout, line.as_bytes(), Duration::ZERO);
+        let [StreamEvent::Finding(finding)] = events.as_slice() else {
+            panic!("{events:?}");
+        };
+        assert_eq!(finding.title, "host is bad");
+        assert_eq!(finding.location.as_deref(), Some(expected));
+    }
+}
+
+#[test]
+fn what_is_worth_showing_is_what_no_rule_knows() {
+    let block = json!({ "framing": "json-document", "rules": [
+        { "emit": "finding", "each": "/bad", "finding": { "title": "{.}" } },
+        { "emit": "summary", "where": { "/count": { "exists": true } }, "text": "{/count} found" },
+        { "emit": "noise", "on": "stderr", "match": "^loading" },
+    ] });
+    let digest = |stdout: &str| {
+        let mut observer = Observer::new(rules(block.clone()));
+        observer.feed(StreamName::Stdout, stdout.as_bytes(), Duration::ZERO);
+        observer.feed(
+            StreamName::Stderr,
+            b"loading rules\ncannot read x\n",
+            Duration::ZERO,
+        );
+        observer.finish();
+        observer.into_digest()
+    };
+    let read = digest(r#"{"bad": ["x"], "count": 1}"#);
+    assert_eq!(read.summary().collect::<Vec<_>>(), ["1 found"]);
+    assert_eq!(read.explanation(1000), "cannot read x");
+    // No document, so what stands in its place is a message.
+    assert_eq!(digest("usage: x\n").explanation(1000), "cannot read x\nusage: x");
 }

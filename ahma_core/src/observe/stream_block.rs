@@ -27,10 +27,12 @@ pub struct StreamBlock {
     /// Runs the tool on a pseudo-terminal, for programs that hold back their output on pipes. Implies merged streams.
     #[serde(default)]
     pub pty: bool,
+    /// Part of the output that a result shows; `output` always reads all of it. Default: `output`.
+    pub show: Option<Show>,
     /// The phases of the work in order. With them, each phase's own 0 to 100 becomes its share of the whole.
     #[serde(default)]
     pub phases: Vec<PhaseEntry>,
-    /// Rules, applied in order until an `ignore` rule matches. Every matching rule fires.
+    /// Rules, applied in order until an `ignore` or `noise` rule matches. Every matching rule fires.
     #[serde(default)]
     pub rules: Vec<Rule>,
     /// Bounds on what one run may make the server remember.
@@ -50,6 +52,19 @@ pub enum Framing {
     JsonDocument,
     /// XML, read element by element while it is written.
     Xml,
+}
+
+/// Part of the output that a result shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Show {
+    /// The output without noise, then the findings.
+    #[default]
+    Output,
+    /// The findings, then the summary lines; after a failure also the lines that no rule knows.
+    Findings,
+    /// After a success the summary lines only, or one line where there are none; after a failure as `findings`.
+    Summary,
 }
 
 /// A built-in rule set.
@@ -105,6 +120,13 @@ pub struct Rule {
     pub pattern: Option<String>,
     /// Regular expression that the line after the one of `match` must match, too. Its groups can be used in the same way.
     pub next: Option<String>,
+    /// Regular expression for the line that ends a block which begins with the line of `match`. The lines between them are
+    /// `{lines}`, and its groups can be used like those of `match`. The end of the output and the next line of `match` end
+    /// a block, too.
+    pub until: Option<String>,
+    /// Regular expression for the lines of the block that `{lines}` holds, or for the part of them that its first group
+    /// matches. Default: all of every line.
+    pub collect: Option<String>,
     /// Conditions that must all hold: JSON pointers (`/a/b`) or XML paths (`child/@attribute`) and what they must be.
     #[serde(rename = "where", default)]
     pub conditions: BTreeMap<String, Condition>,
@@ -125,6 +147,8 @@ pub struct Rule {
     pub count: bool,
     /// Time left, in seconds or as `h:mm:ss`.
     pub eta_seconds: Option<TemplateValue>,
+    /// Text of a summary. Default: the line.
+    pub text: Option<TemplateValue>,
     /// The finding.
     pub finding: Option<FindingTemplate>,
 }
@@ -141,6 +165,10 @@ pub enum Emit {
     Finding,
     /// Nothing: later rules do not see this piece.
     Ignore,
+    /// A line that sums the run up: results show it.
+    Summary,
+    /// A line that is kept and never shown in a result, such as `Compiling …`.
+    Noise,
 }
 
 /// One of the two output streams. Merged output counts as stdout.
@@ -183,7 +211,7 @@ pub enum ConditionValue {
 /// Text with references, or a translation of it.
 ///
 /// References: `{name}` a group of `match`, `{/a/b}` a JSON pointer, `{@attribute}`, `{child/@attribute}` or `{child}` in XML,
-/// `{.}` the whole piece. `{{` and `}}` stand for braces.
+/// `{.}` the whole piece, `{$name}` an argument of the call. `{{` and `}}` stand for braces.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum TemplateValue {

@@ -5,6 +5,7 @@ use std::{error::Error, time::Duration};
 use rustix::process::Signal;
 
 use crate::{
+    call::{ExitCodes, ExitMeaning},
     jail::{ExitReport, ExitStatus},
     shell::LaunchError,
 };
@@ -24,6 +25,8 @@ pub(super) struct CommandResult {
     pub(super) background: Background,
     pub(super) cpu: Option<Duration>,
     pub(super) peak_memory_bytes: Option<u64>,
+    /// Its exit code says that it has found something.
+    pub(super) has_findings: bool,
 }
 
 impl CommandResult {
@@ -35,6 +38,7 @@ impl CommandResult {
             background: Background::Clear,
             cpu: None,
             peak_memory_bytes: None,
+            has_findings: false,
         }
     }
 
@@ -71,10 +75,10 @@ impl CommandResult {
         Self::without_process(EndState::Failed, reason)
     }
 
-    pub(super) fn of(end: RunEnd, success_codes: &[i32]) -> Self {
+    pub(super) fn of(end: RunEnd, exit_codes: &ExitCodes) -> Self {
         match end {
             RunEnd::Exited { exit, background } => {
-                let failure = failure(exit.status, success_codes);
+                let failure = failure(exit.status, exit_codes);
                 let state = if failure.is_some() {
                     EndState::Failed
                 } else {
@@ -84,6 +88,8 @@ impl CommandResult {
                     state,
                     reason: failure,
                     background,
+                    has_findings: matches!(exit.status, ExitStatus::Code(code)
+                        if exit_codes.meaning(code) == Some(&ExitMeaning::Findings)),
                     ..Self::completed()
                 }
                 .with_report(Some(exit))
@@ -112,10 +118,13 @@ impl CommandResult {
     }
 }
 
-fn failure(status: ExitStatus, success_codes: &[i32]) -> Option<String> {
+fn failure(status: ExitStatus, exit_codes: &ExitCodes) -> Option<String> {
     match status {
-        ExitStatus::Code(code) if success_codes.contains(&code) => None,
-        ExitStatus::Code(code) => Some(format!("exit code {code}")),
+        ExitStatus::Code(code) => match exit_codes.meaning(code) {
+            Some(ExitMeaning::Success | ExitMeaning::Findings) => None,
+            Some(ExitMeaning::Failure(meaning)) => Some(format!("exit code {code}: {meaning}")),
+            None => Some(format!("exit code {code}")),
+        },
         ExitStatus::Signal(signal) => Some(match signal_name(signal) {
             Some(name) => format!("killed by signal {signal} ({name})"),
             None => format!("killed by signal {signal}"),

@@ -8,12 +8,26 @@ fn exit(status: ExitStatus) -> ExitReport {
     }
 }
 
+fn exit_codes() -> ExitCodes {
+    ExitCodes::new([
+        (1, ExitMeaning::Success),
+        (3, ExitMeaning::Findings),
+        (4, ExitMeaning::Failure("no such target".into())),
+    ])
+}
+
 #[test]
 fn exits() {
     let table = [
         (ExitStatus::Code(0), EndState::Completed, None),
         (ExitStatus::Code(1), EndState::Completed, None),
         (ExitStatus::Code(2), EndState::Failed, Some("exit code 2")),
+        (ExitStatus::Code(3), EndState::Completed, None),
+        (
+            ExitStatus::Code(4),
+            EndState::Failed,
+            Some("exit code 4: no such target"),
+        ),
         (
             ExitStatus::Signal(9),
             EndState::Failed,
@@ -37,8 +51,9 @@ fn exits() {
             background: Background::Stopped,
             cpu: Some(Duration::from_millis(5)),
             peak_memory_bytes: Some(4096),
+            has_findings: status == ExitStatus::Code(3),
         };
-        assert_eq!(CommandResult::of(end, &[0, 1]), expected);
+        assert_eq!(CommandResult::of(end, &exit_codes()), expected);
     }
 }
 
@@ -68,7 +83,7 @@ fn stops_keep_what_was_reported() {
                 why,
                 exit: Some(exit(ExitStatus::Signal(15))),
             },
-            &[0],
+            &ExitCodes::default(),
         );
         assert_eq!((result.state, result.reason.as_deref()), (state, Some(reason)));
         assert_eq!(

@@ -23,10 +23,12 @@ mod queue;
 mod recalled;
 mod remembered;
 mod settings;
+mod shown;
 
 mod argument_files;
 mod command_result;
 mod observation;
+mod readiness;
 mod run;
 mod scope_check;
 mod steps;

@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::observe::{Observer, StreamEvent, StreamName, StreamRules};
+use crate::observe::{Digest, Observer, RunContext, StreamEvent, StreamName, StreamRules};
 
 /// Longer texts are read on a blocking thread. Shorter ones take about as long as the way there and back.
 const LONG_BYTES: usize = 256 << 10;
@@ -27,9 +27,9 @@ struct Observing {
 }
 
 impl Observation {
-    pub(super) fn new(rules: Option<&Arc<StreamRules>>) -> Self {
+    pub(super) fn new(rules: Option<&Arc<StreamRules>>, run: RunContext) -> Self {
         let observing = rules.map(|rules| Observing {
-            observer: Observer::new(Arc::clone(rules)),
+            observer: Observer::for_run(Arc::clone(rules), run),
             started: Instant::now(),
         });
         Self { observing }
@@ -74,12 +74,17 @@ impl Observation {
     }
 
     /// There is no more output.
-    pub(super) async fn finish(mut self) -> Vec<StreamEvent> {
+    pub(super) async fn finish(&mut self) -> Vec<StreamEvent> {
         match &mut self.observing {
             Some(Observing { observer, .. }) if observer.held_bytes() <= LONG_BYTES => observer.finish(),
             Some(_) => self.on_blocking_thread(Observer::finish).await,
             None => Vec::new(),
         }
+    }
+
+    /// The part of the output that is worth showing.
+    pub(super) fn into_digest(self) -> Option<Digest> {
+        self.observing.map(|observing| observing.observer.into_digest())
     }
 
     async fn on_blocking_thread(

@@ -8,7 +8,7 @@ use crate::observe::{compile, stream_block::StreamBlock};
 
 fn observation(block: Value) -> Observation {
     let block: StreamBlock = serde_json::from_value(block).unwrap();
-    Observation::new(Some(&Arc::new(compile(&block).unwrap())))
+    Observation::new(Some(&Arc::new(compile(&block).unwrap())), RunContext::default())
 }
 
 /// A report with one finding, this long at least.

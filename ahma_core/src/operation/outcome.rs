@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use crate::{
     jail::ExitStatus,
-    observe::{Finding, Progress, SeverityCounts},
+    observe::{Finding, Progress, SeverityCounts, Show},
 };
 
 use super::{EndState, Excerpt, Loss, OperationId};
@@ -22,14 +22,16 @@ pub struct Outcome {
     pub exit: Option<ExitStatus>,
     /// Reason why the state is not `completed`.
     pub reason: Option<String>,
-    /// The tool file's advice after a success.
-    pub success_hint: Option<String>,
+    /// The tool file's advice after an end like this.
+    pub hint: Option<String>,
     /// Time spent running; zero if it never ran.
     pub duration: Duration,
     /// Of all processes together, as far as their supervisor knows.
     pub cpu: Option<Duration>,
     pub peak_memory_bytes: Option<u64>,
     pub output: Excerpt,
+    /// The part of the output that this is.
+    pub show: Show,
     /// Output that could not be kept.
     pub lost: Option<Loss>,
     /// How far it came, as far as the output told; the phase names the step of a sequence too.

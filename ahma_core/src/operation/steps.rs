@@ -8,7 +8,7 @@ use super::{
     Background, EndState, StepPosition, StepReport, StepState,
     command_result::CommandResult,
     scope_check::{self, Existence},
-    task::{WorkResult, Worker},
+    task::{Hints, WorkResult, Worker},
 };
 
 /// Runs all steps. The result is that of the first step that did not complete, or success.
@@ -40,7 +40,7 @@ pub(super) async fn run(worker: &mut Worker<'_>, sequence: &Sequence) -> WorkRes
     WorkResult {
         result: whole.result,
         steps: whole.steps,
-        success_hint: whole.success_hint,
+        hints: whole.hints,
     }
 }
 
@@ -98,7 +98,7 @@ async fn skip_reason(condition: Option<&SkipCondition>, scope: &Path) -> Option<
 struct SequenceProgress {
     result: CommandResult,
     steps: Vec<StepReport>,
-    success_hint: Option<String>,
+    hints: Hints,
     has_run: bool,
 }
 
@@ -113,7 +113,7 @@ impl SequenceProgress {
         Self {
             result: CommandResult::completed(),
             steps: sequence.steps.iter().map(not_run).collect(),
-            success_hint: None,
+            hints: Hints::default(),
             has_run: false,
         }
     }
@@ -121,9 +121,10 @@ impl SequenceProgress {
     /// Adds the result on a step that ran.
     fn add(&mut self, index: usize, step: &SequenceStep, result: CommandResult) -> Next {
         self.has_run = true;
-        if let Some(hint) = &step.command.success_hint {
-            self.success_hint = Some(hint.clone());
-        }
+        self.hints = Hints {
+            success: (step.command.success_hint.clone()).or(self.hints.success.take()),
+            failure: step.command.failure_hint.clone(),
+        };
         let background = match (self.result.background, result.background) {
             (Background::Clear, Background::Clear) => Background::Clear,
             (Background::Stopped, _) | (_, Background::Stopped) => Background::Stopped,
@@ -133,8 +134,17 @@ impl SequenceProgress {
             .flatten()
             .reduce(|a, b| a + b);
         let peak_memory_bytes = self.result.peak_memory_bytes.max(result.peak_memory_bytes);
-        let state = result.state;
-        let reason = result.reason.map(|reason| {
+        // What comes after it may rely on there being nothing to find.
+        let stops_at_findings = result.has_findings && index + 1 < self.steps.len();
+        let (state, reason) = if stops_at_findings {
+            (
+                EndState::Failed,
+                Some("it has findings, and the other steps were not run".to_owned()),
+            )
+        } else {
+            (result.state, result.reason)
+        };
+        let reason = reason.map(|reason| {
             format!(
                 "step {} of {}, `{}`: {reason}",
                 index + 1,
@@ -149,6 +159,7 @@ impl SequenceProgress {
             background,
             cpu,
             peak_memory_bytes,
+            has_findings: result.has_findings,
         };
         if state == EndState::Completed {
             Next::Continue

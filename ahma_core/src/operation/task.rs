@@ -2,13 +2,12 @@
 
 use std::{path::Path, pin::Pin, sync::Arc, time::Duration};
 
-use regex::Regex;
 use tokio::time::{Sleep, sleep};
 
 use crate::{
-    call::{Command, Lifetime, StopSignal, Work, read_nothing},
+    call::{Command, Ready, StopSignal, Work, read_nothing},
     jail::{ProcessEvent, ProcessHandle},
-    observe::{StdioNeed, StreamEvent, StreamName},
+    observe::{RunContext, StdioNeed, StreamEvent, StreamName},
     sandbox::{self, HintContext, PendingCheck, ProtectedChange},
     shell::{RunningProcess, Script, Stdio},
 };
@@ -22,7 +21,9 @@ use super::{
     log::LogWriter,
     observation::Observation,
     pipes::Pipes,
+    readiness::{ReadyLine, listening},
     run::{Run, RunEffect, RunEvent, StopReason},
+    shown::Shown,
     steps,
 };
 
@@ -48,7 +49,8 @@ pub(super) async fn run(operation: Operation, shared: Arc<EngineCore>) {
     let mut worker = Worker {
         cell,
         shared: &shared,
-        readiness: Readiness::of(&plan.lifetime),
+        ready: plan.lifetime.ready().cloned(),
+        shown: Shown::default(),
         notices: Vec::new(),
         timeout: plan.timeout,
         deadline: Box::pin(sleep(plan.timeout)),
@@ -62,26 +64,31 @@ pub(super) async fn run(operation: Operation, shared: Arc<EngineCore>) {
         Work::Command(command) => {
             let result = worker.command(command).await;
             WorkResult {
-                success_hint: command.success_hint.clone(),
+                hints: Hints {
+                    success: command.success_hint.clone(),
+                    failure: command.failure_hint.clone(),
+                },
                 ..result.into()
             }
         }
         Work::Sequence(sequence) => steps::run(&mut worker, sequence).await,
     };
     worker.log.close();
-    let mut outcome = outcome(cell, end, started.instant.elapsed());
+    let mut outcome = outcome(cell, end, &worker.shown, started.instant.elapsed());
     outcome.notices.extend(worker.notices);
     let around = HintContext {
         reads_only: plan.work.reads_only(),
         ..shared.launcher.hint_context()
     };
+    // The line that gives the sandbox away need not be one that is shown.
+    let printed = cell.log.excerpt(ExcerptFocus::of(outcome.state)).text;
     outcome.sandbox_hint = match outcome.state {
-        EndState::Completed => sandbox::hint_after_success(&outcome.output.text, around),
-        EndState::Failed => sandbox::hint(&outcome.output.text, around),
+        EndState::Completed => sandbox::hint_after_success(&printed, around),
+        EndState::Failed => sandbox::hint(&printed, around),
         EndState::Cancelled | EndState::TimedOut | EndState::Interrupted => None,
     };
-    if outcome.state == EndState::Completed && outcome.success_hint.is_none() {
-        outcome.success_hint = read_nothing(&plan.work);
+    if outcome.state == EndState::Completed && outcome.hint.is_none() {
+        outcome.hint = read_nothing(&plan.work);
     }
     place.end(outcome);
 }
@@ -101,7 +108,7 @@ pub(super) fn end_not_run(operation: &Operation, why: NotRun) {
         ),
     };
     cell.skip();
-    cell.end(outcome(cell, result.into(), Duration::ZERO));
+    cell.end(outcome(cell, result.into(), &Shown::default(), Duration::ZERO));
 }
 
 /// End of the work of an operation.
@@ -109,7 +116,14 @@ pub(super) fn end_not_run(operation: &Operation, why: NotRun) {
 pub(super) struct WorkResult {
     pub(super) result: CommandResult,
     pub(super) steps: Vec<StepReport>,
-    pub(super) success_hint: Option<String>,
+    pub(super) hints: Hints,
+}
+
+/// Advice of tool files.
+#[derive(Debug, Default)]
+pub(super) struct Hints {
+    pub(super) success: Option<String>,
+    pub(super) failure: Option<String>,
 }
 
 impl From<CommandResult> for WorkResult {
@@ -117,7 +131,7 @@ impl From<CommandResult> for WorkResult {
         Self {
             result,
             steps: Vec::new(),
-            success_hint: None,
+            hints: Hints::default(),
         }
     }
 }
@@ -128,8 +142,9 @@ pub(super) struct Worker<'a> {
     pub(super) cell: &'a OperationCell,
     pub(super) log: LogWriter,
     shared: &'a EngineCore,
-    /// Waits for the line that says the operation is ready.
-    readiness: Option<Readiness>,
+    /// The sign that says the operation is ready, until a command looks out for it.
+    ready: Option<Ready>,
+    shown: Shown,
     /// Reports of the guard.
     notices: Vec<String>,
     timeout: Duration,
@@ -161,8 +176,16 @@ impl Worker<'_> {
             Ok(launched) => launched,
             Err(result) => return result,
         };
-        let mut readiness = self.readiness.take();
-        let mut observation = Observation::new(command.stream.as_ref());
+        let ready = self.ready.take();
+        let mut readiness = ready.as_ref().and_then(ReadyLine::of);
+        let listening = listening(ready.as_ref());
+        tokio::pin!(listening);
+        let mut is_listening = false;
+        let run_context = RunContext {
+            arguments: command.arguments.clone(),
+            directory: Some(self.cell.directory.clone()),
+        };
+        let mut observation = Observation::new(command.stream.as_ref(), run_context);
         let mut run = Run::Active;
         // Set when it is needed; until then it is not waited for.
         let linger = sleep(Duration::ZERO);
@@ -174,6 +197,11 @@ impl Worker<'_> {
                 event = process.next_event() => RunEvent::Process(event),
                 why = self.stop(), if run.heeds_stop() => RunEvent::StopAsked(why),
                 () = linger.as_mut(), if run.is_lingering() => RunEvent::LingerOver,
+                () = listening.as_mut(), if !is_listening => {
+                    is_listening = true;
+                    self.cell.set_ready();
+                    continue;
+                }
                 () = observation.quiet() => {
                     self.note(observation.tick().await);
                     continue;
@@ -209,9 +237,10 @@ impl Worker<'_> {
             self.take_in(source, bytes, &mut observation).await;
         }
         self.note(observation.finish().await);
+        self.shown.add(command.stream.as_ref(), observation.into_digest());
         self.notices
             .extend(ProtectedChange::sentences(&guard_check.finish().await));
-        CommandResult::of(end, &command.success_codes)
+        CommandResult::of(end, &command.exit_codes)
     }
 
     /// Can be stopped meanwhile: the jail may hang.
@@ -309,44 +338,6 @@ impl Worker<'_> {
     }
 }
 
-/// Looks for the line that says an operation is ready.
-#[derive(Debug)]
-struct Readiness {
-    pattern: Regex,
-    /// The line that has not ended yet.
-    line: Vec<u8>,
-}
-
-impl Readiness {
-    /// A longer line is looked at in pieces.
-    const MAX_LINE: usize = 64 << 10;
-
-    fn of(lifetime: &Lifetime) -> Option<Self> {
-        match lifetime {
-            Lifetime::KeepsRunning { ready: Some(pattern) } => Some(Self {
-                pattern: pattern.clone(),
-                line: Vec::new(),
-            }),
-            Lifetime::KeepsRunning { ready: None } | Lifetime::Finite => None,
-        }
-    }
-
-    /// Takes output in; true if it has a line that matches, which need not have ended.
-    fn feed(&mut self, bytes: &[u8]) -> bool {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(piece);
-            let line = String::from_utf8_lossy(&self.line);
-            if self.pattern.is_match(line.trim_end_matches(['\n', '\r'])) {
-                return true;
-            }
-            if piece.ends_with(b"\n") || self.line.len() > Self::MAX_LINE {
-                self.line.clear();
-            }
-        }
-        false
-    }
-}
-
 fn stop_signal(command: &Command) -> i32 {
     match command.stop_signal {
         StopSignal::Int => libc::SIGINT,
@@ -385,7 +376,7 @@ impl Drop for RunSlot<'_> {
         let cell = self.operation.cell();
         let reason = "its task ended early, which is a mistake in the server or its sudden end";
         let result = CommandResult::without_process(EndState::Interrupted, reason.to_owned());
-        cell.end(outcome(cell, result.into(), Duration::ZERO));
+        cell.end(outcome(cell, result.into(), &Shown::default(), Duration::ZERO));
         // Without a panic it is the runtime that ends, and there is nothing left to run on.
         if std::thread::panicking() {
             self.shared.release(self.operation);
@@ -393,35 +384,41 @@ impl Drop for RunSlot<'_> {
     }
 }
 
-fn outcome(cell: &OperationCell, end: WorkResult, duration: Duration) -> Outcome {
-    let WorkResult {
-        result,
-        steps,
-        success_hint,
-    } = end;
+fn outcome(cell: &OperationCell, end: WorkResult, shown: &Shown, duration: Duration) -> Outcome {
+    let WorkResult { result, steps, hints } = end;
     let worst = cell.worst_findings();
-    let reached = cell.progress().reached();
+    let whole = cell.log.excerpt(ExcerptFocus::of(result.state));
+    let has_findings = worst.counts.total() > 0;
+    let (reached, notices) = {
+        let known = cell.progress();
+        (known.reached(), known.notices().to_vec())
+    };
     Outcome {
         reached,
         id: cell.id.clone(),
         tool: cell.tool.clone(),
         command: cell.command.clone(),
         directory: cell.directory.clone(),
-        success_hint: success_hint.filter(|_| result.state == EndState::Completed),
+        hint: match result.state {
+            EndState::Completed => hints.success,
+            EndState::Failed => hints.failure,
+            EndState::Cancelled | EndState::TimedOut | EndState::Interrupted => None,
+        },
         state: result.state,
         exit: result.exit,
         reason: result.reason,
         duration,
         cpu: result.cpu,
         peak_memory_bytes: result.peak_memory_bytes,
-        output: cell.log.excerpt(ExcerptFocus::of(result.state)),
+        output: shown.excerpt(whole, result.state, has_findings, &cell.id),
+        show: shown.show(),
         lost: cell.log.loss(),
         findings: worst.findings,
         findings_only_counted: worst.only_counted,
         finding_counts: worst.counts,
         steps,
         background: result.background,
-        notices: cell.progress().notices().to_vec(),
+        notices,
         sandbox_hint: None,
     }
 }

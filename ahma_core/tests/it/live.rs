@@ -412,7 +412,8 @@ fn the_worst_finding_is_told_however_many_came_before_it() {
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(
         text.contains("\nfindings: 1 critical, 1200 info (only counted: 201 info)\n- critical CVE-2-1: ")
-            && text.contains(r#""what": "findings"} reads them"#),
+            && text.contains(r#"more: output {"#)
+            && text.contains(r#""what": "findings""#),
         "{text}"
     );
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use ahma_core::{
-    call::{ArgumentFile, Command, Program, Work},
+    call::{ArgumentFile, Command, ExitCodes, ExitMeaning, Program, Work},
     jail::ExitStatus,
     observe::{self, FindingBudget, Severity},
     operation::{Background, EndState, ExcerptFocus, OperationState, OutputQuery, PageStart},
@@ -56,20 +56,21 @@ async fn a_command_runs_to_its_outcome() {
 async fn the_tool_file_says_which_codes_are_success() {
     let test = TestEngine::new();
     let command = |code: i32| Command {
-        success_codes: vec![0, 1],
+        exit_codes: ExitCodes::new([(1, ExitMeaning::Success)]),
         success_hint: Some("look again".into()),
+        failure_hint: Some("give up".into()),
         ..script(&format!("exit {code}"))
     };
     for (code, state, hint) in [
         (1, EndState::Completed, Some("look again")),
-        (2, EndState::Failed, None),
+        (2, EndState::Failed, Some("give up")),
     ] {
         let outcome = test
             .engine
             .start(test.plan(Work::Command(command(code))))
             .outcome()
             .await;
-        assert_eq!((outcome.state, outcome.success_hint.as_deref()), (state, hint));
+        assert_eq!((outcome.state, outcome.hint.as_deref()), (state, hint));
     }
     test.shutdown().await;
 }

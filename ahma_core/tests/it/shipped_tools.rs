@@ -10,7 +10,7 @@ use std::{
 };
 
 use ahma_core::{
-    call::{PlanSettings, Program, ToolCall, Work, plan},
+    call::{ExitMeaning, PlanSettings, Program, ToolCall, Work, plan},
     catalog::{Catalog, CatalogSettings},
     mtdf::{self, ToolSource},
 };
@@ -107,7 +107,10 @@ impl Shipped {
             String::from_utf8_lossy(&output.stderr)
         );
         let code = output.status.code().unwrap();
-        if command.success_codes.contains(&code) {
+        if matches!(
+            command.exit_codes.meaning(code),
+            Some(ExitMeaning::Success | ExitMeaning::Findings)
+        ) {
             Ok(text)
         } else {
             Err(format!("{argv:?} ended with {code}:\n{text}"))

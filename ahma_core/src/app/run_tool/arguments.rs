@@ -222,7 +222,7 @@ fn takes_dashes_after_separator(tool: &Tool) -> bool {
     tool.leaf.parameters().any(|parameter| match parameter.form {
         Form::Positional(Dash::Guarded) => guarded,
         Form::Positional(Dash::Verbatim | Dash::AfterSeparator) => true,
-        Form::Flag(..) | Form::FlagOnce(_) | Form::File(_) => false,
+        Form::Flag(..) | Form::FlagOnce(_) | Form::File(_) | Form::Stdin => false,
     })
 }
 

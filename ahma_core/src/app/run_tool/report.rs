@@ -69,8 +69,10 @@ pub(super) fn report(
     }
     let instructions = tool.install_instructions.as_deref();
     let instructions = instructions.filter(|_| missing.is_some() || code == NOT_FOUND);
-    let success_hint = outcome.success_hint.as_deref().filter(|_| display.is_terminal());
-    let hints = [outcome.sandbox_hint.as_deref(), instructions, success_hint];
+    // Advice after a success is for people; a program that reads this has what it wants.
+    let hint = outcome.hint.as_deref();
+    let hint = hint.filter(|_| display.is_terminal() || !outcome.is_success());
+    let hints = [outcome.sandbox_hint.as_deref(), instructions, hint];
     for hint in hints.into_iter().flatten() {
         display.line(&format!("hint: {hint}"));
     }

@@ -4,11 +4,12 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     StreamRules,
-    field::Piece,
+    blocks::{LineContext, OpenBlock},
+    field::{CallArguments, Content, Field, Piece},
     stream_rules::{
         CompiledRule, Expected, FieldCondition, FindingSource, ProgressSource, RuleAction, Selector,
     },
-    template::TextSource,
+    template::{TextSource, shorten},
 };
 use crate::observe::{
     Finding, Severity, StreamName,
@@ -26,6 +27,7 @@ const MAX_TEXT_CHARS: usize = 8_000;
 pub(crate) enum Sighting {
     Progress(ProgressReading),
     Finding(Finding),
+    Summary(String),
 }
 
 /// Progress as one piece states it, before it is combined with earlier readings.
@@ -40,29 +42,71 @@ pub(crate) struct ProgressReading {
     pub(crate) is_counted: bool,
 }
 
+/// Effect of the rules on a line, for those who decide whether to show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineUse {
+    /// No rule has made anything of it.
+    Plain,
+    /// It has become something else, or is noise.
+    Taken,
+    /// So has the line before.
+    TakenWithPrevious,
+}
+
 impl StreamRules {
-    /// Looks at a line. `previous` is the line before it, for rules that look at two.
+    /// Looks at a line that has ended.
     pub(crate) fn look_at_line(
         &self,
         source: StreamName,
         line: &str,
-        previous: Option<&str>,
+        context: &mut LineContext,
+        arguments: &CallArguments,
+        note: &mut dyn FnMut(Sighting),
+    ) -> LineUse {
+        let mut line_use = self.continue_blocks(line, context, arguments, note);
+        for (index, rule) in self.rules.iter().enumerate() {
+            if !rule.listens_to(source) {
+                continue;
+            }
+            if let Selector::Block { line: first, .. } = &rule.selector {
+                if first.captures(line).is_some() {
+                    context.blocks.push(OpenBlock::new(index, line));
+                    line_use = LineUse::Taken;
+                }
+                continue;
+            }
+            let Some(content) = text_content(&rule.selector, line, context.previous.as_deref()) else {
+                continue;
+            };
+            let is_pair = matches!(&content, Content::Text { next: Some(_), .. });
+            match act(&rule.action, &Piece { content, arguments }, note) {
+                RuleEffect::Ignore => break,
+                RuleEffect::Hide => {
+                    line_use = LineUse::Taken;
+                    break;
+                }
+                RuleEffect::GoOn(Acted::No) => {}
+                RuleEffect::GoOn(Acted::Yes) if is_pair => line_use = LineUse::TakenWithPrevious,
+                RuleEffect::GoOn(Acted::Yes) if line_use == LineUse::Plain => line_use = LineUse::Taken,
+                RuleEffect::GoOn(Acted::Yes) => {}
+            }
+        }
+        context.previous = self.has_line_pairs().then(|| line.to_owned());
+        line_use
+    }
+
+    /// Looks at a line that goes on, without taking it into any block.
+    pub(crate) fn look_at_unfinished(
+        &self,
+        source: StreamName,
+        line: &str,
+        context: &LineContext,
+        arguments: &CallArguments,
         note: &mut dyn FnMut(Sighting),
     ) {
         let rules = self.rules.iter().filter(|rule| rule.listens_to(source));
-        let piece_for = |selector: &Selector| {
-            let Selector::Text { line: pattern, next } = selector else {
-                return None;
-            };
-            // The second pattern is the rarer one as a rule: it is the one that tells the pair from single lines.
-            let (line, next) = match next {
-                None => (line, None),
-                Some(next) => (previous?, Some(next.captures(line)?)),
-            };
-            let captures = pattern.captures(line)?;
-            Some(Piece::Text { line, captures, next })
-        };
-        apply(rules, piece_for, note);
+        let content_for = |selector: &Selector| text_content(selector, line, context.previous.as_deref());
+        apply(rules, content_for, arguments, note);
     }
 
     /// Looks at a JSON text; false if it is not JSON, or not an object or list.
@@ -70,6 +114,7 @@ impl StreamRules {
         &self,
         source: StreamName,
         text: &str,
+        arguments: &CallArguments,
         note: &mut dyn FnMut(Sighting),
     ) -> bool {
         if !text.trim_start().starts_with(['{', '[']) {
@@ -84,7 +129,7 @@ impl StreamRules {
                     let Ok(value) = serde_json::from_str(text) else {
                         return false;
                     };
-                    self.look_at_value(source, &value, rules, note);
+                    self.look_at_value(source, &value, rules, arguments, note);
                 }
                 Some(path) => {
                     let Ok(root) = serde_json::from_str(text) else {
@@ -94,7 +139,7 @@ impl StreamRules {
                         let Ok(value) = serde_json::from_str(item.get()) else {
                             continue;
                         };
-                        self.look_at_value(source, &value, rules, note);
+                        self.look_at_value(source, &value, rules, arguments, note);
                     }
                 }
             }
@@ -107,6 +152,7 @@ impl StreamRules {
         source: StreamName,
         value: &Value,
         rules: &[usize],
+        arguments: &CallArguments,
         note: &mut dyn FnMut(Sighting),
     ) {
         // Half an item would give half a finding.
@@ -114,52 +160,115 @@ impl StreamRules {
             return;
         }
         let rules = rules.iter().map(|index| &self.rules[*index]);
-        let piece_for = |selector: &Selector| match selector {
-            Selector::Json { conditions } => Piece::Json(value).if_all_hold(conditions),
-            Selector::Text { .. } | Selector::Xml { .. } => None,
+        let content_for = |selector: &Selector| match selector {
+            Selector::Json { conditions } => Content::Json(value).if_all_hold(conditions),
+            Selector::Text { .. } | Selector::Block { .. } | Selector::Xml { .. } => None,
         };
-        apply(rules.filter(|rule| rule.listens_to(source)), piece_for, note);
+        let rules = rules.filter(|rule| rule.listens_to(source));
+        apply(rules, content_for, arguments, note);
     }
 
     pub(crate) fn look_at_element(
         &self,
         ancestors: &[Element],
         element: &Element,
+        arguments: &CallArguments,
         note: &mut dyn FnMut(Sighting),
     ) {
-        let piece_for = |selector: &Selector| match selector {
+        let content_for = |selector: &Selector| match selector {
             Selector::Xml {
                 element: name,
                 conditions,
             } if element.name == *name || element.local_name() == name => {
-                Piece::Xml { ancestors, element }.if_all_hold(conditions)
+                Content::Xml { ancestors, element }.if_all_hold(conditions)
             }
-            Selector::Text { .. } | Selector::Json { .. } | Selector::Xml { .. } => None,
+            Selector::Text { .. } | Selector::Block { .. } | Selector::Json { .. } | Selector::Xml { .. } => {
+                None
+            }
         };
-        apply(self.rules.iter(), piece_for, note);
+        apply(self.rules.iter(), content_for, arguments, note);
     }
 }
 
-/// Applies rules in order, until one says that the piece is to be ignored. `piece_for` gives the piece to a rule that selects it.
+/// The line in front of a rule for one or two lines that selects it.
+fn text_content<'p>(selector: &Selector, line: &'p str, previous: Option<&'p str>) -> Option<Content<'p>> {
+    let Selector::Text { line: pattern, next } = selector else {
+        return None;
+    };
+    // The second pattern is the rarer one as a rule: it is the one that tells the pair from single lines.
+    let (line, next) = match next {
+        None => (line, None),
+        Some(next) => (previous?, Some(next.captures(line)?)),
+    };
+    let captures = pattern.captures(line)?;
+    Some(Content::Text {
+        line,
+        captures,
+        next,
+        lines: "",
+    })
+}
+
+/// Applies rules in order, until one says that the piece is to be ignored. `content_for` gives the piece to a rule that
+/// selects it.
 fn apply<'r, 'p>(
     rules: impl Iterator<Item = &'r CompiledRule>,
-    piece_for: impl Fn(&'r Selector) -> Option<Piece<'p>>,
+    content_for: impl Fn(&'r Selector) -> Option<Content<'p>>,
+    arguments: &'p CallArguments,
     note: &mut dyn FnMut(Sighting),
 ) {
     for rule in rules {
-        let Some(piece) = piece_for(&rule.selector) else {
+        let Some(content) = content_for(&rule.selector) else {
             continue;
         };
-        let sighting = match &rule.action {
-            RuleAction::Ignore => return,
-            RuleAction::Progress(progress) => progress.read(&piece).map(Sighting::Progress),
-            RuleAction::Finding(finding) => finding.read(&piece).map(Sighting::Finding),
-        };
-        sighting.into_iter().for_each(&mut *note);
+        match act(&rule.action, &Piece { content, arguments }, note) {
+            RuleEffect::Ignore | RuleEffect::Hide => return,
+            RuleEffect::GoOn(_) => {}
+        }
     }
 }
 
-impl Piece<'_> {
+/// What later rules are to do with a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RuleEffect {
+    GoOn(Acted),
+    Ignore,
+    /// As `Ignore`, and the piece is not worth showing.
+    Hide,
+}
+
+/// Says whether a rule has made anything of a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Acted {
+    Yes,
+    No,
+}
+
+/// Does with a piece what a rule that selected it says.
+pub(super) fn act(action: &RuleAction, piece: &Piece<'_>, note: &mut dyn FnMut(Sighting)) -> RuleEffect {
+    let sighting = match action {
+        RuleAction::Ignore => return RuleEffect::Ignore,
+        RuleAction::Noise => return RuleEffect::Hide,
+        RuleAction::Summary(source) => match source {
+            Some(source) => one_line(source, piece),
+            None => piece
+                .get(&Field::Whole)
+                .map(|line| shorten(line.trim().to_owned(), MAX_LINE_CHARS)),
+        }
+        .map(Sighting::Summary),
+        RuleAction::Progress(progress) => progress.read(piece).map(Sighting::Progress),
+        RuleAction::Finding(finding) => finding.read(piece).map(Sighting::Finding),
+    };
+    match sighting {
+        Some(sighting) => {
+            note(sighting);
+            RuleEffect::GoOn(Acted::Yes)
+        }
+        None => RuleEffect::GoOn(Acted::No),
+    }
+}
+
+impl Content<'_> {
     fn if_all_hold(self, conditions: &[FieldCondition]) -> Option<Self> {
         let all_hold = conditions.iter().all(|condition| condition.holds(&self));
         all_hold.then_some(self)
@@ -173,8 +282,8 @@ impl CompiledRule {
 }
 
 impl FieldCondition {
-    fn holds(&self, piece: &Piece<'_>) -> bool {
-        let value = piece.get(&self.field);
+    fn holds(&self, content: &Content<'_>) -> bool {
+        let value = content.get(&self.field);
         match &self.expected {
             Expected::Present => value.is_some(),
             Expected::Absent => value.is_none(),

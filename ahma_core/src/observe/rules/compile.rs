@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{
-    ItemPath, Reading, RuleProblem, StdioNeed, StreamRules,
+    ArgumentReference, ItemPath, Reading, RuleProblem, StdioNeed, StreamRules,
     compile_rule::compile_rule,
     stream_rules::{CheckedLimits, CompiledRule, Selector},
+    template::Template,
 };
 use crate::observe::{
     preset,
@@ -53,8 +54,10 @@ pub fn compile(block: &StreamBlock) -> Result<StreamRules, Vec<RuleProblem>> {
         append_args: append_args(&block.append_args, &mut problems),
         env: block.env.clone(),
         stdio: stdio(block, framing, &mut problems),
+        show: block.show.unwrap_or_default(),
         limits: limits(block.limits.unwrap_or_default(), &mut problems),
         rules: rules.into_iter().map(|(rule, _)| rule).collect(),
+        argument_references: std::mem::take(&mut problems.argument_references),
     };
     if problems.found.is_empty() {
         Ok(compiled)
@@ -83,6 +86,8 @@ pub fn environment_problems(env: &BTreeMap<String, String>) -> Vec<RuleProblem> 
 #[derive(Default)]
 pub(super) struct Problems {
     found: Vec<RuleProblem>,
+    /// Not known here whether they are one.
+    argument_references: Vec<ArgumentReference>,
 }
 
 impl Problems {
@@ -93,6 +98,14 @@ impl Problems {
         });
     }
 
+    pub(super) fn note_arguments(&mut self, pointer: &str, template: &Template) {
+        let references = template.arguments().map(|name| ArgumentReference {
+            pointer: pointer.to_owned(),
+            name: name.to_owned(),
+        });
+        self.argument_references.extend(references);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
@@ -101,6 +114,12 @@ impl Problems {
         for problem in others.found {
             self.add(format!("{pointer}{}", problem.pointer), problem.message);
         }
+        let references = others.argument_references.into_iter();
+        self.argument_references
+            .extend(references.map(|reference| ArgumentReference {
+                pointer: format!("{pointer}{}", reference.pointer),
+                ..reference
+            }));
     }
 }
 

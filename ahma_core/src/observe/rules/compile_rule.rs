@@ -24,7 +24,9 @@ use crate::observe::{
 enum PieceKind<'a> {
     Text {
         line: &'a Pattern,
+        /// Of the next line, or of the one that ends a block.
         next: Option<&'a Pattern>,
+        is_block: bool,
     },
     Json,
     Xml,
@@ -42,6 +44,12 @@ pub(super) fn compile_rule(
         Selector::Text { line, next } => PieceKind::Text {
             line,
             next: next.as_ref(),
+            is_block: false,
+        },
+        Selector::Block { line, until, .. } => PieceKind::Text {
+            line,
+            next: Some(until),
+            is_block: true,
         },
         Selector::Json { .. } => PieceKind::Json,
         Selector::Xml { .. } => PieceKind::Xml,
@@ -83,6 +91,9 @@ fn selector(rule: &Rule, framing: Framing, problems: &mut Problems) -> Option<(S
             "next",
             "goes with `match`, for lines of text",
         );
+        for (field, value) in [("until", &rule.until), ("collect", &rule.collect)] {
+            forbid(value.is_some(), field, "goes with `match`, for lines of text");
+        }
         forbid(
             rule.each.is_some() && is_xml,
             "each",
@@ -129,20 +140,38 @@ fn text_selector(rule: &Rule, problems: &mut Problems) -> Option<Selector> {
         return None;
     };
     let line = pattern(text, "/match", problems);
-    let next = match &rule.next {
-        None => None,
-        Some(text) => Some(pattern(text, "/next", problems)?),
+    let optional = |text: &Option<String>, pointer: &str, problems: &mut Problems| match text {
+        None => Some(None),
+        Some(text) => pattern(text, pointer, problems).map(Some),
     };
-    let line = line?;
-    for name in next.iter().flat_map(Pattern::group_names).flatten() {
-        if line.group_names().flatten().any(|other| other == name) {
-            problems.add(
-                "/next",
-                format!("group `{name}` stands in `match`, too; give it another name"),
-            );
+    let next = optional(&rule.next, "/next", problems);
+    let until = optional(&rule.until, "/until", problems);
+    let collect = optional(&rule.collect, "/collect", problems);
+    let (line, next, until, collect) = (line?, next?, until?, collect?);
+    for (pointer, other) in [("/next", &next), ("/until", &until)] {
+        for name in other.iter().flat_map(Pattern::group_names).flatten() {
+            if line.group_names().flatten().any(|other| other == name) {
+                problems.add(
+                    pointer,
+                    format!("group `{name}` stands in `match`, too; give it another name"),
+                );
+            }
         }
     }
-    Some(Selector::Text { line, next })
+    if next.is_some() && until.is_some() {
+        problems.add(
+            "/until",
+            "`until` does not go with `next`; it sees the next line, too",
+        );
+    }
+    match (until, collect) {
+        (Some(until), collect) => Some(Selector::Block { line, until, collect }),
+        (None, Some(_)) => {
+            problems.add("/collect", "`collect` needs `until`, which ends the block");
+            None
+        }
+        (None, None) => Some(Selector::Text { line, next }),
+    }
 }
 
 fn pattern(text: &str, pointer: &str, problems: &mut Problems) -> Option<Pattern> {
@@ -186,12 +215,17 @@ fn scalar_text(value: &ConditionValue) -> String {
 fn field(reference: &str, language: PieceKind<'_>) -> Result<Field, String> {
     match language {
         _ if reference == "." => Ok(Field::Whole),
+        _ if reference.starts_with('$') => match &reference[1..] {
+            "" => Err("`$` needs the name of an argument: `{$target}`".to_owned()),
+            name => Ok(Field::Argument(name.to_owned())),
+        },
         PieceKind::Json if reference.starts_with('/') => Ok(Field::Pointer(reference.to_owned())),
         PieceKind::Json => Err(format!("`{reference}` is not a JSON pointer; begin it with `/`")),
         PieceKind::Xml => XmlPath::parse(reference).map(Field::Path).ok_or_else(|| {
             format!("`{reference}` is not a path like `@attribute`, `child/@attribute` or `child`")
         }),
-        PieceKind::Text { line, next } => group(reference, line, next),
+        PieceKind::Text { is_block: true, .. } if reference == "lines" => Ok(Field::Lines),
+        PieceKind::Text { line, next, .. } => group(reference, line, next),
     }
 }
 
@@ -262,7 +296,24 @@ fn check_parts(rule: &Rule, problems: &mut Problems) {
             let is_bare = rule.finding.is_none() && !has_progress;
             require(is_bare, "an ignore rule gives nothing; remove its templates");
         }
+        Emit::Noise => {
+            let is_bare = rule.finding.is_none() && !has_progress;
+            require(is_bare, "a noise rule gives nothing; remove its templates");
+        }
+        Emit::Summary => {
+            let is_bare = rule.finding.is_none() && !has_progress;
+            require(is_bare, "a summary rule gives a line; its template is `text`");
+        }
     }
+    require(
+        rule.text.is_none() || rule.emit == Emit::Summary,
+        "`text` is for a summary rule",
+    );
+    let says_nothing = matches!(rule.emit, Emit::Ignore | Emit::Noise);
+    require(
+        rule.until.is_none() || !says_nothing,
+        "`until` is for rules that say something",
+    );
 }
 
 fn action(rule: &Rule, language: PieceKind<'_>, problems: &mut Problems) -> Option<RuleAction> {
@@ -273,6 +324,14 @@ fn action(rule: &Rule, language: PieceKind<'_>, problems: &mut Problems) -> Opti
     };
     Some(match rule.emit {
         Emit::Ignore => RuleAction::Ignore,
+        Emit::Noise => RuleAction::Noise,
+        Emit::Summary => {
+            if rule.text.is_none() && !matches!(language, PieceKind::Text { .. }) {
+                problems.add("", "a summary of JSON or XML needs `text`");
+            }
+            let source = rule.text.as_ref();
+            RuleAction::Summary(source.and_then(|text| text_source(text, language, "/text", problems)))
+        }
         Emit::Progress | Emit::Phase => RuleAction::Progress(Box::new(ProgressSource {
             percent: text(&rule.percent, "/percent"),
             phase: text(&rule.phase, "/phase"),
@@ -333,11 +392,14 @@ fn text_source(
         TemplateValue::Mapped(mapped) => (&mapped.from, mapped.map.clone(), mapped.default.clone()),
     };
     match Template::parse(text, |reference| field(reference, language)) {
-        Ok(template) => Some(TextSource {
-            template,
-            map,
-            default,
-        }),
+        Ok(template) => {
+            problems.note_arguments(pointer, &template);
+            Some(TextSource {
+                template,
+                map,
+                default,
+            })
+        }
         Err(message) => {
             problems.add(pointer, message);
             None

@@ -1,18 +1,29 @@
 //! Pieces of output as rules see them, and the fields that rules name.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use regex::Captures;
 use serde_json::Value;
 
 use super::super::framing::Element;
 
+/// Arguments of a call by their names, for `{$name}`.
+pub type CallArguments = BTreeMap<String, String>;
+
 /// One piece of output in front of a rule that understands it.
-pub(crate) enum Piece<'a> {
+pub(crate) struct Piece<'a> {
+    pub(crate) content: Content<'a>,
+    pub(crate) arguments: &'a CallArguments,
+}
+
+pub(crate) enum Content<'a> {
     Text {
         line: &'a str,
         captures: Captures<'a>,
+        /// Of the next line, or of the one that ended a block.
         next: Option<Captures<'a>>,
+        /// The lines of a block, without the first and the last.
+        lines: &'a str,
     },
     Json(&'a Value),
     Xml {
@@ -28,8 +39,12 @@ pub(crate) enum Field {
     Whole,
     /// Number of a group of the regular expression.
     Group(usize),
-    /// Number of a group of the one for the next line.
+    /// Number of a group of the one for the next line, or for the last of a block.
     NextGroup(usize),
+    /// `{lines}`: the lines of a block.
+    Lines,
+    /// `{$name}`: an argument of the call.
+    Argument(String),
     /// JSON pointer.
     Pointer(String),
     Path(XmlPath),
@@ -46,6 +61,16 @@ pub(crate) struct XmlPath {
 impl Piece<'_> {
     /// The text of a field; none if the piece does not have it.
     pub(crate) fn get(&self, field: &Field) -> Option<Cow<'_, str>> {
+        match field {
+            Field::Argument(name) => self.arguments.get(name).map(|text| Cow::Borrowed(text.as_str())),
+            field => self.content.get(field),
+        }
+    }
+}
+
+impl Content<'_> {
+    /// The same for fields of the output.
+    pub(super) fn get(&self, field: &Field) -> Option<Cow<'_, str>> {
         match (self, field) {
             (Self::Text { line, .. }, Field::Whole) => Some(Cow::Borrowed(line)),
             (Self::Text { captures, .. }, Field::Group(group)) => {
@@ -55,6 +80,7 @@ impl Piece<'_> {
                 let found = next.as_ref()?.get(*group)?;
                 Some(Cow::Borrowed(found.as_str()))
             }
+            (Self::Text { lines, .. }, Field::Lines) => Some(Cow::Borrowed(lines)),
             (Self::Json(value), Field::Whole) => json_text(value),
             (Self::Json(value), Field::Pointer(pointer)) => value.pointer(pointer).and_then(json_text),
             (Self::Xml { element, .. }, Field::Whole) => Some(Cow::Borrowed(element.text.trim())),

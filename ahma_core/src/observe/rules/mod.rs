@@ -4,6 +4,7 @@
 //! can be wrong.
 
 mod apply;
+mod blocks;
 mod compile;
 mod compile_rule;
 mod field;
@@ -12,11 +13,13 @@ mod pattern;
 mod stream_rules;
 mod template;
 
-pub(super) use apply::{ProgressReading, Sighting};
+pub(super) use apply::{LineUse, ProgressReading, Sighting};
+pub(super) use blocks::LineContext;
 pub use compile::{compile, environment_problems};
+pub use field::CallArguments;
 pub(super) use json_items::ItemPath;
 pub(super) use stream_rules::Reading;
-pub use stream_rules::{RuleProblem, StdioNeed, StreamRules};
+pub use stream_rules::{ArgumentReference, RuleProblem, StdioNeed, StreamRules};
 pub(super) use template::shorten;
 
 #[cfg(test)]

@@ -6,7 +6,11 @@ use std::{
 };
 
 use super::{ItemPath, field::Field, pattern::Pattern, template::TextSource};
-use crate::observe::{StreamName, progress::Phase, stream_block::Framing};
+use crate::observe::{
+    StreamName,
+    progress::Phase,
+    stream_block::{Framing, Show},
+};
 
 /// A `stream` block, compiled once when its tool file is loaded.
 #[derive(Debug)]
@@ -19,6 +23,9 @@ pub struct StreamRules {
     pub(super) append_args: Vec<String>,
     pub(super) env: BTreeMap<String, String>,
     pub(super) stdio: StdioNeed,
+    pub(super) show: Show,
+    /// Every `{$name}` of the templates.
+    pub(super) argument_references: Vec<ArgumentReference>,
     pub(in crate::observe) limits: CheckedLimits,
 }
 
@@ -31,6 +38,13 @@ pub enum StdioNeed {
     Separate,
     /// A pseudo-terminal for both; feed it as stdout.
     Pty,
+}
+
+/// A `{$name}` and its place; the pointer is relative to the block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentReference {
+    pub pointer: String,
+    pub name: String,
 }
 
 /// One mistake in a `stream` block; the pointer is relative to the block.
@@ -70,6 +84,12 @@ pub(super) enum Selector {
         line: Pattern,
         next: Option<Pattern>,
     },
+    /// A line, those that follow it, and the one that ends them.
+    Block {
+        line: Pattern,
+        until: Pattern,
+        collect: Option<Pattern>,
+    },
     Json {
         conditions: Vec<FieldCondition>,
     },
@@ -96,6 +116,9 @@ pub(super) enum Expected {
 #[derive(Debug)]
 pub(super) enum RuleAction {
     Ignore,
+    Noise,
+    /// Without a source, the line itself.
+    Summary(Option<TextSource>),
     Progress(Box<ProgressSource>),
     Finding(Box<FindingSource>),
 }
@@ -138,6 +161,38 @@ impl StreamRules {
         self.stdio
     }
 
+    /// Part of the output that a result shows.
+    pub fn show(&self) -> Show {
+        self.show
+    }
+
+    /// Returns whether a rule knows noise.
+    pub fn has_noise(&self) -> bool {
+        self.rules
+            .iter()
+            .any(|rule| matches!(rule.action, RuleAction::Noise))
+    }
+
+    /// Returns whether the first rule that matches a line calls it noise.
+    pub fn is_noise(&self, line: &str) -> bool {
+        let matching = |rule: &&CompiledRule| match &rule.selector {
+            Selector::Text {
+                line: pattern,
+                next: None,
+            } => pattern.captures(line).is_some(),
+            Selector::Text { .. } | Selector::Block { .. } | Selector::Json { .. } | Selector::Xml { .. } => {
+                false
+            }
+        };
+        let first = self.rules.iter().find(matching);
+        first.is_some_and(|rule| matches!(rule.action, RuleAction::Noise))
+    }
+
+    /// The arguments of the call that the rules use.
+    pub fn argument_references(&self) -> &[ArgumentReference] {
+        &self.argument_references
+    }
+
     /// Number of findings that a `FindingLog` for this tool keeps.
     pub fn max_findings(&self) -> usize {
         self.limits.findings
@@ -166,7 +221,7 @@ impl StreamRules {
     pub(in crate::observe) fn elements(&self) -> BTreeSet<String> {
         let element_of = |rule: &CompiledRule| match &rule.selector {
             Selector::Xml { element, .. } => Some(element.clone()),
-            Selector::Text { .. } | Selector::Json { .. } => None,
+            Selector::Text { .. } | Selector::Block { .. } | Selector::Json { .. } => None,
         };
         self.rules.iter().filter_map(element_of).collect()
     }

@@ -62,6 +62,14 @@ impl Template {
         Ok(Self { parts })
     }
 
+    /// The arguments of the call that it names.
+    pub(super) fn arguments(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            TemplatePart::Reference(Field::Argument(name)) => Some(name.as_str()),
+            TemplatePart::Reference(_) | TemplatePart::Literal(_) => None,
+        })
+    }
+
     /// The text, if it holds no reference.
     pub(super) fn as_literal(&self) -> Option<&str> {
         match self.parts.as_slice() {

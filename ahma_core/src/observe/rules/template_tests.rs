@@ -1,8 +1,8 @@
 use regex::Regex;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    field::{Field, Piece, XmlPath},
+    field::{CallArguments, Content, Field, Piece, XmlPath},
     pattern::Pattern,
     template::{Template, TextSource, shorten},
 };
@@ -17,13 +17,21 @@ fn json_source(template: &str) -> TextSource {
     }
 }
 
+fn json_piece(value: &Value) -> Piece<'_> {
+    static NO_ARGUMENTS: CallArguments = CallArguments::new();
+    Piece {
+        content: Content::Json(value),
+        arguments: &NO_ARGUMENTS,
+    }
+}
+
 #[track_caller]
 fn check(template: &str, expected: Option<&str>) {
     let value = json!({
         "file": "src/a.rs", "line": 7, "ok": true, "nothing": null, "padded": "  x \n", "list": [1, "b"], "a/b": "slash"
     });
     assert_eq!(
-        json_source(template).text(&Piece::Json(&value), 500).as_deref(),
+        json_source(template).text(&json_piece(&value), 500).as_deref(),
         expected,
         "{template}"
     );
@@ -57,8 +65,8 @@ fn numbers_and_times_are_read_as_tools_write_them() {
         let value = json!({ "v": text });
         let source = json_source("{/v}");
         (
-            source.number(&Piece::Json(&value)),
-            source.seconds(&Piece::Json(&value)),
+            source.number(&json_piece(&value)),
+            source.seconds(&json_piece(&value)),
         )
     };
     assert_eq!(read("54.9%"), (Some(54.9), None));
@@ -90,7 +98,7 @@ fn severities_are_normalised() {
             default: default.map(str::to_owned),
             ..json_source("{/v}")
         };
-        source.severity(&Piece::Json(&value))
+        source.severity(&json_piece(&value))
     };
     for (word, expected) in [
         ("CRITICAL", Severity::Critical),
@@ -118,7 +126,7 @@ fn a_map_translates_and_the_default_stands_in() {
         default: default.map(str::to_owned),
         ..json_source("{/v}")
     };
-    let text = |source: TextSource, word: &str| source.text(&Piece::Json(&json!({ "v": word })), 10);
+    let text = |source: TextSource, word: &str| source.text(&json_piece(&json!({ "v": word })), 10);
     assert_eq!(text(source(None), "E").as_deref(), Some("high"));
     assert_eq!(text(source(None), "X").as_deref(), Some("X"));
     assert_eq!(text(source(Some("low")), "X").as_deref(), Some("low"));
@@ -128,10 +136,11 @@ fn a_map_translates_and_the_default_stands_in() {
 #[test]
 fn groups_that_took_no_part_are_missing() {
     let regex = Regex::new("a(?P<b>b)?").unwrap();
-    let piece = Piece::Text {
+    let piece = Content::Text {
         line: "ac",
         captures: regex.captures("ac").unwrap(),
         next: None,
+        lines: "",
     };
     assert_eq!(piece.get(&Field::Group(1)), None);
     assert_eq!(piece.get(&Field::Group(0)).as_deref(), Some("a"));
@@ -159,7 +168,7 @@ fn xml_paths_go_down_up_and_to_attributes() {
         ..leaf("port", "portid", "80", "text")
     };
     let ancestors = [host, ports];
-    let piece = Piece::Xml {
+    let piece = Content::Xml {
         ancestors: &ancestors,
         element: &port,
     };
