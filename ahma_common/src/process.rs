@@ -48,6 +48,7 @@ pub struct Grace {
 /// Tells of the exit without reaping.
 #[derive(Debug)]
 enum ExitWatch {
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has pidfd"))]
     Pidfd(AsyncFd<OwnedFd>),
     /// For systems without pidfd.
     Polling,

@@ -13,7 +13,7 @@ use ahma_core::{
     jail,
     operation::{Engine, EngineSettings, Outcome},
     sandbox::{Host, Network, SandboxSettings, Toolchains, assemble},
-    shell::{Launcher, LauncherSettings, PoolSettings, TierChoice},
+    shell::{Launcher, LauncherSettings, PoolSettings, SeatbeltSettings, TierChoice},
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -80,6 +80,7 @@ fn launcher(scope: PathBuf, private: PathBuf) -> Result<Launcher, Failure> {
         max_processes: 1024,
         max_file_bytes: 1 << 30,
         quarantine: private.join("quarantine"),
+        seatbelt: SeatbeltSettings::default(),
     })?)
 }
 

@@ -41,8 +41,8 @@
 //!
 //! The features `mcp`, `bridge` and `client` can be left out; without them this is the bare tool engine.
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("ahma_core needs Linux: commands are confined by Landlock, seccomp and namespaces");
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+compile_error!("ahma_core needs Linux or macOS: only their sandboxes are known here");
 
 pub mod call;
 pub mod catalog;

@@ -21,10 +21,13 @@ use crate::{
     jail::{Jail, JailError, program::DEFAULT_PATH},
     mcp::SandboxNote,
     sandbox::{
-        Exposed, Host, Network, PolicyError, Probe, SandboxSettings, Tier, assemble, exposed, real_path,
-        sensitive_places,
+        Exposed, Host, Network, PolicyError, Probe, SandboxSettings, Tier, assemble, exposed, held,
+        real_path, seatbelt::Reads, sensitive_places,
     },
-    shell::{self, Launcher, LauncherSettings, PoolSettings, SelfTestError, StartError, TierChoice},
+    shell::{
+        self, Launcher, LauncherSettings, PoolSettings, SeatbeltSettings, SelfTestError, StartError,
+        TierChoice,
+    },
     toolbox::AvailabilityChecker,
 };
 
@@ -66,7 +69,7 @@ impl ActiveSandbox {
                     "--sandbox-tier core tries another way; inside another sandbox that you trust, --no-sandbox or \
                      AHMA_NO_SANDBOX=1 runs commands without one"
                 }
-                (_, Tier::Core | Tier::Off) => {
+                (_, Tier::Core | Tier::Seatbelt | Tier::Off) => {
                     "another sandbox around this one may forbid it; inside one that you trust, --no-sandbox or \
                      AHMA_NO_SANDBOX=1 runs commands without one"
                 }
@@ -97,7 +100,7 @@ pub(crate) struct PendingSandbox {
 /// Starts the helper process, which must be done before there are threads.
 pub(crate) fn begin_sandbox() -> Result<PendingSandbox, Failure> {
     // Commands run as the same user; this keeps our environment and memory from them whatever else may fail.
-    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+    held::close_process_to_others()
         .map_err(|error| Failure::internal("the process cannot be closed to others", &error))?;
     let helper = Jail::start(HELPER.as_ref()).map_err(|error| no_jail(&error))?;
     Ok(PendingSandbox { helper })
@@ -170,6 +173,14 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
         max_processes: MAX_PROCESSES,
         max_file_bytes: MAX_FILE_BYTES,
         quarantine: state_dir.join("quarantine"),
+        seatbelt: SeatbeltSettings {
+            sandbox_exec: asked.sandbox_exec.clone(),
+            reads: if asked.deny_sensitive_reads {
+                Reads::WithoutSensitive
+            } else {
+                Reads::Broad
+            },
+        },
     };
     let launcher =
         Launcher::start_with(helper, launcher).map_err(|error| no_sandbox_failure(error, &asked.network))?;

@@ -124,6 +124,10 @@ pub(crate) struct Args {
     #[arg(long, hide = true)]
     pub(crate) one_of_many: bool,
 
+    /// A program that takes the place of `sandbox-exec` in tests. Only where there is no real one.
+    #[arg(long, value_name = "PATH", hide = true)]
+    pub(crate) sandbox_exec: Option<PathBuf>,
+
     /// Absolute path of the shell that runs scripts [default: bash, else sh].
     #[arg(long, env = "AHMA_SHELL", value_name = "PATH", help_heading = COMMANDS)]
     pub(crate) shell: Option<PathBuf>,
@@ -345,6 +349,7 @@ pub(crate) enum ExposeArg {
 pub(crate) enum TierArg {
     Full,
     Core,
+    Seatbelt,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

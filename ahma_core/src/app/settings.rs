@@ -80,6 +80,8 @@ pub struct RequestedSandbox {
     pub tier: TierChoice,
     /// The tier that the listening process has proven for its children.
     pub proven: Option<Tier>,
+    /// The program that confines commands on macOS.
+    pub sandbox_exec: PathBuf,
     pub allow_read: Vec<PathBuf>,
     pub allow_write: Vec<PathBuf>,
     pub allow_tmp: bool,
@@ -343,7 +345,9 @@ fn sandbox(args: Args, environment: &Environment) -> Result<RequestedSandbox, Fa
         proven: args.proven_tier.map(|tier| match tier {
             TierArg::Full => Tier::Full,
             TierArg::Core => Tier::Core,
+            TierArg::Seatbelt => Tier::Seatbelt,
         }),
+        sandbox_exec: sandbox_exec(args.sandbox_exec)?,
         network,
         toolchains: toolchains(&args.toolchains)?,
         pass_env: args
@@ -394,7 +398,19 @@ fn tier(args: &Args) -> Result<TierChoice, Failure> {
         (true, None) => Ok(TierChoice::Only(Tier::Off)),
         (false, Some(TierArg::Full)) => Ok(TierChoice::Only(Tier::Full)),
         (false, Some(TierArg::Core)) => Ok(TierChoice::Only(Tier::Core)),
+        (false, Some(TierArg::Seatbelt)) => Ok(TierChoice::Only(Tier::Seatbelt)),
         (false, None) => Ok(TierChoice::Highest),
+    }
+}
+
+/// By absolute path: PATH may lead into the scope.
+fn sandbox_exec(stand_in: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    match stand_in {
+        Some(_) if cfg!(target_os = "macos") => {
+            Err(Failure::new(Exit::Usage, "--sandbox-exec: macOS has its own").with_hint("leave it out"))
+        }
+        Some(path) => Ok(path),
+        None => Ok("/usr/bin/sandbox-exec".into()),
     }
 }
 

@@ -44,6 +44,7 @@ fn without_flags_everything_has_its_default() {
             deferred: false,
             tier: TierChoice::Highest,
             proven: None,
+            sandbox_exec: "/usr/bin/sandbox-exec".into(),
             allow_read: Vec::new(),
             allow_write: Vec::new(),
             allow_tmp: false,

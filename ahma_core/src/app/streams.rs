@@ -18,6 +18,8 @@ use rustix::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, unix::AsyncFd};
 
+use crate::sandbox::held;
+
 /// Standard input. Must be opened inside a runtime.
 #[derive(Debug)]
 pub(crate) enum StandardInput {
@@ -114,7 +116,7 @@ impl AsyncWrite for StandardOutput {
                 Ok(rustix::net::send(
                     fd,
                     bytes,
-                    SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+                    SendFlags::DONTWAIT | held::NO_SIGNAL,
                 )?)
             }),
             Self::Other(stdout) => return Pin::new(stdout).poll_write(cx, bytes),

@@ -4,67 +4,115 @@
 //! that is not confined as promised is never started.
 
 use std::{
+    convert::Infallible,
     ffi::{CStr, CString},
     io::{self, Write},
-    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
     ptr,
 };
 
-use ::landlock::RulesetCreated;
 use rustix::{
     fs::{Mode, OFlags},
     io::FdFlags,
-    process::{DumpableBehavior, Signal},
 };
 
+#[cfg(target_os = "linux")]
 use super::{
-    linux::cgroup::OperationCgroup,
-    prepared::{PreparedSandbox, SCRIPT_FD},
-    program::{self, NotStarted},
-    streams::Streams,
-    wire::{self, ProcessKind},
+    linux::confine::{self, LinuxConfinement},
+    prepared::{ExecDefaults, SCRIPT_FD},
+    program,
 };
-use crate::sandbox::{
-    Tier,
-    linux::{privileges, seccomp},
+use super::{
+    prepared::PreparedSandbox, program::NotStarted, streams::Streams, wall::Confinement, wire::ProcessKind,
 };
 
 /// Exit code of a process that never became a command.
 const CANNOT_START: i32 = 126;
 
-/// Parts of one command's sandbox that the jail has not prepared.
-pub(super) struct CommandResources<'a> {
-    pub(super) cgroup: Option<&'a OperationCgroup>,
-    pub(super) ruleset: Option<RulesetCreated>,
-    pub(super) streams: Streams,
-    /// In the core tier the listener of notified calls is sent there.
-    pub(super) supervisor: Option<OwnedFd>,
+/// Becomes a shell that waits for its script, or waits for a request and becomes the program it names.
+pub(super) fn become_command(
+    sandbox: &PreparedSandbox,
+    confinement: Confinement,
+    streams: Streams,
+    kind: ProcessKind,
+) {
+    let Err(NotStarted { code, reason }) = start(sandbox, confinement, streams, kind);
+    // Standard error is the operation's output by now, or at worst the jail's own.
+    writeln!(io::stderr(), "ahma_mcp: {reason}").ok();
+    exit_now(code)
 }
 
-/// Becomes a shell that waits for its script, or waits for a request and becomes the program it names.
-pub(super) fn become_command(sandbox: &PreparedSandbox, resources: CommandResources<'_>, kind: ProcessKind) {
+fn start(
+    sandbox: &PreparedSandbox,
+    confinement: Confinement,
+    streams: Streams,
+    kind: ProcessKind,
+) -> Result<Infallible, NotStarted> {
     let failed = |error: io::Error| NotStarted {
         code: CANNOT_START,
         reason: format!("the command could not be started: {error}"),
     };
-    let Err(NotStarted { code, reason }) =
-        confine(sandbox, resources)
-            .map_err(failed)
-            .and_then(|script| match kind {
+    rustix::process::setsid().map_err(|error| failed(error.into()))?;
+    match confinement {
+        #[cfg(target_os = "linux")]
+        Confinement::Linux(confinement) => {
+            let script = confine_on_linux(sandbox, confinement, streams).map_err(failed)?;
+            match kind {
                 // The shell opens the descriptor by its number.
                 ProcessKind::Shell => {
                     std::mem::forget(script);
-                    Err(failed(exec(
-                        &sandbox.shell,
-                        &sandbox.arguments,
-                        &sandbox.environment,
-                    )))
+                    let ExecDefaults {
+                        shell,
+                        arguments,
+                        environment,
+                    } = &sandbox.defaults;
+                    Err(failed(exec(shell, arguments, environment)))
                 }
-                ProcessKind::Program => program::exec_requested(sandbox, script),
-            });
-    // Standard error is the operation's output by now, or at worst the jail's own.
-    writeln!(io::stderr(), "ahma_mcp: {reason}").ok();
-    exit_now(code)
+                ProcessKind::Program => program::exec_requested(&sandbox.defaults, script),
+            }
+        }
+        Confinement::Seatbelt(launch) => Err(failed(launch.exec(sandbox, streams, kind))),
+    }
+}
+
+/// Confines this process and returns the pipe from which it reads what to run.
+#[cfg(target_os = "linux")]
+fn confine_on_linux(
+    sandbox: &PreparedSandbox,
+    confinement: LinuxConfinement,
+    streams: Streams,
+) -> io::Result<OwnedFd> {
+    confinement.join_operation()?;
+    unblock_signals();
+    let script = take_streams(streams)?;
+    std::env::set_current_dir(&sandbox.scope)?;
+    confinement.confine()?;
+    // Last, when no other descriptor is held that might have its number.
+    let script = place(script, SCRIPT_FD)?;
+    confine::close_all_but_script()?;
+    Ok(script)
+}
+
+/// Makes the streams those of this process, and returns the pipe from which it reads what to run.
+pub(super) fn take_streams(streams: Streams) -> io::Result<OwnedFd> {
+    let Streams {
+        script,
+        stdout,
+        stderr,
+        is_terminal,
+        ..
+    } = streams;
+    rustix::stdio::dup2_stdin(rustix::fs::open(
+        "/dev/null",
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)?;
+    rustix::stdio::dup2_stdout(&stdout)?;
+    rustix::stdio::dup2_stderr(&stderr)?;
+    if is_terminal {
+        rustix::process::ioctl_tiocsctty(&stdout)?;
+    }
+    Ok(script)
 }
 
 /// Runs the whole life of a new process, and ends it. The stack below is a copy of its parent's: a panic must not unwind
@@ -80,77 +128,8 @@ pub(super) fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Confines this process and returns the pipe from which it reads what to run.
-fn confine(sandbox: &PreparedSandbox, resources: CommandResources<'_>) -> io::Result<OwnedFd> {
-    let CommandResources {
-        cgroup,
-        ruleset,
-        streams,
-        supervisor,
-    } = resources;
-    if let Some(cgroup) = cgroup {
-        cgroup.enter()?;
-    }
-    rustix::process::setsid()?;
-    // The jail ends what a killed supervisor leaves; this does not depend on that.
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    unblock_signals();
-    be_killed_first_when_memory_is_short()?;
-    let Streams {
-        script,
-        stdout,
-        stderr,
-        is_terminal,
-    } = streams;
-    rustix::stdio::dup2_stdin(rustix::fs::open(
-        "/dev/null",
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)?;
-    rustix::stdio::dup2_stdout(&stdout)?;
-    rustix::stdio::dup2_stderr(&stderr)?;
-    if is_terminal {
-        rustix::process::ioctl_tiocsctty(&stdout)?;
-    }
-    drop((stdout, stderr));
-    std::env::set_current_dir(&sandbox.scope)?;
-    if let Some(count) = sandbox.process_limit {
-        privileges::limit_processes(count)?;
-    }
-
-    rustix::thread::set_no_new_privs(true)?;
-    if let Some(ruleset) = ruleset {
-        // Restricts this thread, which is the only one.
-        ruleset.restrict_self().map_err(io::Error::other)?;
-    }
-    if sandbox.tier != Tier::Off {
-        privileges::drop_capabilities()?;
-        seccompiler::apply_filter(&sandbox.command_filter).map_err(io::Error::other)?;
-    }
-    if let Some(supervisor) = supervisor {
-        let listener = seccomp::install_listener(&sandbox.notification_filter)?;
-        wire::send(&supervisor, &(), &[listener.as_fd()])?;
-    }
-    // Last, when no other descriptor is held that might have its number.
-    let script = place_script(script)?;
-    close_everything_else()?;
-    Ok(script)
-}
-
-/// Lets the kernel kill commands before their supervisor, which has to end what they started, or the server, which has to
-/// restore protected files after them. Everything they start inherits this, and cannot write there.
-fn be_killed_first_when_memory_is_short() -> io::Result<()> {
-    // Only a dumpable process may write there. No command can attach meanwhile: they cannot signal or trace it.
-    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
-    // Refused where a higher number is set already, which is as good.
-    std::fs::write("/proc/self/oom_score_adj", "500").ok();
-    Ok(rustix::process::set_dumpable_behavior(
-        DumpableBehavior::NotDumpable,
-    )?)
-}
-
 /// The jail blocks signals; a command expects to get them.
-fn unblock_signals() {
+pub(super) fn unblock_signals() {
     // SAFETY: an empty set is a valid one, and it outlives the call.
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
@@ -159,31 +138,25 @@ fn unblock_signals() {
     }
 }
 
-/// Moves the script to the number at which a shell opens it.
-fn place_script(script: OwnedFd) -> io::Result<OwnedFd> {
-    if script.as_raw_fd() == SCRIPT_FD {
+/// Moves a descriptor to the number at which the command expects it.
+pub(super) fn place(fd: OwnedFd, number: RawFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() == number {
         // dup2 onto itself would leave the close-on-exec flag set.
-        rustix::io::fcntl_setfd(&script, FdFlags::empty())?;
-        return Ok(script);
+        rustix::io::fcntl_setfd(&fd, FdFlags::empty())?;
+        return Ok(fd);
     }
     // SAFETY: both are numbers; whatever has the target's is a leftover of the jail and is closed, which is meant.
-    if unsafe { libc::dup2(script.as_raw_fd(), SCRIPT_FD) } < 0 {
+    if unsafe { libc::dup2(fd.as_raw_fd(), number) } < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptor is new and not owned elsewhere.
-    Ok(unsafe { OwnedFd::from_raw_fd(SCRIPT_FD) })
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Close-on-exec covers what is ours; this covers what was leaked into us.
-fn close_everything_else() -> io::Result<()> {
-    for (first, last) in [(3, SCRIPT_FD as u32 - 1), (SCRIPT_FD as u32 + 1, u32::MAX)] {
-        // SAFETY: nothing after this uses a descriptor outside the range that is kept.
-        let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(())
+/// As after an `exec`: in the core tier the broker looks at the files of a process whose call it makes.
+pub(super) fn be_open_to_broker() {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable).ok();
 }
 
 /// Becomes another program. Returns only if that failed.

@@ -3,26 +3,35 @@
 //! The server never forks and never runs anything itself. It talks to the jail over one socket ([`wire`]); the jail
 //! ([`role`]) prepares the sandbox once ([`prepared`]), and for each request starts a supervisor ([`supervisor`]), which
 //! starts the shell or the program ([`streams`], [`child`], [`program`]) and outlives everything it starts ([`waiting`]).
-//! What only Linux has stands in [`linux`]: limits by namespace and cgroup, the walk through the process tree, and the
-//! broker, which in the core tier makes the calls that Landlock cannot judge. [`client`], [`process`] and [`standstill`] are the
-//! server's side.
+//! [`client`], [`process`] and [`standstill`] are the server's side.
+//!
+//! The platforms meet in three enums, chosen by the tier: the sandbox that is prepared ([`wall`]), the processes of an
+//! operation ([`family`]), and what a killed supervisor leaves ([`strays`]). `linux` and [`seatbelt`] stand behind them.
 //!
 //! A process of its own, because copying a large server by fork costs milliseconds, namespaces and Landlock bind only the
 //! calling thread, and a single-threaded process may run ordinary code between fork and exec.
 
 mod child;
 pub(crate) mod client;
+mod family;
+#[cfg(target_os = "linux")]
 mod linux;
 mod prepared;
 mod process;
 pub(crate) mod program;
 mod role;
+mod seatbelt;
 mod standstill;
+mod strays;
 mod streams;
 mod supervisor;
 mod waiting;
+mod wall;
 pub(crate) mod wire;
+#[cfg(target_os = "linux")]
 mod wire_packets;
+#[cfg(any(test, not(target_os = "linux")))]
+mod wire_stream;
 
 pub use client::{Jail, JailError};
 #[cfg(test)]

@@ -13,9 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::process::DumpableBehavior;
-
-use super::{child, prepared::PreparedSandbox};
+use super::{child, prepared::ExecDefaults};
 use crate::{call::FileRequest, files};
 
 /// A value that cannot be passed to a process.
@@ -115,7 +113,7 @@ pub(super) struct NotStarted {
 }
 
 /// Waits for a request and becomes the program it names.
-pub(super) fn exec_requested(sandbox: &PreparedSandbox, script: OwnedFd) -> Result<Infallible, NotStarted> {
+pub(super) fn exec_requested(defaults: &ExecDefaults, script: OwnedFd) -> Result<Infallible, NotStarted> {
     const DIRECTORY: i32 = 1;
     const CANNOT_RUN: i32 = 126;
     const NOT_FOUND: i32 = 127;
@@ -139,7 +137,7 @@ pub(super) fn exec_requested(sandbox: &PreparedSandbox, script: OwnedFd) -> Resu
     if let [FILE_WORKER_BYTES, request] = request.words[..] {
         serve_files(request);
     }
-    let environment = environment(sandbox, &request);
+    let environment = environment(defaults, &request);
     let words = c_strings(&request.words);
     let name = request.words.first().copied().unwrap_or_default();
     let mut denied = None;
@@ -150,10 +148,15 @@ pub(super) fn exec_requested(sandbox: &PreparedSandbox, script: OwnedFd) -> Resu
         let mut error = child::exec(&path, &words, &environment);
         if error.raw_os_error() == Some(libc::ENOEXEC) {
             // A script that does not name its interpreter is run by the shell.
-            let mut script = sandbox.arguments.first().cloned().into_iter().collect::<Vec<_>>();
+            let mut script = defaults
+                .arguments
+                .first()
+                .cloned()
+                .into_iter()
+                .collect::<Vec<_>>();
             script.push(path);
             script.extend_from_slice(words.get(1..).unwrap_or_default());
-            error = child::exec(&sandbox.shell, &script, &environment);
+            error = child::exec(&defaults.shell, &script, &environment);
         }
         // A file that is there but cannot run is the answer if no later directory has one that can.
         if denied.is_none() && (file.exists() || error.raw_os_error() != Some(libc::ENOENT)) {
@@ -166,8 +169,7 @@ pub(super) fn exec_requested(sandbox: &PreparedSandbox, script: OwnedFd) -> Resu
 
 /// Reads or changes files as asked, prints the answer, and ends the process.
 fn serve_files(request: &[u8]) -> ! {
-    // As after an `exec`: in the core tier the broker looks at the files of a process whose call it makes.
-    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable).ok();
+    child::be_open_to_broker();
     let answer = match serde_json::from_slice(request) {
         Ok(request) => files::serve(&request),
         Err(error) => files::FileAnswer::refused(&error),
@@ -178,10 +180,10 @@ fn serve_files(request: &[u8]) -> ! {
 }
 
 /// The environment of every command, with the variables of the request.
-fn environment(sandbox: &PreparedSandbox, request: &ExecRequest<'_>) -> Vec<CString> {
+fn environment(defaults: &ExecDefaults, request: &ExecRequest<'_>) -> Vec<CString> {
     let directory = [b"PWD=", request.directory.as_os_str().as_bytes()].concat();
     let mut variables = BTreeMap::new();
-    let common = sandbox.environment.iter().map(|variable| variable.to_bytes());
+    let common = defaults.environment.iter().map(|variable| variable.to_bytes());
     for variable in common
         .chain([&*directory])
         .chain(request.variables.iter().copied())

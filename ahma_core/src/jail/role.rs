@@ -15,17 +15,19 @@ use std::{
 
 use rustix::{
     fs::{Mode, OFlags},
-    process::{DumpableBehavior, Pid, Signal, WaitOptions},
+    process::Pid,
 };
 
 use super::{
     child,
-    linux::{cgroup::DelegatedCgroup, descendants},
     prepared::PreparedSandbox,
+    seatbelt::program_role,
+    strays::{Strays, Sweep},
     supervisor, waiting,
+    wall::Forked,
     wire::{self, Configure, Configured, Start},
 };
-use crate::sandbox::{Tier, linux::landlock, removal};
+use crate::sandbox::{self, held, removal};
 
 /// The first argument that makes the binary a jail.
 pub(super) use ahma_common::contract::JAIL_ROLE;
@@ -33,10 +35,14 @@ pub(super) use ahma_common::contract::JAIL_ROLE;
 /// Interval of sweeps for what killed supervisors left, once the server is gone.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs the jail if this process was started as one. The first thing `main` does, before any thread exists.
+/// Runs the jail if this process was started as one, or what stands in its place inside a sandbox of macOS. The first thing `main` does, before any thread exists.
 pub fn run_if_asked() -> Option<ExitCode> {
-    let mut arguments = std::env::args_os();
-    if arguments.nth(1).as_deref() != Some(JAIL_ROLE.as_ref()) {
+    let mut arguments = std::env::args_os().skip(1);
+    let role = arguments.next()?;
+    if role == program_role::PROGRAM_ROLE {
+        return Some(program_role::run(arguments));
+    }
+    if role != JAIL_ROLE {
         return None;
     }
     Some(match run() {
@@ -49,8 +55,10 @@ fn run() -> io::Result<()> {
     // The socket came as standard input; nothing that is started here may inherit it.
     let server = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     rustix::stdio::dup2_stdin(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty())?)?;
+    // Where descriptors cannot be made close-on-exec at once, one of another thread of the server may have come along.
+    #[cfg(not(target_os = "linux"))]
+    held::close_all_but(&[std::os::fd::AsRawFd::as_raw_fd(&server)])?;
     rustix::process::setsid().ok();
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let child_ended = waiting::block_signals()?;
     // After they are blocked: a broken pipe is an error here, not the end.
     waiting::reset_signals();
@@ -59,14 +67,14 @@ fn run() -> io::Result<()> {
     };
     let private = rustix::fs::open(
         &configure.policy.private,
-        OFlags::PATH | OFlags::CLOEXEC,
+        held::PASSED | OFlags::CLOEXEC,
         Mode::empty(),
     )?;
 
     let mut built = PreparedSandbox::build(&configure);
     if configure.rehearse
         && let Ok(sandbox) = &mut built
-        && let Err(reason) = rehearse(sandbox)
+        && let Err(reason) = sandbox.wall.rehearse()
     {
         built = Err(reason);
     }
@@ -74,11 +82,11 @@ fn run() -> io::Result<()> {
         Ok(sandbox) => sandbox,
         Err(reason) => return wire::send(&server, &Configured::Refused { reason }, &[]),
     };
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    sandbox.wall.seal()?;
     wire::send(
         &server,
         &Configured::Ready {
-            landlock_abi: landlock::kernel_abi(),
+            landlock_abi: sandbox::landlock_abi(),
         },
         &[],
     )?;
@@ -87,52 +95,23 @@ fn run() -> io::Result<()> {
     drop(server);
     // What a killed supervisor left becomes a child only when its own parent is gone, and the kernel's list of children
     // may miss one while others end: the sweep is repeated.
-    while supervisors.reap(Sweep::Always) == Children::Alive {
+    while supervisors.reap(Sweep::Final) == Children::Alive {
         waiting::wait(&child_ended, None, Some(SWEEP_INTERVAL));
     }
     wipe(&private);
     Ok(())
 }
 
-/// Makes once what every supervisor will make for itself. A tier that fails only there would be taken for one that works,
-/// and then refuse every command.
-fn rehearse(sandbox: &mut PreparedSandbox) -> Result<(), String> {
-    if sandbox.tier != Tier::Full {
-        return Ok(());
-    }
-    let text = |error: io::Error| error.to_string();
-    let (ours, theirs) = wire::pair().map_err(text)?;
-    let pid = match fork_supervisor(sandbox.tier).map_err(text)? {
-        Forked::Supervisor => child::never_return(|| {
-            let done = supervisor::make_own_proc_and_ruleset(sandbox).map_err(text);
-            wire::send(&theirs, &done.map(drop), &[]).ok();
-        }),
-        Forked::Jail(pid) => pid,
-    };
-    drop(theirs);
-    let done = wire::receive_short::<Result<(), String>>(&ours).map_err(text)?;
-    rustix::process::waitpid(Some(pid), WaitOptions::empty()).ok();
-    match done {
-        Some((done, _)) => done,
-        None => Err("the first process of a pid namespace died".to_owned()),
-    }
-}
-
 /// Starts supervisors until the server is gone; returns those that still live.
-fn serve(sandbox: PreparedSandbox, server: &OwnedFd, child_ended: &OwnedFd) -> io::Result<Supervisors> {
+fn serve(mut sandbox: PreparedSandbox, server: &OwnedFd, child_ended: &OwnedFd) -> io::Result<Supervisors> {
     let mut supervisors = Supervisors {
         alive: HashSet::new(),
-        ended: Vec::new(),
-        cgroup: sandbox.cgroup.clone(),
-    };
-    let while_serving = match sandbox.tier {
-        // Nothing outlives the first process of its namespace.
-        Tier::Full => Sweep::Never,
-        Tier::Core | Tier::Off => Sweep::IfAnyEnded,
+        strays: Strays::of(&sandbox.wall),
     };
     loop {
-        waiting::wait(child_ended, [server], None);
-        supervisors.reap(while_serving);
+        let timeout = (!supervisors.strays.is_empty()).then_some(SWEEP_INTERVAL);
+        waiting::wait(child_ended, [server], timeout);
+        supervisors.reap(Sweep::Nothing);
         if !waiting::is_ready(server) {
             continue;
         }
@@ -143,7 +122,7 @@ fn serve(sandbox: PreparedSandbox, server: &OwnedFd, child_ended: &OwnedFd) -> i
             continue;
         }
         let control = fds.remove(0);
-        match fork_supervisor(sandbox.tier) {
+        match sandbox.wall.fork_supervisor() {
             Ok(Forked::Supervisor) => child::never_return(|| {
                 // Held open here it would keep the server from noticing that the jail is gone.
                 close(server);
@@ -156,6 +135,7 @@ fn serve(sandbox: PreparedSandbox, server: &OwnedFd, child_ended: &OwnedFd) -> i
                 };
                 // A server that is gone needs to know no more.
                 wire::send(&control, &supervisor, &[]).ok();
+                supervisors.strays.supervisor_started(pid, &sandbox.wall);
             }
             Err(error) => {
                 let failed = wire::Report::Failed {
@@ -165,38 +145,6 @@ fn serve(sandbox: PreparedSandbox, server: &OwnedFd, child_ended: &OwnedFd) -> i
             }
         }
     }
-}
-
-enum Forked {
-    Supervisor,
-    Jail(Pid),
-}
-
-/// Forks the process that becomes a supervisor, in the full tier as the first one of a new pid namespace.
-fn fork_supervisor(tier: Tier) -> io::Result<Forked> {
-    let namespaces = if tier == Tier::Full {
-        libc::CLONE_NEWPID | libc::CLONE_NEWNS
-    } else {
-        0
-    };
-    // SAFETY: without CLONE_VM and with no new stack this is fork with namespaces; the process has one thread, so its
-    // copy may run any code.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, namespaces | libc::SIGCHLD, 0, 0, 0, 0) };
-    match i32::try_from(pid) {
-        Ok(0) => Ok(Forked::Supervisor),
-        Ok(pid) if pid > 0 => Pid::from_raw(pid)
-            .map(Forked::Jail)
-            .ok_or_else(|| io::Error::other("clone gave no process")),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// When to look for processes that a killed supervisor left behind.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sweep {
-    Never,
-    IfAnyEnded,
-    Always,
 }
 
 /// Children of the jail.
@@ -209,16 +157,13 @@ enum Children {
 /// The supervisors of this jail.
 struct Supervisors {
     alive: HashSet<Pid>,
-    /// Those whose cgroup is still to be removed.
-    ended: Vec<Pid>,
-    cgroup: Option<DelegatedCgroup>,
+    strays: Strays,
 }
 
 impl Supervisors {
-    /// Collects those that have ended. One of the core tier that was killed leaves its processes to the jail, which ends
-    /// them.
-    fn reap(&mut self, sweep: Sweep) -> Children {
-        let mut has_ended = false;
+    /// Collects those that have ended, and ends what killed ones have left.
+    fn reap(&mut self, occasion: Sweep) -> Children {
+        let mut sweep = occasion;
         let children = loop {
             let mut status = 0;
             // SAFETY: the pointer is to a live variable.
@@ -226,32 +171,21 @@ impl Supervisors {
             match Pid::from_raw(pid.max(0)) {
                 Some(pid) => {
                     if self.alive.remove(&pid) {
-                        self.ended.push(pid);
+                        self.strays.supervisor_ended(pid);
                     }
-                    has_ended = true;
+                    if occasion == Sweep::Nothing {
+                        sweep = Sweep::AfterAnEnd;
+                    }
                 }
                 None if pid == 0 => break Children::Alive,
                 None => break Children::None,
             }
         };
-        let is_due = match sweep {
-            Sweep::Never => false,
-            Sweep::IfAnyEnded => has_ended,
-            Sweep::Always => true,
-        };
-        if children == Children::Alive && is_due {
-            for stray in descendants::children_of(rustix::process::getpid()) {
-                if !self.alive.contains(&stray) {
-                    rustix::process::kill_process(stray, Signal::KILL).ok();
-                }
-            }
+        self.strays.sweep(&self.alive, sweep);
+        match children {
+            Children::None if self.strays.is_empty() => Children::None,
+            Children::None | Children::Alive => Children::Alive,
         }
-        match &self.cgroup {
-            // One with strays in it is removed when they have ended.
-            Some(cgroup) => self.ended.retain(|pid| !cgroup.remove(*pid)),
-            None => self.ended.clear(),
-        }
-        children
     }
 }
 

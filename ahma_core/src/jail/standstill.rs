@@ -3,7 +3,15 @@
 
 use std::{collections::HashSet, fs, os::unix::fs::MetadataExt as _, path::PathBuf};
 
-use super::{linux::descendants::children_of, process::SupervisorId};
+#[cfg(target_os = "linux")]
+use super::linux::descendants::children_of;
+use super::process::SupervisorId;
+
+/// Elsewhere nothing is known of a command's processes here.
+#[cfg(not(target_os = "linux"))]
+fn children_of(_pid: rustix::process::Pid) -> Vec<rustix::process::Pid> {
+    Vec::new()
+}
 
 /// Programs that wait for keys for ever where others of their kind would end for want of a terminal.
 const WAITING_FOR_KEYS: [&str; 8] = ["ex", "nano", "nvim", "pico", "vi", "view", "vim", "vim.basic"];

@@ -5,17 +5,16 @@ use std::{
     os::fd::{AsFd, OwnedFd},
 };
 
-use rustix::{
-    fs::{Mode, OFlags},
-    pty::OpenptFlags,
-    termios::Winsize,
-};
+use rustix::termios::Winsize;
 
-use super::wire::{self, Output, Report};
+use super::wire::{self, Output, Report, Start};
+use crate::sandbox::held;
 
 /// The descriptors that a command gets.
 pub(super) struct Streams {
     pub(super) script: OwnedFd,
+    /// The script itself, where the pipe only wakes.
+    pub(super) script_file: Option<OwnedFd>,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
     /// The output is a terminal, to become the controlling one.
@@ -33,7 +32,7 @@ const TERMINAL_SIZE: Winsize = Winsize {
 impl Streams {
     /// Takes the descriptors that came with a request. A pseudo-terminal is made here; its master goes to the server over
     /// `control`.
-    pub(super) fn new(output: Output, control: &OwnedFd, descriptors: Vec<OwnedFd>) -> io::Result<Self> {
+    pub(super) fn new(start: Start, control: &OwnedFd, descriptors: Vec<OwnedFd>) -> io::Result<Self> {
         let mut descriptors = descriptors.into_iter();
         let mut next = || {
             descriptors
@@ -41,16 +40,18 @@ impl Streams {
                 .ok_or_else(|| io::Error::other("a descriptor is missing"))
         };
         let script = next()?;
-        let (stdout, stderr) = match output {
+        let script_file = start.script_file.then(&mut next).transpose()?;
+        let (stdout, stderr) = match start.output {
             Output::Merged => duplicated(next()?)?,
             Output::Separate => (next()?, next()?),
             Output::Pty => duplicated(open_terminal(control)?)?,
         };
         Ok(Self {
             script,
+            script_file,
             stdout,
             stderr,
-            is_terminal: matches!(output, Output::Pty),
+            is_terminal: matches!(start.output, Output::Pty),
         })
     }
 }
@@ -61,11 +62,7 @@ fn duplicated(stdout: OwnedFd) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 fn open_terminal(control: &OwnedFd) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let master = rustix::fs::open("/dev/ptmx", flags, Mode::empty())?;
-    rustix::pty::unlockpt(&master)?;
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let terminal = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
+    let (master, terminal) = held::open_terminal()?;
     rustix::termios::tcsetwinsize(&terminal, TERMINAL_SIZE)?;
     wire::send(control, &Report::Terminal, &[master.as_fd()])?;
     Ok(terminal)

@@ -1,9 +1,9 @@
 //! The supervisor of one operation: a process that starts one command, reports its exit and ends its whole process tree.
 //!
-//! In the full tier it is the first process of a pid namespace, elsewhere a session leader and child subreaper; either
-//! way every orphan below it becomes its child, so `wait` failing with `ECHILD` means that nothing is left. It stays
-//! outside the Landlock domain of its command, which cannot signal it. Over one socket it reports to the server and takes
-//! the instruction to stop. The socket closing is an instruction to stop as well.
+//! On Linux it is the first process of a pid namespace, or a session leader and child subreaper; either way every orphan
+//! below it becomes its child, so `wait` failing with `ECHILD` means that nothing is left. Elsewhere orphans are found by
+//! the mark of their sandbox ([`Family`]). It stays outside the sandbox of its command, which cannot signal it. Over one
+//! socket it reports to the server and takes the instruction to stop. The socket closing is an instruction to stop as well.
 
 use std::{
     io,
@@ -11,20 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ::landlock::RulesetCreated;
-use rustix::process::{DumpableBehavior, Pid, Signal};
+use rustix::process::{Pid, Signal};
 
 use super::{
-    child::{self, CommandResources, never_return},
-    linux::{broker, cgroup::OperationCgroup, descendants, process_budget::ProcessBudget},
+    child::{self, never_return},
+    family::Family,
     prepared::PreparedSandbox,
     streams::Streams,
     waiting::{self, is_ready},
     wire::{self, Exited, Instruction, Report, Start},
-};
-use crate::sandbox::{
-    Tier,
-    linux::{namespaces, privileges},
 };
 
 /// Time that processes have to clean up when the server is gone.
@@ -52,21 +47,9 @@ pub(super) fn supervise(mut sandbox: PreparedSandbox, start: Start, control: Own
 struct Supervisor {
     /// The process that waits and then becomes the command.
     command: Pid,
-    reach: Reach,
-    /// The cgroup of the command and its descendants, if one is delegated.
-    cgroup: Option<OperationCgroup>,
+    family: Family,
     child_ended: OwnedFd,
     phase: SupervisorPhase,
-    budget: ProcessBudget,
-}
-
-/// The way signals get to everything below the supervisor.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    /// As the first process of a pid namespace: everything in it.
-    Namespace,
-    /// By walking the tree of children.
-    Tree,
 }
 
 #[derive(Clone, Copy)]
@@ -93,64 +76,28 @@ impl Supervisor {
     ) -> io::Result<Self> {
         rustix::process::setsid()?;
         let child_ended = waiting::block_signals()?;
-        let ruleset = make_own_proc_and_ruleset(sandbox)?;
-        let mut cgroup = None;
-        let (reach, budget) = if sandbox.tier == Tier::Full {
-            let (budget, process_limit) = ProcessBudget::of_namespace(sandbox.max_processes);
-            sandbox.process_limit = Some(process_limit);
-            (Reach::Namespace, budget)
-        } else {
-            rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-            if let Some(parent) = &sandbox.cgroup {
-                cgroup = Some(parent.create(rustix::process::getpid(), sandbox.max_processes)?);
-                (Reach::Tree, ProcessBudget::Kernel)
-            } else {
-                (Reach::Tree, ProcessBudget::counted(sandbox.max_processes))
-            }
-        };
-        if sandbox.tier == Tier::Core {
-            // The broker must not be able to do more than the command.
-            privileges::drop_capabilities()?;
-        }
-        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        let streams = Streams::new(start.output, control, fds)?;
-        let (from_command, to_supervisor) = match sandbox.tier {
-            Tier::Core => {
-                let (ours, theirs) = wire::pair()?;
-                (Some(ours), Some(theirs))
-            }
-            Tier::Full | Tier::Off => (None, None),
-        };
-        let resources = CommandResources {
-            cgroup: cgroup.as_ref(),
-            ruleset,
-            streams,
-            supervisor: to_supervisor,
-        };
+        let (mut family, confinement) = sandbox.wall.open_operation()?;
+        let streams = Streams::new(start, control, fds)?;
         // SAFETY: this process has one thread, so its copy may run any code.
         let command = match unsafe { libc::fork() } {
             -1 => return Err(io::Error::last_os_error()),
             0 => never_return(|| {
-                child::become_command(sandbox, resources, start.kind);
+                child::become_command(sandbox, confinement, streams, start.kind);
             }),
             pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork returned no process"))?,
         };
         // Closed here, so that the end of the output is the end of the command and its children.
-        drop(resources);
-        if let Some(socket) = from_command
-            && let Err(error) = broker::start(socket, sandbox.allowed.clone())
-        {
+        drop((confinement, streams));
+        if let Err(error) = family.begin(command, control) {
             // It has not been told yet what to run.
             rustix::process::kill_process(command, Signal::KILL).ok();
             return Err(error);
         }
         Ok(Self {
             command,
-            reach,
-            cgroup,
+            family,
             child_ended,
             phase: SupervisorPhase::Running,
-            budget,
         })
     }
 
@@ -183,7 +130,7 @@ impl Supervisor {
     }
 
     /// Collects every child that has ended, and returns the report that this calls for.
-    fn reap(&self) -> Option<Report> {
+    fn reap(&mut self) -> Option<Report> {
         let mut exited = None;
         loop {
             let mut status = 0;
@@ -193,8 +140,10 @@ impl Supervisor {
             let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
             match pid {
                 0 => return exited.map(Report::Exited),
-                -1 => return Some(Report::Gone { exited }),
+                -1 if self.family.is_empty() => return Some(Report::Gone { exited }),
+                -1 => return exited.map(Report::Exited),
                 pid if pid == self.command.as_raw_nonzero().get() => {
+                    self.family.command_ended();
                     exited = Some(Exited {
                         wait_status: status,
                         cpu_us: microseconds(usage.ru_utime) + microseconds(usage.ru_stime),
@@ -209,7 +158,7 @@ impl Supervisor {
     /// Time until [`Self::advance`] has something to do.
     fn timeout(&self) -> Option<Duration> {
         match self.phase {
-            SupervisorPhase::Running => self.budget.next_count(),
+            SupervisorPhase::Running => self.family.next_look(),
             SupervisorPhase::Stopping {
                 terminate_at,
                 kill_at,
@@ -224,7 +173,7 @@ impl Supervisor {
 
     fn advance(&mut self) {
         match self.phase {
-            SupervisorPhase::Running if !self.budget.is_exceeded() => {}
+            SupervisorPhase::Running if !self.family.is_too_large() => {}
             SupervisorPhase::Stopping {
                 terminate_at: Some(at),
                 kill_at,
@@ -260,41 +209,14 @@ impl Supervisor {
 
     /// A stopped process would sleep through the signal.
     fn signal_stopped(&self, signal: Signal) {
-        self.signal_all(signal);
-        self.signal_all(Signal::CONT);
+        self.family.signal_all(signal);
+        self.family.signal_all(Signal::CONT);
     }
 
     fn kill(&mut self, interval: Duration) {
         self.phase = SupervisorPhase::Killing { interval };
-        self.signal_all(Signal::KILL);
+        self.family.signal_all(Signal::KILL);
     }
-
-    fn signal_all(&self, signal: Signal) {
-        if signal == Signal::KILL
-            && let Some(cgroup) = &self.cgroup
-        {
-            cgroup.kill();
-        }
-        match self.reach {
-            // Only the first process of a namespace may signal "everything": elsewhere that is the whole machine.
-            Reach::Namespace if rustix::process::getpid().is_init() => {
-                // SAFETY: takes two numbers.
-                unsafe { libc::kill(-1, signal.as_raw()) };
-            }
-            Reach::Namespace | Reach::Tree if signal == Signal::KILL => descendants::kill_descendants(),
-            Reach::Namespace | Reach::Tree => descendants::signal_descendants(signal),
-        }
-    }
-}
-
-/// Makes what the sandbox of one operation needs besides what the jail has prepared.
-pub(super) fn make_own_proc_and_ruleset(sandbox: &mut PreparedSandbox) -> io::Result<Option<RulesetCreated>> {
-    if sandbox.tier == Tier::Full {
-        namespaces::mount_own_proc().map_err(|error| {
-            io::Error::new(error.kind(), format!("cannot mount a /proc of its own: {error}"))
-        })?;
-    }
-    sandbox.ruleset()
 }
 
 /// Reads an instruction if one has come, without waiting. `None` means that the server is gone.

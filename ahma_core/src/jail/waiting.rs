@@ -1,10 +1,6 @@
 //! Waiting without being interrupted: signals are blocked, and the end of a child is something that a descriptor tells.
 
-use std::{
-    io,
-    os::fd::{FromRawFd, OwnedFd},
-    time::Duration,
-};
+use std::{io, os::fd::OwnedFd, time::Duration};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -21,21 +17,13 @@ pub(super) fn reset_signals() {
 
 /// Blocks every signal and returns a descriptor that becomes readable when a child has ended.
 pub(super) fn block_signals() -> io::Result<OwnedFd> {
-    // SAFETY: the sets are filled before they are used, and live until the calls return.
-    let fd = unsafe {
+    // SAFETY: the set is filled before it is used, and lives until the calls return.
+    unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
-        let mut child: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut child);
-        libc::sigaddset(&raw mut child, libc::SIGCHLD);
-        libc::signalfd(-1, &raw const child, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and not owned elsewhere.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    child_ended::open()
 }
 
 /// Sleeps until a child ends, one of the others can be read, or the timeout is over.
@@ -48,9 +36,71 @@ pub(super) fn wait<'fd>(
     fds.extend(others.into_iter().map(|other| PollFd::new(other, PollFlags::IN)));
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     rustix::event::poll(&mut fds, timeout.as_ref()).ok();
-    // Empties the queue of signals.
-    let mut signals = [0_u8; 1024];
-    rustix::io::read(child_ended, &mut signals).ok();
+    child_ended::forget(child_ended);
+}
+
+/// Sleeps until one of them can be read.
+pub(super) fn wait_for_any<'fd>(fds: impl IntoIterator<Item = &'fd OwnedFd>) {
+    let mut fds: Vec<_> = fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    rustix::event::poll(&mut fds, None).ok();
+}
+
+/// The descriptor that tells of the end of children.
+#[cfg(target_os = "linux")]
+mod child_ended {
+    use std::{
+        io,
+        os::fd::{FromRawFd, OwnedFd},
+    };
+
+    pub(super) fn open() -> io::Result<OwnedFd> {
+        // SAFETY: the set is filled before it is used, and lives until the calls return.
+        let fd = unsafe {
+            let mut child: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut child);
+            libc::sigaddset(&raw mut child, libc::SIGCHLD);
+            libc::signalfd(-1, &raw const child, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and not owned elsewhere.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+
+    /// Empties the queue of signals.
+    pub(super) fn forget(descriptor: &OwnedFd) {
+        let mut signals = [0_u8; 1024];
+        rustix::io::read(descriptor, &mut signals).ok();
+    }
+}
+
+/// The same where there is no signalfd. A kqueue hears of signals that are blocked; it is not inherited by fork.
+#[cfg(not(target_os = "linux"))]
+mod child_ended {
+    use std::{io, os::fd::OwnedFd, time::Duration};
+
+    use rustix::event::kqueue::{Event, EventFilter, EventFlags, kevent, kqueue};
+
+    pub(super) fn open() -> io::Result<OwnedFd> {
+        let queue = kqueue()?;
+        rustix::io::fcntl_setfd(&queue, rustix::io::FdFlags::CLOEXEC)?;
+        let filter = EventFilter::Signal {
+            signal: rustix::process::Signal::CHILD,
+            times: 0,
+        };
+        let change = Event::new(filter, EventFlags::ADD | EventFlags::CLEAR, std::ptr::null_mut());
+        // SAFETY: the change names no descriptor.
+        unsafe { kevent(&queue, &[change], &mut Vec::<Event>::new(), Some(Duration::ZERO)) }?;
+        Ok(queue)
+    }
+
+    /// Takes the events that have come.
+    pub(super) fn forget(descriptor: &OwnedFd) {
+        let mut events = Vec::<Event>::with_capacity(1);
+        // SAFETY: nothing is changed.
+        unsafe { kevent(descriptor, &[], &mut events, Some(Duration::ZERO)) }.ok();
+    }
 }
 
 /// A read would not wait.

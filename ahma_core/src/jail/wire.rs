@@ -1,10 +1,14 @@
-//! The messages between server, jail and supervisors. [`wire_packets`](super::wire_packets) carries them.
+//! The messages between server, jail and supervisors. [`wire_packets`](super::wire_packets) carries them on Linux, and
+//! `wire_stream` elsewhere.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(target_os = "linux")]
 pub(crate) use super::wire_packets::{pair, receive, receive_short, send};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use super::wire_stream::{pair, receive, receive_short, send};
 use crate::sandbox::{Policy, Tier};
 
 /// Sent to a new jail, once.
@@ -19,6 +23,17 @@ pub(crate) struct Configure {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) max_processes: u32,
     pub(crate) max_file_bytes: u64,
+    /// Where Seatbelt confines commands, or there is no sandbox on macOS.
+    pub(crate) seatbelt: Option<SeatbeltConfigure>,
+}
+
+/// What is needed besides the policy to start commands under Seatbelt.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SeatbeltConfigure {
+    pub(crate) sandbox_exec: PathBuf,
+    pub(crate) profile: String,
+    /// This program.
+    pub(crate) program: PathBuf,
 }
 
 /// The jail's answer to [`Configure`].
@@ -33,11 +48,14 @@ pub(crate) enum Configured {
     },
 }
 
-/// Asks the jail for one confined process. Descriptors: control socket, script pipe, then the output pipes.
+/// Asks the jail for one confined process. Descriptors: control socket, script pipe, the file of the script if there is one,
+/// then the output pipes.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Start {
     pub(crate) kind: ProcessKind,
     pub(crate) output: Output,
+    /// The script comes in a file, and the pipe only wakes.
+    pub(crate) script_file: bool,
 }
 
 /// Kind of an idle process, which decides what is written to its pipe.
@@ -90,3 +108,7 @@ pub(crate) struct Exited {
     pub(crate) cpu_us: u64,
     pub(crate) peak_memory_kib: u64,
 }
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

@@ -29,8 +29,8 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// Sent instead of a message that is in a file, the first descriptor. JSON has no such byte.
 const IN_FILE: &[u8] = b"\0";
 
-/// Descriptors in one message: control, script and two output pipes.
-const MAX_DESCRIPTORS: usize = 4;
+/// Descriptors in one message: control, script with its file, and two output pipes.
+const MAX_DESCRIPTORS: usize = 5;
 
 /// A pair of connected message sockets, closed on exec.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -123,6 +123,3 @@ fn receive_into(socket: impl AsFd, body: &mut [u8]) -> io::Result<Option<(&[u8],
     }
     Ok(Some((&body[..received.bytes], fds)))
 }
-#[cfg(test)]
-#[path = "wire_packets_tests.rs"]
-mod tests;

@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{observe::StreamName, shell::OutputPipes};
+use crate::{observe::StreamName, sandbox::held, shell::OutputPipes};
 
 /// The default capacity of a pipe: more is rarely there at once.
 const READ_BYTES: usize = 64 << 10;
@@ -184,7 +184,7 @@ fn read_once(fd: &OwnedFd, buffer: &mut Vec<u8>) -> io::Result<usize> {
 
 /// Makes the kernel hold a megabyte. It may refuse, and a terminal always does.
 fn widen(pipe: &OwnedFd) -> bool {
-    rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20).is_ok()
+    held::widen_pipe(pipe, 1 << 20)
 }
 
 /// A pseudo-terminal that no process has open answers with EIO.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, Mode, OFlags, ResolveFlags},
+    fs::{CWD, Mode, OFlags},
     io::Errno,
 };
 
@@ -18,6 +18,7 @@ use crate::{
     call::{CallError, CommandPlan, PlanSettings, ToolCall, normalise, outside, plan, working_directory},
     catalog::Catalog,
     mtdf::ArgumentProblem,
+    sandbox::held,
 };
 
 /// As many links as the kernel follows.
@@ -101,9 +102,7 @@ async fn open_below(scope: &Path, below: &Path, flags: OFlags) -> Option<Result<
     let (scope, below): (PathBuf, PathBuf) = (scope.into(), below.into());
     let look = move || {
         let scope = open_scope(&scope)?;
-        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let found = rustix::fs::openat2(scope, &below, PATH_ONLY | flags, Mode::empty(), beneath);
-        Some(found.map(drop))
+        Some(held::open_beneath(&scope, &below, PATH_ONLY | flags).map(drop))
     };
     tokio::task::spawn_blocking(look).await.ok()?
 }
@@ -149,7 +148,7 @@ fn after_first_link(scope: &Path, below: &Path) -> Option<PathBuf> {
     None
 }
 
-const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+const PATH_ONLY: OFlags = held::PASSED.union(OFlags::CLOEXEC);
 
 fn open_scope(scope: &Path) -> Option<OwnedFd> {
     rustix::fs::openat(CWD, scope, PATH_ONLY | OFlags::DIRECTORY, Mode::empty()).ok()

@@ -5,16 +5,17 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-        unix::{ffi::OsStrExt, fs::PermissionsExt},
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
     },
-    path::PathBuf,
 };
 
 use rustix::{
     fs::{Dir, FileType, Mode, OFlags},
     io::Errno,
 };
+
+use super::held;
 
 pub(crate) const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -38,7 +39,7 @@ pub(crate) fn open(parent: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
 /// A descriptor that keeps the inode from being used again.
 pub(crate) fn hold(parent: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     let parent = parent.as_fd();
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = held::HELD | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     insist(parent, || rustix::fs::openat(parent, name, flags, Mode::empty()))
 }
 
@@ -68,13 +69,12 @@ pub(crate) fn insist<T>(parent: impl AsFd, act: impl Fn() -> Result<T, Errno>) -
 /// A command may have taken its own rights away from a directory, and so ours. What is no directory stays as it is.
 pub(crate) fn make_usable(directory: impl AsFd) -> io::Result<()> {
     let directory = directory.as_fd();
-    let mode = rustix::fs::fstat(directory)?.st_mode;
-    if FileType::from_raw_mode(mode) != FileType::Directory || mode & USABLE == USABLE {
+    let found = rustix::fs::fstat(directory)?;
+    let mode = held::mode_of(&found);
+    if FileType::from_raw_mode(found.st_mode) != FileType::Directory || mode & USABLE == USABLE {
         return Ok(());
     }
-    let permissions = std::fs::Permissions::from_mode(mode & 0o7777 | USABLE);
-    // The only way to change the mode of an inode that is held but not opened.
-    std::fs::set_permissions(by_descriptor(directory), permissions)
+    held::set_mode(directory, mode & 0o7777 | USABLE)
 }
 
 /// Keeps an open directory usable, and gives it back as it was.
@@ -82,16 +82,16 @@ pub(crate) fn make_usable(directory: impl AsFd) -> io::Result<()> {
 pub(crate) struct KeptUsable<'a> {
     directory: &'a OwnedFd,
     /// `None` where nothing had to be done.
-    mode: Option<Mode>,
+    mode: Option<u32>,
 }
 
 impl<'a> KeptUsable<'a> {
     pub(crate) fn new(directory: &'a OwnedFd) -> Self {
-        let found = rustix::fs::fstat(directory).map_or(USABLE, |stat| stat.st_mode & 0o7777);
+        let found = rustix::fs::fstat(directory).map_or(USABLE, |stat| held::mode_of(&stat) & 0o7777);
         let is_made = found & USABLE != USABLE && make_usable(directory).is_ok();
         Self {
             directory,
-            mode: is_made.then(|| Mode::from_raw_mode(found)),
+            mode: is_made.then_some(found),
         }
     }
 }
@@ -99,11 +99,7 @@ impl<'a> KeptUsable<'a> {
 impl Drop for KeptUsable<'_> {
     fn drop(&mut self) {
         if let Some(mode) = self.mode {
-            rustix::fs::fchmod(self.directory, mode).ok();
+            held::set_mode(self.directory, mode).ok();
         }
     }
-}
-
-pub(crate) fn by_descriptor(fd: BorrowedFd<'_>) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }

@@ -18,14 +18,24 @@ mod sensitive;
 
 pub(crate) mod directory;
 mod guard;
+pub(crate) mod held;
+pub(crate) mod limits;
 pub(crate) mod regular_file;
 pub(crate) mod removal;
 
 pub mod seatbelt;
 
+#[cfg(target_os = "linux")]
 pub(crate) mod linux;
 
+#[cfg(target_os = "linux")]
 pub(crate) use linux::landlock::kernel_abi as landlock_abi;
+
+/// The interface version of Landlock, which only Linux has.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn landlock_abi() -> i32 {
+    0
+}
 
 pub use assemble::{Host, PolicyError, SandboxSettings, assemble};
 pub use environment::environment;

@@ -73,6 +73,8 @@ pub enum Tier {
     Full,
     /// Landlock, seccomp, no capabilities.
     Core,
+    /// Seatbelt, by `sandbox-exec`.
+    Seatbelt,
     /// Nothing. Only on the user's explicit word.
     Off,
 }
@@ -83,6 +85,7 @@ impl Tier {
         match self {
             Tier::Full => "full",
             Tier::Core => "core",
+            Tier::Seatbelt => "seatbelt",
             Tier::Off => "off",
         }
     }
@@ -127,7 +130,7 @@ impl Policy {
     pub fn visible_temp(&self, tier: Tier) -> PathBuf {
         match tier {
             Tier::Full if !self.host_temp => PathBuf::from("/tmp"),
-            Tier::Full | Tier::Core | Tier::Off => self.temp(),
+            Tier::Full | Tier::Core | Tier::Seatbelt | Tier::Off => self.temp(),
         }
     }
 }

@@ -12,7 +12,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::directory::{self, DIRECTORY};
+use super::{
+    directory::{self, DIRECTORY},
+    held,
+};
 
 /// Directories held open on the way down. What lies deeper is moved up first.
 const MAX_DEPTH: usize = 64;
@@ -26,7 +29,7 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let flags = held::PASSED | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = rustix::fs::openat(CWD, parent, flags, Mode::empty())?;
     match directory::open(&parent, name) {
         Ok(directory) => empty(&directory)?,
@@ -61,7 +64,8 @@ impl Removal<'_> {
         let mut outcome = Ok(());
         for name in directory::names(directory)? {
             let removed = match rustix::fs::unlinkat(directory, &name, AtFlags::empty()) {
-                Err(Errno::ISDIR) => directory::open(directory, &name).and_then(|below| {
+                // The second is what macOS says of a directory.
+                Err(Errno::ISDIR | Errno::PERM) => directory::open(directory, &name).and_then(|below| {
                     if depth < MAX_DEPTH {
                         self.clear(&below, depth + 1)?;
                         return Ok(rustix::fs::unlinkat(directory, &name, AtFlags::REMOVEDIR)?);

@@ -183,7 +183,7 @@ impl fmt::Display for SandboxReport {
         )?;
         let network = match self.tier {
             Tier::Off => &Network::Open,
-            Tier::Full | Tier::Core => &self.policy.network,
+            Tier::Full | Tier::Core | Tier::Seatbelt => &self.policy.network,
         };
         writeln!(f, "network:   {}", network_text(network))?;
         writeln!(f, "\npromises:")?;

@@ -1,8 +1,14 @@
 //! The life of one process: requested from the jail, idle until it is told what to run, then running.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::{
+    fs::File,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::FileExt as _,
+    },
+    path::Path,
+};
 
-use rustix::pipe::PipeFlags;
 use tokio::{io::AsyncWriteExt, net::unix::pipe};
 
 use super::{LaunchError, sandbox_instance::CurrentSandbox};
@@ -11,7 +17,7 @@ use crate::{
         ProcessHandle, Requested,
         wire::{self, Output, ProcessKind, Start},
     },
-    sandbox::PendingCheck,
+    sandbox::{PendingCheck, Tier, held},
 };
 
 /// Destination of a command's output.
@@ -30,6 +36,8 @@ pub enum Stdio {
 pub(super) struct IdleProcess {
     process: ProcessHandle,
     script: OwnedFd,
+    /// Where the pipe only wakes, the script goes into this.
+    script_file: Option<OwnedFd>,
     /// `None` until the supervisor has sent its terminal.
     output: Option<OutputPipes>,
 }
@@ -72,14 +80,23 @@ impl IdleProcess {
             }
             Stdio::Pty => (None, Vec::new(), Output::Pty),
         };
+        let script_file = match (sandbox.configure().tier, kind) {
+            (Tier::Seatbelt, ProcessKind::Shell) => Some(script_file(&sandbox.configure().policy.private)?),
+            _ => None,
+        };
         let start = Start {
             kind,
             output: request,
+            script_file: script_file.is_some(),
         };
         let mut fds = vec![their_control.as_fd(), their_script.as_fd()];
+        fds.extend(script_file.as_ref().map(OwnedFd::as_fd));
         fds.extend(their_output.iter().map(OwnedFd::as_fd));
         sandbox.request(start, &fds).await?;
-        Self::new(unblocked(control)?, unblocked(script)?, output)
+        Ok(Self {
+            script_file,
+            ..Self::new(unblocked(control)?, unblocked(script)?, output)?
+        })
     }
 
     /// `control` and `script` must not block.
@@ -91,6 +108,7 @@ impl IdleProcess {
         Ok(Self {
             process: ProcessHandle::new(control).map_err(LaunchError::Jail)?,
             script,
+            script_file: None,
             output,
         })
     }
@@ -120,7 +138,15 @@ impl IdleProcess {
         let output = self
             .output
             .ok_or_else(|| LaunchError::Confinement("its terminal did not come".into()))?;
-        send(self.script, text);
+        match self.script_file {
+            Some(file) => {
+                File::from(file)
+                    .write_all_at(&text, 0)
+                    .map_err(LaunchError::Jail)?;
+                send(self.script, b"\n".to_vec());
+            }
+            None => send(self.script, text),
+        }
         Ok(RunningProcess {
             output,
             process: self.process,
@@ -148,7 +174,11 @@ fn output_pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
-    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| LaunchError::Jail(error.into()))
+    held::pipe().map_err(LaunchError::Jail)
+}
+
+fn script_file(private: &Path) -> Result<OwnedFd, LaunchError> {
+    held::nameless_file(private).map_err(LaunchError::Jail)
 }
 
 fn unblocked(fd: OwnedFd) -> Result<OwnedFd, LaunchError> {

@@ -19,4 +19,4 @@ pub use idle_process::{OutputPipes, RunningProcess, Stdio};
 pub(crate) use launcher::project_directories;
 pub use launcher::{Launcher, Script};
 pub use self_test::{SelfTestError, probe, prove};
-pub use settings::{LauncherSettings, PoolSettings, TierChoice};
+pub use settings::{LauncherSettings, PoolSettings, SeatbeltSettings, TierChoice};

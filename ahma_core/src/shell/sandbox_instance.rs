@@ -23,7 +23,7 @@ use crate::{
         client::ReadyJail,
         wire::{Configure, Start},
     },
-    sandbox::Guard,
+    sandbox::{Guard, held},
 };
 
 /// Jails that may die before a request could be sent to them; more have a common cause.
@@ -256,7 +256,7 @@ impl Identity {
             return Err(io::ErrorKind::NotADirectory.into());
         }
         Ok(Self {
-            device: found.st_dev,
+            device: held::device_of(&found),
             inode: found.st_ino,
         })
     }

@@ -4,8 +4,11 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 pub use super::pool::PoolSettings;
 use crate::{
-    jail::wire::Configure,
-    sandbox::{Policy, Tier, environment},
+    jail::wire::{Configure, SeatbeltConfigure},
+    sandbox::{
+        Policy, Tier, environment,
+        seatbelt::{self, Reads},
+    },
 };
 
 /// Settings of a [`Launcher`](super::Launcher).
@@ -31,6 +34,25 @@ pub struct LauncherSettings {
     pub max_file_bytes: u64,
     /// Directory for what the guard removes.
     pub quarantine: PathBuf,
+    pub seatbelt: SeatbeltSettings,
+}
+
+/// Settings that only macOS uses.
+#[derive(Debug, Clone)]
+pub struct SeatbeltSettings {
+    /// The program that confines commands.
+    pub sandbox_exec: PathBuf,
+    /// What commands may read besides what the policy opens.
+    pub reads: Reads,
+}
+
+impl Default for SeatbeltSettings {
+    fn default() -> Self {
+        Self {
+            sandbox_exec: "/usr/bin/sandbox-exec".into(),
+            reads: Reads::Broad,
+        }
+    }
 }
 
 /// The tier to set up.
@@ -45,7 +67,8 @@ impl TierChoice {
     /// The tiers to try, in order.
     pub(super) fn candidates(self) -> Vec<Tier> {
         match self {
-            Self::Highest => vec![Tier::Full, Tier::Core],
+            Self::Highest if cfg!(target_os = "linux") => vec![Tier::Full, Tier::Core],
+            Self::Highest => vec![Tier::Seatbelt],
             Self::Only(tier) => vec![tier],
         }
     }
@@ -63,6 +86,26 @@ impl LauncherSettings {
             environment: environment.into_iter().collect(),
             max_processes: self.max_processes,
             max_file_bytes: self.max_file_bytes,
+            seatbelt: self.seatbelt(tier),
         }
+    }
+
+    fn seatbelt(&self, tier: Tier) -> Option<SeatbeltConfigure> {
+        let is_used = match tier {
+            Tier::Seatbelt => true,
+            Tier::Off => cfg!(not(target_os = "linux")),
+            Tier::Full | Tier::Core => false,
+        };
+        if !is_used {
+            return None;
+        }
+        // Without links: it is started from inside the sandbox, where `/proc/self/exe` would be another program.
+        let program = self.helper.canonicalize().unwrap_or_else(|_| self.helper.clone());
+        let home = self.variables.get("HOME").map(PathBuf::from);
+        Some(SeatbeltConfigure {
+            sandbox_exec: self.seatbelt.sandbox_exec.clone(),
+            profile: seatbelt::profile(&self.policy, home.as_deref(), &program, self.seatbelt.reads),
+            program,
+        })
     }
 }

@@ -17,14 +17,14 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, Dir, Mode, OFlags, ResolveFlags},
+    fs::{Dir, Mode, OFlags},
     io::Errno,
 };
 
 use crate::{
     mtdf,
     sandbox::{
-        real_path,
+        held, real_path,
         regular_file::{read_opened_file, read_regular_file},
     },
 };
@@ -108,18 +108,12 @@ impl ToolsDirectory {
 
     fn read_all(&self) -> io::Result<Vec<SourceFile>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat2(
-            CWD,
-            &self.directory,
-            flags,
-            Mode::empty(),
-            ResolveFlags::NO_SYMLINKS,
-        );
-        let directory = opened.map_err(|error| match error {
-            Errno::LOOP => io::Error::other(
+        let opened = held::open_without_links(&self.directory, flags);
+        let directory = opened.map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::LOOP) => io::Error::other(
                 "a link has come on the way to it since the server was started; start it again to follow that",
             ),
-            error => error.into(),
+            _ => error,
         })?;
         let mut names: Vec<OsString> = Dir::read_from(&directory)?
             .map(|entry| Ok(OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned()))

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use ahma_core::{
     sandbox::{Host, Network, SandboxSettings, Toolchains, assemble},
-    shell::{Launcher, LauncherSettings, PoolSettings, TierChoice},
+    shell::{Launcher, LauncherSettings, PoolSettings, SeatbeltSettings, TierChoice},
 };
 use tempfile::TempDir;
 
@@ -61,6 +61,7 @@ pub(crate) fn settings(tier: TierChoice) -> (LauncherSettings, TempDir, TempDir)
         max_processes: 4096,
         max_file_bytes: 1 << 34,
         quarantine: private.path().join("quarantine"),
+        seatbelt: SeatbeltSettings::default(),
     };
     (settings, scope, private)
 }

@@ -58,7 +58,7 @@ async fn kernel_limits_processes(bench: &Bench, max_processes: u32) -> bool {
         Tier::Full => {
             !rustix::process::getuid().is_root() || output.starts_with(&format!("{max_processes}\n"))
         }
-        Tier::Core | Tier::Off => output.contains("/ahma-"),
+        Tier::Core | Tier::Seatbelt | Tier::Off => output.contains("/ahma-"),
     }
 }
 

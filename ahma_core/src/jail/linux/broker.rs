@@ -26,10 +26,11 @@ use rustix::{event::PollFlags, io::Errno};
 use super::{
     notified_call::{self, Action},
     requester::{Requester, result_of},
+    wall::AllowedPaths,
 };
 use crate::{
-    jail::{prepared::AllowedPaths, waiting, wire},
-    sandbox::directory::by_descriptor,
+    jail::{waiting, wire},
+    sandbox::held,
 };
 
 /// Answers the calls of one operation.
@@ -171,7 +172,7 @@ impl Broker {
 
 /// Judges by the file's present path. It can be moved meanwhile, but by commands only to where they may write.
 fn is_below(roots: &[PathBuf], file: &OwnedFd) -> bool {
-    let Ok(path) = fs::read_link(by_descriptor(file.as_fd())) else {
+    let Ok(path) = fs::read_link(held::same_path(file.as_fd())) else {
         return false;
     };
     // Pipes, sockets and memory have no path.
@@ -208,5 +209,5 @@ fn watch(inotify: &OwnedFd, file: &OwnedFd, events: u32) -> Result<i64, Errno> {
 
 /// A path to the inode that is held.
 fn c_path(file: &OwnedFd) -> Result<CString, Errno> {
-    CString::new(by_descriptor(file.as_fd()).into_os_string().into_vec()).map_err(|_| Errno::INVAL)
+    CString::new(held::same_path(file.as_fd()).into_os_string().into_vec()).map_err(|_| Errno::INVAL)
 }

@@ -37,7 +37,7 @@ impl DelegatedCgroup {
         fs::write(delegated.path.join("cgroup.subtree_control"), "+pids").ok()?;
         // A process may enter a cgroup whatever its limit; only a fork is refused.
         let probe = delegated.create(rustix::process::getpid(), 1).ok()?;
-        let moved = probe.enter().and_then(|()| enter(&own));
+        let moved = enter(probe.path()).and_then(|()| enter(&own));
         probe.remove();
         moved.is_ok().then_some(delegated)
     }
@@ -69,9 +69,8 @@ impl DelegatedCgroup {
 }
 
 impl OperationCgroup {
-    /// Moves the calling process into it.
-    pub(in crate::jail) fn enter(&self) -> io::Result<()> {
-        enter(&self.path)
+    pub(in crate::jail) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Kills everything in it.
@@ -85,7 +84,8 @@ impl OperationCgroup {
     }
 }
 
-fn enter(cgroup: &Path) -> io::Result<()> {
+/// Moves the calling process into a cgroup.
+pub(super) fn enter(cgroup: &Path) -> io::Result<()> {
     fs::write(cgroup.join("cgroup.procs"), "0")
 }
 

@@ -1,8 +1,13 @@
-//! The parts of the jail and its supervisors that use what only Linux has.
+//! What the jail and its supervisors do by means that only Linux has: confinement by namespaces, Landlock and seccomp, limits
+//! by namespace and cgroup, the walk through the process tree, and the broker.
 
-pub(super) mod broker;
-pub(super) mod cgroup;
+mod broker;
+mod cgroup;
+pub(super) mod confine;
 pub(super) mod descendants;
-pub(super) mod notified_call;
-pub(super) mod process_budget;
+pub(super) mod family;
+mod notified_call;
+mod process_budget;
 mod requester;
+pub(super) mod strays;
+pub(super) mod wall;

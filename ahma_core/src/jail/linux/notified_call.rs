@@ -48,6 +48,13 @@ pub(super) enum TimeUnit {
 }
 
 /// Positions of the arguments that name the target.
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(
+        dead_code,
+        reason = "other processors never had the calls without a directory"
+    )
+)]
 enum TargetAt {
     Descriptor(usize),
     /// A path from the working directory.

@@ -55,7 +55,7 @@ impl Guard {
         let names = Names::new(scope, protected);
         let purpose = match tier {
             Tier::Full => Purpose::FirstWithMounts,
-            Tier::Core => Purpose::Baseline,
+            Tier::Core | Tier::Seatbelt => Purpose::Baseline,
             Tier::Off => return Ok(None),
         };
         if names.is_empty() {

@@ -18,17 +18,20 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat},
+    fs::{AtFlags, FileType, Mode, OFlags, Stat},
     io::Errno,
 };
 
-use crate::sandbox::directory::{self, DIRECTORY};
+use crate::sandbox::{
+    directory::{self, DIRECTORY},
+    held,
+};
 
 /// Age at which equal times mean equal content: no file system counts time in coarser steps.
 const SETTLED_SECONDS: i64 = 2;
 
 /// For a directory that is only passed through. It needs no right to list it, and wakes no watcher.
-const PATH_ONLY: OFlags = DIRECTORY.union(OFlags::PATH);
+const PATH_ONLY: OFlags = DIRECTORY.union(held::PASSED);
 
 /// One name in one directory.
 #[derive(Debug)]
@@ -59,14 +62,15 @@ pub(super) struct Stamp {
 
 impl Stamp {
     fn new(stat: &Stat) -> Self {
+        #[allow(clippy::useless_conversion, reason = "a type of its own on each system")]
         let nanoseconds = |value| i64::try_from(value).unwrap_or(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = i64::try_from(now.as_secs()).unwrap_or(0);
         Self {
             kind: FileType::from_raw_mode(stat.st_mode),
-            mode: stat.st_mode & 0o7777,
+            mode: held::mode_of(stat) & 0o7777,
             id: FileId {
-                device: stat.st_dev,
+                device: held::device_of(stat),
                 number: stat.st_ino,
             },
             size: u64::try_from(stat.st_size).unwrap_or(0),
@@ -196,7 +200,7 @@ impl Entry {
         let mut file = File::from(fd);
         file.write_all(content)?;
         // Last: writing takes some bits of a mode away.
-        Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?)
+        held::set_mode(&file, mode)
     }
 
     pub(super) fn create_link(&self, target: &Path) -> io::Result<()> {
@@ -211,7 +215,7 @@ impl Entry {
 
     pub(super) fn set_directory_mode(&self, mode: u32) -> io::Result<()> {
         let opened = directory::open(&self.parent, &self.name)?;
-        Ok(rustix::fs::fchmod(opened, Mode::from_raw_mode(mode))?)
+        held::set_mode(&opened, mode)
     }
 
     fn insist<T>(&self, act: impl Fn() -> Result<T, Errno>) -> io::Result<T> {
@@ -223,23 +227,11 @@ impl Entry {
 pub(super) fn open_root(path: &Path) -> io::Result<OwnedFd> {
     // Without `NOFOLLOW`, by which a link at the end would look like a file instead of an error.
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::NO_SYMLINKS;
-    Ok(rustix::fs::openat2(
-        rustix::fs::CWD,
-        path,
-        flags,
-        Mode::empty(),
-        resolve,
-    )?)
+    held::open_without_links(path, flags)
 }
-
-/// File systems on which a write through a mapping leaves a file's times as they are: tmpfs, ramfs, overlayfs, FUSE.
-const WITHOUT_MAPPED_TIMES: [u32; 4] = [0x0102_1994, 0x8584_58f6, 0x794c_7630, 0x6573_5546];
 
 /// The device of an open directory, if files there get a new time with every change of their content.
 pub(super) fn timed_device(directory: &OwnedFd) -> Option<u64> {
-    let kind = rustix::fs::fstatfs(directory).ok()?.f_type;
-    let is_timed = !WITHOUT_MAPPED_TIMES.map(|number| number as _).contains(&kind);
     let stamp = Stamp::of(directory).ok()?;
-    is_timed.then_some(stamp.id.device)
+    held::times_tell_changes(directory).then_some(stamp.id.device)
 }

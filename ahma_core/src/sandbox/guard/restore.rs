@@ -4,7 +4,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs, io,
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::OwnedFd,
         unix::{
             ffi::OsStrExt,
             fs::{DirBuilderExt, PermissionsExt},
@@ -22,10 +22,7 @@ use super::{
     entry::{Entry, Stamp},
     report::{ChangeKind, ProtectedChange},
 };
-use crate::sandbox::{
-    directory::{DIRECTORY, by_descriptor},
-    regular_file::read_regular_file,
-};
+use crate::sandbox::{directory::DIRECTORY, held, regular_file::read_regular_file};
 
 /// Bytes kept of a name in quarantine, so that it stays a possible one with what is put before it.
 const MAX_NAME_BYTES: usize = 200;
@@ -94,7 +91,7 @@ impl Restoration<'_> {
     /// Moves what was moved away back to its name, if it is still in the scope.
     fn bring_back(&self, held: &OwnedFd, entry: &Entry) -> bool {
         let moved = || -> Option<()> {
-            let path = fs::read_link(by_descriptor(held.as_fd())).ok()?;
+            let path = held::path_of(held)?;
             let found = Entry::below(self.root, path.strip_prefix(self.scope).ok()?).ok()?;
             found.hold(Stamp::of(held).ok()?.id)?;
             found.rename_onto(entry).ok()
@@ -131,6 +128,6 @@ impl Restoration<'_> {
 
 /// Restores a file that had a mount, and that a program outside has replaced, from the inode that is still held.
 fn copy(held: &OwnedFd, entry: &Entry) -> Option<()> {
-    let content = read_regular_file(&by_descriptor(held.as_fd()), MAX_KEPT_BYTES).ok()?;
+    let content = read_regular_file(&held::same_path(held), MAX_KEPT_BYTES).ok()?;
     entry.create_file(&content, Stamp::of(held).ok()?.mode).ok()
 }

@@ -26,7 +26,7 @@ pub(crate) const fn least_abi(tier: Tier) -> i32 {
     match tier {
         Tier::Full => 1,
         Tier::Core => 6,
-        Tier::Off => 0,
+        Tier::Seatbelt | Tier::Off => 0,
     }
 }
 
@@ -136,7 +136,7 @@ impl Rules {
     pub(crate) fn build(&self) -> Result<RulesetCreated, RulesetError> {
         let promised = match self.tier {
             Tier::Core => ABI::V6,
-            Tier::Full | Tier::Off => ABI::V1,
+            Tier::Full | Tier::Seatbelt | Tier::Off => ABI::V1,
         };
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)

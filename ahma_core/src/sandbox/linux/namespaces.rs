@@ -9,7 +9,7 @@ use std::{
     ffi::CString,
     fs, io,
     os::{
-        fd::{AsFd, AsRawFd},
+        fd::AsRawFd,
         unix::{ffi::OsStrExt, fs::symlink},
     },
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use crate::sandbox::{Access, Network, Policy, directory::by_descriptor, resolved_path::ResolvedPath};
+use crate::sandbox::{Access, Network, Policy, held, resolved_path::ResolvedPath};
 
 /// The step that failed, and the kernel's error.
 #[derive(Debug, thiserror::Error)]
@@ -253,7 +253,7 @@ impl View {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let held =
             rustix::fs::openat2(CWD, from, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).step(step())?;
-        rustix::mount::mount_bind_recursive(by_descriptor(held.as_fd()), self.inside(to)).step(step())
+        rustix::mount::mount_bind_recursive(held::same_path(&held), self.inside(to)).step(step())
     }
 
     /// Makes sure that something can be mounted at `to`.

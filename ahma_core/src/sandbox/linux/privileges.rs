@@ -3,34 +3,22 @@
 use std::io;
 
 use rustix::{
-    process::{Resource, Rlimit},
+    process::Resource,
     thread::{CapabilitySet, CapabilitySets},
 };
 
-/// Many build tools open thousands of files; more than this is a leak.
-const OPEN_FILES: u64 = 65_536;
+use crate::sandbox::limits::{self, lower_to};
 
 /// Lowers what the calling process, and all that it starts, may use up. A limit that is lower already stays.
 pub(crate) fn lower_limits(max_file_bytes: u64) -> io::Result<()> {
-    lower(Resource::Core, 0)?;
-    lower(Resource::Fsize, max_file_bytes)?;
-    lower(Resource::Nofile, OPEN_FILES)?;
-    lower(Resource::Memlock, 8 * 1024 * 1024)?;
-    lower(Resource::Msgqueue, 1024 * 1024)
+    limits::lower(max_file_bytes)?;
+    lower_to(Resource::Memlock, 8 * 1024 * 1024)?;
+    lower_to(Resource::Msgqueue, 1024 * 1024)
 }
 
 /// The same for processes, which the kernel counts by user.
 pub(crate) fn limit_processes(count: u64) -> io::Result<()> {
-    lower(Resource::Nproc, count)
-}
-
-fn lower(resource: Resource, value: u64) -> io::Result<()> {
-    let now = rustix::process::getrlimit(resource);
-    let capped = |limit: Option<u64>| Some(limit.map_or(value, |limit| limit.min(value)));
-    let maximum = capped(now.maximum);
-    // A soft limit of open files below the hard one is a courtesy to select(2) users; keep it.
-    let current = now.current.map_or(maximum, |current| Some(current.min(value)));
-    Ok(rustix::process::setrlimit(resource, Rlimit { current, maximum })?)
+    lower_to(Resource::Nproc, count)
 }
 
 /// Empties the bounding set, so that no exec brings a capability back, not even for root.

@@ -1,3 +1,7 @@
-//! Enforcement on macOS: the Seatbelt profile of a policy.
+//! Enforcement on macOS: the Seatbelt profile of a policy, given to `sandbox-exec`.
 
-pub mod profile;
+mod literal;
+mod profile;
+mod rules;
+
+pub use profile::{Reads, profile};

@@ -1,133 +1,166 @@
 //! The Seatbelt profile for macOS: a pure function from a policy to text for `sandbox-exec -p`.
 //!
-//! Every filter stands on the line of its statement: `sandbox-exec` aborts on filters that are broken over lines. Paths
-//! are written as the kernel sees them, as `/var` is a link there, and as escaped string literals so that no path can
-//! add a rule.
-//!
-//! Nothing starts commands under it yet: `jail` is made of what Linux has. It is the policy's second form, kept true by
-//! its tests.
+//! Every statement is one line, and of two that match the later one wins. Filters of one statement are alternatives.
 
-use std::{borrow::Cow, fmt::Write, path::Path};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
+use super::{
+    literal::{any_case, literal},
+    rules,
+};
 use crate::sandbox::{Access, Network, Policy, sensitive::SENSITIVE};
 
 /// Which reads are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reads {
-    /// Everything but what other rules deny: shells and toolchains need broad read access there.
+    /// The system, and what the policy opens.
     Broad,
-    /// Without the places where people keep keys and tokens.
+    /// Without the places where people keep keys and tokens, whatever opens them.
     WithoutSensitive,
 }
 
-/// The profile.
-pub fn profile(policy: &Policy, home: Option<&Path>, reads: Reads) -> String {
-    let mut text = String::from("(version 1)\n(deny default)\n");
-    let mut rule = |line: &str| {
-        text.push_str(line);
-        text.push('\n');
+/// The profile. `program` is ours, which is started inside the sandbox.
+pub fn profile(policy: &Policy, home: Option<&Path>, program: &Path, reads: Reads) -> String {
+    let mut profile = Profile {
+        text: String::from("(version 1)\n(deny default)\n"),
     };
-    rule("(allow process-exec)");
-    rule("(allow process-fork)");
-    rule("(allow process-info* (target same-sandbox))");
-    rule("(allow signal (target same-sandbox))");
-    rule("(allow sysctl-read)");
-    rule("(allow file-read*)");
-    rule("(allow file-ioctl (literal \"/dev/tty\"))");
-    for device in ["/dev/null", "/dev/zero", "/dev/tty", "/dev/stdout", "/dev/stderr"] {
-        rule(&format!(
-            "(allow file-write* (literal {}))",
-            literal(Path::new(device))
-        ));
+    profile.add_all(rules::PROCESSES);
+    profile.add_reads(policy, home, program, reads);
+    profile.add_all(rules::DEVICES);
+    profile.add_writes(policy);
+    profile.add_all(rules::TERMINALS_AND_MEMORY);
+    profile.add_all(rules::SERVICES);
+    profile.add_network(policy);
+    profile.add_all(rules::MARK);
+    profile.text
+}
+
+struct Profile {
+    text: String,
+}
+
+impl Profile {
+    fn add(&mut self, rule: &str) {
+        self.text.push_str(rule);
+        self.text.push('\n');
     }
-    if policy.scope_access == Access::Write {
-        rule(&format!(
-            "(allow file-write* (subpath {}))",
-            literal(&policy.scope)
-        ));
+
+    fn add_all(&mut self, rules: &[&str]) {
+        for rule in rules {
+            self.add(rule);
+        }
     }
-    rule(&format!(
-        "(allow file-write* (subpath {}))",
-        literal(&policy.temp())
-    ));
-    if policy.host_temp {
-        rule("(allow file-write* (subpath \"/private/tmp\"))");
-        rule("(allow file-write* (subpath \"/private/var/folders\"))");
-    }
-    for grant in policy.grants.iter().filter(|grant| grant.access == Access::Write) {
-        rule(&format!("(allow file-write* (subpath {}))", literal(&grant.path)));
-    }
-    // Later rules win: these close again what lies inside the scope.
-    for path in policy.protected.iter().filter(|path| !path.ends_with(".git")) {
-        rule(&format!("(deny file-write* (subpath {}))", literal(path)));
-    }
-    rule(&format!(
-        "(deny file-write-unlink (literal {}))",
-        literal(&policy.scope.join(".git"))
-    ));
-    rule(&format!(
-        "(deny file-write-unlink (literal {}))",
-        literal(&policy.scope)
-    ));
-    if reads == Reads::WithoutSensitive
-        && let Some(home) = home
-    {
-        for place in SENSITIVE {
-            rule(&format!(
-                "(deny file-read* (subpath {}))",
-                literal(&home.join(place))
+
+    fn add_reads(&mut self, policy: &Policy, home: Option<&Path>, program: &Path, reads: Reads) {
+        self.add_all(rules::READS);
+        let closed = rules::CLOSED_READS.iter().map(Path::new);
+        for place in closed.chain(home).chain([policy.private.as_path()]) {
+            let place = literal(place);
+            self.add(&format!(
+                "(deny file-read-data file-read-xattr (subpath {place}))"
             ));
         }
-    }
-    match &policy.network {
-        Network::Open => rule("(allow network*)"),
-        Network::Loopback => rule("(allow network* (local ip \"localhost:*\") (remote ip \"localhost:*\"))"),
-        Network::Off => {}
-        Network::Ports(ports) => {
-            for port in ports {
-                rule(&format!("(allow network-outbound (remote tcp \"*:{port}\"))"));
+        let grants = policy.grants.iter().map(|grant| &grant.real);
+        let opened: BTreeSet<PathBuf> = grants
+            .chain(&policy.overlays)
+            .chain([&policy.scope])
+            .cloned()
+            .chain([policy.temp()])
+            .collect();
+        for path in opened {
+            self.add(&format!("(allow file-read* (subpath {}))", literal(&path)));
+        }
+        self.add(&format!("(allow file-read* (literal {}))", literal(program)));
+        if reads == Reads::WithoutSensitive {
+            for place in home
+                .iter()
+                .flat_map(|home| SENSITIVE.iter().map(|name| home.join(name)))
+            {
+                let place = literal(&place);
+                self.add(&format!(
+                    "(deny file-read-data file-read-xattr (subpath {place}))"
+                ));
             }
-            rule("(allow network-outbound (literal \"/private/var/run/mDNSResponder\"))");
         }
     }
-    if policy.network != Network::Off {
-        // A container engine's socket is root, an agent's socket is the user's keys.
-        rule("(deny network-outbound (subpath \"/private/var/run/docker.sock\"))");
-        rule("(deny network-outbound (regex #\"/(agent\\.[0-9]+|docker\\.sock|Listeners)$\"))");
-    }
-    for service in [
-        "com.apple.system.opendirectoryd.libinfo",
-        "com.apple.system.notification_center",
-        "com.apple.SecurityServer",
-    ] {
-        rule(&format!("(allow mach-lookup (global-name \"{service}\"))"));
-    }
-    text
-}
 
-/// A string literal: quotes and backslashes escaped, control characters as octal, so that a path is only ever a path.
-fn literal(path: &Path) -> String {
-    let mut text = String::from("\"");
-    for character in real(path).to_string_lossy().chars() {
-        match character {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            control if control.is_control() => {
-                write!(text, "\\x{:02x}", u32::from(control)).ok();
+    fn add_writes(&mut self, policy: &Policy) {
+        let grants = policy.grants.iter().filter(|grant| grant.access == Access::Write);
+        let scope = (policy.scope_access == Access::Write).then(|| policy.scope.clone());
+        let roots: Vec<PathBuf> = scope
+            .into_iter()
+            .chain([policy.temp()])
+            .chain(grants.map(|grant| grant.real.clone()))
+            .collect();
+        for root in &roots {
+            self.add(&format!("(allow file-write* (subpath {}))", literal(root)));
+        }
+        // One that is moved away would make the next policy another directory's.
+        for root in &roots {
+            self.add(&format!("(deny file-write-unlink (literal {}))", literal(root)));
+        }
+        let git = policy.scope.join(".git");
+        let mut kept = BTreeSet::new();
+        for path in &policy.protected {
+            // Of the directory itself only the name is protected: git works in it.
+            if *path == git {
+                kept.insert(path.clone());
+                continue;
             }
-            other => text.push(other),
+            self.add(&format!(
+                "(deny file-write* (literal {0}) (subpath {0}))",
+                literal(path)
+            ));
+            self.add(&format!("(deny file-write* (regex {}))", any_case(path)));
+            // Moving a directory above it would move it out of the rule.
+            let root = policy.worktree.iter().find(|own| path.starts_with(own));
+            let root = root.unwrap_or(&policy.scope);
+            let above = path
+                .ancestors()
+                .skip(1)
+                .take_while(|above| *above != root.as_path());
+            kept.extend(above.filter(|above| above.starts_with(root)).map(Path::to_owned));
+        }
+        for path in kept {
+            self.add(&format!("(deny file-write-unlink (literal {}))", literal(&path)));
         }
     }
-    text.push('"');
-    text
-}
 
-/// Three directories of every macOS are links into `/private`, and a rule that names the link matches nothing.
-fn real(path: &Path) -> Cow<'_, Path> {
-    let is_linked = ["/etc", "/tmp", "/var"].iter().any(|link| path.starts_with(link));
-    match path.strip_prefix("/") {
-        Ok(below) if is_linked => Path::new("/private").join(below).into(),
-        _ => path.into(),
+    fn add_network(&mut self, policy: &Policy) {
+        // Sockets by path lead to programs outside, such as a container engine or an agent with keys: only a command's own
+        // are open, in every mode.
+        if policy.scope_access == Access::Write {
+            self.add("(allow system-socket (socket-domain AF_UNIX))");
+            for path in [policy.scope.clone(), policy.temp()] {
+                let path = literal(&path);
+                self.add(&format!("(allow network-bind network-outbound (subpath {path}))"));
+            }
+        }
+        match &policy.network {
+            Network::Open => {
+                self.add("(allow network-outbound (remote ip \"*:*\"))");
+                self.add("(allow network-inbound (local ip \"*:*\"))");
+                self.add("(allow network-bind (local ip \"*:*\"))");
+            }
+            // The host's own, for there is no other. A filter on the local side would match every socket that is not bound.
+            Network::Loopback => {
+                self.add("(allow network-outbound (remote ip \"localhost:*\"))");
+                self.add("(allow network-inbound (local ip \"localhost:*\"))");
+                self.add("(allow network-bind (local ip \"*:*\"))");
+            }
+            Network::Off => {}
+            Network::Ports(ports) => {
+                for port in ports {
+                    self.add(&format!("(allow network-outbound (remote tcp \"*:{port}\"))"));
+                }
+            }
+        }
+        if matches!(policy.network, Network::Open | Network::Ports(_)) {
+            self.add_all(rules::NETWORK_SERVICES);
+        }
     }
 }
 

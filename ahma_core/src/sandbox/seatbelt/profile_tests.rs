@@ -3,6 +3,8 @@ use std::path::{Path, PathBuf};
 use super::{Reads, profile};
 use crate::sandbox::{Access, Grant, Network, Policy};
 
+const PROGRAM: &str = "/opt/homebrew/bin/ahma_mcp";
+
 fn policy(scope: &str) -> Policy {
     Policy {
         scope: scope.into(),
@@ -30,6 +32,7 @@ fn a_plain_policy() {
     insta::assert_snapshot!(profile(
         &policy("/Users/me/project"),
         Some(Path::new("/Users/me")),
+        Path::new(PROGRAM),
         Reads::Broad
     ));
 }
@@ -43,6 +46,7 @@ fn sensitive_reads_denied_and_network_off() {
     insta::assert_snapshot!(profile(
         &policy,
         Some(Path::new("/Users/me")),
+        Path::new(PROGRAM),
         Reads::WithoutSensitive
     ));
 }
@@ -55,12 +59,12 @@ fn odd_names_and_linked_directories() {
         network: Network::Ports(vec![443]),
         ..policy("/var/work/a b \"c\" \\d (e) ünï 日本\n(allow default)")
     };
-    insta::assert_snapshot!(profile(&policy, None, Reads::Broad));
+    insta::assert_snapshot!(profile(&policy, None, Path::new(PROGRAM), Reads::Broad));
 }
 
 #[test]
 fn no_path_can_add_a_rule() {
-    let plain = profile(&policy("/s"), None, Reads::Broad);
+    let plain = profile(&policy("/s"), None, Path::new(PROGRAM), Reads::Broad);
     for scope in [
         "/a b",
         "/a\"b",
@@ -72,7 +76,7 @@ fn no_path_can_add_a_rule() {
         "/ä/日本",
         "/a;b",
     ] {
-        let text = profile(&policy(scope), None, Reads::Broad);
+        let text = profile(&policy(scope), None, Path::new(PROGRAM), Reads::Broad);
         assert_eq!(
             text.lines().count(),
             plain.lines().count(),

@@ -78,7 +78,7 @@ fn errno(filters: &[BpfProgram], call: i64, arguments: &[u64]) -> Option<i32> {
 fn filters(network: Network, tier: Tier) -> Vec<BpfProgram> {
     let unix_sockets = match tier {
         Tier::Full => UnixSockets::Allowed,
-        Tier::Core | Tier::Off => UnixSockets::Denied,
+        Tier::Core | Tier::Seatbelt | Tier::Off => UnixSockets::Denied,
     };
     let mut filters = inherited_filters(&network, tier, unix_sockets).unwrap();
     filters.push(command_filter());

@@ -1,0 +1,86 @@
+//! Rules that are the same in every profile.
+
+/// Programs run, and see and signal each other and nothing else. `(deny default)` closes what is not named here: Apple
+/// events, launchd jobs, task ports, programs that change their user.
+pub(super) const PROCESSES: &[&str] = &[
+    "(allow process-exec)",
+    "(allow process-fork)",
+    "(allow process-info* (target self))",
+    "(allow process-info* (target same-sandbox))",
+    "(allow signal (target self))",
+    "(allow signal (target same-sandbox))",
+    "(allow sysctl-read)",
+    // Gives the arguments and the environment of every process of the user.
+    "(deny sysctl-read (sysctl-name-prefix \"kern.procargs\"))",
+    // Java and V8 set these for themselves.
+    "(allow sysctl-write (sysctl-name \"kern.grade_cputype\"))",
+    "(allow sysctl-write (sysctl-name \"kern.tcsm_enable\"))",
+];
+
+/// Broad reads: shells and toolchains read in too many places to name. What people own is closed again afterwards.
+pub(super) const READS: &[&str] = &[
+    "(allow file-read*)",
+    "(allow file-map-executable)",
+    "(allow file-test-existence)",
+];
+
+/// Places of people and of other programs. Their names can be seen, as every part of a path is looked at.
+pub(super) const CLOSED_READS: &[&str] = &[
+    "/Users",
+    "/Volumes",
+    "/private/tmp",
+    "/private/var/tmp",
+    "/private/var/folders",
+];
+
+/// Devices that are written by every program.
+pub(super) const DEVICES: &[&str] = &[
+    "(allow file-write-data (literal \"/dev/null\"))",
+    "(allow file-write-data (literal \"/dev/zero\"))",
+    "(allow file-write-data (literal \"/dev/tty\"))",
+    "(allow file-write-data (literal \"/dev/stdout\"))",
+    "(allow file-write-data (literal \"/dev/stderr\"))",
+    "(allow file-write-data (literal \"/dev/dtracehelper\"))",
+    "(allow file-write-data (regex \"^/dev/fd/[0-9]+$\"))",
+    "(allow file-ioctl (literal \"/dev/dtracehelper\"))",
+];
+
+/// Terminals, also those that a command makes itself; semaphores and the shared memory of the notification centre.
+pub(super) const TERMINALS_AND_MEMORY: &[&str] = &[
+    "(allow pseudo-tty)",
+    "(allow file-read* file-write* file-ioctl (literal \"/dev/ptmx\"))",
+    "(allow file-read* file-write* file-ioctl (literal \"/dev/tty\"))",
+    "(allow file-read* file-write* file-ioctl (require-all (regex \"^/dev/ttys[0-9]+$\") (extension \"com.apple.sandbox.pty\")))",
+    "(allow file-ioctl (regex \"^/dev/ttys[0-9]+$\"))",
+    "(allow ipc-posix-sem)",
+    "(allow ipc-sysv-sem)",
+    "(allow ipc-posix-shm-read* (ipc-posix-name \"apple.shm.notification_center\"))",
+];
+
+/// Services for names of users, temporary directories, logs and watching files. Never those of keys, of other programs or
+/// of the clipboard.
+pub(super) const SERVICES: &[&str] = &[
+    "(allow mach-lookup (global-name \"com.apple.system.opendirectoryd.libinfo\"))",
+    "(allow mach-lookup (global-name \"com.apple.system.opendirectoryd.membership\"))",
+    "(allow mach-lookup (global-name \"com.apple.bsd.dirhelper\"))",
+    "(allow mach-lookup (global-name \"com.apple.system.notification_center\"))",
+    "(allow mach-lookup (global-name \"com.apple.logd\"))",
+    "(allow mach-lookup (global-name \"com.apple.system.logger\"))",
+    "(allow mach-lookup (global-name \"com.apple.FSEvents\"))",
+];
+
+/// Names on the network and trust in certificates. The latter fetches for its callers, so it is closed with the network.
+pub(super) const NETWORK_SERVICES: &[&str] = &[
+    "(allow mach-lookup (global-name \"com.apple.SystemConfiguration.configd\"))",
+    "(allow mach-lookup (global-name \"com.apple.SystemConfiguration.DNSConfiguration\"))",
+    "(allow mach-lookup (global-name \"com.apple.dnssd.service\"))",
+    "(allow mach-lookup (global-name \"com.apple.trustd.agent\"))",
+    "(allow network-outbound (literal \"/private/var/run/mDNSResponder\"))",
+    "(allow system-socket (require-all (socket-domain AF_SYSTEM) (socket-protocol 2)))",
+];
+
+/// The mark by which the processes of an operation are found; see `jail`.
+pub(super) const MARK: &[&str] = &[
+    "(allow mach-lookup (global-name (param \"MARK_ALLOWED\")))",
+    "(deny mach-lookup (global-name (param \"MARK_DENIED\")))",
+];
