@@ -30,15 +30,12 @@ pub(crate) fn watch(shutdown: CancellationToken) -> Result<(), Failure> {
 /// The same in two steps: the first signal asks to leave in good order, the second not to wait any longer.
 #[cfg(feature = "bridge")]
 pub(crate) fn watch_twice(leave: CancellationToken, at_once: CancellationToken) -> Result<(), Failure> {
-    let first = first()?;
+    let mut signals = EndSignals::listen()?;
     tokio::spawn(async move {
-        heed(first.await);
+        heed(signals.next().await);
         leave.cancel();
-        // The handlers are in place since the first.
-        if let Ok(second) = listen() {
-            heed(second.await);
-            at_once.cancel();
-        }
+        heed(signals.next().await);
+        at_once.cancel();
     });
     Ok(())
 }
@@ -59,22 +56,39 @@ fn heed(kind: SignalKind) {
 
 /// The first signal that asks the program to end. Handlers are in place when this returns.
 pub(crate) fn first() -> Result<impl Future<Output = SignalKind>, Failure> {
-    listen().map_err(|error| Failure::internal("signals cannot be listened to", &error))
+    let mut signals = EndSignals::listen()?;
+    Ok(async move { signals.next().await })
 }
 
-fn listen() -> std::io::Result<impl Future<Output = SignalKind>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut quit = signal(SignalKind::quit())?;
-    let hangup = unless_ignored(SignalKind::hangup())?;
-    Ok(async move {
+/// The signals that ask the program to end. None is lost between two calls of `next`.
+struct EndSignals {
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+    hangup: Option<Signal>,
+}
+
+impl EndSignals {
+    fn listen() -> Result<Self, Failure> {
+        let listen = || {
+            Ok(Self {
+                terminate: signal(SignalKind::terminate())?,
+                interrupt: signal(SignalKind::interrupt())?,
+                quit: signal(SignalKind::quit())?,
+                hangup: unless_ignored(SignalKind::hangup())?,
+            })
+        };
+        listen().map_err(|error: std::io::Error| Failure::internal("signals cannot be listened to", &error))
+    }
+
+    async fn next(&mut self) -> SignalKind {
         tokio::select! {
-            _ = terminate.recv() => SignalKind::terminate(),
-            _ = interrupt.recv() => SignalKind::interrupt(),
-            _ = quit.recv() => SignalKind::quit(),
-            () = received(hangup) => SignalKind::hangup(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.quit.recv() => SignalKind::quit(),
+            () = received(self.hangup.as_mut()) => SignalKind::hangup(),
         }
-    })
+    }
 }
 
 /// A hang-up that was ignored at start, as `nohup` does it, stays ignored.
@@ -88,9 +102,9 @@ fn unless_ignored(kind: SignalKind) -> std::io::Result<Option<Signal>> {
     (!is_ignored).then(|| signal(kind)).transpose()
 }
 
-async fn received(signal: Option<Signal>) {
+async fn received(signal: Option<&mut Signal>) {
     match signal {
-        Some(mut signal) => drop(signal.recv().await),
+        Some(signal) => drop(signal.recv().await),
         None => pending().await,
     }
 }
