@@ -21,7 +21,7 @@ use crate::http::refusal::{Refusal, json_response};
 use crate::session::EndReason;
 
 type Operator = Extension<Arc<Principal>>;
-type Answered = Result<Response, Refusal>;
+type AdminResponse = Result<Response, Refusal>;
 
 pub(crate) fn router() -> Router<Arc<Bridge>> {
     Router::new()
@@ -52,7 +52,7 @@ async fn end_session(
     Extension(operator): Operator,
     Path(id): Path<String>,
     uri: Uri,
-) -> Answered {
+) -> AdminResponse {
     let reason = parameter(&uri, "reason");
     let session = bridge.sessions.remove(&id);
     let session = session.ok_or_else(|| Refusal::not_found(format!("no session has the id {id}")))?;
@@ -78,13 +78,13 @@ async fn operations(State(bridge): State<Arc<Bridge>>, uri: Uri) -> Response {
     answer(&json!({ "operations": operations }))
 }
 
-async fn output(State(bridge): State<Arc<Bridge>>, Path(id): Path<String>, uri: Uri) -> Answered {
+async fn output(State(bridge): State<Arc<Bridge>>, Path(id): Path<String>, uri: Uri) -> AdminResponse {
     let (from_line, lines) = (number(&uri, "from_line")?, number(&uri, "lines")?);
     let place = json!({ "id": id, "from_line": from_line, "lines": lines });
     Ok(answer(&bridge.read_output(&id, place).await?))
 }
 
-async fn findings(State(bridge): State<Arc<Bridge>>, Path(id): Path<String>, uri: Uri) -> Answered {
+async fn findings(State(bridge): State<Arc<Bridge>>, Path(id): Path<String>, uri: Uri) -> AdminResponse {
     let from = number(&uri, "from")?;
     let place = json!({ "id": id, "from": from.unwrap_or(0) });
     Ok(answer(&bridge.read_findings(&id, place).await?))
@@ -95,7 +95,7 @@ async fn cancel(
     Extension(operator): Operator,
     Path(id): Path<String>,
     request: Request,
-) -> Answered {
+) -> AdminResponse {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, &bridge.settings).await?;
     let CancelBody { reason } = match body.is_empty() {
@@ -118,7 +118,7 @@ async fn revoke(
     Extension(operator): Operator,
     Path(name): Path<String>,
     uri: Uri,
-) -> Answered {
+) -> AdminResponse {
     let stop_work = parameter(&uri, "stop_work").as_deref() == Some("true");
     bridge.record_admin(
         "revoke_token",
