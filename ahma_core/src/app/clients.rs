@@ -18,15 +18,17 @@ pub(crate) enum Client {
     Claude,
     Codex,
     Windsurf,
+    CopilotCli,
 }
 
 impl Client {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::VsCode,
         Self::Cursor,
         Self::Claude,
         Self::Codex,
         Self::Windsurf,
+        Self::CopilotCli,
     ];
 
     /// As people call it.
@@ -37,6 +39,7 @@ impl Client {
             Self::Claude => "Claude Code",
             Self::Codex => "Codex",
             Self::Windsurf => "Windsurf",
+            Self::CopilotCli => "Copilot CLI",
         }
     }
 
@@ -48,6 +51,7 @@ impl Client {
             Self::Claude => "claude",
             Self::Codex => "codex",
             Self::Windsurf => "windsurf",
+            Self::CopilotCli => "copilot",
         }
     }
 
@@ -60,6 +64,7 @@ impl Client {
             Self::Claude => Some(project.join(".mcp.json")),
             Self::Codex => Some(project.join(".codex/config.toml")),
             Self::Windsurf => home.map(|home| home.join(".codeium/windsurf/mcp_config.json")),
+            Self::CopilotCli => home.map(|home| home.join(".copilot/mcp-config.json")),
         }
     }
 
@@ -67,7 +72,7 @@ impl Client {
     pub(crate) fn table(self) -> &'static str {
         match self {
             Self::VsCode => "servers",
-            Self::Cursor | Self::Claude | Self::Windsurf => "mcpServers",
+            Self::Cursor | Self::Claude | Self::Windsurf | Self::CopilotCli => "mcpServers",
             Self::Codex => "mcp_servers",
         }
     }
@@ -78,12 +83,14 @@ impl Client {
         let scope = match self {
             Self::VsCode | Self::Claude | Self::Codex => None,
             Self::Cursor => Some(WORKSPACE.to_owned()),
-            Self::Windsurf => Some(project.display().to_string()),
+            Self::Windsurf | Self::CopilotCli => Some(project.display().to_string()),
         };
         let scope = scope.into_iter().flat_map(|scope| [SCOPE_FLAG.to_owned(), scope]);
         let args: Vec<String> = scope.chain(flags).collect();
         let mut entry = match self {
-            Self::VsCode | Self::Cursor | Self::Claude => json!({ "type": "stdio", "command": command }),
+            Self::VsCode | Self::Cursor | Self::Claude | Self::CopilotCli => {
+                json!({ "type": "stdio", "command": command })
+            }
             Self::Codex | Self::Windsurf => json!({ "command": command }),
         };
         if !args.is_empty() {
@@ -95,6 +102,11 @@ impl Client {
         if self == Self::Claude {
             // Otherwise it shows the model only the names of the tools, and many tasks never ask for more.
             entry["alwaysLoad"] = true.into();
+        }
+        if self == Self::CopilotCli {
+            entry["tools"] = json!(["*"]);
+            // The same for more than some thirty tools in all.
+            entry["deferTools"] = "never".into();
         }
         entry
     }
@@ -116,7 +128,7 @@ impl Client {
             };
             let shown = |path: &Path| path.display().to_string();
             match (path.strip_prefix(project), self) {
-                (Err(_), _) | (_, Self::Windsurf) => shown(&path),
+                (Err(_), _) | (_, Self::Windsurf | Self::CopilotCli) => shown(&path),
                 (Ok(inner), Self::Cursor) => shown(&Path::new(WORKSPACE).join(inner)),
                 // It is started in the project.
                 (Ok(inner), Self::VsCode | Self::Claude | Self::Codex) => shown(&Path::new(".").join(inner)),
@@ -137,13 +149,17 @@ impl Client {
             .filter_map(Value::as_str);
         match self {
             _ if !starts_us => Fit::AnotherProgram,
-            Self::Windsurf if !args.any(|arg| Path::new(arg) == project) => Fit::AnotherProject,
+            Self::Windsurf | Self::CopilotCli if !args.any(|arg| Path::new(arg) == project) => {
+                Fit::AnotherProject
+            }
             Self::Cursor
                 if !args.any(|arg| arg.starts_with(SCOPE_FLAG)) && entry["env"][SCOPE_VARIABLE].is_null() =>
             {
                 Fit::NoScope
             }
-            Self::VsCode | Self::Cursor | Self::Claude | Self::Codex | Self::Windsurf => Fit::Good,
+            Self::VsCode | Self::Cursor | Self::Claude | Self::Codex | Self::Windsurf | Self::CopilotCli => {
+                Fit::Good
+            }
         }
     }
 
@@ -155,6 +171,7 @@ impl Client {
             Self::Claude => "start claude here and allow the server when it asks",
             Self::Codex => "Codex reads the file in projects that it trusts; codex mcp list shows the server",
             Self::Windsurf => "press Refresh in Windsurf's list of MCP servers",
+            Self::CopilotCli => "start copilot here; /mcp show lists the server",
         }
     }
 }
@@ -183,6 +200,7 @@ impl From<ClientArg> for Client {
             ClientArg::Claude => Self::Claude,
             ClientArg::Codex => Self::Codex,
             ClientArg::Windsurf => Self::Windsurf,
+            ClientArg::Copilot => Self::CopilotCli,
         }
     }
 }

@@ -84,6 +84,7 @@ pub(crate) enum ClientArg {
     Claude,
     Codex,
     Windsurf,
+    Copilot,
 }
 
 #[derive(Debug, Parser)]

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{CWD, RenameFlags};
+use rustix::fs::{Access, AtFlags, CWD, RenameFlags};
 
 /// Permission bits of a new file, before the umask.
 const NEW_FILE_MODE: u32 = 0o666;
@@ -127,6 +127,9 @@ fn stage_all(
             ContentChange::Replace {
                 content, executable, ..
             } => {
+                // Replacing a file asks for no permission on the file itself; writing to it would have.
+                rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)
+                    .map_err(|error| failed(error.into()))?;
                 let mode = fs::metadata(path).map_err(failed)?.mode();
                 let mut file = create(&stage, 0o600).map_err(failed)?;
                 staged.push(stage);

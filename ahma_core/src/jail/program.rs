@@ -170,6 +170,9 @@ pub(super) fn exec_requested(defaults: &ExecDefaults, script: OwnedFd) -> Result
 /// Reads or changes files as asked, prints the answer, and ends the process.
 fn serve_files(request: &[u8]) -> ! {
     child::be_open_to_broker();
+    // A file that grows too large is an error to clean up after, not a reason to die.
+    // SAFETY: setting a signal to be ignored touches no memory.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let answer = match serde_json::from_slice(request) {
         Ok(request) => files::serve(&request),
         Err(error) => files::FileAnswer::refused(&error),

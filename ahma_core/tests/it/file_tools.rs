@@ -111,3 +111,140 @@ fn the_tools_can_be_switched_off() {
     let names = server.tool_names();
     assert!(names.iter().all(|name| !name.starts_with("file_")), "{names:?}");
 }
+
+/// A server for each tier, as the user of the test and, if that is root, as an ordinary one. `launcher` comes before the
+/// program.
+fn for_every_user(launcher: &[&str], check: impl Fn(&Workspace, &mut Server, &str)) {
+    let is_root = rustix::process::getuid().is_root();
+    for tier in ["full", "core"] {
+        for user in [
+            &[][..],
+            &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],
+        ] {
+            if !user.is_empty() && !is_root {
+                continue;
+            }
+            let workspace = Workspace::new();
+            let root = workspace.scope().parent().unwrap().to_owned();
+            let program = root.join("ahma_mcp");
+            if fs::hard_link(PROGRAM, &program).is_err() {
+                fs::copy(PROGRAM, &program).unwrap();
+            }
+            if !user.is_empty() {
+                for path in [root.clone(), workspace.scope(), workspace.home()] {
+                    std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
+                }
+            }
+            let words = [
+                launcher,
+                user,
+                &[program.to_str().unwrap(), "--sandbox-tier", tier],
+            ]
+            .concat();
+            let mut server = ServerOptions::bare("/usr/bin/env", workspace.scope())
+                .args(words)
+                .env("HOME", workspace.home())
+                .env("PATH", "/usr/bin:/bin")
+                .open(Era::Legacy);
+            check(&workspace, &mut server, &format!("{tier} {user:?}"));
+        }
+    }
+}
+
+fn edit(server: &mut Server, path: &str, old: &str, new: &str) -> (String, bool) {
+    answer(
+        server,
+        "file_edit",
+        json!({ "path": path, "edits": [{ "old": old, "new": new }] }),
+    )
+}
+
+#[test]
+fn an_edit_keeps_what_it_does_not_change() {
+    for_every_user(&["env"], |_, server, who| {
+        for (name, before, after) in [
+            ("windows", &b"one\r\ntwo\r\n"[..], &b"one\r\n2\r\n3\r\n"[..]),
+            ("wide", b"\xff\xfet\0w\0o\0\n\0", b"\xff\xfe2\0\n\x003\0\n\0"),
+            ("latin", b"\xe9 two\n", b"\xe9 2\n3\n"),
+        ] {
+            let hex: String = before.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+            let make = format!("printf '{hex}' > {name}; chmod 640 {name}; ln -sf {name} {name}.link");
+            answer(
+                server,
+                "sandboxed_shell",
+                json!({ "command": make, "execution_mode": "synchronous" }),
+            );
+            let (text, failed) = edit(server, &format!("{name}.link"), "two", "2\n3");
+            assert!(!failed, "{who} {name}: {text}");
+            let look =
+                format!("od -An -tx1 -v {name} | tr -d ' \\n'; stat -c ' %a' {name}; readlink {name}.link");
+            let (text, _) = answer(
+                server,
+                "sandboxed_shell",
+                json!({ "command": look, "execution_mode": "synchronous" }),
+            );
+            let hex: String = after.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert!(
+                text.contains(&format!("{hex} 640\n{name}\n")),
+                "{who} {name}: {text}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_file_that_may_not_be_written_is_not_replaced() {
+    for_every_user(&["env"], |workspace, server, who| {
+        let make = "echo old > fixed; chmod 444 fixed; mkdir shut; echo old > shut/inner; chmod 555 shut";
+        answer(
+            server,
+            "sandboxed_shell",
+            json!({ "command": make, "execution_mode": "synchronous" }),
+        );
+        for path in ["fixed", "shut/inner"] {
+            let (text, failed) = edit(server, path, "old", "new");
+            assert!(
+                failed && text.contains("Permission denied"),
+                "{who} {path}: {text}"
+            );
+            assert_eq!(fs::read_to_string(workspace.scope().join(path)).unwrap(), "old\n");
+        }
+    });
+}
+
+/// As on a full disk: nothing can grow beyond 512 KiB.
+#[test]
+fn what_does_not_fit_changes_nothing_and_leaves_nothing() {
+    for_every_user(
+        &["bash", "-c", "ulimit -f 512; exec \"$0\" \"$@\""],
+        |workspace, server, who| {
+            answer(server, "file_write", json!({ "path": "a", "content": "old\n" }));
+            let long = "x".repeat(1 << 20);
+            let patch = format!(
+                "*** Begin Patch\n*** Update File: a\n@@\n-old\n+new\n*** Add File: b\n+{long}\n*** End Patch\n"
+            );
+            for (tool, arguments) in [
+                ("file_write", json!({ "path": "a", "content": long })),
+                ("file_write", json!({ "path": "deep/b", "content": long })),
+                (
+                    "file_edit",
+                    json!({ "path": "a", "edits": [{ "old": "old", "new": long }] }),
+                ),
+                ("file_patch", json!({ "patch": patch })),
+            ] {
+                let (text, failed) = answer(server, tool, arguments);
+                assert!(failed && text.contains("File too large"), "{who} {tool}: {text}");
+            }
+            assert_eq!(
+                fs::read_to_string(workspace.scope().join("a")).unwrap(),
+                "old\n",
+                "{who}"
+            );
+            let names: Vec<_> = fs::read_dir(workspace.scope())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name())
+                .collect();
+            assert_eq!(names, ["a"], "{who}");
+        },
+    );
+}

@@ -112,6 +112,7 @@ fn flags_before_init_are_those_that_the_client_starts_the_server_with() {
             "home/.codeium/windsurf/mcp_config.json",
             "/project/my-tools",
         ),
+        ("copilot", "home/.copilot/mcp-config.json", "/project/my-tools"),
     ] {
         let workspace = Workspace::new();
         let flags = [

@@ -206,6 +206,37 @@ fn the_list_keeps_its_budget() {
     }
 }
 
+#[test]
+fn the_search_list_stays_small_however_many_tools_there_are() {
+    let workspace = Workspace::new();
+    for number in 0..300 {
+        let name = format!("family{number}_does_something");
+        let file = json!({ "name": name, "description": "Does something.", "command": "true" });
+        workspace.write_tool(&format!("{number}.json"), &file);
+    }
+    let bytes = listed(&workspace, Era::Legacy, "search").to_string().len();
+    assert!(bytes <= MAX_SEARCH_BYTES, "{bytes} bytes");
+}
+
+/// No tool spends more on what all tools take.
+#[test]
+fn the_common_parameters_cost_little() {
+    let workspace = Workspace::new();
+    workspace.write_tool(
+        "plain.json",
+        &json!({ "name": "plain", "description": "Plain.", "command": "true" }),
+    );
+    let tools = listed(&workspace, Era::Legacy, "all");
+    let plain = tools
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|tool| tool["name"] == "plain");
+    let properties = plain.expect("listed")["inputSchema"]["properties"].to_string();
+    // Without the braces around them.
+    assert!(properties.len() - 2 <= 110, "{properties}");
+}
+
 /// Bytes of the built-in tools, however many tool files there are.
 const MAX_SEARCH_BYTES: usize = 5_200;
 

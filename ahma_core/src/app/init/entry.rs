@@ -55,7 +55,7 @@ fn edit(text: &str, client: Client, project: &Path, entry: &Value) -> Result<Opt
     let (mark, text) = split_mark(text);
     let edited = match client {
         Client::Codex => edit_toml(text, client, project, entry)?,
-        Client::VsCode | Client::Cursor | Client::Claude | Client::Windsurf => {
+        Client::VsCode | Client::Cursor | Client::Claude | Client::Windsurf | Client::CopilotCli => {
             edit_json(text, client, project, entry)?
         }
     };
