@@ -60,7 +60,7 @@ fn findings() -> Vec<Finding> {
         { "severity": "info", "id": "tcp/80", "kind": "open-port", "title": "open port", "location": "80/tcp" },
         { "severity": "high", "id": "pyt/a.py::t", "title": "t", "location": "pyt/a.py::t" },
         { "severity": "high", "id": "ip", "title": "no place" },
-        { "severity": "high", "id": "uri", "title": "u", "location": "file:///a.c:4" },
+        { "severity": "high", "id": "uri", "title": "u", "location": "https://a.example/a.c:4" },
     ]))
     .unwrap()
 }

@@ -14,6 +14,9 @@ use crate::observe::{
 
 const MAX_TEXT_CHARS: usize = 8_000;
 
+/// A message that is longer is shown in part, and whole as the description.
+const MAX_TITLE_CHARS: usize = 300;
+
 /// Description of a rule in the log.
 #[derive(Debug, Default, Clone)]
 struct RuleInfo {
@@ -97,10 +100,10 @@ fn finding(result: &Value, id: Option<&str>, rule: &RuleInfo) -> Finding {
     };
     // What our own logs say besides the standard.
     let property = |name: &str| text_at(result, &format!("/properties/{name}")).map(str::to_owned);
-    let title = property("title");
-    let message = message(result, rule).and_then(|message| behind_title(message, title.as_deref()));
+    let (title, message) = titled(message(result, rule), property("title"));
     let fix = text_at(result, "/fixes/0/description/text").map(str::to_owned);
-    let help = rule.help.clone().filter(|help| Some(help) != message.as_ref());
+    let help = rule.help.clone();
+    let help = help.filter(|help| Some(help) != message.as_ref() && Some(help) != title.as_ref());
     let remediation = fix.or_else(|| property("remediation")).or(help);
     let is_cve = id.to_ascii_uppercase().starts_with("CVE-");
     Finding {
@@ -116,13 +119,23 @@ fn finding(result: &Value, id: Option<&str>, rule: &RuleInfo) -> Finding {
     }
 }
 
-/// A message without the title in front of it; none if it says no more than that.
-fn behind_title(message: String, title: Option<&str>) -> Option<String> {
-    match title.and_then(|title| message.strip_prefix(title)) {
+/// The title, and what the message says besides. Where the log has no title of its own, the message begins with one.
+fn titled(message: Option<String>, title: Option<String>) -> (Option<String>, Option<String>) {
+    let Some(message) = message else {
+        return (title, None);
+    };
+    let Some(title) = title else {
+        let (first, rest) = message.split_once('\n').unwrap_or((&message, ""));
+        let title = shorten(first.trim_end().to_owned(), MAX_TITLE_CHARS);
+        let is_whole = rest.trim().is_empty() && title == first.trim_end();
+        return (Some(title), (!is_whole).then_some(message));
+    };
+    let rest = match message.strip_prefix(&title) {
         Some("") => None,
         Some(rest) => Some(rest.strip_prefix(": ").map_or(message.clone(), str::to_owned)),
         None => Some(message),
-    }
+    };
+    (Some(title), rest)
 }
 
 fn severity(result: &Value, rule: &RuleInfo) -> Severity {
@@ -167,10 +180,10 @@ fn location(result: &Value) -> Option<String> {
     let Some(uri) = place.and_then(|place| text_at(place, "/artifactLocation/uri")) else {
         return text_at(result, "/locations/0/logicalLocations/0/fullyQualifiedName").map(str::to_owned);
     };
-    let mut location = if uri.contains("://") {
-        uri.to_owned()
-    } else {
-        decoded(uri)
+    let mut location = match uri.strip_prefix("file://") {
+        Some(path) => decoded(path),
+        None if uri.contains("://") => uri.to_owned(),
+        None => decoded(uri),
     };
     for pointer in ["/region/startLine", "/region/startColumn"] {
         let Some(number) = place
