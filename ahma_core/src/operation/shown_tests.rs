@@ -33,7 +33,12 @@ fn text(show: &str, state: EndState, output: &str) -> String {
     });
     let (shown, whole) = shown(block, output);
     shown
-        .excerpt(whole, state, output.contains("error: "), &OperationId::random())
+        .excerpt(
+            whole,
+            state,
+            output.contains("error: "),
+            &OperationId::recalled("op_x"),
+        )
         .text
 }
 
