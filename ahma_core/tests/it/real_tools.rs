@@ -134,7 +134,9 @@ fn pytest_reports_the_test_that_fails() {
     fs::write(workspace.scope().join("seen"), "").unwrap();
     let report = report(&mut server, id);
     assert_eq!(report["exit_code"], 1, "{report}");
-    assert_eq!(report["findings"][0]["id"], "test_a.py::test_bad");
+    assert_eq!(report["findings"][0]["id"], "test_bad");
+    assert_eq!(report["findings"][0]["title"], "assert 1 == 2");
+    assert_eq!(report["findings"][0]["location"], "test_a.py:6");
     assert_eq!(report["finding_counts"]["high"], 1);
 }
 
