@@ -118,6 +118,27 @@ impl Shipped {
     }
 }
 
+/// Copies, because the tools directory is protected and what a link in it leads to is not.
+#[test]
+fn the_tools_of_this_project_are_those_of_the_packs() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ahma/tools");
+    for entry in fs::read_dir(own).unwrap() {
+        let path = entry.unwrap().path();
+        assert!(!path.is_symlink(), "{} is a link", path.display());
+        let shipped = pack_files();
+        let shipped = shipped
+            .iter()
+            .find(|shipped| shipped.file_name() == path.file_name());
+        let shipped = shipped.unwrap_or_else(|| panic!("{} is in no pack", path.display()));
+        assert!(
+            fs::read(&path).unwrap() == fs::read(shipped).unwrap(),
+            "cp {} {}",
+            shipped.display(),
+            path.display()
+        );
+    }
+}
+
 #[test]
 fn git_takes_what_the_tool_file_makes_of_calls() {
     if !needs("git", &["--version"], "apt install git") {
