@@ -97,7 +97,7 @@ fn file_tools() -> [Tool; 4] {
         ),
         tool(
             "file_write",
-            "Creates a file or replaces its content.",
+            "Creates or replaces a file.",
             LeafAction::File(FileTool::Write),
             annotations(false, true, true),
             schema(

@@ -238,7 +238,7 @@ fn the_common_parameters_cost_little() {
 }
 
 /// Bytes of the built-in tools, however many tool files there are.
-const MAX_SEARCH_BYTES: usize = 5_200;
+const MAX_SEARCH_BYTES: usize = 5_000;
 
 #[test]
 fn the_list_is_the_same_after_a_restart() {

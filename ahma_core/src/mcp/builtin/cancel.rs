@@ -23,7 +23,7 @@ const NAME: &str = "cancel";
 /// Enough to see where it was; the rest is read with `output`.
 const SHOWN_LINES: usize = 20;
 
-const DESCRIPTION: &str = "Stops an operation with everything it started, and returns its last lines.";
+const DESCRIPTION: &str = "Stops an operation and all it started; shows its last lines.";
 
 pub(super) fn definition() -> Tool {
     let properties = json!({ "operation_id": { "type": "string" }, "reason": { "type": "string" } });

@@ -21,7 +21,7 @@ pub(super) const NAME: &str = "ahma_find";
 const MAX_TOOLS: u64 = 5;
 
 /// Bytes of family names in the description, which counts in every list; there may be any number of tool files.
-const MAX_FAMILIES_BYTES: usize = 120;
+const MAX_FAMILIES_BYTES: usize = 24;
 
 /// Characters of a signature, except that of the best answer; a call with wrong arguments hears the whole one.
 const MAX_SIGNATURE_CHARS: usize = 160;
@@ -33,7 +33,7 @@ pub(super) fn definition(families: &BTreeSet<&str>) -> Tool {
         "limit": { "type": "integer" },
     });
     let description = format!(
-        "Finds hidden tools by what they do, such as `who changed this line`: {}.",
+        "Finds hidden tools by what they do (`who changed this line`): {}.",
         shortened(families)
     );
     tool(NAME, description, properties, &["query"])

@@ -26,8 +26,7 @@ use crate::{
 
 const NAME: &str = "output";
 
-const DESCRIPTION: &str = "Reads what an operation printed: the tail, lines from from_line, or lines that match grep; or, with \
-    `what`, what its tool found. `to` writes all of it to that file.";
+const DESCRIPTION: &str = "Reads what an operation printed: the tail, from from_line on, or lines matching grep; with `what`, its findings. `to` writes it to a file.";
 
 pub(super) fn definition() -> Tool {
     let mut properties = json!({

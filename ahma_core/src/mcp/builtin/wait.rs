@@ -38,8 +38,7 @@ pub(crate) const MAX_QUIET_WAIT: Duration = Duration::from_secs(50);
 /// A client that asked for progress is told every few seconds that the request is alive.
 const MAX_WAIT_SECONDS: u64 = 600;
 
-const DESCRIPTION: &str = "Waits for running operations and returns what is new. Without operation_ids it returns when any has \
-    ended; with until_line, when a line of output matches.";
+const DESCRIPTION: &str = "Waits for operations; returns what is new: without operation_ids when any has ended, with until_line when a line matches.";
 
 pub(super) fn definition() -> Tool {
     let properties = json!({
