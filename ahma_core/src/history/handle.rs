@@ -68,6 +68,8 @@ impl History {
         let directory = HistoryDir::below(&settings.state_dir);
         let server = format!("{:016x}", rand::random::<u64>());
         let trouble = Arc::default();
+        // Unbounded, because a call must never wait for the disk. Messages are handles, and the writer keeps a bounded
+        // number of them while it cannot write.
         let (messages, receiver) = mpsc::channel();
         let writer = Writer {
             directory: directory.clone(),
