@@ -24,7 +24,7 @@ use crate::{
 const TIERS: [Tier; 3] = [Tier::Full, Tier::Core, Tier::Off];
 
 /// Those that the kernel is new enough for.
-fn on_this_kernel(tiers: &[Tier]) -> impl Iterator<Item = Tier> {
+pub(crate) fn on_this_kernel(tiers: &[Tier]) -> impl Iterator<Item = Tier> {
     let works = |tier: &Tier| *tier != Tier::Core || escape::core_tier_works();
     tiers.iter().copied().filter(works)
 }
