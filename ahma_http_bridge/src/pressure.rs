@@ -20,8 +20,7 @@ impl Pressure {
     /// Looks again.
     pub(crate) fn sample(&self) {
         let tree = process_tree();
-        let memory = tree.iter().copied().map(memory_bytes).sum();
-        self.memory_bytes.store(memory, Ordering::Relaxed);
+        self.memory_bytes.store(memory_bytes(&tree), Ordering::Relaxed);
         self.load_milli
             .store(load_milli().unwrap_or(0), Ordering::Relaxed);
         // A process takes its time with it when it is not waited for; the sum must not go back for that.
@@ -80,19 +79,29 @@ fn process_tree() -> Vec<u32> {
     tree
 }
 
-/// The proportional set size: memory that several processes share is counted once in the sum. Of a process that does not
-/// let itself be looked into, the resident set size.
-fn memory_bytes(process: u32) -> u64 {
-    let kilobytes = |file: &str, field: &str| {
-        let text = std::fs::read_to_string(format!("/proc/{process}/{file}")).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(field))?;
-        line.trim().trim_end_matches(" kB").parse::<u64>().ok()
-    };
-    let proportional = kilobytes("smaps_rollup", "Pss:");
-    proportional
-        .or_else(|| kilobytes("status", "VmRSS:"))
-        .unwrap_or(0)
-        * 1024
+/// The proportional set size: memory that several processes share is counted once in the sum.
+fn memory_bytes(processes: &[u32]) -> u64 {
+    let (mut sum, mut shared) = (0, 0);
+    for process in processes {
+        match field_bytes(*process, "smaps_rollup", "Pss:") {
+            Some(proportional) => sum += proportional,
+            // Only root may look into a server, which is closed to others. They all run the same program, so the largest
+            // share of its files stands for all.
+            None => {
+                let of_status = |field: &str| field_bytes(*process, "status", field).unwrap_or(0);
+                sum += of_status("RssAnon:") + of_status("RssShmem:");
+                shared = of_status("RssFile:").max(shared);
+            }
+        }
+    }
+    sum + shared
+}
+
+fn field_bytes(process: u32, file: &str, field: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/{file}")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+    let kilobytes = line.trim().trim_end_matches(" kB").parse::<u64>().ok()?;
+    Some(kilobytes * 1024)
 }
 
 /// The time of a process and of those it has waited for.

@@ -1,7 +1,7 @@
 #![cfg(target_os = "linux")]
 
 use std::io::Read as _;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use super::*;
 
@@ -24,8 +24,7 @@ fn everything_below_counts() {
     let grandchild: u32 = said.trim().parse().unwrap();
     let tree = process_tree();
     assert!(tree.contains(&std::process::id()) && tree.contains(&child.id()) && tree.contains(&grandchild));
-    let of_children = tree.iter().copied().filter(|pid| *pid != std::process::id());
-    assert!(of_children.map(memory_bytes).sum::<u64>() > 0);
+    assert!(memory_bytes(&[child.id(), grandchild]) > memory_bytes(&[child.id()]));
     drop(child.stdin.take());
     child.wait().unwrap();
 }
@@ -44,16 +43,10 @@ fn memory_that_is_shared_is_counted_once() {
     for shell in &mut shells {
         shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     }
-    let resident = |pid: u32| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
-    };
-    let proportional: u64 = shells.iter().map(|shell| memory_bytes(shell.id())).sum();
-    let whole: u64 = shells.iter().map(|shell| resident(shell.id())).sum();
+    let ids: Vec<u32> = shells.iter().map(Child::id).collect();
+    let resident = |pid: &u32| field_bytes(*pid, "status", "VmRSS:").unwrap();
+    let proportional = memory_bytes(&ids);
+    let whole: u64 = ids.iter().map(resident).sum();
     assert!(
         0 < proportional && proportional < whole,
         "{proportional} of {whole}"
