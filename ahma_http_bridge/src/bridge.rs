@@ -310,7 +310,7 @@ impl Bridge {
         }
     }
 
-    /// Ends calls that are silent for too long and idle sessions, until the bridge stops.
+    /// Ends calls that are silent for too long, and sessions that are idle or lost their client, until the bridge stops.
     pub(crate) async fn sweep(self: Arc<Self>) {
         let times = self.settings.times;
         let tick = (times.request.min(times.session_idle) / 4)
@@ -320,8 +320,8 @@ impl Bridge {
         while self.shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
             let now = Instant::now();
             self.children().iter().for_each(|child| child.cancel_silent(now));
-            for session in self.sessions.take_idle(times.session_idle) {
-                self.end_session_later(session, EndReason::Idle);
+            for (session, reason) in self.sessions.take_expired(times.session_idle) {
+                self.end_session_later(session, reason);
             }
             self.sessionless.end_idle(times.session_idle, &self.sessions);
         }

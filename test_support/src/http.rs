@@ -5,7 +5,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::TcpStream,
+    net::{Shutdown, TcpStream},
     path::Path,
     sync::mpsc,
 };
@@ -57,7 +57,15 @@ impl HttpServer {
     /// A client with a session over Streamable HTTP, which ends with the value.
     #[track_caller]
     pub fn session(&self, roots: Roots<'_>) -> Client {
-        let mut client = self.client();
+        let mut client = self.client(Credential::None);
+        open_session(&mut client, roots);
+        client
+    }
+
+    /// The same for the bearer of a token.
+    #[track_caller]
+    pub fn session_as(&self, token: &str, roots: Roots<'_>) -> Client {
+        let mut client = self.client(Credential::Token(token.to_owned()));
         open_session(&mut client, roots);
         client
     }
@@ -68,6 +76,7 @@ impl HttpServer {
         let (sender, messages) = mpsc::channel();
         let wire = Streamable {
             address: self.address.clone(),
+            credential: Credential::None,
             session: None,
             sender,
             listens: false,
@@ -79,16 +88,17 @@ impl HttpServer {
 
     /// A client of the modern era, without a session.
     pub fn sessionless(&self) -> Client {
-        let mut client = self.client();
+        let mut client = self.client(Credential::None);
         client.open(Era::Modern);
         client
     }
 
     /// A client over Streamable HTTP that has sent nothing.
-    fn client(&self) -> Client {
+    fn client(&self, credential: Credential) -> Client {
         let (sender, messages) = mpsc::channel();
         let wire = Streamable {
             address: self.address.clone(),
+            credential,
             session: None,
             sender,
             listens: true,
@@ -96,7 +106,7 @@ impl HttpServer {
         Client::new(wire, messages)
     }
 
-    /// A client over HTTP+SSE as it was in 2024.
+    /// A client over HTTP+SSE as it was in 2024. Its stream is lost with the value.
     #[track_caller]
     pub fn sse(&self, roots: Roots<'_>) -> Client {
         let (sender, messages) = mpsc::channel();
@@ -107,12 +117,18 @@ impl HttpServer {
             "accept: text/event-stream\r\n",
             "",
         );
+        let stream = connection.try_clone().expect("a descriptor");
         let mut events = Events::new(connection);
         let (name, endpoint) = events.next().expect("the first event");
         assert_eq!(name, "endpoint", "{endpoint}");
         std::thread::spawn(move || events.pass_on(&sender));
         let address = self.address.clone();
-        let mut client = Client::new(LegacySse { address, endpoint }, messages);
+        let wire = LegacySse {
+            address,
+            endpoint,
+            stream,
+        };
+        let mut client = Client::new(wire, messages);
         open_session(&mut client, roots);
         client
     }
@@ -136,10 +152,27 @@ fn open_session(client: &mut Client, roots: Roots<'_>) {
     }
 }
 
+/// What a client shows with every request.
+#[derive(Debug)]
+enum Credential {
+    None,
+    Token(String),
+}
+
+impl Credential {
+    fn header(&self) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Token(token) => format!("authorization: Bearer {token}\r\n"),
+        }
+    }
+}
+
 /// Streamable HTTP: every message is a request of its own, and a session has a stream of its own.
 #[derive(Debug)]
 struct Streamable {
     address: String,
+    credential: Credential,
     session: Option<String>,
     sender: mpsc::Sender<Value>,
     /// The standing stream is opened with the session.
@@ -148,7 +181,7 @@ struct Streamable {
 
 impl Streamable {
     fn headers(&self, message: &Value) -> String {
-        let mut headers = "accept: application/json, text/event-stream\r\n".to_owned();
+        let mut headers = self.credential.header() + "accept: application/json, text/event-stream\r\n";
         if let Some(session) = &self.session {
             headers += &format!("mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n");
         }
@@ -166,7 +199,8 @@ impl Streamable {
 
     /// The stream of the session's own messages.
     fn listen(&self, session: &str) {
-        let headers = format!("accept: text/event-stream\r\nmcp-session-id: {session}\r\n");
+        let credential = self.credential.header();
+        let headers = format!("{credential}accept: text/event-stream\r\nmcp-session-id: {session}\r\n");
         let mut events = Events::new(exchange(&self.address, "GET", "/mcp", &headers, ""));
         let sender = self.sender.clone();
         std::thread::spawn(move || events.pass_on(&sender));
@@ -216,7 +250,11 @@ impl Drop for Streamable {
         let Some(session) = &self.session else { return };
         // The server may have been killed by then, and a panic in here would hide the one that matters.
         if let Ok(mut connection) = TcpStream::connect(&self.address) {
-            let headers = format!("host: {}\r\nmcp-session-id: {session}\r\n", self.address);
+            let credential = self.credential.header();
+            let headers = format!(
+                "{credential}host: {}\r\nmcp-session-id: {session}\r\n",
+                self.address
+            );
             let _ = write!(connection, "DELETE /mcp HTTP/1.0\r\n{headers}\r\n");
             let _ = connection.set_read_timeout(Some(TEST_TIMEOUT));
             let _ = connection.read_to_end(&mut Vec::new());
@@ -229,6 +267,15 @@ impl Drop for Streamable {
 struct LegacySse {
     address: String,
     endpoint: String,
+    /// What comes from the server, also held by the thread that reads it.
+    stream: TcpStream,
+}
+
+impl Drop for LegacySse {
+    fn drop(&mut self) {
+        // The server may have closed it.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
 }
 
 impl Wire for LegacySse {

@@ -1,6 +1,7 @@
 //! The HTTP+SSE transport of 2024-11-05: one event stream per session, messages posted separately.
 //!
-//! The stream is the session: it cannot be resumed, and its end ends the session.
+//! The stream is the session: it cannot be resumed. When it ends nothing more is taken from its client, and the session ends
+//! once nothing of it runs any more; the next session of that client finds what ran.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::bridge::Bridge;
 use crate::http::negotiate::{self, Wanted};
 use crate::http::refusal::Refusal;
 use crate::http::sse::{self, Opening, StreamGuard};
-use crate::session::{EndReason, InitializeOutcome, RequestError, Session, Transport};
+use crate::session::{InitializeOutcome, RequestError, Session, Transport};
 use ahma_common::envelope::{Envelope, RpcRequest};
 
 pub(crate) async fn open(
@@ -32,10 +33,9 @@ pub(crate) async fn open(
     );
     let reader = session.streams.standing().read_after(None);
     let keep_alive = bridge.settings.times.keep_alive;
-    let guard = EndOnDrop {
+    let guard = DisconnectOnDrop {
         _activity: session.use_it(),
         session,
-        bridge,
     };
     Ok(sse::response(
         reader,
@@ -57,7 +57,7 @@ pub(crate) async fn message(
     let session = url::form_urlencoded::parse(query.as_bytes())
         .find_map(|(key, id)| (key == "sessionId").then(|| bridge.sessions.find(&id, &principal)))
         .flatten()
-        .filter(|session| session.transport() == Transport::HttpSse)
+        .filter(|session| session.transport() == Transport::HttpSse && !session.is_disconnected())
         .ok_or_else(|| Refusal::not_found("no such session; open the event stream first"))?;
     refuse_ended(&session)?;
     let envelope = Envelope::parse(&body)?;
@@ -108,18 +108,16 @@ async fn initialize(
     }
 }
 
-/// Ends the session with its stream.
-struct EndOnDrop {
+/// Tells the session that its stream is gone.
+struct DisconnectOnDrop {
     session: Arc<Session>,
-    bridge: Arc<Bridge>,
     _activity: Activity,
 }
 
-impl StreamGuard for EndOnDrop {}
+impl StreamGuard for DisconnectOnDrop {}
 
-impl Drop for EndOnDrop {
+impl Drop for DisconnectOnDrop {
     fn drop(&mut self) {
-        self.bridge
-            .end_session_later(Arc::clone(&self.session), EndReason::Disconnected);
+        self.session.disconnect();
     }
 }

@@ -145,18 +145,20 @@ impl Sessions {
             .count()
     }
 
-    /// Takes out the sessions that have been idle for so long, and those that ended and were not asked for since.
-    pub(crate) fn take_idle(&self, idle: Duration) -> Vec<Arc<Session>> {
-        let stale: Vec<Box<str>> = self
+    /// Takes out the sessions that are to end, with the reason: those that have been idle for so long, those whose client
+    /// is gone and that nothing of runs, and those that ended and were not asked for since.
+    pub(crate) fn take_expired(&self, idle: Duration) -> Vec<(Arc<Session>, EndReason)> {
+        let expiry = |session: &Session| {
+            let gone = session.end_reason().filter(|reason| !reason.is_refusal());
+            gone.or_else(|| session.expiry(idle))
+        };
+        let expired: Vec<(Box<str>, EndReason)> = self
             .by_id
             .iter()
-            .filter(|session| {
-                let gone = session.end_reason().is_some_and(|reason| !reason.is_refusal());
-                gone || session.idle_for() >= idle
-            })
-            .map(|session| session.key().clone())
+            .filter_map(|session| Some((session.key().clone(), expiry(&session)?)))
             .collect();
-        stale.iter().filter_map(|id| self.remove(id)).collect()
+        let take = |(id, reason): (Box<str>, EndReason)| Some((self.remove(&id)?, reason));
+        expired.into_iter().filter_map(take).collect()
     }
 
     /// Takes out every session, for the end of the bridge. From now on no session opens, and clients without one are refused.

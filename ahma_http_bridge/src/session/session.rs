@@ -1,6 +1,7 @@
 //! One client's session: what arrives from it and what goes to it.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ use ahma_common::envelope::{Envelope, Kind, RpcRequest, error_message, result_me
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
     StreamableHttp,
-    /// The transport of 2024-11-05: every answer goes to the standing stream, whose end is the session's.
+    /// The transport of 2024-11-05: every answer goes to the standing stream, without which the client cannot be reached.
     HttpSse,
 }
 
@@ -72,6 +73,8 @@ pub(crate) struct Session {
     /// One permit for each request the client may have open.
     calls: Arc<Semaphore>,
     uses: Arc<Uses>,
+    /// Set for good when a client that cannot come back is gone.
+    is_disconnected: AtomicBool,
 }
 
 /// The client, for those who look after the server.
@@ -129,6 +132,7 @@ impl Session {
                 waiting: Arc::default(),
                 calls,
                 uses: Arc::new(Uses::default()),
+                is_disconnected: AtomicBool::new(false),
             }
         })
     }
@@ -524,6 +528,25 @@ impl Session {
         OperationOwner {
             session: Some(self.id().into()),
             activity: Some(self.use_it()),
+        }
+    }
+
+    /// The client is gone and cannot come back; the session ends when nothing of it is open or runs.
+    pub(crate) fn disconnect(&self) {
+        self.is_disconnected.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_disconnected(&self) -> bool {
+        self.is_disconnected.load(Ordering::Relaxed)
+    }
+
+    /// The reason to end a session that has been unused for this long, if there is one.
+    pub(crate) fn expiry(&self, idle: Duration) -> Option<EndReason> {
+        match self.idle_for() {
+            Duration::ZERO => None,
+            _ if self.is_disconnected() => Some(EndReason::Disconnected),
+            unused if unused >= idle => Some(EndReason::Idle),
+            _ => None,
         }
     }
 
