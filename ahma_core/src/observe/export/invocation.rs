@@ -26,7 +26,12 @@ impl Invocation {
         if self.succeeded {
             return None;
         }
-        let mut text = format!("the run is {}", self.status.replace('_', " "));
+        let mut text = match self.status.as_str() {
+            "failed" => "the run failed".to_owned(),
+            "timed_out" => "the run timed out".to_owned(),
+            "cancelled" | "interrupted" => format!("the run was {}", self.status),
+            unfinished => format!("the run is {unfinished}"),
+        };
         if let Some(reason) = &self.reason {
             text.push_str(&format!(": {reason}"));
         }
