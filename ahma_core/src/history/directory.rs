@@ -5,17 +5,18 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::operation::OperationId;
+use crate::operation::{COMPRESSED_EXTENSION, OperationId};
 
 const DATABASE: &str = "history.db";
 const SERVERS: &str = "servers";
 const OUTPUT: &str = "output";
+const HOUSEKEEPING: &str = "housekeeping";
 const LOCK_EXTENSION: &str = "lock";
-const COMPRESSED_EXTENSION: &str = "zst";
 
 /// Paths of the history.
 #[derive(Debug, Clone)]
@@ -27,7 +28,25 @@ pub(super) struct HistoryDir {
 #[derive(Debug)]
 pub(super) struct ServerLock {
     path: PathBuf,
-    _file: File,
+    file: File,
+}
+
+impl ServerLock {
+    /// Notes that the server lives, for a reader after its death.
+    pub(super) fn give_sign_of_life(&self) {
+        // Without it, the last thing that was written down is taken for the end of what ran.
+        let _ = self.file.set_modified(SystemTime::now());
+    }
+
+    /// As if the process of the server were killed: the file stays.
+    #[cfg(test)]
+    pub(super) fn die(self) {
+        let name = self.path.with_extension("kept");
+        fs::rename(&self.path, &name).unwrap();
+        let path = self.path.clone();
+        drop(self);
+        fs::rename(name, path).unwrap();
+    }
 }
 
 impl HistoryDir {
@@ -61,6 +80,18 @@ impl HistoryDir {
         self.servers().join(server).with_extension(LOCK_EXTENSION)
     }
 
+    /// Notes that the history was put in order just now.
+    pub(super) fn note_housekeeping(&self) {
+        // Without the note it is done once more than needed.
+        let _ = fs::write(self.root.join(HOUSEKEEPING), "");
+    }
+
+    /// Time since the history was put in order; none if it never was.
+    pub(super) fn last_housekeeping(&self) -> Option<Duration> {
+        let noted = fs::metadata(self.root.join(HOUSEKEEPING)).and_then(|file| file.modified());
+        noted.ok()?.elapsed().ok()
+    }
+
     /// Directory of the outputs of one server.
     pub(super) fn output_of(&self, server: &str) -> PathBuf {
         self.root.join(OUTPUT).join(server)
@@ -91,7 +122,7 @@ impl HistoryDir {
             .open(&new_path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         fs::rename(&new_path, &path)?;
-        Ok(ServerLock { path, _file: file })
+        Ok(ServerLock { path, file })
     }
 
     /// True unless it is certain that the server is dead.
@@ -100,6 +131,11 @@ impl HistoryDir {
             Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_err(),
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         }
+    }
+
+    /// The last time at which a server showed that it lives; none if nothing is left of it.
+    pub(super) fn last_sign_of_life(&self, server: &str) -> Option<SystemTime> {
+        fs::metadata(self.lock_path(server)).ok()?.modified().ok()
     }
 
     /// Removes the locks of dead servers.

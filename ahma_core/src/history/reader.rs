@@ -140,11 +140,12 @@ impl HistoryReader {
     pub fn remove(&mut self, rows: &[OperationRow]) -> Result<usize, HistoryError> {
         let ended = rows.iter().filter(|row| row.state.is_final());
         let numbers: Vec<i64> = ended.map(|row| row.number).collect();
-        Ok(retention::remove(
-            &mut self.database.connection,
-            &self.directory,
-            &numbers,
-        )?)
+        let mut removed = 0;
+        // Others write in between.
+        for batch in numbers.chunks(retention::BATCH) {
+            removed += retention::remove(&mut self.database.connection, &self.directory, batch)?;
+        }
+        Ok(removed)
     }
 
     /// Servers that have written here, and whether they live.
@@ -246,4 +247,4 @@ impl Conditions {
 
 #[cfg(test)]
 #[path = "reader_tests.rs"]
-mod tests;
+pub(in crate::history) mod tests;

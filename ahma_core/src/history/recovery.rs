@@ -6,9 +6,10 @@ use rusqlite::{Connection, params};
 
 use super::{
     directory::{HistoryDir, names_in},
+    rows::to_millis,
     statements::StoredWhere,
 };
-use crate::operation::{OperationId, OperationState};
+use crate::operation::{COMPRESSED_EXTENSION, OperationId, OperationState};
 
 /// Said of an operation whose server died.
 const SERVER_DIED: &str = "its server died before it had ended";
@@ -25,13 +26,19 @@ pub(super) fn mark_interrupted(connection: &Connection, directory: &HistoryDir) 
             continue;
         }
         // The last moment of which something is known is taken for the end.
+        let alive_at = directory.last_sign_of_life(&server).map_or(0, to_millis);
         marked += connection
             .prepare_cached(
-                "UPDATE operations SET state = ?, reason = ?, ended_at = updated_at, \
-                 duration_ms = CASE WHEN started_at IS NULL THEN 0 ELSE max(updated_at - started_at, 0) END \
-                 WHERE server = ? AND state IN ('queued', 'running')",
+                "UPDATE operations SET state = ?1, reason = ?2, ended_at = max(updated_at, ?4), \
+                 duration_ms = CASE WHEN started_at IS NULL THEN 0 ELSE max(max(updated_at, ?4) - started_at, 0) END \
+                 WHERE server = ?3 AND state IN ('queued', 'running')",
             )?
-            .execute(params![OperationState::Interrupted.as_str(), SERVER_DIED, server])?;
+            .execute(params![
+                OperationState::Interrupted.as_str(),
+                SERVER_DIED,
+                server,
+                alive_at
+            ])?;
     }
     Ok(marked)
 }
@@ -53,13 +60,17 @@ pub(super) fn clean_up(
             .collect::<Result<_, _>>()?;
         let output = directory.output_of(&server);
         for name in names_in(&output) {
-            let wanted = stored
-                .iter()
-                .any(|(id, stored)| match StoredWhere::named(stored) {
-                    StoredWhere::Plain => name == *id,
-                    StoredWhere::Compressed => name.strip_suffix(".zst") == Some(id),
+            let wanted = stored.iter().any(|(id, stored)| {
+                let is_compressed = name
+                    .strip_suffix(COMPRESSED_EXTENSION)
+                    .is_some_and(|name| name.strip_suffix('.') == Some(id));
+                match StoredWhere::named(stored) {
+                    // Another server may be about to note that it is compressed.
+                    StoredWhere::Plain => name == *id || is_compressed,
+                    StoredWhere::Compressed => is_compressed,
                     StoredWhere::Row => false,
-                });
+                }
+            });
             if !wanted {
                 let _ = fs::remove_file(output.join(name));
             }
@@ -88,3 +99,7 @@ pub(super) fn clean_up(
     directory.remove_dead_locks();
     Ok(plain)
 }
+
+#[cfg(test)]
+#[path = "recovery_tests.rs"]
+mod tests;

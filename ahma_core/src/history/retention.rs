@@ -23,8 +23,8 @@ pub struct KeepLimits {
 /// A result that no client was given is kept for so long after its end, whatever the limits say.
 const UNCOLLECTED: Duration = Duration::from_secs(3600);
 
-/// Rows looked at in one go.
-const BATCH: usize = 1_000;
+/// Rows looked at, or removed, in one go: some ten milliseconds.
+pub(super) const BATCH: usize = 500;
 
 /// One operation that has ended, as far as this decision is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,56 +56,97 @@ fn dropped(rows: &[EndedRow], mut total: u64, limits: KeepLimits, now: i64) -> V
     dropped
 }
 
-/// Drops what is over the limits. Returns the number of operations dropped.
-pub(super) fn apply(
-    connection: &mut Connection,
-    directory: &HistoryDir,
+/// A walk through the history from the oldest operation on, which drops what is over the limits a batch at a time, so that
+/// nothing that is to be written has to wait for all of it.
+#[derive(Debug)]
+pub(super) struct Retention {
     limits: KeepLimits,
-) -> rusqlite::Result<usize> {
-    let now = to_millis(SystemTime::now());
-    let mut total: u64 = connection.query_row(
-        "SELECT coalesce(sum(stored_bytes), 0) FROM operations",
-        [],
-        |row| row.get(0),
-    )?;
-    let (mut count, mut after) = (0, 0);
-    loop {
-        let rows: Vec<EndedRow> = connection
-            .prepare_cached(
-                "SELECT number, coalesce(ended_at, created_at), collected_at IS NOT NULL, keep_until, stored_bytes \
-                 FROM operations WHERE number > ? AND state NOT IN ('queued', 'running') ORDER BY number LIMIT ?",
-            )?
-            .query_map(params![after, BATCH], |row| {
-                Ok(EndedRow {
-                    number: row.get(0)?,
-                    ended_at: row.get(1)?,
-                    collected: row.get(2)?,
-                    keep_until: row.get(3)?,
-                    bytes: row.get(4)?,
-                })
-            })?
-            .collect::<Result<_, _>>()?;
-        let dropped = dropped(&rows, total, limits, now);
-        let dropped_bytes = rows.iter().filter(|row| dropped.contains(&row.number));
-        total -= dropped_bytes.map(|row| row.bytes).sum::<u64>().min(total);
-        count += remove(connection, directory, &dropped)?;
-        let is_young =
-            |row: &EndedRow| now - row.ended_at < i64::try_from(limits.age.as_millis()).unwrap_or(i64::MAX);
-        match rows.last() {
-            // What follows is younger, and fits.
-            Some(last) if rows.len() == BATCH && (total > limits.bytes || !is_young(last)) => {
-                after = last.number
-            }
-            _ => break,
-        }
+    now: i64,
+    /// Bytes that all operations take.
+    total: u64,
+    /// Number of the last operation looked at.
+    after: i64,
+    dropped: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum RetentionStep {
+    More,
+    Done { dropped: usize },
+}
+
+impl Retention {
+    pub(super) fn begin(connection: &Connection, limits: KeepLimits) -> rusqlite::Result<Self> {
+        let total = connection.query_row(
+            "SELECT coalesce(sum(stored_bytes), 0) FROM operations",
+            [],
+            |row| row.get(0),
+        )?;
+        Ok(Self {
+            limits,
+            now: to_millis(SystemTime::now()),
+            total,
+            after: 0,
+            dropped: 0,
+        })
     }
-    let now_or_never = connection.execute(
-        "DELETE FROM tasks WHERE created_at + life_ms < ? AND operation NOT IN (SELECT id FROM operations)",
-        [now],
-    );
-    now_or_never?;
-    connection.execute_batch("PRAGMA incremental_vacuum(1000)")?;
-    Ok(count)
+
+    /// Looks at one batch.
+    pub(super) fn step(
+        &mut self,
+        connection: &mut Connection,
+        directory: &HistoryDir,
+    ) -> rusqlite::Result<RetentionStep> {
+        let rows = ended_after(connection, self.after)?;
+        let dropped = dropped(&rows, self.total, self.limits, self.now);
+        let dropped_bytes = rows.iter().filter(|row| dropped.contains(&row.number));
+        self.total -= dropped_bytes.map(|row| row.bytes).sum::<u64>().min(self.total);
+        self.dropped += remove(connection, directory, &dropped)?;
+        give_back_pages(connection)?;
+        let age = i64::try_from(self.limits.age.as_millis()).unwrap_or(i64::MAX);
+        let is_old = |row: &EndedRow| self.now.saturating_sub(row.ended_at) >= age;
+        match rows.last() {
+            // What follows is younger, so there is more to do only if it does not fit.
+            Some(last) if rows.len() == BATCH && (self.total > self.limits.bytes || is_old(last)) => {
+                self.after = last.number;
+                return Ok(RetentionStep::More);
+            }
+            Some(_) | None => {}
+        }
+        connection.execute(
+            "DELETE FROM tasks WHERE created_at + life_ms < ? AND operation NOT IN (SELECT id FROM operations)",
+            [self.now],
+        )?;
+        Ok(RetentionStep::Done {
+            dropped: self.dropped,
+        })
+    }
+}
+
+fn ended_after(connection: &Connection, number: i64) -> rusqlite::Result<Vec<EndedRow>> {
+    connection
+        .prepare_cached(
+            "SELECT number, coalesce(ended_at, created_at), collected_at IS NOT NULL, keep_until, stored_bytes \
+             FROM operations WHERE number > ? AND state NOT IN ('queued', 'running') ORDER BY number LIMIT ?",
+        )?
+        .query_map(params![number, BATCH], |row| {
+            Ok(EndedRow {
+                number: row.get(0)?,
+                ended_at: row.get(1)?,
+                collected: row.get(2)?,
+                keep_until: row.get(3)?,
+                bytes: row.get(4)?,
+            })
+        })?
+        .collect()
+}
+
+/// Makes the file smaller by some of the pages that are free. The statement gives back one page each time it is stepped.
+fn give_back_pages(connection: &Connection) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached("PRAGMA incremental_vacuum(1000)")?;
+    let mut pages = statement.query([])?;
+    while pages.next()?.is_some() {}
+    Ok(())
 }
 
 /// Removes operations, with their findings and outputs.

@@ -170,7 +170,7 @@ fn upsert(
             ":signal": signal,
             ":created_at": to_millis(snapshot.created_at),
             ":started_at": snapshot.started_at.map(to_millis),
-            ":ended_at": outcome.map(|_| now),
+            ":ended_at": outcome.map(|_| ended_at(snapshot).map_or(now, to_millis)),
             ":updated_at": now,
             ":duration_ms": millis(snapshot.elapsed),
             ":cpu_ms": outcome.and_then(|outcome| outcome.cpu).map(millis),
@@ -192,6 +192,11 @@ fn upsert(
         },
         |row| row.get(0),
     )
+}
+
+/// The end of an operation that ran. One that never began ended when that is written down.
+fn ended_at(snapshot: &Snapshot) -> Option<SystemTime> {
+    snapshot.started_at?.checked_add(snapshot.elapsed)
 }
 
 /// The text in which a search looks.

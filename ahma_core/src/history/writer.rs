@@ -23,7 +23,7 @@ use super::{
     database::{self, Database, HistoryError},
     directory::{HistoryDir, ServerLock},
     recovery,
-    retention::{self, KeepLimits},
+    retention::{KeepLimits, Retention, RetentionStep},
     rows::TaskRow,
     statements::{
         StoredWhere, WritingServer, take_stops, write_collected, write_compressed, write_operation,
@@ -68,6 +68,9 @@ const FIRST_LOOK: Duration = Duration::from_secs(2);
 const HOUSEKEEPING: Duration = Duration::from_secs(600);
 const HOUSEKEEPING_ENDED: usize = 500;
 
+/// Time for what is to be put in order by a server that ends.
+const LAST_HOUSEKEEPING: Duration = Duration::from_secs(1);
+
 /// Time before a failed write is tried again.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -87,6 +90,8 @@ struct WriterLoop {
     flushes: Vec<oneshot::Sender<()>>,
     running: HashMap<OperationId, RunningEntry>,
     compressions: VecDeque<Compression>,
+    /// Under way after a look at the limits.
+    retention: Option<Retention>,
     batch_due: Option<Instant>,
     tick_due: Instant,
     housekeeping_due: Instant,
@@ -97,7 +102,7 @@ struct WriterLoop {
 #[derive(Debug)]
 struct OpenDatabase {
     database: Database,
-    _lock: ServerLock,
+    lock: ServerLock,
 }
 
 /// An operation that has not ended.
@@ -110,23 +115,7 @@ struct RunningEntry {
 impl Writer {
     /// Runs until the history is closed.
     pub(super) fn run(self) {
-        let now = Instant::now();
-        let mut work = WriterLoop {
-            writer: self,
-            started_at: SystemTime::now(),
-            database: None,
-            changed: VecDeque::new(),
-            collected: Vec::new(),
-            tasks: Vec::new(),
-            flushes: Vec::new(),
-            running: HashMap::new(),
-            compressions: VecDeque::new(),
-            batch_due: None,
-            tick_due: now + TICK,
-            housekeeping_due: now + FIRST_LOOK,
-            ended_since: 0,
-            dropped: 0,
-        };
+        let mut work = WriterLoop::new(self);
         while let Ok(Flow::GoOn) = work.turn() {}
     }
 }
@@ -138,6 +127,27 @@ enum Flow {
 }
 
 impl WriterLoop {
+    fn new(writer: Writer) -> Self {
+        let now = Instant::now();
+        Self {
+            writer,
+            started_at: SystemTime::now(),
+            database: None,
+            changed: VecDeque::new(),
+            collected: Vec::new(),
+            tasks: Vec::new(),
+            flushes: Vec::new(),
+            running: HashMap::new(),
+            compressions: VecDeque::new(),
+            retention: None,
+            batch_due: None,
+            tick_due: now + TICK,
+            housekeeping_due: now + FIRST_LOOK,
+            ended_since: 0,
+            dropped: 0,
+        }
+    }
+
     /// Waits for a message or for something that is due, and does it.
     fn turn(&mut self) -> Result<Flow, RecvTimeoutError> {
         let mut flow = Flow::GoOn;
@@ -153,16 +163,18 @@ impl WriterLoop {
         if flow == Flow::End || !self.flushes.is_empty() || is_due || is_tick {
             self.write(is_tick || flow == Flow::End);
         }
-        if self.housekeeping_due <= now || self.ended_since >= HOUSEKEEPING_ENDED {
+        if flow == Flow::End {
+            self.keep_house_at_the_end();
+        } else if self.housekeeping_due <= now || self.ended_since >= HOUSEKEEPING_ENDED {
             self.keep_house();
-        } else if flow == Flow::GoOn && self.batch_due.is_none_or(|due| due > now) {
-            self.compress_a_piece();
+        } else if self.batch_due.is_none_or(|due| due > now) {
+            self.do_a_piece();
         }
         Ok(flow)
     }
 
     fn patience(&self) -> Duration {
-        if !self.compressions.is_empty() && self.database.is_some() {
+        if self.has_pieces() {
             return Duration::ZERO;
         }
         let tick = (!self.running.is_empty()).then_some(self.tick_due);
@@ -258,6 +270,7 @@ impl WriterLoop {
             write_task(&transaction, task)?;
         }
         let stops = if looks_at_running {
+            open.lock.give_sign_of_life();
             take_stops(&transaction, writing.server)?
         } else {
             Vec::new()
@@ -317,10 +330,7 @@ impl WriterLoop {
             scope: &self.writer.scope,
         };
         write_server(&database.connection, writing, self.started_at)?;
-        self.database = Some(OpenDatabase {
-            database,
-            _lock: lock,
-        });
+        self.database = Some(OpenDatabase { database, lock });
         Ok(())
     }
 
@@ -359,11 +369,49 @@ impl WriterLoop {
             self.compressions
                 .push_back(Compression::new(id, paths, server, None));
         }
-        let dropped = retention::apply(connection, directory, self.writer.limits)?;
-        if dropped > 0 {
-            tracing::debug!(dropped, "operations over the limits of the history are dropped");
-        }
+        self.retention = Some(Retention::begin(connection, self.writer.limits)?);
+        directory.note_housekeeping();
         Ok(())
+    }
+
+    /// Short-lived servers put things in order too, if none has lately: there may never be another kind.
+    fn keep_house_at_the_end(&mut self) {
+        let is_due = self.writer.directory.last_housekeeping();
+        if self.database.is_none() || is_due.is_some_and(|age| age < HOUSEKEEPING) {
+            return;
+        }
+        self.keep_house();
+        let deadline = Instant::now() + LAST_HOUSEKEEPING;
+        while self.has_pieces() && Instant::now() < deadline {
+            self.do_a_piece();
+        }
+    }
+
+    /// True if there is work that is done a piece at a time, whenever nothing else is.
+    fn has_pieces(&self) -> bool {
+        self.database.is_some() && (self.retention.is_some() || !self.compressions.is_empty())
+    }
+
+    fn do_a_piece(&mut self) {
+        if self.retention.is_some() {
+            self.drop_a_batch();
+        } else {
+            self.compress_a_piece();
+        }
+    }
+
+    fn drop_a_batch(&mut self) {
+        let (Some(open), Some(mut retention)) = (&mut self.database, self.retention.take()) else {
+            return;
+        };
+        match retention.step(&mut open.database.connection, &self.writer.directory) {
+            Ok(RetentionStep::More) => self.retention = Some(retention),
+            Ok(RetentionStep::Done { dropped: 0 }) => {}
+            Ok(RetentionStep::Done { dropped }) => {
+                tracing::debug!(dropped, "operations over the limits of the history are dropped");
+            }
+            Err(error) => self.has_failed(&error.into()),
+        }
     }
 
     fn compress_a_piece(&mut self) {
@@ -418,3 +466,7 @@ fn compression_of(writer: &Writer, operation: &Operation) -> Compression {
     let spool_file = operation.output().in_memory_only().file;
     Compression::new(id, paths, &writer.server, spool_file)
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

@@ -66,4 +66,4 @@ pub use tail_cursor::NewOutput;
 pub(crate) use frames::{FrameStep, FrameWriter};
 pub(crate) use log::RecalledOutput;
 pub(crate) use recalled::{RecalledOperation, RecalledProgress};
-pub(crate) use spool_file::SpoolPlace;
+pub(crate) use spool_file::{COMPRESSED_EXTENSION, SpoolPlace};

@@ -13,6 +13,9 @@ use rustix::fs::OFlags;
 
 use super::{frames::FrameReader, spool::Spool};
 
+/// What the name of a compressed file has more than that of the plain one.
+pub(crate) const COMPRESSED_EXTENSION: &str = "zst";
+
 /// A spool file, whoever reads it.
 #[derive(Debug)]
 pub struct SpoolFile {
@@ -70,11 +73,21 @@ impl SpoolFile {
                 .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
                 .open(path)
         };
-        match &*place {
-            SpoolPlace::Plain(path) => open(path).map(SpoolReader::Plain),
-            SpoolPlace::Compressed(path) => open(path)
+        let open_compressed = |path: &Path| {
+            open(path)
                 .and_then(FrameReader::open)
-                .map(SpoolReader::Compressed),
+                .map(SpoolReader::Compressed)
+        };
+        match (&*place, &self.end) {
+            (SpoolPlace::Plain(path), SpoolEnd::Removed { .. }) => open(path).map(SpoolReader::Plain),
+            (SpoolPlace::Plain(path), SpoolEnd::Kept) => match open(path) {
+                // Another server may have compressed it meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    open_compressed(&path.with_extension(COMPRESSED_EXTENSION)).map_err(|_| error)
+                }
+                opened => opened.map(SpoolReader::Plain),
+            },
+            (SpoolPlace::Compressed(path), _) => open_compressed(path),
         }
     }
 
