@@ -21,7 +21,7 @@ use crate::{
     jail::{Jail, JailError, program::DEFAULT_PATH},
     mcp::SandboxNote,
     sandbox::{
-        Exposed, Host, Network, PolicyError, Probe, SandboxSettings, Tier, assemble, exposed, held,
+        Exposed, Host, Network, Policy, PolicyError, Probe, SandboxSettings, Tier, assemble, exposed, held,
         real_path, seatbelt::Reads, sensitive_places,
     },
     shell::{
@@ -121,7 +121,6 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
     let asked = &settings.sandbox;
     let open = open_to_commands(settings);
     let private = PrivateDir::create(&private_base(&open)?)?;
-    let state_dir = state_dir(settings, &open, &private);
     let variables: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
@@ -158,6 +157,7 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
     {
         return Err(reachable_files(&found));
     }
+    let state_dir = state_dir(settings, &policy, &open, &private);
     let launcher = LauncherSettings {
         helper: HELPER.into(),
         policy,
@@ -281,22 +281,34 @@ fn private_base(open: &[PathBuf]) -> Result<PathBuf, Failure> {
 }
 
 /// Commands must not reach what others printed, so a home that is open to them is no place for it.
-fn state_dir(settings: &Settings, open: &[PathBuf], private: &PrivateDir) -> PathBuf {
-    settings
-        .state_dir
-        .clone()
-        .filter(|directory| is_closed(directory, open))
-        .unwrap_or_else(|| private.base().join(STATE))
+fn state_dir(settings: &Settings, policy: &Policy, open: &[PathBuf], private: &PrivateDir) -> PathBuf {
+    let is_out_of_reach = |directory: &PathBuf| {
+        let is_granted = || exposed(policy, [directory.clone()]).is_some();
+        is_closed(directory, open) && !(runs_confined(settings) && is_granted())
+    };
+    let usual = settings.state_dir.clone();
+    usual.filter(is_out_of_reach).unwrap_or_else(|| {
+        let lasting = lasting_bases().into_iter().find(|place| is_closed(place, open));
+        let own = lasting.and_then(|place| PrivateDir::create_base(&place).ok());
+        own.unwrap_or_else(|| private.base().to_owned()).join(STATE)
+    })
 }
 
-/// The state directory of servers with these settings, for those who look at what they keep.
-pub(crate) fn history_place(settings: &Settings) -> Result<PathBuf, Failure> {
-    let open = open_to_commands(settings);
-    let usual = settings.state_dir.clone();
-    match usual.filter(|directory| is_closed(directory, &open)) {
-        Some(directory) => Ok(directory),
-        None => Ok(PrivateDir::base_in(&private_base(&open)?).join(STATE)),
-    }
+/// Where state may be that has no place in the home directory: preferably where a restart of the machine leaves it alone.
+fn lasting_bases() -> Vec<PathBuf> {
+    let chosen = std::env::var_os("TMPDIR").map(|chosen| vec![chosen.into()]);
+    let mut places = chosen.unwrap_or_else(|| vec!["/var/tmp".into(), "/tmp".into()]);
+    places.retain(|place: &PathBuf| place.is_absolute() && place.is_dir());
+    places
+}
+
+/// All state directories in which servers of this user keep a history.
+pub(crate) fn history_places(settings: &Settings) -> Vec<PathBuf> {
+    let elsewhere = lasting_bases().into_iter().filter_map(|place| {
+        let base = PrivateDir::base_in(&place);
+        PrivateDir::is_own(&base).then(|| base.join(STATE))
+    });
+    settings.state_dir.clone().into_iter().chain(elsewhere).collect()
 }
 
 fn shell_path(settings: &Settings) -> Result<PathBuf, Failure> {

@@ -35,8 +35,7 @@ impl PrivateDir {
         };
         // Canonical, because the sandbox names paths as the kernel sees them.
         let temp = temp.canonicalize().map_err(unusable)?;
-        let base = Self::base_in(&temp);
-        create_own(&base).map_err(unusable)?;
+        let base = Self::create_base(&temp).map_err(unusable)?;
         remove_stale(&base);
         Self::create_in(&base).map_err(unusable)
     }
@@ -44,6 +43,29 @@ impl PrivateDir {
     /// Parent of the directories of this user's servers.
     pub(crate) fn base_in(temp: &Path) -> PathBuf {
         temp.join(format!("ahma_mcp-{}", rustix::process::getuid().as_raw()))
+    }
+
+    /// The same, made if need be; refused if it is not ours alone.
+    pub(crate) fn create_base(temp: &Path) -> io::Result<PathBuf> {
+        let base = Self::base_in(temp);
+        match fs::DirBuilder::new().mode(0o700).create(&base) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        if Self::is_own(&base) {
+            return Ok(base);
+        }
+        Err(io::Error::other(format!(
+            "{} is not a directory that only we can enter",
+            base.display()
+        )))
+    }
+
+    /// True of a directory of ours: others may own, read or have planted nothing there.
+    pub(crate) fn is_own(directory: &Path) -> bool {
+        fs::symlink_metadata(directory).is_ok_and(|found| {
+            found.is_dir() && found.uid() == rustix::process::getuid().as_raw() && found.mode() & 0o077 == 0
+        })
     }
 
     fn create_in(base: &Path) -> io::Result<Self> {
@@ -84,24 +106,6 @@ fn remove(directory: &Path, lock_path: &Path) {
     if removal::remove_tree(directory).is_ok() {
         let _ = fs::remove_file(lock_path);
     }
-}
-
-/// A directory of ours: others may own, read or have planted nothing there.
-fn create_own(directory: &Path) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let found = fs::symlink_metadata(directory)?;
-    let ours =
-        found.is_dir() && found.uid() == rustix::process::getuid().as_raw() && found.mode() & 0o077 == 0;
-    if ours {
-        return Ok(());
-    }
-    Err(io::Error::other(format!(
-        "{} is not a directory that only we can enter",
-        directory.display()
-    )))
 }
 
 fn remove_stale(base: &Path) {

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     call::PlanSettings,
     catalog::CatalogSettings,
+    history::{History, HistorySettings},
     operation::EngineSettings,
     sandbox::Tier,
     shell::TierChoice,
@@ -140,8 +141,25 @@ pub(super) fn open_toolbox(
     toolbox::open(toolbox, checker.clone(), shutdown.clone())
 }
 
-pub(super) fn engine_settings(settings: &Settings, sandbox: &ActiveSandbox) -> EngineSettings {
+/// The history, unless none is wanted. A server without a scope runs nothing that could be kept.
+pub(super) fn open_history(settings: &Settings, sandbox: &ActiveSandbox) -> Option<History> {
+    let limits = settings.execution.keep.filter(|_| !settings.sandbox.deferred)?;
+    Some(History::start(HistorySettings {
+        state_dir: sandbox.state_dir.clone(),
+        scope: sandbox.note.scope.clone(),
+        limits,
+        result_bytes: settings.execution.max_result_bytes,
+    }))
+}
+
+pub(super) fn engine_settings(
+    settings: &Settings,
+    sandbox: &ActiveSandbox,
+    history: Option<&History>,
+) -> EngineSettings {
     EngineSettings {
+        keep_output: history.map(History::output_dir),
+        journal: history.map(History::journal),
         max_operations: settings.execution.max_operations.get(),
         result_bytes: settings.execution.max_result_bytes,
         ..EngineSettings::new(sandbox.state_dir.join("spool"))

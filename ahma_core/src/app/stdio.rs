@@ -16,15 +16,15 @@ use super::{
     active_sandbox::{ActiveSandbox, PendingSandbox, early_checker, expected_note},
     exit::{Exit, Failure},
     remote,
-    run::{ToolboxUse, engine_settings, open_toolbox, plan_settings, runtime, warn},
+    run::{ToolboxUse, engine_settings, open_history, open_toolbox, plan_settings, runtime, warn},
     settings::Settings,
     signals,
     streams::{StandardInput, StandardOutput},
 };
 use crate::{
-    history::{History, HistorySettings},
+    history::History,
     mcp::{self, Greeting, Opened, ServerSettings},
-    operation::{Engine, EngineSettings},
+    operation::Engine,
     shell::Launcher,
     toolbox::AvailabilityChecker,
 };
@@ -151,11 +151,7 @@ impl House {
         self.history.clone_from(&history);
         let engine = Engine::new(
             sandbox.launcher.clone(),
-            EngineSettings {
-                keep_output: history.as_ref().map(History::output_dir),
-                journal: history.as_ref().map(History::journal),
-                ..engine_settings(settings, sandbox)
-            },
+            engine_settings(settings, sandbox, history.as_ref()),
         );
         let mount = remote::mount(settings, sandbox).await;
         let opened = Opened {
@@ -206,17 +202,6 @@ fn greet_person() {
         "serving MCP on stdin and stdout, which a client should use; Ctrl-D ends it\n\
          hint: ahma_mcp init adds the server to your client, ahma_mcp --help shows other commands"
     );
-}
-
-/// A server without a scope runs nothing that could be kept.
-fn open_history(settings: &Settings, sandbox: &ActiveSandbox) -> Option<History> {
-    let limits = settings.execution.keep.filter(|_| !settings.sandbox.deferred)?;
-    Some(History::start(HistorySettings {
-        state_dir: sandbox.state_dir.clone(),
-        scope: sandbox.note.scope.clone(),
-        limits,
-        result_bytes: settings.execution.max_result_bytes,
-    }))
 }
 
 fn server_settings(settings: &Settings, sandbox: &ActiveSandbox) -> ServerSettings {

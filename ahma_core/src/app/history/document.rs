@@ -18,6 +18,14 @@ pub(super) fn time(time: SystemTime) -> String {
 
 /// What is unknown is left out.
 pub(super) fn operation(row: &OperationRow) -> Value {
+    fields(row)
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// The parts of an operation that are known, in the order in which a person reads them.
+pub(super) fn fields(row: &OperationRow) -> Vec<(&'static str, Value)> {
     let (exit_code, signal) = match row.exit {
         Some(ExitStatus::Code(code)) => (Some(code), None),
         Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
@@ -26,40 +34,36 @@ pub(super) fn operation(row: &OperationRow) -> Value {
     let arguments = row.arguments.as_deref();
     // Long ones are cut and no JSON any more.
     let arguments = arguments.map(|text| serde_json::from_str(text).unwrap_or_else(|_| json!(text)));
-    let fields = json!({
-        "id": row.id,
-        "tool": row.tool,
-        "command": row.command,
-        "arguments": arguments,
-        "status": row.state,
-        "reason": row.reason,
-        "exit_code": exit_code,
-        "signal": signal,
-        "principal": row.owner.principal.name(),
-        "program": row.program,
-        "session": row.session,
-        "scope": row.owner.scope,
-        "directory": row.directory,
-        "server": row.server,
-        "created_at": time(row.created_at),
-        "started_at": row.started_at.map(time),
-        "ended_at": row.ended_at.map(time),
-        "collected_at": row.collected_at.map(time),
-        "duration_seconds": row.duration.as_secs_f64(),
-        "cpu_seconds": row.cpu.map(|cpu| cpu.as_secs_f64()),
-        "peak_memory_bytes": row.peak_memory_bytes,
-        "output_bytes": row.output_bytes,
-        "output_lines": row.output_lines,
-        "percent": row.reached.percent,
-        "phase": row.reached.phase,
-        "finding_counts": row.finding_counts,
-    });
-    match fields {
-        Value::Object(fields) => {
-            Value::Object(fields.into_iter().filter(|(_, value)| !value.is_null()).collect())
-        }
-        other => other,
-    }
+    let mut fields = vec![
+        ("id", json!(row.id)),
+        ("status", json!(row.state)),
+        ("reason", json!(row.reason)),
+        ("exit_code", json!(exit_code)),
+        ("signal", json!(signal)),
+        ("tool", json!(row.tool)),
+        ("command", json!(row.command)),
+        ("arguments", json!(arguments)),
+        ("directory", json!(row.directory)),
+        ("scope", json!(row.owner.scope)),
+        ("principal", json!(row.owner.principal.name())),
+        ("program", json!(row.program)),
+        ("session", json!(row.session)),
+        ("server", json!(row.server)),
+        ("created_at", json!(time(row.created_at))),
+        ("started_at", json!(row.started_at.map(time))),
+        ("ended_at", json!(row.ended_at.map(time))),
+        ("collected_at", json!(row.collected_at.map(time))),
+        ("duration_seconds", json!(row.duration.as_secs_f64())),
+        ("cpu_seconds", json!(row.cpu.map(|cpu| cpu.as_secs_f64()))),
+        ("peak_memory_bytes", json!(row.peak_memory_bytes)),
+        ("output_bytes", json!(row.output_bytes)),
+        ("output_lines", json!(row.output_lines)),
+        ("percent", json!(row.reached.percent)),
+        ("phase", json!(row.reached.phase)),
+        ("finding_counts", json!(row.finding_counts)),
+    ];
+    fields.retain(|(_, value)| !value.is_null());
+    fields
 }
 
 pub(super) fn finding(row: &FindingRow) -> Value {

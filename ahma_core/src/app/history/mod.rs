@@ -3,6 +3,7 @@
 //!
 //! Start with `run`; `table` and `document` are how things look.
 
+mod archive;
 mod args;
 mod document;
 mod export;

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
     time::{Duration, SystemTime},
 };
@@ -11,6 +11,7 @@ use ahma_common::words::counted;
 use serde_json::{Value, json};
 
 use super::{
+    archive::{Archive, FoundRow, RemovalCount},
     args::{ChoiceArgs, ExportForm, HistoryArgs, HistoryTask},
     document, export, table,
 };
@@ -18,15 +19,15 @@ use crate::{
     app::{
         active_sandbox,
         args::Args,
-        exit::{Exit, Failure, chain, print},
+        exit::{Exit, Failure, print},
         run::runtime,
         settings::{Environment, Format, Settings},
     },
-    history::{FindingFilter, HistoryError, HistoryReader, OperationFilter, OperationRow},
+    history::{FindingFilter, OperationFilter},
     operation::{Operation, OutputQuery, PageError},
 };
 
-/// Bytes of output in one step, and in one answer of a search.
+/// Bytes of output in one step.
 const STEP_BYTES: usize = 1 << 20;
 
 pub(in crate::app) fn run(own: HistoryArgs, args: Args) -> Result<ExitCode, Failure> {
@@ -38,7 +39,7 @@ pub(in crate::app) fn run(own: HistoryArgs, args: Args) -> Result<ExitCode, Fail
         );
     }
     let settings = Settings::resolve(args, &Environment::read()?)?;
-    let archive = Archive::open(active_sandbox::history_place(&settings)?)?;
+    let archive = Archive::open(active_sandbox::history_places(&settings))?;
     match own.task {
         None => archive.list(own.choice, format),
         Some(HistoryTask::Show { id }) => archive.show(&id, format),
@@ -68,28 +69,9 @@ fn ago(age: Duration) -> SystemTime {
         .unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// The history, perhaps of a user who has none yet.
-struct Archive {
-    place: PathBuf,
-    reader: Option<HistoryReader>,
-}
-
 impl Archive {
-    fn open(place: PathBuf) -> Result<Self, Failure> {
-        let reader = HistoryReader::open(&place).map_err(|error| unusable(&place, &error))?;
-        Ok(Self { place, reader })
-    }
-
-    fn ask<T: Default>(
-        &self,
-        look: impl FnOnce(&HistoryReader) -> Result<T, HistoryError>,
-    ) -> Result<T, Failure> {
-        let looked = self.reader.as_ref().map_or_else(|| Ok(T::default()), look);
-        looked.map_err(|error| unusable(&self.place, &error))
-    }
-
     fn list(&self, choice: ChoiceArgs, format: Format) -> Result<(), Failure> {
-        let rows = self.ask(|reader| reader.operations(&filter(choice)))?;
+        let rows = self.operations(&filter(choice))?;
         match format {
             Format::Json => print_json(&json!({
                 "operations": rows.iter().map(document::operation).collect::<Vec<_>>()
@@ -100,7 +82,7 @@ impl Archive {
     }
 
     fn show(&self, id: &str, format: Format) -> Result<(), Failure> {
-        let row = self.row(id)?;
+        let FoundRow { row, .. } = self.row(id)?;
         match format {
             Format::Json => print_json(&document::operation(&row)),
             Format::Text | Format::Cost => print(table::operation(&row)),
@@ -108,7 +90,7 @@ impl Archive {
     }
 
     fn findings(&self, filter: &FindingFilter, format: Format) -> Result<(), Failure> {
-        let rows = self.ask(|reader| reader.findings(filter))?;
+        let rows = self.found(filter)?;
         match format {
             Format::Json => print_json(&json!({
                 "findings": rows.iter().map(document::finding).collect::<Vec<_>>()
@@ -125,8 +107,8 @@ impl Archive {
         tail: Option<u64>,
         format: Format,
     ) -> Result<(), Failure> {
-        let row = self.row(id)?;
-        let operation = self.recall(&row)?;
+        let found = self.row(id)?;
+        let (row, operation) = (&found.row, found.recall()?);
         let query = match (grep, tail) {
             (Some(pattern), _) => Some(OutputQuery::Grep {
                 pattern,
@@ -158,13 +140,13 @@ impl Archive {
     }
 
     fn export(&self, id: &str, form: ExportForm, to: Option<&Path>) -> Result<(), Failure> {
-        let row = self.row(id)?;
-        let operation = self.recall(&row)?;
+        let found = self.row(id)?;
+        let (row, operation) = (&found.row, found.recall()?);
         let mut document = Vec::new();
         match form {
             ExportForm::Sarif => document.extend(export::sarif(&operation).bytes()),
             ExportForm::Junit => document.extend(export::junit(&operation).bytes()),
-            ExportForm::Json => document.extend(export::json(&row, &operation).bytes()),
+            ExportForm::Json => document.extend(export::json(row, &operation).bytes()),
             ExportForm::Text => copy_output(&operation, &mut document)?,
         }
         match to {
@@ -192,25 +174,18 @@ impl Archive {
             return Err(Failure::new(Exit::Usage, "history remove names no operation")
                 .with_hint("give ids, one of --tool --status --client --since --text, or --all"));
         }
-        let rows = if ids.is_empty() {
-            let filter = OperationFilter {
+        let RemovalCount { removed, running } = if ids.is_empty() {
+            self.remove_all(&OperationFilter {
                 limit: usize::MAX,
                 ..filter(choice)
-            };
-            self.ask(|reader| reader.operations(&filter))?
+            })
         } else {
-            ids.iter().map(|id| self.row(id)).collect::<Result<_, _>>()?
-        };
-        let removed = match &mut self.reader {
-            Some(reader) => reader
-                .remove(&rows)
-                .map_err(|error| unusable(&self.place, &error))?,
-            None => 0,
-        };
+            self.remove_named(ids)
+        }?;
         match format {
-            Format::Json => print_json(&json!({ "removed": removed, "running": rows.len() - removed })),
+            Format::Json => print_json(&json!({ "removed": removed, "running": running })),
             Format::Text | Format::Cost => {
-                let running = match rows.len() - removed {
+                let running = match running {
                     0 => String::new(),
                     running => format!("; {running} still running"),
                 };
@@ -220,19 +195,6 @@ impl Archive {
                 ))
             }
         }
-    }
-
-    fn row(&self, id: &str) -> Result<OperationRow, Failure> {
-        self.ask(|reader| reader.operation(None, id))?.ok_or_else(|| {
-            Failure::user(format!("no operation is called {id}")).with_hint(
-                "ahma_mcp history lists them; those that are too old are dropped (--keep, --keep-bytes)",
-            )
-        })
-    }
-
-    fn recall(&self, row: &OperationRow) -> Result<Operation, Failure> {
-        let recalled = self.ask(|reader| reader.recall(row, STEP_BYTES).map(Some))?;
-        recalled.ok_or_else(|| Failure::user(format!("the output of {} is gone", row.id)))
     }
 }
 
@@ -288,13 +250,4 @@ fn unreadable(error: PageError) -> Failure {
         }
         PageError::Storage(_) => Failure::internal("the output cannot be read", &error),
     }
-}
-
-fn unusable(place: &Path, error: &HistoryError) -> Failure {
-    Failure::user(format!("{}: {}", place.display(), chain(error))).with_hint(match error {
-        HistoryError::Newer { .. } => "use the newer version of ahma_mcp that wrote it",
-        HistoryError::Directory { .. } | HistoryError::Database(_) | HistoryError::Output(_) => {
-            "the next server that starts moves a damaged history aside"
-        }
-    })
 }

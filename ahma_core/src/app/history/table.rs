@@ -75,14 +75,11 @@ pub(super) fn findings(rows: &[FindingRow]) -> String {
 
 /// Everything known of one, a line each.
 pub(super) fn operation(row: &OperationRow) -> String {
-    let serde_json::Value::Object(fields) = document::operation(row) else {
-        return String::new();
-    };
-    let line = |(name, value): (&String, &serde_json::Value)| {
+    let line = |(name, value): (&str, serde_json::Value)| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         format!("{name:<18} {}\n", visible(&text))
     };
-    fields.iter().map(line).collect()
+    document::fields(row).into_iter().map(line).collect()
 }
 
 fn client(row: &OperationRow) -> &str {

@@ -12,7 +12,7 @@ use crate::{
         args::report_clap_error,
         exit::{Exit, Failure, print},
         logging,
-        run::{ToolboxUse, engine_settings, open_toolbox, plan_settings, warn, with_sandbox},
+        run::{ToolboxUse, engine_settings, open_history, open_toolbox, plan_settings, warn, with_sandbox},
         settings::Settings,
         signals,
         streams::StandardOutput,
@@ -20,9 +20,13 @@ use crate::{
     },
     call::{CallError, CommandPlan, ToolCall, Work},
     catalog::Tool,
-    operation::{Engine, EngineSettings, preflight},
+    history::redacted_arguments,
+    operation::{CallOrigin, ClientId, Engine, EngineSettings, preflight},
     toolbox::{Toolbox, check_availability},
 };
+
+/// The client of what runs here, in the history.
+const PROGRAM: &str = "ahma_mcp run";
 
 pub(in crate::app) fn run(args: RunArgs, settings: Settings) -> Result<ExitCode, Failure> {
     settings.require_tools_dir()?;
@@ -45,20 +49,31 @@ async fn run_words(
         kind = &mut signal => return Ok(signals::broken_off_by(kind)),
         prepared = prepare(words, settings, sandbox) => prepared?,
     };
-    let (tool, plan) = match prepared {
+    let PreparedRun {
+        tool,
+        plan,
+        arguments,
+    } = match prepared {
         ControlFlow::Continue(prepared) => prepared,
         ControlFlow::Break(exit) => return Ok(exit.into()),
     };
+    let history = open_history(settings, sandbox);
     let engine = Engine::new(
         sandbox.launcher.clone(),
         EngineSettings {
             // All of it passes through to stdout, so none of it may be dropped.
             quota_bytes: u64::MAX,
-            ..engine_settings(settings, sandbox)
+            ..engine_settings(settings, sandbox, history.as_ref())
         },
     );
     let redrawn = has_stream_rules(&plan).then(RedrawnLines::default);
-    let operation = engine.start(plan);
+    let origin = CallOrigin {
+        client: ClientId::default(),
+        principal: settings.principal.clone(),
+        program: Some(PROGRAM.to_owned()),
+        arguments,
+    };
+    let operation = engine.start_for(origin, plan);
     let mut display = Display::open(&tool.name, settings.log.colour);
     let followed = follow::to_the_end(
         &operation,
@@ -68,7 +83,11 @@ async fn run_words(
         signal.as_mut(),
     )
     .await;
+    operation.mark_seen();
     engine.shutdown().await;
+    if let Some(history) = history {
+        history.close().await;
+    }
     if !followed.has_failed() {
         return Ok(report::report(&tool, &followed, None, &mut display));
     }
@@ -85,12 +104,20 @@ async fn run_words(
     }
 }
 
-/// The tool and its plan, once the sandbox is known to hold. Breaks off with what clap has said already.
+/// What is to be run.
+struct PreparedRun {
+    tool: Arc<Tool>,
+    plan: CommandPlan,
+    /// As they are written down.
+    arguments: Option<String>,
+}
+
+/// What is to be run, once the sandbox is known to hold. Breaks off with what clap has said already.
 async fn prepare(
     words: &[String],
     settings: &Settings,
     sandbox: &ActiveSandbox,
-) -> Result<ControlFlow<Exit, (Arc<Tool>, CommandPlan)>, Failure> {
+) -> Result<ControlFlow<Exit, PreparedRun>, Failure> {
     let toolbox = open_toolbox(
         settings,
         &sandbox.prober,
@@ -118,9 +145,14 @@ async fn prepare(
             return Ok(ControlFlow::Break(Exit::Success));
         }
     };
+    let written_down = redacted_arguments(&arguments);
     let plan = checked_plan(&toolbox, settings, sandbox, tool, arguments).await?;
     sandbox.prove().await?;
-    Ok(ControlFlow::Continue((tool.clone(), plan)))
+    Ok(ControlFlow::Continue(PreparedRun {
+        tool: tool.clone(),
+        plan,
+        arguments: written_down,
+    }))
 }
 
 /// Only a tool file with stream rules may make a program draw. The output of all others is passed on as it is.
