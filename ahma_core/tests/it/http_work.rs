@@ -9,9 +9,12 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use test_support::{Client, HttpServer, Roots, Workspace, children, wait_for};
+use test_support::{HttpServer, Roots, Workspace, children, wait_for};
 
-use crate::session::options;
+use crate::{
+    history::{awaited, start},
+    session::options,
+};
 
 /// A listening server with an audit trail.
 struct Audited {
@@ -69,15 +72,6 @@ impl Audited {
 
 const UNTIL_GO: &str = "echo begun; until test -e go; do sleep 0.02; done; echo done";
 
-fn start(client: &mut Client, command: &str) -> String {
-    let arguments = json!({"command": command, "execution_mode": "asynchronous"});
-    let started = client.tool("sandboxed_shell", arguments);
-    started["structuredContent"]["operation_id"]
-        .as_str()
-        .unwrap_or_else(|| panic!("{started}"))
-        .to_owned()
-}
-
 #[test]
 fn a_session_with_a_running_operation_is_not_idle() {
     for isolation in [
@@ -115,6 +109,40 @@ fn a_session_with_a_running_operation_is_not_idle() {
                 .into_iter()
                 .filter(|line| line["event"] == "session_ended");
             (ended.count() == 2).then_some(())
+        });
+        let report = awaited(&mut test.server.unheard_session(), &id);
+        assert_eq!(report["output"], "begun\ndone\n", "{isolation:?}: {report}");
+    }
+}
+
+#[test]
+fn a_lost_stream_of_http_sse_stops_nothing() {
+    for isolation in [&[][..], &["--session-isolation"]] {
+        let test = audited(isolation);
+        let mut client = test.server.sse(Roots::None);
+        let id = start(&mut client, UNTIL_GO);
+        drop(client);
+        // This one comes and goes later, and has nothing to wait for.
+        drop(test.server.sse(Roots::None));
+        let ended = test.line("session_ended");
+        assert_eq!(ended["outcome"], "the client closed its event stream", "{ended}");
+        let opened = test.line("session_opened");
+        assert_ne!(ended["session"], opened["session"], "{isolation:?}");
+        let mut next = test.server.sse(Roots::None);
+        let status = next.tool("status", json!({"operation_ids": [id]}));
+        let status = &status["structuredContent"]["operations"][0]["status"];
+        assert_eq!(status, "running", "{isolation:?}");
+        test.go();
+        let report = awaited(&mut next, &id);
+        assert_eq!(
+            (&report["status"], &report["output"]),
+            (&json!("completed"), &json!("begun\ndone\n")),
+            "{isolation:?}: {report}"
+        );
+        wait_for("the session to end with its operation", || {
+            let ended =
+                |line: &Value| line["event"] == "session_ended" && line["session"] == opened["session"];
+            test.lines().into_iter().find(ended)
         });
     }
 }
@@ -219,7 +247,31 @@ fn a_session_that_is_ended_cancels_what_it_runs() {
             (&json!("cancelled"), &json!("the client ended the session")),
             "{isolation:?}: {ended}"
         );
+        let id = ended["operation"].as_str().unwrap();
+        let report = awaited(&mut test.server.session(Roots::None), id);
+        assert_eq!(
+            (&report["status"], &report["output"]),
+            (&json!("cancelled"), &json!("printed\n")),
+            "{isolation:?}: {report}"
+        );
     }
+}
+
+#[test]
+fn a_change_of_roots_cancels_what_runs_and_keeps_what_it_printed() {
+    let test = audited(&["--session-isolation"]);
+    let scope = test.workspace.scope();
+    let mut client = test.server.session(Roots::One(&scope));
+    let id = start(&mut client, "echo printed; sleep 1000");
+    test.line("operation_started");
+    client.notify("notifications/roots/list_changed", json!({}));
+    assert_eq!(test.line("operation_ended")["status"], "cancelled");
+    let report = awaited(&mut test.server.session(Roots::One(&scope)), &id);
+    assert_eq!(
+        (&report["status"], &report["output"]),
+        (&json!("cancelled"), &json!("printed\n")),
+        "{report}"
+    );
 }
 
 #[test]
