@@ -20,7 +20,7 @@ pub(crate) struct Session {
 }
 
 /// Results are judged by their parts, and calls in the background by the time of their answer.
-const PARTS: [&str; 4] = ["--results", "structured", "--inline-wait", "0s"];
+pub(crate) const PARTS: [&str; 4] = ["--results", "structured", "--inline-wait", "0s"];
 
 pub(crate) fn initialize(id: u64) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": {"protocolVersion": "2025-11-25",

@@ -3,7 +3,7 @@
 //! `scripts/bench` builds the release binaries and runs it. The floor is a bare `posix_spawn` of `sh -c 'echo hi'`; the
 //! machine may be busy, so only ratios within one run mean anything. `--short` runs few rounds, to show that it runs.
 //! `--json` keeps the rows, `--also` adds those that another program wrote, `--against` compares them with a run before, and
-//! `--peers` measures other servers too.
+//! `--peers` measures other servers too; `--history` ends after what the history costs.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,6 +15,7 @@
 
 mod against;
 mod client;
+mod history;
 mod latency;
 mod memory;
 mod peers;
@@ -41,7 +42,7 @@ use self::{
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let server = arguments.next().expect(
-        "usage: bench SERVER [--short] [--json FILE] [--also FILE]... [--against FILE] [--peers FILE]",
+        "usage: bench SERVER [--short] [--json FILE] [--also FILE]... [--against FILE] [--peers FILE] [--history]",
     );
     let server = PathBuf::from(server)
         .canonicalize()
@@ -61,6 +62,10 @@ fn main() {
 
     let floor = bench.floor();
     table.times("bare posix_spawn of sh -c 'echo hi'", &floor, None);
+    history::measure(&mut table, &bench.server, short, &floor);
+    if rest.iter().any(|word| word == "--history") {
+        return print!("{}", table.text);
+    }
     for (name, flags) in [
         ("sandbox on", &[] as &[&str]),
         ("core tier", &["--sandbox-tier", "core"]),
