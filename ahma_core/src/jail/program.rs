@@ -29,11 +29,30 @@ pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const FILE_WORKER: &str = "file-worker/";
 const FILE_WORKER_BYTES: &[u8] = FILE_WORKER.as_bytes();
 
-/// Encodes a request: the number of variables and of words, the directory, the file for standard input or nothing, the
-/// variables, the words; each ended by NUL.
+/// What a process that waits has two pipes for, and a program may want in one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutputStreams {
+    /// Standard error goes where standard output goes.
+    Joined,
+    /// As the process was started.
+    AsTheyAre,
+}
+
+impl OutputStreams {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Joined => "joined",
+            Self::AsTheyAre => "as-they-are",
+        }
+    }
+}
+
+/// Encodes a request: the number of variables and of words with what becomes of the output, the directory, the file for
+/// standard input or nothing, the variables, the words; each ended by NUL.
 pub(crate) fn encode_exec_request(
     directory: &Path,
     stdin: Option<&Path>,
+    streams: OutputStreams,
     environment: &BTreeMap<String, String>,
     words: &[String],
 ) -> Result<Vec<u8>, NulByte> {
@@ -42,10 +61,10 @@ pub(crate) fn encode_exec_request(
         .filter(|(name, _)| is_variable_name(name))
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    let counts = format!("{} {}", variables.len(), words.len());
+    let head = format!("{} {} {}", variables.len(), words.len(), streams.text());
     let mut request = Vec::new();
     let stdin = stdin.map_or(&b""[..], |path| path.as_os_str().as_bytes());
-    let parts = [counts.as_bytes(), directory.as_os_str().as_bytes(), stdin];
+    let parts = [head.as_bytes(), directory.as_os_str().as_bytes(), stdin];
     let texts = variables.iter().chain(words).map(String::as_bytes);
     for part in parts.into_iter().chain(texts) {
         if part.contains(&0) {
@@ -64,6 +83,7 @@ pub(crate) fn encode_file_request(directory: &Path, request: &FileRequest) -> Re
     encode_exec_request(
         directory,
         None,
+        OutputStreams::Joined,
         &BTreeMap::new(),
         &[FILE_WORKER.to_owned(), request],
     )
@@ -84,6 +104,7 @@ struct ExecRequest<'a> {
     directory: &'a Path,
     /// Empty if there is none.
     stdin: &'a Path,
+    streams: OutputStreams,
     variables: Vec<&'a [u8]>,
     words: Vec<&'a [u8]>,
 }
@@ -92,12 +113,17 @@ impl<'a> ExecRequest<'a> {
     /// Decodes a request; `None` if it is incomplete.
     fn decode(text: &'a [u8]) -> Option<Self> {
         let mut parts = text.strip_suffix(b"\0")?.split(|byte| *byte == 0);
-        let counts = std::str::from_utf8(parts.next()?).ok()?;
-        let (variables, words) = counts.split_once(' ')?;
-        let (variables, words): (usize, usize) = (variables.parse().ok()?, words.parse().ok()?);
+        let mut head = std::str::from_utf8(parts.next()?).ok()?.split(' ');
+        let variables: usize = head.next()?.parse().ok()?;
+        let words: usize = head.next()?.parse().ok()?;
+        let streams = head.next()?;
+        let streams = [OutputStreams::Joined, OutputStreams::AsTheyAre]
+            .into_iter()
+            .find(|known| known.text() == streams)?;
         let request = Self {
             directory: Path::new(OsStr::from_bytes(parts.next()?)),
             stdin: Path::new(OsStr::from_bytes(parts.next()?)),
+            streams,
             variables: parts.by_ref().take(variables).collect(),
             words: parts.collect(),
         };
@@ -127,6 +153,10 @@ pub(super) fn exec_requested(defaults: &ExecDefaults, script: OwnedFd) -> Result
             "the server went away before it had said what to run".into(),
         )
     })?;
+    if request.streams == OutputStreams::Joined {
+        rustix::stdio::dup2_stderr(rustix::stdio::stdout())
+            .map_err(|error| not_started(CANNOT_RUN, format!("its output: {error}")))?;
+    }
     std::env::set_current_dir(request.directory)
         .map_err(|error| not_started(DIRECTORY, format!("{}: {error}", request.directory.display())))?;
     if !request.stdin.as_os_str().is_empty() {

@@ -116,6 +116,40 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Each stream has frames of its own: what it says does not depend on what the other prints meanwhile.
+    #[test]
+    fn any_mixture_of_two_streams_gives_the_findings_of_each(output in output(), order in any::<prop::sample::Index>()) {
+        let source = |is_err| if is_err { StreamName::Stderr } else { StreamName::Stdout };
+        let rules = rules(json!({ "rules": [
+            { "emit": "finding", "on": "stdout", "match": "(?P<x>.*a.*)", "finding": { "id": "out {x}" } },
+            { "emit": "finding", "on": "stderr", "match": "(?P<x>.*e.*)", "finding": { "id": "err {x}" } },
+            { "emit": "finding", "match": "1", "until": "<|2", "finding": { "id": "block {lines}" } },
+        ] }));
+        let ids = |chunks: &[(StreamName, &[u8])]| {
+            let (events, _) = events_of(&rules, chunks);
+            let mut ids: Vec<String> = events.iter().map(|event| serde_json::to_value(event).unwrap()["id"].to_string()).collect();
+            ids.sort();
+            ids
+        };
+        let mixed: Vec<_> = output.iter().map(|(is_err, bytes)| (source(*is_err), bytes.as_slice())).collect();
+        let (mut first, mut second): (Vec<_>, Vec<_>) = mixed.iter().partition(|(name, _)| *name == StreamName::Stdout);
+        let apart: Vec<String> = {
+            let mut apart = ids(&first);
+            apart.extend(ids(&second));
+            apart.sort();
+            apart
+        };
+        prop_assert_eq!(ids(&mixed), &apart[..]);
+        // And in another order of the two.
+        let place = order.index(second.len() + 1);
+        let late = second.split_off(place);
+        second.append(&mut first);
+        second.extend(late);
+        prop_assert_eq!(ids(&second), apart);
+    }
+}
+
 #[test]
 fn any_cut_of_the_captures_gives_the_same_events() {
     let rule_sets: Value =

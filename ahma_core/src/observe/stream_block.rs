@@ -22,7 +22,7 @@ pub struct StreamBlock {
     /// Environment variables set for every call so that the tool prints what the rules read.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// One pipe for stdout and stderr, or one each. Default: `merged`, or `separate` where the framing or a rule needs it.
+    /// One pipe for stdout and stderr, or one each. Default: `separate`.
     pub streams: Option<StreamMode>,
     /// Runs the tool on a pseudo-terminal, for programs that hold back their output on pipes. Implies merged streams.
     #[serde(default)]

@@ -37,6 +37,7 @@ mod task;
 mod excerpt;
 mod frames;
 mod grep;
+mod line_merge;
 mod log;
 mod log_view;
 mod page;

@@ -5,7 +5,7 @@ use std::{future::pending, net::Ipv4Addr, time::Duration};
 use regex::Regex;
 use tokio::{net::TcpStream, time::sleep};
 
-use crate::call::Ready;
+use crate::{call::Ready, observe::StreamName};
 
 /// Pause between two attempts to connect: short beside the time that a server takes to start.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -14,8 +14,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct ReadyLine {
     pattern: Regex,
-    /// The line that has not ended yet.
-    line: Vec<u8>,
+    /// The lines of both streams that have not ended yet.
+    unfinished: [Vec<u8>; 2],
 }
 
 impl ReadyLine {
@@ -26,22 +26,23 @@ impl ReadyLine {
         match ready {
             Ready::Line(pattern) => Some(Self {
                 pattern: pattern.clone(),
-                line: Vec::new(),
+                unfinished: Default::default(),
             }),
             Ready::Port(_) => None,
         }
     }
 
     /// Takes output in; true if it has a line that matches, which need not have ended.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> bool {
+    pub(super) fn feed(&mut self, source: StreamName, bytes: &[u8]) -> bool {
+        let unfinished = &mut self.unfinished[usize::from(source == StreamName::Stderr)];
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(piece);
-            let line = String::from_utf8_lossy(&self.line);
+            unfinished.extend_from_slice(piece);
+            let line = String::from_utf8_lossy(unfinished);
             if self.pattern.is_match(line.trim_end_matches(['\n', '\r'])) {
                 return true;
             }
-            if piece.ends_with(b"\n") || self.line.len() > Self::MAX_LINE {
-                self.line.clear();
+            if piece.ends_with(b"\n") || unfinished.len() > Self::MAX_LINE {
+                unfinished.clear();
             }
         }
         false

@@ -2,7 +2,7 @@
 
 use std::{path::Path, pin::Pin, sync::Arc, time::Duration};
 
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 use crate::{
     call::{Command, Ready, StopSignal, Work, read_nothing},
@@ -18,6 +18,7 @@ use super::{
     command_result::CommandResult,
     engine::EngineCore,
     handle::OperationCell,
+    line_merge::LineMerge,
     log::LogWriter,
     observation::Observation,
     pipes::Pipes,
@@ -186,6 +187,7 @@ impl Worker<'_> {
             directory: Some(self.cell.directory.clone()),
         };
         let mut observation = Observation::new(command.stream.as_ref(), run_context);
+        let mut merge = LineMerge::of(stdio(command));
         let mut run = Run::Active;
         // Set when it is needed; until then it is not waited for.
         let linger = sleep(Duration::ZERO);
@@ -206,13 +208,18 @@ impl Worker<'_> {
                     self.note(observation.tick().await);
                     continue;
                 }
+                () = merge.due() => {
+                    merge.tick(Instant::now(), &mut |bytes| self.log.append(bytes));
+                    self.cell.changed();
+                    continue;
+                }
                 read = pipes.read(), if pipes.are_open() => {
                     if let Some((source, bytes)) = read {
-                        if readiness.as_mut().is_some_and(|readiness| readiness.feed(bytes)) {
+                        if readiness.as_mut().is_some_and(|readiness| readiness.feed(source, bytes)) {
                             self.cell.set_ready();
                             readiness = None;
                         }
-                        self.take_in(source, bytes, &mut observation).await;
+                        self.take_in(source, bytes, &mut merge, &mut observation).await;
                     }
                     continue;
                 }
@@ -234,8 +241,9 @@ impl Worker<'_> {
         };
         // No writer is left, so what the pipe holds now is all there will ever be.
         while let Some((source, bytes)) = pipes.read_now() {
-            self.take_in(source, bytes, &mut observation).await;
+            self.take_in(source, bytes, &mut merge, &mut observation).await;
         }
+        merge.finish(&mut |bytes| self.log.append(bytes));
         self.note(observation.finish().await);
         self.shown.add(command.stream.as_ref(), observation.into_digest());
         self.notices
@@ -319,8 +327,14 @@ impl Worker<'_> {
         }
     }
 
-    async fn take_in(&mut self, source: StreamName, bytes: &[u8], observation: &mut Observation) {
-        self.log.append(bytes);
+    async fn take_in(
+        &mut self,
+        source: StreamName,
+        bytes: &[u8],
+        merge: &mut LineMerge,
+        observation: &mut Observation,
+    ) {
+        merge.feed(source, bytes, Instant::now(), &mut |bytes| self.log.append(bytes));
         self.note(observation.feed(source, bytes).await);
         self.cell.changed();
     }

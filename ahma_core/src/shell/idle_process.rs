@@ -67,18 +67,19 @@ impl IdleProcess {
     ) -> Result<Self, LaunchError> {
         let (control, their_control) = wire::pair().map_err(LaunchError::Jail)?;
         let (their_script, script) = pipe()?;
-        let (output, their_output, request) = match stdio {
-            Stdio::Merged => {
+        let (output, their_output, request) = match (stdio, kind) {
+            (Stdio::Merged, ProcessKind::Shell) => {
                 let (output, theirs) = output_pipe()?;
                 (Some(OutputPipes::Merged(output)), vec![theirs], Output::Merged)
             }
-            Stdio::Separate => {
+            // While a process waits it is not known whether its program will want one stream or two.
+            (Stdio::Merged, ProcessKind::Program) | (Stdio::Separate, _) => {
                 let (stdout, their_stdout) = output_pipe()?;
                 let (stderr, their_stderr) = output_pipe()?;
                 let pipes = OutputPipes::Separate { stdout, stderr };
                 (Some(pipes), vec![their_stdout, their_stderr], Output::Separate)
             }
-            Stdio::Pty => (None, Vec::new(), Output::Pty),
+            (Stdio::Pty, _) => (None, Vec::new(), Output::Pty),
         };
         let script_file = match (sandbox.configure().tier, kind) {
             (Tier::Seatbelt, ProcessKind::Shell) => Some(script_file(&sandbox.configure().policy.private)?),
@@ -133,11 +134,19 @@ impl IdleProcess {
         }
     }
 
-    /// Tells it what to run: a script for a shell, a request for one that becomes a program.
-    pub(super) fn run(self, text: Vec<u8>, guard_check: PendingCheck) -> Result<RunningProcess, LaunchError> {
-        let output = self
-            .output
-            .ok_or_else(|| LaunchError::Confinement("its terminal did not come".into()))?;
+    /// Tells it what to run: a script for a shell, a request for one that becomes a program and, if `stdio` is merged,
+    /// joins its streams.
+    pub(super) fn run(
+        self,
+        text: Vec<u8>,
+        stdio: Stdio,
+        guard_check: PendingCheck,
+    ) -> Result<RunningProcess, LaunchError> {
+        let output = match (self.output, stdio) {
+            (Some(OutputPipes::Separate { stdout, .. }), Stdio::Merged) => OutputPipes::Merged(stdout),
+            (Some(output), _) => output,
+            (None, _) => return Err(LaunchError::Confinement("its terminal did not come".into())),
+        };
         match self.script_file {
             Some(file) => {
                 File::from(file)

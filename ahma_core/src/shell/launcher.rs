@@ -23,7 +23,11 @@ use super::{
 };
 use crate::{
     call::Program,
-    jail::{Jail, JailError, program, wire::ProcessKind},
+    jail::{
+        Jail, JailError,
+        program::{self, OutputStreams},
+        wire::ProcessKind,
+    },
     sandbox::{Guard, HintContext, PendingCheck, Policy, Tier},
 };
 
@@ -332,7 +336,12 @@ impl Launcher {
         let environment = &self.environment_of(&script);
         let (kind, text) = match program {
             Program::Argv(words) => {
-                let request = program::encode_exec_request(directory, stdin.as_deref(), environment, words)?;
+                let stdin = stdin.as_deref();
+                let streams = match stdio {
+                    Stdio::Merged => OutputStreams::Joined,
+                    Stdio::Separate | Stdio::Pty => OutputStreams::AsTheyAre,
+                };
+                let request = program::encode_exec_request(directory, stdin, streams, environment, words)?;
                 (ProcessKind::Program, request)
             }
             Program::File(request) => {
@@ -350,7 +359,7 @@ impl Launcher {
         let (idle, guard_check) = obtained
             .await
             .map_err(|error| LaunchError::Jail(error.into()))??;
-        let mut running = idle.run(text, guard_check)?;
+        let mut running = idle.run(text, stdio, guard_check)?;
         running.process.notify_end(Arc::clone(&self.shared.ended));
         self.shared.taken.notify_one();
         Ok(running)
@@ -386,9 +395,11 @@ impl Launcher {
         let Shared { sandbox, pools, .. } = &*self.shared;
         // Anew each time: the scope may be another directory by now.
         let guard_check = Guard::begin(&sandbox.guards(pools).await?).await;
-        let pooled = match (source, stdio) {
-            (Source::Pool, Stdio::Merged) => pools.lock().of(kind).take(Instant::now()),
-            (Source::Jail, _) | (_, Stdio::Separate | Stdio::Pty) => None,
+        let pooled = match (source, kind, stdio) {
+            (Source::Pool, _, Stdio::Merged) | (Source::Pool, ProcessKind::Program, Stdio::Separate) => {
+                pools.lock().of(kind).take(Instant::now())
+            }
+            (Source::Jail, ..) | (_, ProcessKind::Shell, Stdio::Separate) | (.., Stdio::Pty) => None,
         };
         let mut idle = match pooled {
             Some(idle) => idle,

@@ -574,3 +574,61 @@ fn a_command_may_let_go_of_its_terminal_before_it_ends() {
     let output = report["output"].as_str().unwrap();
     assert!(output.starts_with("early"), "{report}");
 }
+
+/// Redraws a bar on stderr that never ends its line, and waits for a file after every finding.
+const BAR_SCRIPT: &str = r#"printf '\r\033[2K 10 percent' >&2
+for n in 1 2 3; do
+  echo "hole high CVE-2026-$n at port/$n: old server; do update"
+  printf '\r%d0 percent' "$((n + 1))" >&2
+  until [ -e "go$n" ]; do sleep 0.02; done
+done
+"#;
+
+#[test]
+fn findings_come_whole_and_live_while_a_bar_is_redrawn_on_the_other_stream() {
+    for era in Era::BOTH {
+        let workspace = Workspace::new();
+        workspace.write_tool("scan.json", &scanner());
+        fs::write(workspace.scope().join("scan.sh"), BAR_SCRIPT).unwrap();
+        let mut server = options(&workspace).open(era);
+        let id = scan(&mut server, era, "info", json!({}));
+        for number in 1..=3 {
+            let finding = loop {
+                let message = server.notification(MESSAGE);
+                let finding = &message["params"]["data"]["finding"];
+                if finding.is_object() {
+                    break finding.clone();
+                }
+            };
+            assert_eq!(finding["cve"], format!("CVE-2026-{number}"), "{finding}");
+            assert_eq!(finding["location"], format!("port/{number}"));
+            fs::write(workspace.scope().join(format!("go{number}")), "").unwrap();
+        }
+        let result = &server.answer(id)["result"]["structuredContent"];
+        assert_eq!(result["finding_counts"]["high"], 3, "{result}");
+        let lines: Vec<&str> = result["output"].as_str().unwrap().lines().collect();
+        let whole = (1..=3).map(|n| format!("hole high CVE-2026-{n} at port/{n}: old server; do update"));
+        assert_eq!(&lines[..3], whole.collect::<Vec<_>>(), "{result}");
+        assert_eq!(lines[3..], ["40 percent"], "{result}");
+    }
+}
+
+#[test]
+fn a_scan_that_is_cut_off_keeps_its_findings_and_says_so() {
+    for era in Era::BOTH {
+        let workspace = Workspace::new();
+        scanning(&workspace);
+        let mut server = options(&workspace).open(era);
+        let arguments = json!({"script": "scan.sh", "timeout_seconds": 1});
+        let result = server.tool("scan", arguments);
+        assert_eq!(result["isError"], true, "{result}");
+        assert_eq!(result["structuredContent"]["status"], "timed_out", "{result}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        let (first, rest) = text.split_once('\n').unwrap();
+        assert!(first.starts_with("timed out after 1"), "{text}");
+        assert!(first.contains("40%"), "{text}");
+        assert!(rest.contains("findings until then: 1 high, 1 low"), "{text}");
+        assert!(rest.contains("CVE-2026-1: old server (port/80)"), "{text}");
+        assert!(rest.contains("CVE-2026-2"), "{text}");
+    }
+}

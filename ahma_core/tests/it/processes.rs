@@ -204,6 +204,7 @@ async fn programs_run_without_a_shell_as_they_would_from_one() {
             (&["/bin/pwd", "-P"], &scope, exit(0)),
             (&["sh", "-c", "exit 7"], "", exit(7)),
             (&["sh", "-c", "kill -KILL $$"], "", Some(ExitStatus::Signal(9))),
+            (&["sh", "-c", "echo a; echo b >&2; echo c"], "a\nb\nc\n", exit(0)),
             (&["ls", "/proc/self/fd"], "0\n1\n2\n3\n", exit(0)),
             (&["cat"], "", exit(0)),
             (&["./with-interpreter", "a"], "./with-interpreter a\n", exit(0)),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf, sync::Arc};
 
-use ahma_core::observe::{self, FindingLog, StdioNeed, StreamRules, stream_block::StreamBlock};
+use ahma_core::observe::{self, FindingLog, StreamRules, stream_block::StreamBlock};
 use serde::Deserialize;
 use serde_json::Value;
 use test_support::pack_file;
@@ -74,17 +74,6 @@ fn captures_of_one_program_on_pipes_and_terminals_give_the_same_ticks() {
             .map(|event| serde_json::to_value(event).unwrap()["percent"].as_f64())
             .collect();
         assert_eq!(percents, [Some(0.0), Some(50.0), Some(100.0)], "{run}");
-    }
-}
-
-#[test]
-fn streams_are_kept_apart_only_where_rules_need_it() {
-    for (name, set) in rule_sets() {
-        let expected = match name.as_str() {
-            "nmap_text" | "pytest" => StdioNeed::Merged,
-            _ => StdioNeed::Separate,
-        };
-        assert_eq!(compile(&set.stream).stdio(), expected, "{name}");
     }
 }
 

@@ -53,7 +53,7 @@ pub fn compile(block: &StreamBlock) -> Result<StreamRules, Vec<RuleProblem>> {
         phases: phases(&block.phases, &mut problems).into(),
         append_args: append_args(&block.append_args, &mut problems),
         env: block.env.clone(),
-        stdio: stdio(block, framing, &mut problems),
+        stdio: stdio(block, &mut problems),
         show: block.show.unwrap_or_default(),
         limits: limits(block.limits.unwrap_or_default(), &mut problems),
         rules: rules.into_iter().map(|(rule, _)| rule).collect(),
@@ -198,8 +198,8 @@ fn append_args(arguments: &[String], problems: &mut Problems) -> Vec<String> {
     arguments.to_vec()
 }
 
-/// Streams are kept apart when a rule asks for one of them, or when the other's text would stand inside a document.
-fn stdio(block: &StreamBlock, framing: Framing, problems: &mut Problems) -> StdioNeed {
+/// Streams are kept apart, so that an unfinished line of one never spoils a line of the other.
+fn stdio(block: &StreamBlock, problems: &mut Problems) -> StdioNeed {
     let rule_on_one_stream = block.rules.iter().position(|rule| rule.on.is_some());
     let is_merged_by = match (block.pty, block.streams) {
         (true, Some(StreamMode::Separate)) => {
@@ -222,9 +222,7 @@ fn stdio(block: &StreamBlock, framing: Framing, problems: &mut Problems) -> Stdi
     match (block.pty, block.streams) {
         (true, _) => StdioNeed::Pty,
         (false, Some(StreamMode::Merged)) => StdioNeed::Merged,
-        (false, Some(StreamMode::Separate)) => StdioNeed::Separate,
-        (false, None) if rule_on_one_stream.is_some() || framing != Framing::Lines => StdioNeed::Separate,
-        (false, None) => StdioNeed::Merged,
+        (false, Some(StreamMode::Separate) | None) => StdioNeed::Separate,
     }
 }
 

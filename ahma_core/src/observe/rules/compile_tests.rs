@@ -104,7 +104,11 @@ fn the_streams_a_tool_gets_follow_from_its_rules() {
         let block: StreamBlock = serde_json::from_value(block).unwrap();
         assert_eq!(compile(&block).unwrap().stdio(), expected, "{block:?}");
     };
-    check(json!({ "rules": [line_rule] }), StdioNeed::Merged);
+    check(json!({ "rules": [line_rule] }), StdioNeed::Separate);
+    check(
+        json!({ "streams": "merged", "rules": [line_rule] }),
+        StdioNeed::Merged,
+    );
     check(json!({ "rules": [line_rule, stderr_rule] }), StdioNeed::Separate);
     check(
         json!({ "streams": "separate", "rules": [line_rule] }),
