@@ -10,6 +10,7 @@
 mod client;
 mod http;
 mod layers;
+mod seatbelt;
 mod server;
 mod workspace;
 
@@ -18,13 +19,17 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::atomic::{AtomicU16, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU16, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 pub use client::{Client, Era};
 pub use http::{HttpServer, Roots};
 pub use layers::Layers;
+pub use seatbelt::{Profile, Subject};
 pub use server::{Server, ServerOptions};
 pub use workspace::Workspace;
 
@@ -96,6 +101,53 @@ pub fn test_programs() -> PathBuf {
     let program = std::env::current_exe().expect("a test");
     let built = program.ancestors().nth(3).expect("target/PROFILE/deps/TEST");
     built.join("test-programs")
+}
+
+/// A program of the workspace, built by cargo if the test was started alone or `sources` are newer. `path` is where cargo
+/// puts it.
+pub fn built(path: &str, sources: &[PathBuf], package: &str, arguments: &[&str]) -> PathBuf {
+    let test = std::env::current_exe().expect("a test");
+    let program = test
+        .ancestors()
+        .nth(2)
+        .expect("target/PROFILE/deps/TEST")
+        .join(path);
+    let changed = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
+    // Cargo would say the same, but may have to wait for another cargo first.
+    let is_older = |source: &PathBuf| changed(source).is_none_or(|source| changed(&program) >= Some(source));
+    if program.exists() && sources.iter().all(is_older) {
+        return program;
+    }
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", package])
+        .args(arguments)
+        .status();
+    let is_built = status.is_ok_and(|status| status.success());
+    assert!(
+        is_built || program.exists(),
+        "{} cannot be built",
+        program.display()
+    );
+    program
+}
+
+/// The program that stands in for `sandbox-exec` of macOS.
+pub fn sandbox_exec() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let sources: Vec<PathBuf> = ["bin/sandbox-exec", "seatbelt"]
+            .iter()
+            .flat_map(|directory| fs::read_dir(sources.join(directory)).expect("sources"))
+            .map(|entry| entry.expect("a source").path())
+            .collect();
+        built(
+            "sandbox-exec",
+            &sources,
+            "test_support",
+            &["--bin", "sandbox-exec"],
+        )
+    })
 }
 
 /// Says why a test does not run here. Where `CI` is set that is a failure: a machine for tests has everything they need.

@@ -17,7 +17,7 @@ use crate::{
         ProcessHandle, Requested,
         wire::{self, Output, ProcessKind, Start},
     },
-    sandbox::{PendingCheck, Tier, held},
+    sandbox::{PendingCheck, held},
 };
 
 /// Destination of a command's output.
@@ -81,9 +81,9 @@ impl IdleProcess {
             }
             (Stdio::Pty, _) => (None, Vec::new(), Output::Pty),
         };
-        let script_file = match (sandbox.configure().tier, kind) {
-            (Tier::Seatbelt, ProcessKind::Shell) => Some(script_file(&sandbox.configure().policy.private)?),
-            _ => None,
+        let script_file = match (&sandbox.configure().seatbelt, kind) {
+            (Some(_), ProcessKind::Shell) => Some(script_file(&sandbox.configure().policy.private)?),
+            (None, _) | (_, ProcessKind::Program) => None,
         };
         let start = Start {
             kind,

@@ -110,6 +110,8 @@ impl Outside {
         std::fs::create_dir_all(directory.join("elsewhere"))?;
         let listener = match launcher.policy().network {
             Network::Open => None,
+            // It is this machine's own.
+            Network::Loopback if launcher.tier() == Tier::Seatbelt => None,
             Network::Loopback | Network::Off | Network::Ports(_) => Some(TcpListener::bind("127.0.0.1:0")?),
         };
         if let Some(listener) = &listener {

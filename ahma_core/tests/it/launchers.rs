@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use ahma_core::{
-    sandbox::{Host, Network, SandboxSettings, Toolchains, assemble},
+    sandbox::{Host, Network, SandboxSettings, Tier, Toolchains, assemble},
     shell::{Launcher, LauncherSettings, PoolSettings, SeatbeltSettings, TierChoice},
 };
 use tempfile::TempDir;
@@ -61,7 +61,13 @@ pub(crate) fn settings(tier: TierChoice) -> (LauncherSettings, TempDir, TempDir)
         max_processes: 4096,
         max_file_bytes: 1 << 34,
         quarantine: private.path().join("quarantine"),
-        seatbelt: SeatbeltSettings::default(),
+        seatbelt: match tier {
+            TierChoice::Only(Tier::Seatbelt) => SeatbeltSettings {
+                sandbox_exec: test_support::sandbox_exec().to_owned(),
+                ..SeatbeltSettings::default()
+            },
+            TierChoice::Only(_) | TierChoice::Highest => SeatbeltSettings::default(),
+        },
     };
     (settings, scope, private)
 }

@@ -53,6 +53,7 @@ mod remote;
 mod replayed;
 mod repositories;
 mod resources;
+mod seatbelt;
 mod sequences;
 mod session;
 mod shared;

@@ -112,7 +112,7 @@ time.sleep(1000)'",
 end = threading.Event()
 for n in range(1000): threading.Thread(target=end.wait).start()'",
     ];
-    for tier in [Tier::Core, Tier::Off] {
+    for tier in [Tier::Core, Tier::Seatbelt, Tier::Off] {
         let bench = Bench::with_max_processes(tier, MAX_PROCESSES);
         if kernel_limits_processes(&bench, MAX_PROCESSES).await {
             continue;
@@ -131,7 +131,7 @@ for n in range(1000): threading.Thread(target=end.wait).start()'",
 /// A sweep finds processes by walking the tree, and these leave it as it walks.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_move_on_do_not_outrun_the_sweep() {
-    for tier in [Tier::Core, Tier::Off] {
+    for tier in [Tier::Core, Tier::Seatbelt, Tier::Off] {
         let bench = Bench::start(tier);
         for round in 0..escape::rounds() {
             let marker = format!("ahma-moving-{}-{tier:?}-{round}", std::process::id());
@@ -185,7 +185,7 @@ async fn no_fork_of_a_pipeline_fails_on_a_busy_machine() {
         "n=0; while [ $n -lt {count} ]; do [ \"$(echo a | cat | cat | cat | cat)\" = a ] || echo failed; n=$((n+1)); done"
     );
     let _busy: Vec<_> = (0..2).map(|_| BusyLoop::start()).collect();
-    for tier in on_this_kernel(&[Tier::Full, Tier::Core]) {
+    for tier in on_this_kernel(&[Tier::Full, Tier::Core, Tier::Seatbelt]) {
         let bench = Bench::start(tier);
         for shell in ["dash", "bash"] {
             if !test_support::needs(shell, &["-c", "true"], "apt-get install bash dash") {

@@ -21,7 +21,7 @@ use crate::{
     launchers::{self, TestLauncher},
 };
 
-const TIERS: [Tier; 3] = [Tier::Full, Tier::Core, Tier::Off];
+const TIERS: [Tier; 4] = [Tier::Full, Tier::Core, Tier::Seatbelt, Tier::Off];
 
 /// Those that the kernel is new enough for.
 pub(crate) fn on_this_kernel(tiers: &[Tier]) -> impl Iterator<Item = Tier> {
@@ -296,7 +296,7 @@ async fn programs_run_behind_the_wall() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_self_test_proves_every_tier_with_a_wall_and_trips_without_one() {
-    for tier in on_this_kernel(&[Tier::Full, Tier::Core]) {
+    for tier in on_this_kernel(&[Tier::Full, Tier::Core, Tier::Seatbelt]) {
         let bench = Bench::start(tier);
         let probes = ahma_core::shell::prove(&bench.launcher).await.unwrap();
         assert!(probes.len() >= 11, "{probes:?}");

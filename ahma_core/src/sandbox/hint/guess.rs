@@ -10,7 +10,7 @@ use super::{
     complaint::{Complaint, ComplaintKind, complaint, ends_with_complaint, paths},
     connection, terminal,
 };
-use crate::sandbox::{Access, Policy, Tier};
+use crate::sandbox::{Access, Policy, Tier, seatbelt::is_closed_to_reading};
 
 /// Only the end of the output is looked at: that is where the failure is.
 const LOOKED_AT_BYTES: usize = 16 * 1024;
@@ -174,7 +174,7 @@ fn about_path(path: PathBuf, complaint: Complaint, around: HintContext<'_>) -> O
         refused.then_some(RefusalReason::ReadOnlyShell)?
     } else if let Some(protected) = protecting(&path, policy) {
         refused.then(|| RefusalReason::Protected(protected.to_owned()))?
-    } else if path.starts_with("/tmp") && !policy.host_temp && !in_scope {
+    } else if is_host_temp(&path) && !policy.host_temp && !in_scope {
         match tier {
             // The commands' own: what is refused there is not refused by the sandbox.
             Tier::Full if refused => return None,
@@ -191,11 +191,20 @@ fn about_path(path: PathBuf, complaint: Complaint, around: HintContext<'_>) -> O
             None if complaint.of_writing || complaint.kind == ComplaintKind::ReadOnly => {
                 RefusalReason::Writing
             }
+            // Seatbelt leaves reading open in most places.
+            None if tier == Tier::Seatbelt && !is_closed_to_reading(&path, around.home) => {
+                RefusalReason::Writing
+            }
             None if refused => RefusalReason::Closed,
             None => RefusalReason::Hidden,
         }
     };
     Some(Refused { path, reason })
+}
+
+/// The directory for everybody's temporary files; on macOS it is a link.
+fn is_host_temp(path: &Path) -> bool {
+    path.starts_with("/tmp") || path.starts_with("/private/tmp")
 }
 
 /// The protected path that covers `path`. Of `.git` itself only the name is protected.

@@ -5,3 +5,4 @@ mod profile;
 mod rules;
 
 pub use profile::{Reads, profile};
+pub(super) use rules::is_closed_to_reading;

@@ -127,6 +127,7 @@ impl Profile {
         for path in kept {
             self.add(&format!("(deny file-write-unlink (literal {}))", literal(&path)));
         }
+        self.add(rules::NO_SET_USER_ID);
     }
 
     fn add_network(&mut self, policy: &Policy) {

@@ -1,5 +1,7 @@
 //! Rules that are the same in every profile.
 
+use std::path::Path;
+
 /// Programs run, and see and signal each other and nothing else. `(deny default)` closes what is not named here: Apple
 /// events, launchd jobs, task ports, programs that change their user.
 pub(super) const PROCESSES: &[&str] = &[
@@ -45,6 +47,9 @@ pub(super) const DEVICES: &[&str] = &[
     "(allow file-ioctl (literal \"/dev/dtracehelper\"))",
 ];
 
+/// A program that others would run with the rights of its owner.
+pub(super) const NO_SET_USER_ID: &str = "(deny file-write-setugid)";
+
 /// Terminals, also those that a command makes itself; semaphores and the shared memory of the notification centre.
 pub(super) const TERMINALS_AND_MEMORY: &[&str] = &[
     "(allow pseudo-tty)",
@@ -78,6 +83,12 @@ pub(super) const NETWORK_SERVICES: &[&str] = &[
     "(allow network-outbound (literal \"/private/var/run/mDNSResponder\"))",
     "(allow system-socket (require-all (socket-domain AF_SYSTEM) (socket-protocol 2)))",
 ];
+
+/// Reading below this path is closed, but for what the policy opens there.
+pub(in crate::sandbox) fn is_closed_to_reading(path: &Path, home: Option<&Path>) -> bool {
+    let closed = CLOSED_READS.iter().map(Path::new).chain(home);
+    closed.into_iter().any(|closed| path.starts_with(closed))
+}
 
 /// The mark by which the processes of an operation are found; see `jail`.
 pub(super) const MARK: &[&str] = &[

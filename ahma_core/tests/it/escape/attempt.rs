@@ -23,6 +23,8 @@ pub(super) struct Attempt {
     pub(super) after: &'static str,
     /// Whether luck decides; then one attempt says little, and it is made as often as `AHMA_TEST_ROUNDS` says.
     pub(super) racy: bool,
+    /// Uses what only Linux has; it says nothing about Seatbelt.
+    pub(super) only_linux: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +70,7 @@ pub(super) const fn attempt(name: &'static str, script: &'static str) -> Attempt
         meanwhile: "",
         after: "",
         racy: false,
+        only_linux: false,
     }
 }
 
@@ -119,6 +122,11 @@ impl Attempt {
 
     pub(super) const fn racy(mut self) -> Self {
         self.racy = true;
+        self
+    }
+
+    pub(super) const fn only_linux(mut self) -> Self {
+        self.only_linux = true;
         self
     }
 

@@ -59,26 +59,26 @@ pub(super) const NETWORK: &[Attempt] = &[
         .needs(Needs::Root),
     attempt("the hypervisor", "python3 -c 'import socket; socket.socket(socket.AF_VSOCK); print(\"reached-vsock\")'")
         .says("reached-vsock\n")
-        .unconfined(Unconfined::Either),
+        .unconfined(Unconfined::Either).only_linux(),
     attempt("the kernel's firewall", "python3 -c 'import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12); print(\"reached-netfilter\")'")
         .says("reached-netfilter\n")
-        .unconfined(Unconfined::Either),
+        .unconfined(Unconfined::Either).only_linux(),
     attempt("the kernel's crypto", "python3 -c 'import socket; socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET); print(\"reached-crypto\")'")
         .says("reached-crypto\n")
         .unconfined(Unconfined::Either),
     attempt("an interface's settings", "python3 -c 'import fcntl,socket,struct; fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8943, struct.pack(\"16si12x\", b\"lo\", 1013))'")
         .needs(Needs::Root)
-        .after("test $(cat /sys/class/net/lo/tx_queue_len) != 1013 || { python3 -c 'import fcntl,socket,struct; fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8943, struct.pack(\"16si12x\", b\"lo\", 1000))'; touch $OUT/set; }"),
-    attempt("netlink with the network off", NETLINK).network(Net::Off).says("asked-the-kernel\n"),
-    attempt("netlink past the list", NETLINK).network(Net::Ports).says("asked-the-kernel\n"),
+        .after("test $(cat /sys/class/net/lo/tx_queue_len) != 1013 || { python3 -c 'import fcntl,socket,struct; fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8943, struct.pack(\"16si12x\", b\"lo\", 1000))'; touch $OUT/set; }").only_linux(),
+    attempt("netlink with the network off", NETLINK).network(Net::Off).says("asked-the-kernel\n").only_linux(),
+    attempt("netlink past the list", NETLINK).network(Net::Ports).says("asked-the-kernel\n").only_linux(),
     attempt("a raw socket past the list", "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1); print(\"made-raw\")'")
         .network(Net::Ports)
         .says("made-raw\n")
         .needs(Needs::Root),
     attempt("listen with the network off", LISTEN).network(Net::Off).says("listens\n"),
     attempt("listen although only connections are listed", LISTEN).network(Net::Ports).says("listens\n"),
-    attempt("listen without a bind", "python3 -c 'import socket; s=socket.socket(); s.listen(); print(\"listens\")'").network(Net::Ports).says("listens\n"),
+    attempt("listen without a bind", "python3 -c 'import socket; s=socket.socket(); s.listen(); print(\"listens\")'").network(Net::Ports).says("listens\n").only_linux(),
     attempt("tcp by version six past the list", "python3 -c 'import os,socket; socket.create_connection((\"::ffff:127.0.0.1\", int(os.environ[\"TCP\"])), 2)'").network(Net::Ports),
-    attempt("tcp out of an own loopback", CONNECT).network(Net::Loopback),
-    attempt("udp out of an own loopback", DATAGRAM).network(Net::Loopback),
+    attempt("tcp out of an own loopback", CONNECT).network(Net::Loopback).only_linux(),
+    attempt("udp out of an own loopback", DATAGRAM).network(Net::Loopback).only_linux(),
 ];

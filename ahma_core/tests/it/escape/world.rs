@@ -12,6 +12,8 @@ use serde_json::json;
 use tempfile::TempDir;
 use test_support::{HttpServer, ServerOptions};
 
+use crate::seatbelt;
+
 use super::{
     attempt::{Attempt, Net},
     caller::{Caller, Callers, Way},
@@ -27,6 +29,8 @@ pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 pub(super) enum Confinement {
     Full,
     Core,
+    /// As on macOS, behind a stand-in for `sandbox-exec`.
+    Seatbelt,
     None,
 }
 
@@ -352,6 +356,7 @@ impl World {
         arguments.extend(match self.confinement {
             Confinement::Full => vec!["--sandbox-tier".to_owned(), "full".to_owned()],
             Confinement::Core => vec!["--sandbox-tier".to_owned(), "core".to_owned()],
+            Confinement::Seatbelt => seatbelt::flags().into(),
             Confinement::None => vec!["--no-sandbox".to_owned()],
         });
         if self.confinement != Confinement::None {

@@ -1,7 +1,6 @@
 //! The fake server, and waiting for things to happen.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -11,33 +10,13 @@ pub(crate) const TEST_TIMEOUT: Duration = test_support::TEST_TIMEOUT;
 pub(crate) fn fake_mcp() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let test = std::env::current_exe().unwrap();
-        let program = test
-            .parent()
-            .and_then(Path::parent)
-            .unwrap()
-            .join("examples/fake_mcp");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fake_mcp.rs");
-        let changed = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
-        // Cargo would say the same, but may have to wait for another cargo first.
-        if changed(&program).is_some_and(|built| changed(&source).is_none_or(|source| source <= built)) {
-            return program;
-        }
-        let built = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "--package",
-                env!("CARGO_PKG_NAME"),
-                "--example",
-                "fake_mcp",
-            ])
-            .status();
-        assert!(
-            built.is_ok_and(|status| status.success()) || program.exists(),
-            "fake_mcp cannot be built"
-        );
-        program
+        test_support::built(
+            "examples/fake_mcp",
+            &[source],
+            env!("CARGO_PKG_NAME"),
+            &["--example", "fake_mcp"],
+        )
     })
 }
 
