@@ -4,10 +4,16 @@
 //! progress, since many tools redraw one line. Findings wait for the end of their line: half a line would give half a
 //! finding, and which half would depend on how busy the machine is.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    fmt,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{
-    Digest, RunContext, SeverityCounts, StreamEvent, StreamName, StreamRules,
+    Digest, Finding, RunContext, SeverityCounts, StreamEvent, StreamName, StreamRules,
     digest::PlainLines,
     findings::{FindingAdmission, FindingRoom},
     framing::{DocumentReader, ElementReader, LineReader},
@@ -19,6 +25,9 @@ use super::{
 
 /// An unfinished line is looked at after this time without output.
 const QUIET: Duration = Duration::from_millis(100);
+
+/// Findings after this many are not compared with those before.
+const MAX_REMEMBERED: usize = 10_000;
 
 /// The reader of one run. What it returns does not depend on how the bytes were cut into chunks.
 #[derive(Debug)]
@@ -74,6 +83,8 @@ struct Notes {
     digest: Digest,
     meter: ProgressMeter,
     room: FindingRoom,
+    /// Hashes of what was found at a place, because programs repeat themselves when they sum up.
+    found: HashSet<u64>,
     events: Vec<StreamEvent>,
     omitted: SeverityCounts,
     gaps: Vec<Gap>,
@@ -115,6 +126,7 @@ impl Observer {
                 digest: Digest::default(),
                 meter: ProgressMeter::new(Arc::clone(&rules.phases)),
                 room: FindingRoom::new(limits.findings),
+                found: HashSet::new(),
                 events: Vec::new(),
                 omitted: SeverityCounts::default(),
                 gaps: Vec::new(),
@@ -396,6 +408,7 @@ impl Notes {
             Sighting::Progress(reading) => self
                 .events
                 .extend(self.meter.apply(reading).map(StreamEvent::Progress)),
+            Sighting::Finding(finding) if self.is_repeated(&finding) => {}
             Sighting::Finding(mut finding) => match self.room.admit(finding.severity) {
                 FindingAdmission::Kept | FindingAdmission::KeptInsteadOf(_) => {
                     self.run.settle(&mut finding);
@@ -405,6 +418,23 @@ impl Notes {
             },
             Sighting::Summary(line) => self.digest.add_summary(line),
         }
+    }
+
+    /// Two findings without a place may be two things.
+    fn is_repeated(&mut self, finding: &Finding) -> bool {
+        let Finding {
+            severity,
+            id,
+            title,
+            location: Some(location),
+            ..
+        } = finding
+        else {
+            return false;
+        };
+        let mut hasher = DefaultHasher::new();
+        (severity, id, title, location).hash(&mut hasher);
+        self.found.len() < MAX_REMEMBERED && !self.found.insert(hasher.finish())
     }
 
     /// An unfinished line is looked at again when it is finished: only what may be said twice is taken from it.

@@ -521,3 +521,21 @@ fn what_is_worth_showing_is_what_no_rule_knows() {
     // No document, so what stands in its place is a message.
     assert_eq!(digest("usage: x\n").explanation(1000), "cannot read x\nusage: x");
 }
+
+/// Maven, for one, prints each error of the compiler twice.
+#[test]
+fn a_finding_at_a_place_is_told_once() {
+    let rules = rules(json!({ "rules": [
+        { "emit": "finding", "match": "^(?P<what>\\w+)(?: at (?P<place>\\S+))?$", "finding": { "title": "{what}", "location": "{place}" } },
+    ] }));
+    let output = b"bad at a.c:1\nbad at a.c:2\nbad at a.c:1\nbad\nbad\n";
+    let (events, _) = events_of(&rules, &[(StreamName::Stdout, output)]);
+    let places: Vec<_> = events
+        .iter()
+        .map(|event| match event {
+            StreamEvent::Finding(finding) => finding.location.as_deref(),
+            _ => panic!("{event:?}"),
+        })
+        .collect();
+    assert_eq!(places, [Some("a.c:1"), Some("a.c:2"), None, None]);
+}
