@@ -173,7 +173,7 @@ impl StreamRules {
             .any(|rule| matches!(rule.action, RuleAction::Noise))
     }
 
-    /// Returns whether the first rule that matches a line calls it noise.
+    /// Returns whether a line is noise. Rules before the one that says so may have read it.
     pub fn is_noise(&self, line: &str) -> bool {
         let matching = |rule: &&CompiledRule| match &rule.selector {
             Selector::Text {
@@ -184,7 +184,8 @@ impl StreamRules {
                 false
             }
         };
-        let first = self.rules.iter().find(matching);
+        let stopping = |rule: &&CompiledRule| matches!(rule.action, RuleAction::Noise | RuleAction::Ignore);
+        let first = self.rules.iter().filter(stopping).find(matching);
         first.is_some_and(|rule| matches!(rule.action, RuleAction::Noise))
     }
 
