@@ -15,13 +15,13 @@ use crate::{
 const MAX_SECONDS: f64 = 15.0;
 
 /// One write of the captured program.
-struct Piece {
-    at: f64,
+pub(crate) struct Piece {
+    pub(crate) at: f64,
     to_stderr: bool,
     bytes: String,
 }
 
-fn pieces(capture: &str, has_json: bool) -> Vec<Piece> {
+pub(crate) fn pieces(capture: &str, has_json: bool) -> Vec<Piece> {
     let piece = |line: &str| {
         let (at, rest) = line.strip_prefix('+')?.split_once(' ')?;
         let (stream, text) = rest.split_once("| ").or_else(|| rest.split_once('|'))?;
@@ -47,7 +47,7 @@ fn pieces(capture: &str, has_json: bool) -> Vec<Piece> {
 }
 
 /// A script that prints the pieces when they were printed.
-fn script(directory: &str, pieces: &[Piece], workspace: &Workspace) -> String {
+pub(crate) fn script(directory: &str, pieces: &[Piece], workspace: &Workspace) -> String {
     let home = workspace.scope().join(directory);
     fs::create_dir_all(&home).unwrap();
     let mut script = String::new();

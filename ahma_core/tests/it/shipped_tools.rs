@@ -119,6 +119,35 @@ impl Shipped {
 }
 
 /// Copies, because the tools directory is protected and what a link in it leads to is not.
+/// Clients skip the question to their user where a hint allows it, so none is left to a default.
+#[test]
+fn every_tool_of_the_packs_states_its_hints_and_describes_itself() {
+    fn check(tool: &Value, inherited: &Value, path: &str) {
+        let mut hints = inherited.as_object().unwrap().clone();
+        hints.extend(tool["annotations"].as_object().cloned().unwrap_or_default());
+        let path = format!("{path} {}", tool["name"].as_str().unwrap_or_default());
+        if let Some(children) = tool["subcommand"].as_array() {
+            let hints = hints.into();
+            return children.iter().for_each(|child| check(child, &hints, &path));
+        }
+        let reads_only = hints.get("readOnly") == Some(&json!(true));
+        for hint in ["readOnly", "destructive", "idempotent", "openWorld"] {
+            let implied = reads_only && hint == "destructive";
+            assert!(
+                implied || hints.contains_key(hint),
+                "{path} does not say `{hint}`"
+            );
+        }
+        let description = tool["description"].as_str().unwrap();
+        let is_sentence = description.ends_with('.') && description.split_whitespace().count() >= 3;
+        assert!(is_sentence, "{path}: {description}");
+    }
+    for file in pack_files() {
+        let tool: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        check(&tool, &json!({}), &file.display().to_string());
+    }
+}
+
 #[test]
 fn the_tools_of_this_project_are_those_of_the_packs() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ahma/tools");

@@ -147,10 +147,15 @@ fn as_markdown(packs: &[PackReport<'_>]) -> String {
     for row in packs {
         page.push_str(&format!("\n## {}\n\n{}.\n", row.pack.name, row.pack.description));
         if !row.pack.signs.is_empty() {
-            let signs: Vec<_> = row.pack.signs.iter().map(|sign| format!("`{sign}`")).collect();
             page.push_str(&format!(
                 "`init` adds it where there is {}.\n",
-                signs.join(" or ")
+                quoted(&row.pack.signs).join(" or ")
+            ));
+        }
+        if !row.pack.recorded.is_empty() {
+            page.push_str(&format!(
+                "Rules tested against recordings: {}.\n",
+                quoted(&row.pack.recorded).join(", ")
             ));
         }
         page.push_str("\n| tool | what | level | bytes |\n|---|---|---|---|\n");
@@ -165,6 +170,10 @@ fn as_markdown(packs: &[PackReport<'_>]) -> String {
         }
     }
     page
+}
+
+fn quoted(words: &[String]) -> Vec<String> {
+    words.iter().map(|word| format!("`{word}`")).collect()
 }
 
 const HEAD: &str = "\

@@ -25,6 +25,9 @@ pub(in crate::app) struct Pack {
     /// Files of other packs that belong here too.
     #[serde(default)]
     also: Vec<String>,
+    /// Files whose rules are tested against recordings of their programs.
+    #[serde(default)]
+    pub(super) recorded: Vec<String>,
 }
 
 /// A tool file in the program.

@@ -28,7 +28,7 @@ fn every_directory_is_a_pack_and_every_pack_a_directory() {
     assert_eq!(listed, names().into_iter().collect());
     assert_eq!(listed.len(), packs.len(), "a pack is listed twice");
     for pack in &packs {
-        for also in &pack.also {
+        for also in pack.also.iter().chain(&pack.recorded) {
             assert!(
                 pack.files().any(|file| file.name == also),
                 "{}: {also}",

@@ -1,14 +1,17 @@
-//! Tools of the packs against the real programs, called through the server: the text that a model reads, and findings.
+//! Tools of the packs, called through the server: the text that a model reads, which is the snapshot, and findings.
 //!
-//! A failure costs at most 2 KB, a success at most 300 bytes, except where a tool prints its report for us: `call` does
-//! not look at the size.
+//! The programs are the real ones, except in `recorded`. A failure costs at most 2 KB, a success at most 300 bytes.
 
 mod build;
 mod lint;
+mod recorded;
 mod target;
+mod test_runs;
 mod web;
 
-use std::{fs, path::Path};
+use std::{fmt, fs, path::Path, sync::LazyLock};
+
+use regex::Regex;
 
 use serde_json::{Value, json};
 use test_support::{Era, Server, Workspace, needs, pack_file, test_programs};
@@ -77,7 +80,8 @@ impl Project {
     #[track_caller]
     fn finds(&mut self, tool: &str, arguments: Value) -> Answer {
         let answer = self.call(tool, arguments);
-        assert!(answer.text.len() <= MAX_FAILURE_BYTES, "{}", answer.text);
+        let bytes = answer.text.len();
+        assert!(bytes <= MAX_FAILURE_BYTES, "{bytes} bytes: {}", answer.text);
         answer
     }
 
@@ -91,14 +95,32 @@ impl Project {
     }
 }
 
-impl Answer {
-    fn ids(&self) -> Vec<String> {
-        let findings = self.data["findings"].as_array().into_iter().flatten();
-        findings
-            .map(|finding| finding["id"].as_str().unwrap_or("-").to_owned())
-            .collect()
-    }
+/// Whatever differs from run to run, and the word that stands for it in a snapshot.
+static VOLATILE: LazyLock<[(Regex, &str); 7]> = LazyLock::new(|| {
+    [
+        (r"\bop_\w+", "[id]"),
+        (r"\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b", "[time]"),
+        (r"\b127\.0\.0\.1:\d+", "127.0.0.1:[port]"),
+        (r"\btcp/\d+|\b\d+/tcp|\btcp port \d+", "tcp [port]"),
+        (r"\b\d{4}-\d\d-\d\d[ T][\d:]+", "[date]"),
+        (r"\[\d+ lines in all", "[[number] lines in all"),
+        // A condition that sqlmap makes up.
+        (r"\b\d{4}=\d{4}\b", "[number]=[number]"),
+    ]
+    .map(|(pattern, word)| (Regex::new(pattern).unwrap(), word))
+});
 
+/// The text with nothing in it that differs from run to run.
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let replaced = VOLATILE.iter().fold(self.text.clone(), |text, (pattern, word)| {
+            pattern.replace_all(&text, *word).into_owned()
+        });
+        f.write_str(&replaced)
+    }
+}
+
+impl Answer {
     /// Severity, id and location of each finding.
     fn findings(&self) -> Vec<String> {
         let findings = self.data["findings"].as_array().into_iter().flatten();
@@ -113,21 +135,24 @@ impl Answer {
     }
 }
 
-/// With the Python tools that `scripts/test-programs` installs in front of the others.
+/// With the programs that `scripts/test-programs` installs in front of the others.
 fn serving(workspace: &Workspace) -> Server {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let own = test_programs().join("tools/bin");
+    let own = ["tools/bin", "node_modules/.bin"].map(|directory| test_programs().join(directory));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = own.into_iter().chain(std::env::split_paths(&path));
     let mut options = options(workspace)
-        .env("PATH", format!("{}:{path}", own.display()))
+        .env("PATH", std::env::join_paths(path).unwrap())
         .env("VIRTUAL_ENV", test_programs().join("tools"));
     for (variable, default) in [("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv")] {
         if let Some(directory) = toolchains::real(variable, default) {
             options = options.env(variable, directory);
         }
     }
-    // Where the Debian package keeps its lists.
-    if Path::new("/etc/testssl").is_dir() {
-        options = options.args(["--allow-read", "/etc/testssl"]);
+    // Where Debian's packages of testssl and nikto keep their lists.
+    for directory in ["/etc/testssl", "/etc/nikto", "/var/lib/nikto"] {
+        if Path::new(directory).is_dir() {
+            options = options.args(["--allow-read", directory]);
+        }
     }
     options.args(["--sync-wait", "600s"]).open(Era::Legacy)
 }
