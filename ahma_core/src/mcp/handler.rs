@@ -4,7 +4,7 @@
     reason = "log messages are deprecated in the newest revision and used by clients of all"
 )]
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -30,10 +30,6 @@ use super::{
     tasks, tool_list,
 };
 use crate::call::ToolCall;
-
-/// Time that the list of tools waits for availability checks. Programs that are not there are known at once. Late answers
-/// change the list, and clients are told; but some do not listen, so checks that are soon done are waited for.
-const LIST_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// One connection's view of the server.
 #[derive(Debug, Clone)]
@@ -127,7 +123,7 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         expect_first_page(request)?;
-        let toolbox = self.lobby.toolbox.settled(LIST_TIMEOUT).await;
+        let toolbox = self.lobby.toolbox.loaded().await;
         // Before waiting for others: a list that changes meanwhile is one that the client has to be told of.
         self.lobby.shown.note(toolbox.clone());
         let remote = match self.lobby.has_remotes {
@@ -295,9 +291,7 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, ctx: NotificationContext<RoleServer>) {
-        if let Ok(server) = self.server().await {
-            server.subscriptions.add_peer(ctx.peer);
-        }
+        self.lobby.subscriptions.add_peer(ctx.peer);
     }
 
     async fn on_custom_request(

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use rmcp::ErrorData;
 use tokio::sync::watch;
 
-use super::{error, server::Server};
+use super::{error, server::Server, subscriptions::Subscriptions};
 use crate::toolbox::{Toolbox, ToolboxHandle};
 
 /// What a client can be told before there is a server.
@@ -18,6 +18,8 @@ pub(super) struct Lobby {
     /// Remote servers have tools too, and what they are is not known here.
     pub(super) has_remotes: bool,
     pub(super) shown: Arc<ShownTools>,
+    /// Here already, so that no change is missed while the sandbox is being set up.
+    pub(super) subscriptions: Arc<Subscriptions>,
     pub(super) server: watch::Receiver<Arrival>,
 }
 

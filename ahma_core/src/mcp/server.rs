@@ -78,7 +78,7 @@ pub(super) struct Server {
     pub(super) toolbox: ToolboxHandle,
     pub(super) remotes: Option<Arc<Remotes>>,
     pub(super) results: ResultBuilder,
-    pub(super) subscriptions: Subscriptions,
+    pub(super) subscriptions: Arc<Subscriptions>,
     pub(super) shown: Arc<ShownTools>,
     pub(super) log_levels: LogLevels,
     pub(super) task_store: TaskStore,
@@ -122,11 +122,13 @@ where
 {
     let (arrival, server) = watch::channel(Arrival::Awaited);
     let shown = Arc::new(ShownTools::default());
+    let subscriptions = Arc::new(Subscriptions::default());
     let lobby = Arc::new(Lobby {
         instructions: instructions(&greeting),
         toolbox: greeting.toolbox.clone(),
         has_remotes: greeting.has_remotes,
         shown: Arc::clone(&shown),
+        subscriptions: Arc::clone(&subscriptions),
         server,
     });
     let open = async {
@@ -135,7 +137,7 @@ where
             shutdown.cancel();
             return None;
         };
-        let server = Server::open(opened, greeting.toolbox, shown, shutdown.clone());
+        let server = Server::open(opened, greeting.toolbox, shown, subscriptions, shutdown.clone());
         arrival.send_replace(Arrival::Open(Arc::clone(&server)));
         Some(server)
     };
@@ -176,6 +178,7 @@ impl Server {
         opened: Opened,
         toolbox: ToolboxHandle,
         shown: Arc<ShownTools>,
+        subscriptions: Arc<Subscriptions>,
         shutdown: CancellationToken,
     ) -> Arc<Self> {
         let Opened {
@@ -185,7 +188,7 @@ impl Server {
         } = opened;
         let server = Arc::new(Self {
             results: ResultBuilder::new(&settings.sandbox),
-            subscriptions: Subscriptions::default(),
+            subscriptions,
             shown,
             log_levels: LogLevels::default(),
             task_store: TaskStore::default(),
@@ -234,12 +237,8 @@ async fn announce_tools(server: Arc<Server>) {
     let mut changes = server.toolbox.changes();
     while changes.changed().await.is_ok() {
         let toolbox = changes.borrow_and_update().clone();
-        let still_starting = toolbox.loads <= 1 && toolbox.probing > 0;
-        if still_starting && !server.shown.is_any() {
-            continue;
-        }
         let before = server.shown.note(toolbox.clone());
-        if before.is_some_and(|before| !before.offers_the_same_as(&toolbox)) {
+        if before.is_some_and(|before| !before.shows_the_same_as(&toolbox)) {
             server.subscriptions.notify(Change::ToolList).await;
         }
         resources::notify_status(&server).await;
@@ -279,9 +278,10 @@ fn instructions(greeting: &Greeting) -> String {
     format!(
         "Runs this project's commands and edits its files in a sandbox: use it to build, test, lint, search, commit and \
          run anything long. Commands write below {} and in a private /tmp that lasts between calls; most of the home \
-         directory cannot be read.{network} A call answers when its command ends, at the latest after some seconds with \
-         an operation id: do other work, then `await` collects the result. Every tool takes working_directory, \
-         timeout_seconds and execution_mode (synchronous waits longer, asynchronous not at all).{more}{}",
+         directory cannot be read. They see PATH, HOME and toolchain variables, TERM=dumb, no CI; `env` sets \
+         more.{network} A call answers when its command ends, or after some seconds with an operation id: do other \
+         work, then `await` collects the result. Every tool takes env, working_directory, timeout_seconds and \
+         execution_mode (synchronous waits longer, asynchronous not at all).{more}{}",
         scope.display(),
         warning.unwrap_or_default()
     )

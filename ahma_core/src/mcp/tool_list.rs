@@ -1,7 +1,7 @@
 //! The list of tools that clients are shown: some built in, some of the catalog, some of remote servers.
 //!
-//! It is the same after every start with the same tool files, and changes by a reload only: clients keep it at the head
-//! of what they send to their model.
+//! It is the same after every start with the same tool files and programs, and changes only by a reload or when a missing
+//! program was installed and its tool called: clients keep it at the head of what they send to their model.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +15,18 @@ use crate::{
 
 /// The built-in tools, then all others by name. `remote` are the tools of remote servers.
 pub(super) fn tools(toolbox: &Toolbox, remote: Vec<Tool>) -> Vec<Tool> {
-    let offered = &toolbox.offered;
-    let (remote, hidden_remote) = match offered.expose() {
+    let present = &toolbox.present;
+    let (remote, hidden_remote) = match present.expose() {
         Expose::Core | Expose::All => (remote, Vec::new()),
         Expose::Search => (Vec::new(), remote),
     };
-    let hidden = offered.hidden().map(|tool| tool.name.as_str());
+    let hidden = present.hidden().map(|tool| tool.name.as_str());
     let families: BTreeSet<&str> = hidden
         .chain(hidden_remote.iter().map(|tool| tool.name.as_ref()))
         .map(family)
         .collect();
-    let mut tools = builtin::tools(&families);
-    tools.extend(offered.listed().map(|tool| convert::tool(tool)));
+    let mut tools = builtin::tools(&families, present.expose());
+    tools.extend(present.listed().map(|tool| convert::tool(tool)));
     tools.extend(remote);
     tools
 }

@@ -227,6 +227,16 @@ pub enum AvailabilityCheck {
     },
 }
 
+impl AvailabilityCheck {
+    /// The command to run, if the file names one.
+    pub(crate) fn command(&self) -> Option<&AvailabilityCommand> {
+        match self {
+            Self::Run(command) => Some(command),
+            Self::Find { .. } => None,
+        }
+    }
+}
+
 /// A command that finds out whether a tool is installed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AvailabilityCommand {

@@ -49,13 +49,14 @@ const PROXIES: &[&str] = &[
     "no_proxy",
 ];
 
-/// Defaults for commands without a terminal: no questions, no pager, no colours. `CI` is not among them: programs print
-/// and write other things under it.
+/// Defaults for commands without a terminal: no questions, no pager, no colours, and output that is seen when it is
+/// printed; Python would keep some kilobytes back. `CI` is not among them: programs print and write other things under it.
 const DEFAULTS: &[(&str, &str)] = &[
     ("DEBIAN_FRONTEND", "noninteractive"),
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("PAGER", "cat"),
+    ("PYTHONUNBUFFERED", "1"),
     ("TERM", "dumb"),
 ];
 

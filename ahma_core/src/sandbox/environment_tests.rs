@@ -27,6 +27,7 @@ fn secrets_stay_with_the_server() {
         ("TMPDIR", Some("/tmp")),
         ("TERM", Some("dumb")),
         ("GIT_TERMINAL_PROMPT", Some("0")),
+        ("PYTHONUNBUFFERED", Some("1")),
         ("PIP_CACHE_DIR", Some("/tmp/cache/pip")),
         ("HTTP_PROXY", None),
         ("AWS_SECRET_ACCESS_KEY", None),

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Toolbox, Unavailable,
-    availability::{AvailabilityChecker, CheckResult, Question},
+    availability::{AvailabilityChecker, Lack, Question},
     file_cache::{FileCache, LoadedTools},
     load::{DirectoryListing, ToolsDirectory},
     watch::DirectoryWatch,
@@ -145,8 +145,8 @@ struct ToolboxActor {
     directory_problem: Option<String>,
     catalog: Catalog,
     /// Results of availability checks, each distinct one once.
-    answers: HashMap<Arc<AvailabilityCheck>, CheckResult>,
-    probing: JoinSet<(Arc<AvailabilityCheck>, CheckResult)>,
+    answers: HashMap<Arc<AvailabilityCheck>, Result<(), Lack>>,
+    probing: JoinSet<(Arc<AvailabilityCheck>, Result<(), Lack>)>,
     /// Checks under way.
     asked: HashSet<Arc<AvailabilityCheck>>,
     at_once: Arc<Semaphore>,
@@ -253,7 +253,9 @@ impl ToolboxActor {
         self.catalog = Catalog::build(&self.loaded.tools, self.settings.catalog);
         self.loads += 1;
         self.log(&self.settings.directory);
-        self.ask_probes();
+        if self.settings.probes {
+            self.check_availability().await;
+        }
         self.publish();
     }
 
@@ -273,18 +275,29 @@ impl ToolboxActor {
         }
     }
 
-    /// Starts checks of what is not known, and of what was missing, which may have been installed since. Until then the old
-    /// ones hold.
-    fn ask_probes(&mut self) {
-        if !self.settings.probes {
-            return;
-        }
+    /// Looks for programs that are not known, and for those that were missing, which may have been installed since. Then
+    /// starts the checks that ask them; until those end, what was known holds.
+    async fn check_availability(&mut self) {
         let wanted = self.catalog.tools().flat_map(|tool| tool.probes.clone());
         let wanted: HashSet<_> = wanted.collect();
         self.answers.retain(|probe, _| wanted.contains(probe));
-        for probe in wanted {
-            if self.answers.get(&probe).is_none_or(Result::is_err) {
-                self.ask(probe);
+        let unknown = |probe: &Arc<_>| self.answers.get(probe).is_none_or(Result::is_err);
+        let unknown: Vec<_> = wanted.into_iter().filter(unknown).collect();
+        let missing = self
+            .checker
+            .missing_programs(&self.settings.scope, unknown.clone())
+            .await;
+        for probe in unknown {
+            if let Some(lack) = missing.get(&probe) {
+                self.note(probe, Err(lack.clone()));
+                continue;
+            }
+            if let Some(Err(Lack::Program(_))) = self.answers.get(&probe) {
+                self.answers.remove(&probe);
+            }
+            match probe.command() {
+                Some(_) => self.ask(probe),
+                None => _ = self.answers.insert(probe, Ok(())),
             }
         }
     }
@@ -332,36 +345,37 @@ impl ToolboxActor {
     }
 
     /// True if it changes what is known; a tool counts as available until its check fails.
-    fn note(&mut self, probe: Arc<AvailabilityCheck>, answer: CheckResult) -> bool {
+    fn note(&mut self, probe: Arc<AvailabilityCheck>, answer: Result<(), Lack>) -> bool {
         self.asked.remove(&probe);
         let before = self.answers.get(&probe).unwrap_or(&Ok(()));
         if *before == answer {
             self.answers.insert(probe, answer);
             return false;
         }
-        if let Err(reason) = &answer {
+        if let Err(lack) = &answer {
             let tools = self.catalog.tools().filter(|tool| tool.probes.contains(&probe));
             let tools: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
-            tracing::warn!("not available: {}: {reason}", tools.join(", "));
+            tracing::warn!("not available: {}: {}", tools.join(", "), lack.reason());
         }
         self.answers.insert(probe, answer);
         true
     }
 
+    /// Reasons why the tool is not available, as far as they are known.
+    fn lacks<'a>(&'a self, tool: &'a Tool) -> impl Iterator<Item = &'a Lack> {
+        let answers = tool.probes.iter().filter_map(|probe| self.answers.get(probe));
+        answers.filter_map(|answer| answer.as_ref().err())
+    }
+
     fn publish(&self) {
-        let reason = |tool: &Tool| {
-            tool.probes
-                .iter()
-                .find_map(|probe| self.answers.get(probe)?.as_ref().err().cloned())
-        };
-        let unavailable: Vec<Unavailable> = (self.catalog.tools())
-            .filter_map(|tool| Some(Unavailable::new(tool, reason(tool)?)))
-            .collect();
-        let missing: HashSet<&str> = unavailable.iter().map(|tool| tool.tool.as_str()).collect();
         let toolbox = Toolbox {
-            offered: self
+            present: self
                 .catalog
-                .filtered(|tool| !missing.contains(tool.name.as_str())),
+                .filtered(|tool| !self.lacks(tool).any(|lack| matches!(lack, Lack::Program(_)))),
+            offered: self.catalog.filtered(|tool| self.lacks(tool).next().is_none()),
+            unavailable: (self.catalog.tools())
+                .filter_map(|tool| Some(Unavailable::new(tool, self.lacks(tool).next()?)))
+                .collect(),
             catalog: self.catalog.clone(),
             problems: self.loaded.problems.clone(),
             stale: self.loaded.stale.clone(),
@@ -373,7 +387,6 @@ impl ToolboxActor {
                 .filter(|probe| !self.answers.contains_key(*probe))
                 .count(),
             loads: self.loads,
-            unavailable,
         };
         self.tx.send_replace(Arc::new(toolbox));
     }

@@ -2,8 +2,10 @@
 //! says how, by asking it in the sandbox.
 
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
     pin::pin,
+    sync::Arc,
     time::Duration,
 };
 
@@ -14,7 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Unavailable,
     known_answers::{CheckKey, KnownAnswers},
-    program_lookup,
+    program_lookup::ProgramLookup,
 };
 use crate::{
     call::Program,
@@ -29,8 +31,25 @@ use crate::{
 /// A check that takes longer has something wrong with it.
 pub(super) const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The reason why a tool is not available; `Ok` if it is.
+/// The result of a check that ran; the error is the reason why the tool is not available.
 pub(super) type CheckResult = Result<(), String>;
+
+/// The reason why a tool is not available.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Lack {
+    /// Its program is nowhere to be found. That is seen at a glance, so the list of tools can depend on it.
+    Program(String),
+    /// Its program is there and says that something is wrong.
+    Check(String),
+}
+
+impl Lack {
+    pub(super) fn reason(&self) -> &str {
+        match self {
+            Self::Program(reason) | Self::Check(reason) => reason,
+        }
+    }
+}
 
 /// Why a check is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,62 +111,76 @@ impl AvailabilityChecker {
         }
     }
 
-    /// A check ends as soon as its answer is not waited for any more.
+    /// Looks for the programs of all these checks, and runs none of them. Those that are missing, and why.
+    pub(super) async fn missing_programs(
+        &self,
+        scope: &Path,
+        checks: Vec<Arc<AvailabilityCheck>>,
+    ) -> HashMap<Arc<AvailabilityCheck>, Lack> {
+        let (checker, scope) = (self.clone(), scope.to_owned());
+        let look = move || {
+            let missing = |check: Arc<AvailabilityCheck>| {
+                let lookup = checker.lookup(&scope, &check)?;
+                let is_missing = lookup.find().is_none();
+                is_missing.then(|| (check.clone(), not_found(&check)))
+            };
+            checks.into_iter().filter_map(missing).collect()
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    }
+
+    /// Looks for the program of a check and, if the check has a command, runs it, unless the answer is known. It ends as
+    /// soon as its answer is not waited for any more.
     pub(super) async fn ask(
         &self,
         scope: &Path,
-        probe: &AvailabilityCheck,
+        check: &AvailabilityCheck,
         question: Question,
-    ) -> CheckResult {
-        let (what, answer) = match probe {
-            AvailabilityCheck::Run(command) => (
-                command.argv.join(" "),
-                self.ask_program(scope, command, question).await,
-            ),
-            AvailabilityCheck::Find { program, path_dirs } => {
-                let directories = self.directories(scope, path_dirs, &self.search_path);
-                let file = program.clone();
-                let found = blocking(move || program_lookup::find(&file, &directories)).await;
-                (program.clone(), found.map(drop).ok_or_else(not_found))
-            }
+    ) -> Result<(), Lack> {
+        let mut key = None;
+        if let Some(lookup) = self.lookup(scope, check) {
+            let (command, scope) = (check.command().cloned(), scope.to_owned());
+            let look = move || {
+                let program = lookup.find()?;
+                Some(command.and_then(|command| lookup.key(&command, &program, &scope)))
+            };
+            let found = tokio::task::spawn_blocking(look).await.ok().flatten();
+            key = found.ok_or_else(|| not_found(check))?;
+        }
+        let Some(command) = check.command() else {
+            return Ok(());
         };
-        answer.map_err(|reason| format!("`{what}` {reason}"))
-    }
-
-    /// Asks the program itself, unless it is not there or its answer is known.
-    async fn ask_program(
-        &self,
-        scope: &Path,
-        command: &AvailabilityCommand,
-        question: Question,
-    ) -> CheckResult {
-        let Some(program) = command.argv.first().filter(|program| !program.contains('/')) else {
-            return self.run(scope, command).await.unwrap_or_else(Err);
-        };
-        let path = command.environment.get("PATH");
-        let search_path = path.unwrap_or(&self.search_path).to_owned();
-        let directories = self.directories(scope, &command.path_dirs, &search_path);
-        let own_directories: Vec<PathBuf> = directories
-            .iter()
-            .filter(|directory| directory.starts_with(scope))
-            .cloned()
-            .collect();
-        let (file, scope_of_key, command_of_key) = (program.clone(), scope.to_owned(), command.clone());
-        let found = blocking(move || {
-            let program = program_lookup::find(&file, &directories)?;
-            Some(CheckKey::of(
-                &command_of_key,
-                &program,
-                &scope_of_key,
-                &search_path,
-                &own_directories,
-            ))
-        });
-        let key = found.await.ok_or_else(not_found)?;
-        match (&self.known, key) {
+        let answer = match (&self.known, key) {
             (Some(known), Some(key)) => self.ask_once(scope, command, known, &key, question).await,
             _ => self.run(scope, command).await.unwrap_or_else(Err),
+        };
+        answer.map_err(|reason| Lack::Check(format!("`{}` {reason}", command.argv.join(" "))))
+    }
+
+    /// Where the program of a check is looked for, in the order of commands; none if it is given as a path.
+    fn lookup(&self, scope: &Path, check: &AvailabilityCheck) -> Option<ProgramLookup> {
+        let (program, path_dirs, own_path) = match check {
+            AvailabilityCheck::Run(command) => (
+                command.argv.first()?,
+                &command.path_dirs,
+                command.environment.get("PATH"),
+            ),
+            AvailabilityCheck::Find { program, path_dirs } => (program, path_dirs, None),
+        };
+        if program.contains('/') {
+            return None;
         }
+        let search_path = own_path.unwrap_or(&self.search_path).to_owned();
+        let own = path_dirs.iter().map(|below| scope.join(below));
+        let directories = own
+            .chain(project_directories(scope))
+            .chain(std::env::split_paths(&search_path))
+            .collect();
+        Some(ProgramLookup {
+            program: program.clone(),
+            directories,
+            search_path,
+        })
     }
 
     /// Runs the check if no other server does; takes its answer if one does.
@@ -177,14 +210,6 @@ impl AvailabilityChecker {
             }
             tokio::time::sleep(OTHER_SERVER_INTERVAL).await;
         }
-    }
-
-    /// Where commands look for programs, in this order.
-    fn directories(&self, scope: &Path, path_dirs: &[String], search_path: &str) -> Vec<PathBuf> {
-        let own = path_dirs.iter().map(|below| scope.join(below));
-        own.chain(project_directories(scope))
-            .chain(std::env::split_paths(search_path))
-            .collect()
     }
 
     /// Runs the check; an outer error means that it gave no answer.
@@ -260,20 +285,19 @@ pub async fn check_availability(
     scope: &Path,
 ) -> Option<Unavailable> {
     for probe in &tool.probes {
-        if let Err(reason) = checker.ask(scope, probe, Question::Again).await {
-            return Some(Unavailable::new(tool, reason));
+        if let Err(lack) = checker.ask(scope, probe, Question::Again).await {
+            return Some(Unavailable::new(tool, &lack));
         }
     }
     None
 }
 
-fn not_found() -> String {
-    "was not found".to_owned()
-}
-
-/// Looks at files off the runtime's threads; none if that was broken off.
-async fn blocking<T: Send + 'static>(look: impl FnOnce() -> Option<T> + Send + 'static) -> Option<T> {
-    tokio::task::spawn_blocking(look).await.ok().flatten()
+fn not_found(check: &AvailabilityCheck) -> Lack {
+    let asked = match check {
+        AvailabilityCheck::Run(command) => command.argv.join(" "),
+        AvailabilityCheck::Find { program, .. } => program.clone(),
+    };
+    Lack::Program(format!("`{asked}` {NOT_FOUND}"))
 }
 
 /// A check runs code of the project, so what it changes is looked at as after any command, when nothing of it is left.
@@ -323,7 +347,7 @@ async fn watch(output: OutputPipes, process: &mut ProcessHandle, probe: &Availab
     let why = first_line(&said).map_or_else(String::new, |line| format!(": {line}"));
     match status {
         Some(ExitStatus::Code(code)) if probe.success_codes.contains(&code) => Ok(()),
-        Some(ExitStatus::Code(NOT_FOUND)) => Err(not_found()),
+        Some(ExitStatus::Code(EXIT_NOT_FOUND)) => Err(NOT_FOUND.to_owned()),
         Some(ExitStatus::Code(code)) => Err(format!("ended with exit code {code}{why}")),
         Some(ExitStatus::Signal(signal)) => Err(format!("was ended by signal {signal}{why}")),
         None => Err("was lost".to_owned()),
@@ -351,4 +375,6 @@ const REST_OF_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
 const OTHER_SERVER_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Exit code of shells for a command that does not exist.
-const NOT_FOUND: i32 = 127;
+const EXIT_NOT_FOUND: i32 = 127;
+
+const NOT_FOUND: &str = "was not found";

@@ -8,6 +8,9 @@ use std::{
 
 use serde::Serialize;
 
+use super::known_answers::CheckKey;
+use crate::mtdf::AvailabilityCommand;
+
 /// A file or directory as it is now. Another one in its place, or a change, gives another value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct FileIdentity {
@@ -39,11 +42,42 @@ impl FileIdentity {
     }
 }
 
-/// The first file of that name that can be executed.
-pub(super) fn find(program: &str, directories: &[PathBuf]) -> Option<PathBuf> {
-    let files = directories.iter().map(|directory| directory.join(program));
-    files.into_iter().find(|file| {
-        let found = file.metadata();
-        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    })
+/// The name of a program, and where commands look for it.
+#[derive(Debug)]
+pub(super) struct ProgramLookup {
+    /// Without a slash.
+    pub(super) program: String,
+    /// In the order in which they are searched.
+    pub(super) directories: Vec<PathBuf>,
+    /// The `PATH` among them.
+    pub(super) search_path: String,
+}
+
+impl ProgramLookup {
+    /// The first file of that name that can be executed.
+    pub(super) fn find(&self) -> Option<PathBuf> {
+        let mut files = self
+            .directories
+            .iter()
+            .map(|directory| directory.join(&self.program));
+        files.find(|file| {
+            let found = file.metadata();
+            found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        })
+    }
+
+    /// The key under which the answer of the program is shared, if it is.
+    pub(super) fn key(
+        &self,
+        command: &AvailabilityCommand,
+        program: &Path,
+        scope: &Path,
+    ) -> Option<CheckKey> {
+        let own = self
+            .directories
+            .iter()
+            .filter(|directory| directory.starts_with(scope));
+        let own: Vec<PathBuf> = own.cloned().collect();
+        CheckKey::of(command, program, scope, &self.search_path, &own)
+    }
 }

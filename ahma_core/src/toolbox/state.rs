@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::availability::Lack;
 use crate::{
     catalog::{Catalog, Tool},
     mtdf::Problem,
@@ -12,7 +13,10 @@ use crate::{
 pub struct Toolbox {
     /// Every enabled tool of every good file.
     pub catalog: Catalog,
-    /// Those of them that can be called: what they need was found, or is still being looked for.
+    /// Those of them that clients are shown: their programs are there. It does not depend on checks that run a program,
+    /// which end sooner or later at each start.
+    pub present: Catalog,
+    /// Those of them that can be called: no check has failed so far.
     pub offered: Catalog,
     /// In the order of their names.
     pub unavailable: Vec<Unavailable>,
@@ -39,11 +43,11 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
-    pub(super) fn new(tool: &Tool, reason: String) -> Self {
+    pub(super) fn new(tool: &Tool, lack: &Lack) -> Self {
         Self {
             tool: tool.name.clone(),
             file: tool.file.clone(),
-            reason,
+            reason: lack.reason().to_owned(),
             install_instructions: tool.install_instructions.clone(),
         }
     }
@@ -58,12 +62,12 @@ impl Toolbox {
     }
 
     /// True if clients would see the same list of tools.
-    pub fn offers_the_same_as(&self, other: &Self) -> bool {
-        self.offered.len() == other.offered.len()
+    pub fn shows_the_same_as(&self, other: &Self) -> bool {
+        self.present.len() == other.present.len()
             && self
-                .offered
+                .present
                 .tools()
-                .zip(other.offered.tools())
+                .zip(other.present.tools())
                 .all(|(ours, theirs)| {
                     ours.name == theirs.name
                         && ours.description == theirs.description

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use serde_json::{Value, json};
-use test_support::{Era, Server, ServerOptions, Workspace};
+use test_support::{Era, Server, ServerOptions, Workspace, needs};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ahma_mcp");
 
@@ -114,6 +114,24 @@ fn a_stopped_command_can_say_where_it_was() {
             assert!(text.contains(expected), "{tier} {script}: {text}");
         }
     }
+}
+
+/// It would keep its first lines back: a pipe is not a terminal.
+#[test]
+fn lines_of_a_python_program_are_seen_when_they_are_printed() {
+    let python = "/usr/bin/python3";
+    if !needs(python, &["--version"], "install Python 3") {
+        return;
+    }
+    let workspace = Workspace::new();
+    let server = &mut open(&workspace, "full");
+    let script = format!("{python} -c 'import time; print(\"listening\"); time.sleep(3600)'");
+    let text = answer(
+        server,
+        "sandboxed_shell",
+        json!({ "command": script, "ready": "^listening$" }),
+    );
+    assert!(text.contains("listening"), "{text}");
 }
 
 #[test]

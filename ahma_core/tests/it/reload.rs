@@ -242,15 +242,33 @@ fn a_program_that_is_nowhere_is_missed_without_a_check() {
 #[test]
 fn what_was_installed_since_is_found_by_the_next_call() {
     let workspace = Workspace::new();
-    workspace.write_tool("late.json", &with_check("late", json!("test -e ready")));
+    let mut late = with_check("late", json!("latecomer --version"));
+    late["path_dirs"] = json!(["tools/bin"]);
+    workspace.write_tool("late.json", &late);
     let mut server = options(&workspace).open(Era::Legacy);
     wait_for_tools(&mut server, &[]);
     let call = json!({"format": "here"});
     assert_eq!(server.tool("late", call.clone())["isError"], true);
-    fs::write(workspace.scope().join("ready"), "").expect("writable");
+    write_program(&workspace, "latecomer", "exit 0");
     assert_eq!(server.tool("late", call)["content"][0]["text"], "here");
     server.notification(CHANGED);
     wait_for_tools(&mut server, &["late"]);
+}
+
+/// A program of the project, in a directory that only some tools look into.
+fn write_program(workspace: &Workspace, name: &str, script: &str) {
+    let program = workspace.scope().join("tools/bin").join(name);
+    fs::create_dir_all(program.parent().expect("it has one")).expect("writable");
+    fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("writable");
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("ours");
+}
+
+/// Waits until the check of the tool has failed: a call is not held up by one that still runs.
+fn wait_for_refusal(server: &mut Server, tool: &str) -> String {
+    wait_for("the check to fail", || {
+        let result = server.tool(tool, json!({"format": "here"}));
+        (result["isError"] == json!(true)).then(|| result["content"][0]["text"].to_string())
+    })
 }
 
 /// Programs of the project stand before those of PATH for the tools that say so, and for their checks, which have the
@@ -264,14 +282,9 @@ fn a_tool_finds_the_programs_of_its_project() {
     workspace.write_tool("own.json", &own);
     workspace.write_tool("other.json", &echo("other"));
     let mut server = options(&workspace).open(Era::Legacy);
-    wait_for_tools(&mut server, &["other"]);
+    wait_for_refusal(&mut server, "own");
 
-    let program = workspace.scope().join("tools/bin/printf");
-    fs::create_dir_all(program.parent().expect("it has one")).expect("writable");
-    fs::write(&program, "#!/bin/sh\n/usr/bin/printf 'own %s' \"$*\"\n").expect("writable");
-    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("ours");
-    workspace.write_tool("own.json", &own);
-    wait_for_tools(&mut server, &["other", "own"]);
+    write_program(&workspace, "printf", "/usr/bin/printf 'own %s' \"$*\"");
     for (tool, said) in [("own", "own hello"), ("other", "hello")] {
         let answer = server.tool(tool, json!({"format": "hello"}));
         assert_eq!(answer["content"][0]["text"], said, "{tool}");
@@ -317,7 +330,9 @@ fn a_check_leaves_nothing_behind_that_could_act_later() {
             .args(["--sandbox-tier", tier])
             .open(Era::Legacy);
         wait_for_tools(&mut server, &["alpha"]);
-        assert!(scope.join("begun").exists());
+        wait_for("the check to begin", || {
+            scope.join("begun").exists().then_some(())
+        });
         let mark = scope.display().to_string();
         wait_for("the end of what the check started", || {
             let mut processes = fs::read_dir("/proc").expect("readable").flatten();
@@ -333,16 +348,23 @@ fn a_check_leaves_nothing_behind_that_could_act_later() {
 }
 
 #[test]
-fn a_slow_check_does_not_hold_up_the_list_for_long_and_its_answer_is_told() {
+fn a_slow_check_holds_up_neither_the_list_nor_a_call_and_its_answer_is_told() {
     let workspace = Workspace::new();
     let check = json!({"command": "sh", "args": ["-c", "until [ -e gate ]; do sleep 0.02; done; exit 1"]});
     workspace.write_tool("slow.json", &with_check("slow", check.clone()));
     workspace.write_tool("same.json", &with_check("same", check));
     let mut server = open(&workspace, Era::Legacy);
     wait_for_tools(&mut server, &["same", "slow"]);
+    assert_eq!(server.tool("slow", json!({"format": "here"}))["isError"], false);
     fs::write(workspace.scope().join("gate"), "").expect("writable");
-    server.notification(CHANGED);
-    wait_for_tools(&mut server, &[]);
+    for tool in ["same", "slow"] {
+        let told = wait_for_refusal(&mut server, tool);
+        assert!(
+            told.contains("exit code 1") && told.contains("apt install it"),
+            "{told}"
+        );
+    }
+    wait_for_tools(&mut server, &["same", "slow"]);
 }
 
 #[test]
@@ -351,16 +373,13 @@ fn a_tool_that_was_missing_stays_so_until_its_check_says_otherwise() {
     let slow_later = "sh -c 'test ! -e again || sleep 1000; exit 1'";
     workspace.write_tool("gone.json", &with_check("gone", json!(slow_later)));
     let mut server = options(&workspace).open(Era::Legacy);
-    wait_for_tools(&mut server, &[]);
-    server.others_by_now();
+    wait_for_refusal(&mut server, "gone");
     fs::write(workspace.scope().join("again"), "").expect("writable");
     workspace.write_tool("here.json", &echo("here"));
     server.notification(CHANGED);
-    let names = server.tool_names();
-    assert!(names.contains(&"here".to_owned()), "{names:?}");
-    assert!(!names.contains(&"gone".to_owned()), "{names:?}");
-    let told = server.others_by_now();
-    assert!(told.is_empty(), "{told:?}");
+    wait_for_tools(&mut server, &["gone", "here"]);
+    let status = server.tool("status", json!({}))["structuredContent"]["tools"]["unavailable"].clone();
+    assert_eq!(status[0]["tools"], json!(["gone"]));
 }
 
 #[test]
@@ -374,9 +393,9 @@ fn a_call_waits_for_the_check_of_its_tool_and_for_no_other() {
     );
     workspace.write_tool("late.json", &with_check("late", json!("test -e ready")));
     let mut server = options(&workspace).open(Era::Legacy);
-    wait_for_tools(&mut server, &["slow"]);
+    wait_for("the other check", || is_alive(&seconds).then_some(()));
     let call = json!({"format": "here"});
-    assert_eq!(server.tool("late", call.clone())["isError"], true);
+    wait_for_refusal(&mut server, "late");
     fs::write(workspace.scope().join("ready"), "").expect("writable");
     assert_eq!(server.tool("late", call)["content"][0]["text"], "here");
     assert!(is_alive(&seconds), "the other check is over");

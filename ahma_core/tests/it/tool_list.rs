@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use test_support::{Era, Server, ServerOptions, Workspace, pack_files};
+use test_support::{Era, Server, ServerOptions, Workspace, pack_files, wait_for};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ahma_mcp");
 
@@ -249,6 +249,41 @@ fn the_list_is_the_same_after_a_restart() {
     }
 }
 
+/// Checks that end before the list is asked for, at about that time, and never.
+#[test]
+fn the_list_does_not_depend_on_how_long_checks_take() {
+    let workspace = with_tools();
+    for (name, check) in [
+        ("quick", "false"),
+        ("short", "sh -c 'sleep 0.01; exit 1'"),
+        ("slow", "sh -c 'sleep 0.2; exit 1'"),
+        ("endless", "sleep 86415"),
+        ("gone", "no-such-program-here"),
+    ] {
+        let tool =
+            json!({ "name": name, "description": "A.", "command": "printf", "availability_check": check });
+        workspace.write_tool(&format!("{name}.json"), &tool);
+    }
+    let names = |server: &mut Server| {
+        let mut names = server.tool_names();
+        names.retain(|name| ["quick", "short", "slow", "endless", "gone"].contains(&name.as_str()));
+        names
+    };
+    for start in 0..6 {
+        let mut server = open(&workspace, Era::BOTH[start % 2], "core");
+        let first = names(&mut server);
+        assert_eq!(first, ["endless", "quick", "short", "slow"], "start {start}");
+        wait_for("the slow check to fail", || {
+            let refused = server.tool("slow", json!({}));
+            text(&refused).contains("`slow` is not available").then_some(())
+        });
+        assert_eq!(names(&mut server), first, "start {start}");
+        let mut told = server.others_by_now();
+        told.retain(|message| message["method"] == "notifications/tools/list_changed");
+        assert!(told.is_empty(), "start {start}: {told:?}");
+    }
+}
+
 #[test]
 fn every_definition_is_lean_and_hinted() {
     let workspace = with_shipped_tools(&[]);
@@ -284,9 +319,49 @@ fn instructions_are_short() {
     let answer = server.call("initialize", parameters);
     let text = answer["result"]["instructions"].as_str().expect("a text");
     assert!(text.chars().count() <= 700, "{text}");
-    for needed in ["sandbox", "/tmp", "await", "ahma_find"] {
+    let scope = workspace.scope();
+    for needed in [
+        "sandbox",
+        "/tmp",
+        "home directory cannot be read",
+        "await",
+        "ahma_find",
+        scope.to_str().expect("text"),
+    ] {
         assert!(text.contains(needed), "{needed}: {text}");
     }
+}
+
+/// Programs behave differently under variables that nobody has told the model of.
+#[test]
+fn instructions_say_which_variables_commands_see() {
+    let workspace = Workspace::new();
+    let mut server = ServerOptions::new(PROGRAM, &workspace)
+        .env("CI", "1")
+        .env("SOME_SECRET", "hidden")
+        .env("RUSTUP_TOOLCHAIN", "stable")
+        .start();
+    let client = json!({ "name": "test", "version": "1" });
+    let parameters = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+    let answer = server.call("initialize", parameters);
+    let told = answer["result"]["instructions"].as_str().expect("a text");
+    assert!(
+        told.contains("PATH, HOME and toolchain variables, TERM=dumb, no CI; `env` sets more"),
+        "{told}"
+    );
+    let arguments = json!({ "command": "env", "env": { "MORE": "yes" }, "execution_mode": "synchronous" });
+    let result = server.tool("sandboxed_shell", arguments);
+    let seen: Vec<&str> = text(&result)
+        .lines()
+        .filter_map(|line| line.split('=').next())
+        .collect();
+    for name in ["PATH", "HOME", "RUSTUP_TOOLCHAIN", "MORE"] {
+        assert!(seen.contains(&name), "{name}: {seen:?}");
+    }
+    for name in ["CI", "SOME_SECRET"] {
+        assert!(!seen.contains(&name), "{name}: {seen:?}");
+    }
+    assert!(text(&result).contains("TERM=dumb\n"), "{result}");
 }
 
 #[test]

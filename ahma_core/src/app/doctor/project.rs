@@ -99,7 +99,7 @@ const MAX_LIST_TOKENS: usize = 8_000;
 fn cost(toolbox: &Toolbox) -> Option<Check> {
     let bytes: usize = mcp::costs(toolbox).iter().map(|tool| tool.bytes).sum();
     let tokens = bytes / mcp::ToolCost::BYTES_PER_TOKEN;
-    let fix = match toolbox.offered.expose() {
+    let fix = match toolbox.present.expose() {
         Expose::All => "leave out --expose all",
         Expose::Core | Expose::Search => {
             "set \"level\": \"extended\" for tools of rare use; --mode list-tools --format cost shows what each takes"

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::registry::{reads_only, tool};
 use crate::{
     call::NamedArguments,
-    catalog::{Described, SearchIndex},
+    catalog::{Described, Expose, SearchIndex},
     mcp::{convert::client_meta, server::Server},
 };
 
@@ -20,31 +20,37 @@ pub(super) const NAME: &str = "ahma_find";
 
 const MAX_TOOLS: u64 = 5;
 
-/// Bytes of family names in the description, which counts in every list; there may be any number of tool files.
-const MAX_FAMILIES_BYTES: usize = 24;
+/// Bytes of family names in the description: enough for all that are shipped, and a few where the list is to stay small
+/// however many tool files there are.
+const fn max_families_bytes(expose: Expose) -> usize {
+    match expose {
+        Expose::Core | Expose::All => 600,
+        Expose::Search => 24,
+    }
+}
 
 /// Characters of a signature, except that of the best answer; a call with wrong arguments hears the whole one.
 const MAX_SIGNATURE_CHARS: usize = 160;
 
 /// `families` are those of the tools that are not listed.
-pub(super) fn definition(families: &BTreeSet<&str>) -> Tool {
+pub(super) fn definition(families: &BTreeSet<&str>, expose: Expose) -> Tool {
     let properties = json!({
         "query": { "type": "string" },
         "limit": { "type": "integer" },
     });
     let description = format!(
         "Finds hidden tools by what they do (`who changed this line`): {}.",
-        shortened(families)
+        shortened(families, max_families_bytes(expose))
     );
     tool(NAME, description, properties, &["query"])
         .with_annotations(reads_only())
         .with_meta(client_meta("anthropic/searchHint", "find more tools"))
 }
 
-fn shortened(families: &BTreeSet<&str>) -> String {
+fn shortened(families: &BTreeSet<&str>, max_bytes: usize) -> String {
     let mut text = String::new();
     for (index, family) in families.iter().enumerate() {
-        if text.len() + family.len() > MAX_FAMILIES_BYTES {
+        if text.len() + family.len() > max_bytes {
             let _ = write!(text, " and {} more", families.len() - index);
             break;
         }
@@ -65,14 +71,14 @@ pub(super) async fn call(
     if let Err(problems) = arguments.finish() {
         return server
             .results
-            .invalid_arguments(&definition(&BTreeSet::new()), problems);
+            .invalid_arguments(&definition(&BTreeSet::new(), Expose::All), problems);
     }
     let toolbox = server.toolbox.loaded().await;
     let remote = match &server.remotes {
         Some(remotes) => remotes.list(&toolbox, ctx).await,
         None => Vec::new(),
     };
-    let tools: Vec<Described<'_>> = (toolbox.offered.tools().map(|tool| tool.described()))
+    let tools: Vec<Described<'_>> = (toolbox.present.tools().map(|tool| tool.described()))
         .chain(remote.iter().map(|tool| Described {
             name: &tool.name,
             description: tool.description.as_deref().unwrap_or_default(),

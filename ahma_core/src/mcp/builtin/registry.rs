@@ -10,7 +10,10 @@ use rmcp::{
 use serde_json::{Value, json};
 
 use super::{call_any, cancel, find, output, status, wait};
-use crate::mcp::{client_id, server::Server};
+use crate::{
+    catalog::Expose,
+    mcp::{client_id, server::Server},
+};
 
 /// One of the tools that are not in the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,10 +55,10 @@ impl Builtin {
 
 /// As `tools/list` shows them, in the order of their names. `hidden_families` are those of the tools that it does not
 /// show.
-pub(in crate::mcp) fn tools(hidden_families: &BTreeSet<&str>) -> Vec<Tool> {
+pub(in crate::mcp) fn tools(hidden_families: &BTreeSet<&str>, expose: Expose) -> Vec<Tool> {
     let mut tools = Vec::new();
     if !hidden_families.is_empty() {
-        tools.extend([call_any::definition(), find::definition(hidden_families)]);
+        tools.extend([call_any::definition(), find::definition(hidden_families, expose)]);
     }
     tools.extend([
         wait::definition(),
@@ -81,7 +84,10 @@ pub(crate) fn descriptions() -> Vec<BuiltinTool> {
         description: tool.description.as_deref().unwrap_or_default().to_owned(),
         input_schema: Arc::clone(&tool.input_schema),
     };
-    tools(&BTreeSet::new()).iter().map(describe).collect()
+    tools(&BTreeSet::new(), Expose::All)
+        .iter()
+        .map(describe)
+        .collect()
 }
 
 /// A tool that touches nothing but operations.
