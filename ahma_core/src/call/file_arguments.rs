@@ -41,7 +41,7 @@ pub(super) fn request(
         FileTool::Read => FileRequest::Read(read(&mut arguments)),
         FileTool::Write => FileRequest::Write {
             path: path(&mut arguments),
-            content: arguments.required_text("content"),
+            content: content(&mut arguments),
         },
         FileTool::Edit => FileRequest::Edit {
             path: path(&mut arguments),
@@ -79,6 +79,23 @@ fn read(arguments: &mut NamedArguments) -> ReadRequest {
 
 fn path(arguments: &mut NamedArguments) -> PathBuf {
     PathBuf::from(arguments.required_text("path"))
+}
+
+/// The server has put the output of an operation in its place if one was named.
+fn content(arguments: &mut NamedArguments) -> String {
+    let (content, format) = (arguments.text("content"), arguments.text("format"));
+    let from_output = arguments.text("from_output");
+    if from_output.is_some() {
+        arguments.problem(
+            "from_output",
+            "names an operation of a server; `ahma_mcp history export` writes one to a file",
+        );
+    } else if format.is_some() {
+        arguments.problem("format", "has a meaning only with `from_output`");
+    } else if content.is_none() {
+        arguments.problem("content", "is required, or `from_output`");
+    }
+    content.unwrap_or_default()
 }
 
 /// `edits`, or `old`, `new` and `all` of a single edit next to the path.

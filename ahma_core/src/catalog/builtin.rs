@@ -78,7 +78,7 @@ fn file_tools() -> [Tool; 4] {
         idempotent: Some(idempotent),
         open_world: Some(false),
     };
-    let path = json!({ "type": "string" });
+    let text = json!({ "type": "string" });
     [
         tool(
             "file_read",
@@ -87,8 +87,8 @@ fn file_tools() -> [Tool; 4] {
             annotations(true, false, true),
             schema(
                 json!({
-                    "path": path,
-                    "paths": { "type": "array", "items": path },
+                    "path": text,
+                    "paths": { "type": "array", "items": text },
                     "from_line": { "type": "integer" },
                     "max_lines": { "type": "integer" },
                 }),
@@ -97,12 +97,17 @@ fn file_tools() -> [Tool; 4] {
         ),
         tool(
             "file_write",
-            "Creates or replaces a file.",
+            "Creates or replaces a file: `content`, or the output of operation `from_output` (`format`: its findings).",
             LeafAction::File(FileTool::Write),
             annotations(false, true, true),
             schema(
-                json!({ "path": path, "content": { "type": "string" } }),
-                &["path", "content"],
+                json!({
+                    "path": text,
+                    "content": text,
+                    "from_output": text,
+                    "format": { "type": "string", "enum": ["json", "sarif", "junit"] },
+                }),
+                &["path"],
             ),
         ),
         tool(
@@ -112,12 +117,12 @@ fn file_tools() -> [Tool; 4] {
             annotations(false, true, false),
             schema(
                 json!({
-                    "path": path,
+                    "path": text,
                     "edits": {
                         "type": "array",
                         "items": {
                             "type": "object",
-                            "properties": { "old": path, "new": path, "all": { "type": "boolean" } },
+                            "properties": { "old": text, "new": text, "all": { "type": "boolean" } },
                             "required": ["old", "new"],
                         },
                     },
@@ -130,7 +135,7 @@ fn file_tools() -> [Tool; 4] {
             "Applies a unified diff, whose line numbers may be wrong, or a `*** Begin Patch` block. All files or none.",
             LeafAction::File(FileTool::Patch),
             annotations(false, true, false),
-            schema(json!({ "patch": { "type": "string" } }), &["patch"]),
+            schema(json!({ "patch": text }), &["patch"]),
         ),
     ]
 }

@@ -408,20 +408,45 @@ fn an_output_or_a_report_is_written_to_a_file_of_the_scope() {
     let mut server = options(&workspace).open(Era::Legacy);
     let id = start(&mut server, "seq 50000");
     awaited(&mut server, &id);
-    let wrote = server.tool("output", json!({"operation_id": id, "to": "out.txt"}));
+    let wrote = server.tool("file_write", json!({"path": "out.txt", "from_output": id}));
     assert_eq!(wrote["isError"], false, "{wrote}");
     let written = fs::read_to_string(workspace.scope().join("out.txt")).unwrap();
     assert_eq!(written.lines().count(), 50_000);
-    let report = json!({"operation_id": id, "what": "findings", "format": "sarif", "to": "out.sarif"});
-    assert_eq!(server.tool("output", report)["isError"], false);
+    let report = json!({"path": "out.sarif", "from_output": id, "format": "sarif"});
+    assert_eq!(server.tool("file_write", report)["isError"], false);
     let log: Value = serde_json::from_slice(&fs::read(workspace.scope().join("out.sarif")).unwrap()).unwrap();
     assert_eq!(log["runs"][0]["invocations"][0]["exitCode"], 0, "{log}");
     let outside = Path::new("/usr/outside.txt");
-    let refused = server.tool("output", json!({"operation_id": id, "to": outside}));
+    let refused = server.tool("file_write", json!({"path": outside, "from_output": id}));
     assert!(
         refused["isError"] == json!(true) && !outside.exists(),
         "{refused}"
     );
+    for (arguments, reason) in [
+        (
+            json!({"from_output": "op_unknown"}),
+            "no operation is called op_unknown",
+        ),
+        (
+            json!({"from_output": id, "content": "x"}),
+            "`content` cannot be combined",
+        ),
+        (
+            json!({"from_output": id, "format": "xml"}),
+            "`format` must be one of",
+        ),
+        (
+            json!({"content": "x", "format": "sarif"}),
+            "only with `from_output`",
+        ),
+        (json!({}), "`content` is required, or `from_output`"),
+    ] {
+        let mut arguments = arguments;
+        arguments["path"] = json!("refused.txt");
+        let refused = server.tool("file_write", arguments);
+        assert!(refused.to_string().contains(reason), "{reason}: {refused}");
+    }
+    assert!(!workspace.scope().join("refused.txt").exists());
 }
 
 fn memchr_in(haystack: &[u8], needle: &[u8]) -> bool {

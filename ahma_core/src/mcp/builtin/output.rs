@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rmcp::{
     ErrorData, RoleServer,
-    model::{CallToolResult, JsonObject, Tool, ToolAnnotations},
+    model::{CallToolResult, JsonObject, Tool},
     service::RequestContext,
 };
 use serde::Serialize;
@@ -12,10 +12,9 @@ use serde_json::{Value, json};
 
 use super::{
     lookup::{find, required_id},
-    output_file,
     output_findings::{FindingArguments, FindingsReport},
     output_lines::{LineArguments, LinesReport, TextForm},
-    registry::tool,
+    registry::{reads_only, tool},
 };
 use crate::{
     call::{ArgumentProblem, NamedArguments},
@@ -26,27 +25,38 @@ use crate::{
 
 const NAME: &str = "output";
 
-const DESCRIPTION: &str = "Reads what an operation printed: the tail, from from_line on, or lines matching grep; with `what`, its findings. `to` writes it to a file.";
+const DESCRIPTION: &str = "Reads what an operation printed: the tail, from from_line on, or lines matching grep; with `what`, its findings.";
 
+/// Arguments for documents of findings. They are known to those who read the documentation or a refusal, and not worth
+/// their place in every list of tools: a model that wants a document writes it to a file, with `file_write`.
+const UNLISTED: [&str; 3] = ["format", "max_findings", "whole"];
+
+/// As it is listed.
 pub(super) fn definition() -> Tool {
-    let mut properties = json!({
+    let mut properties = properties();
+    properties.retain(|name, _| !UNLISTED.contains(&name.as_str()));
+    defined(properties)
+}
+
+fn properties() -> JsonObject {
+    let common = json!({
         "operation_id": { "type": "string" },
         "what": { "type": "string", "enum": ["output", "findings"] },
-        "to": { "type": "string" },
     });
-    for more in [LineArguments::properties(), FindingArguments::properties()] {
-        if let (Value::Object(properties), Value::Object(more)) = (&mut properties, more) {
-            properties.extend(more);
-        }
-    }
-    // It reads, unless it is asked to write a file, and then it replaces what was there.
-    tool(NAME, DESCRIPTION, properties, &["operation_id"]).with_annotations(
-        ToolAnnotations::new()
-            .read_only(false)
-            .destructive(true)
-            .idempotent(true)
-            .open_world(false),
-    )
+    let all = [
+        common,
+        LineArguments::properties(),
+        FindingArguments::properties(),
+    ];
+    all.iter()
+        .filter_map(Value::as_object)
+        .cloned()
+        .flatten()
+        .collect()
+}
+
+fn defined(properties: JsonObject) -> Tool {
+    tool(NAME, DESCRIPTION, properties.into(), &["operation_id"]).with_annotations(reads_only())
 }
 
 /// The answer of `output`.
@@ -79,7 +89,6 @@ pub(super) async fn call(
     let what = arguments
         .choice("what", &[("output", What::Output), ("findings", What::Findings)])
         .unwrap_or(What::Output);
-    let to = arguments.text("to").filter(|path| !path.is_empty());
     let lines = LineArguments::take(&mut arguments);
     let findings = FindingArguments::take(&mut arguments);
     match what {
@@ -91,23 +100,13 @@ pub(super) async fn call(
         }),
     }
     if let Err(problems) = arguments.finish() {
-        return Ok(server.results.invalid_arguments(&definition(), problems));
+        return Ok(server.results.invalid_arguments(&defined(properties()), problems));
     }
     let operation = match find(server, &client_id::caller(server, &ctx.meta), &operation_id).await {
         Ok(operation) => operation,
         Err(problem) => return Ok(server.results.refusal(problem)),
     };
 
-    if let Some(path) = to {
-        let document = match what {
-            What::Findings => findings.document(&operation),
-            What::Output => output_file::document(&operation, lines).await,
-        };
-        return Ok(match document {
-            Ok(document) => output_file::write(server, path, document, ctx).await?,
-            Err(problem) => server.results.refusal(problem),
-        });
-    }
     let text_form = lines.text_form();
     let mut report = OutputReport {
         operation_id,
@@ -144,7 +143,9 @@ pub(super) async fn call(
             }
             Err(PageError::Pattern(error)) => {
                 let problem = ArgumentProblem::new("grep", format!("is not a regular expression: {error}"));
-                return Ok(server.results.invalid_arguments(&definition(), vec![problem]));
+                return Ok(server
+                    .results
+                    .invalid_arguments(&defined(properties()), vec![problem]));
             }
             Err(error) => return Err(error::unreadable("the output", &error)),
         },

@@ -1,73 +1,77 @@
-//! `output` with `to`: writes an output or a report into a file of the scope, the way `file_write` does, behind the sandbox.
+//! `file_write` with `from_output`: the content of the file is what an operation printed, or a report of its findings.
+//!
+//! Only the server knows operations, so the content is put into the call here; from then on it is a call like any other,
+//! and the file is written behind the sandbox.
 
 use std::sync::Arc;
 
-use rmcp::{ErrorData, RoleServer, model::CallToolResult, service::RequestContext};
-use serde_json::json;
+use rmcp::{RoleServer, service::RequestContext};
+use serde_json::Map;
 
-use super::output_lines::LineArguments;
+use super::{lookup::find, output_findings::FindingArguments};
 use crate::{
-    call::ToolCall,
-    mcp::{client_id, error, report::OperationReport, server::Server},
-    operation::{CallOrigin, Operation, preflight},
+    call::{ArgumentProblem, CallError, NamedArguments, ToolCall},
+    mcp::{client_id, server::Server},
+    mtdf::plain_name,
+    operation::Operation,
 };
 
 /// As much as the file tools take.
 const MAX_BYTES: u64 = 16 << 20;
 
 const FILE_WRITE: &str = "file_write";
+const FROM_OUTPUT: &str = "from_output";
 
-/// The lines that were chosen, or all that was printed.
-pub(super) async fn document(operation: &Operation, lines: LineArguments) -> Result<String, String> {
-    let unreadable = |error| format!("the output cannot be read: {error}");
-    if lines.given().next().is_some() {
-        let page = operation.output().read(lines.query()).await;
-        return page.map(|page| page.text).map_err(unreadable);
+/// The call with the content that it asks for; any other call as it is.
+pub(in crate::mcp) async fn with_content(
+    server: &Arc<Server>,
+    mut call: ToolCall,
+    ctx: &RequestContext<RoleServer>,
+) -> Result<ToolCall, CallError> {
+    let asks = |name: &str| plain_name(name) == FROM_OUTPUT;
+    if call.tool != FILE_WRITE || !call.arguments.keys().any(|name| asks(name)) {
+        return Ok(call);
     }
-    let (_, bytes) = operation.output().size();
-    if bytes > MAX_BYTES {
-        return Err(format!(
-            "the output is {bytes} bytes long, more than the {MAX_BYTES} that can be written: choose lines with grep or tail"
-        ));
+    let (source, mut arguments): (Map<_, _>, Map<_, _>) =
+        (call.arguments.into_iter()).partition(|(name, _)| asks(name) || plain_name(name) == "format");
+    let refuse = |problems| CallError::Invalid {
+        tool: FILE_WRITE.to_owned(),
+        problems,
+    };
+    let mut source = NamedArguments::new(source);
+    let id = source.text(FROM_OUTPUT);
+    let findings = FindingArguments::take(&mut source);
+    if id.is_some() && arguments.get("content").is_some_and(|content| !content.is_null()) {
+        source.problem("content", format!("cannot be combined with `{FROM_OUTPUT}`"));
     }
-    let output = operation.output();
-    let bytes = output.bytes(0, MAX_BYTES as usize).await.map_err(unreadable)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    source.finish().map_err(refuse)?;
+    if let Some(id) = id {
+        let caller = client_id::caller(server, &ctx.meta);
+        let content = match find(server, &caller, &id).await {
+            Ok(operation) if findings.has_format() => findings.document(&operation),
+            Ok(operation) => printed(&operation).await,
+            Err(problem) => Err(problem),
+        };
+        let refuse_source = |reason| refuse(vec![ArgumentProblem::new(FROM_OUTPUT, reason)]);
+        let content = content.map_err(|problem| refuse_source(format!("cannot be written: {problem}")))?;
+        arguments.insert("content".to_owned(), content.into());
+    }
+    call.arguments = arguments;
+    Ok(call)
 }
 
-/// Writes the document, and answers as `file_write` would.
-pub(super) async fn write(
-    server: &Arc<Server>,
-    path: String,
-    document: String,
-    ctx: &RequestContext<RoleServer>,
-) -> Result<CallToolResult, ErrorData> {
-    let toolbox = server.toolbox.loaded().await;
-    if toolbox.offered.get(FILE_WRITE).is_none() {
-        let reason = "`to` needs the file tools, which are switched off (--files off)";
-        return Ok(server.results.refusal(reason));
+/// All that was printed.
+async fn printed(operation: &Operation) -> Result<String, String> {
+    let output = operation.output();
+    let (_, bytes) = output.size();
+    if bytes > MAX_BYTES {
+        return Err(format!(
+            "the output is {bytes} bytes long, more than the {MAX_BYTES} that a file tool takes; let the command itself \
+             write to a file"
+        ));
     }
-    let arguments = json!({ "path": path, "content": document });
-    let call = ToolCall {
-        tool: FILE_WRITE.to_owned(),
-        arguments: arguments.as_object().cloned().unwrap_or_default(),
-    };
-    let plan = match preflight(&toolbox.offered, &server.settings.plan, call).await {
-        Ok(plan) => plan,
-        Err(problem) => return Ok(server.results.refusal(problem.to_string())),
-    };
-    let origin = CallOrigin {
-        client: client_id::of(&ctx.meta),
-        principal: client_id::principal(server, &ctx.meta),
-        program: ctx.client_info().map(|client| client.name),
-        arguments: None,
-    };
-    let operation = server.engine.start_for(origin, plan);
-    let outcome = tokio::select! {
-        biased;
-        outcome = operation.outcome() => outcome,
-        () = ctx.ct.cancelled() => return Err(error::cancelled()),
-    };
-    operation.mark_seen();
-    Ok(server.results.operation(&OperationReport::ended(&outcome)))
+    match output.bytes(0, MAX_BYTES as usize).await {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) => Err(format!("the output cannot be read: {error}")),
+    }
 }

@@ -105,6 +105,10 @@ impl FindingArguments {
         .filter_map(|(name, is_given)| is_given.then_some(name))
     }
 
+    pub(super) fn has_format(&self) -> bool {
+        self.format.is_some()
+    }
+
     /// All findings as a document of the format asked for.
     pub(super) fn document(&self, operation: &Operation) -> Result<String, String> {
         let page = operation.findings(0, FindingBudget::ALL);
@@ -154,8 +158,8 @@ impl FindingArguments {
         if format != FindingFormat::Json && self.whole == Whole::Refused && text.len() > room {
             return Err(format!(
                 "the document is {} bytes long, more than the {room} of an answer (--max-result-bytes): \
-                 with whole: true it is given all the same, with max_findings it holds only the worst findings, \
-                 and without format they are read in pages",
+                 file_write with from_output and format writes it to a file, with whole: true it is given all the same, \
+                 with max_findings it holds only the worst findings, and without format they are read in pages",
                 text.len()
             ));
         }

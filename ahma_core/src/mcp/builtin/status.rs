@@ -34,7 +34,7 @@ const MAX_PROBLEMS: usize = 20;
 /// Ended operations named in the text, besides those whose results were not collected.
 const RECENT_ROWS: usize = 5;
 
-const DESCRIPTION: &str = "Lists operations: running, uncollected, the last five; with since (2h), tool or text earlier ones too; with `tools`, faults of tools.";
+const DESCRIPTION: &str = "Lists operations: running, uncollected, the last five; earlier ones by since (2h), tool or text; `tools`: faults of tools.";
 
 pub(super) fn definition() -> Tool {
     let properties = json!({

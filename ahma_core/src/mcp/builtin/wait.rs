@@ -19,7 +19,9 @@ use super::{
 use crate::{
     call::NamedArguments,
     mcp::{
-        client_id, client_wait, convert, error,
+        client_id,
+        client_wait::{self, MAX_AWAIT},
+        convert, error,
         handler::is_modern,
         log_messages::LogSink,
         progress::ProgressSink,
@@ -31,12 +33,6 @@ use crate::{
 };
 
 const NAME: &str = "await";
-
-/// Most clients give up on a request after a minute without a word.
-pub(crate) const MAX_QUIET_WAIT: Duration = Duration::from_secs(50);
-
-/// A client that asked for progress is told every few seconds that the request is alive.
-const MAX_WAIT_SECONDS: u64 = 600;
 
 const DESCRIPTION: &str = "Waits for operations; returns what is new: without operation_ids when any has ended, with until_line when a line matches.";
 
@@ -91,7 +87,7 @@ pub(super) async fn call(
     if let Some(Err(error)) = until_line.as_deref().map(Regex::new) {
         arguments.problem("until_line", format!("is not a regular expression: {error}"));
     }
-    let seconds = arguments.integer("timeout_seconds", 0..=MAX_WAIT_SECONDS);
+    let seconds = arguments.integer("timeout_seconds", 0..=MAX_AWAIT.as_secs());
     if let Err(problems) = arguments.finish() {
         return Ok(server.results.invalid_arguments(&definition(), problems));
     }
@@ -109,7 +105,7 @@ pub(super) async fn call(
         uncollected
     });
 
-    let wait = wait(seconds, server, ctx);
+    let wait = client_wait::await_wait(seconds.map(Duration::from_secs), &server.settings, ctx);
     let waiting = async {
         tokio::select! {
             biased;
@@ -130,18 +126,6 @@ pub(super) async fn call(
         // Only the waiting ends; the operations go on and can be waited for again.
         None => Err(error::shutting_down()),
     }
-}
-
-/// Time asked for, or that the client allows; never longer than it allows.
-fn wait(seconds: Option<u64>, server: &Server, ctx: &RequestContext<RoleServer>) -> Duration {
-    let allowed = client_wait::sync_wait(&server.settings, ctx);
-    let longest = match ctx.meta.get_progress_token() {
-        Some(_) => Duration::from_secs(MAX_WAIT_SECONDS),
-        None => allowed.max(MAX_QUIET_WAIT),
-    };
-    seconds.map_or(allowed.min(longest), |seconds| {
-        Duration::from_secs(seconds).min(longest)
-    })
 }
 
 async fn ended(operations: &[Operation], until: Until) -> AwaitReason {
