@@ -160,9 +160,10 @@ impl OperationReport {
                 None => write!(text, "step {}: ", step.step),
             };
             text.push_str(step.status.words());
-            let _ = match &step.reason {
-                Some(reason) => writeln!(text, ": {reason}"),
-                None => writeln!(text),
+            let _ = match (&step.reason, step.exit_code) {
+                (Some(reason), _) => writeln!(text, ": {reason}"),
+                (None, Some(code)) if code != 0 => writeln!(text, ", exit {code}"),
+                (None, _) => writeln!(text),
             };
         }
         let findings = self.finding_lines();

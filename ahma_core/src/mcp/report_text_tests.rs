@@ -85,17 +85,23 @@ fn an_answer_that_comes_later_says_as_much_as_the_call_itself() {
     whole.notices = vec!["a hook was put back".into()];
     whole.sandbox_hint = Some("this may be the sandbox".into());
     whole.hint = Some("run the tests".into());
-    whole.steps = vec![StepReport {
-        label: "one".into(),
+    let step = |label: &str, state, exit| StepReport {
+        label: label.into(),
         description: Some("build it".into()),
-        state: StepState::Skipped("nothing to do".into()),
-        exit: None,
+        state,
+        exit,
         duration: Duration::ZERO,
         first_line: None,
         lines: 0,
-    }];
+    };
+    whole.steps = vec![
+        step("one", StepState::Skipped("nothing to do".into()), None),
+        step("two", StepState::Completed, Some(ExitStatus::Code(1))),
+        step("three", StepState::Completed, Some(ExitStatus::Code(0))),
+    ];
     let report = OperationReport::ended(&whole);
-    let body = "step one (build it): skipped: nothing to do\nout\n\n[processes left in the background were stopped; \
+    let body = "step one (build it): skipped: nothing to do\nstep two (build it): completed, exit 1\n\
+                step three (build it): completed\nout\n\n[processes left in the background were stopped; \
                 to keep one running, start it without & in a call of its own with keep_running]\n\
                 notice: a hook was put back\nhint: this may be the sandbox\nhint: run the tests";
     assert_eq!(report.text(), body);

@@ -2,7 +2,10 @@
 
 use std::{path::Path, time::Instant};
 
-use crate::call::{Sequence, SequenceStep, SkipCondition};
+use crate::{
+    call::{Sequence, SequenceStep, SkipCondition},
+    jail::ExitStatus,
+};
 
 use super::{
     Background, EndState, StepPosition, StepReport, StepState,
@@ -152,9 +155,14 @@ impl SequenceProgress {
                 step.label
             )
         });
+        // A code that the tool file accepts is the step's own; the sequence as a whole has found something or succeeded.
+        let exit = match state {
+            EndState::Completed if !result.has_findings => Some(ExitStatus::Code(0)),
+            _ => result.exit,
+        };
         self.result = CommandResult {
             state,
-            exit: result.exit,
+            exit,
             reason,
             background,
             cpu,

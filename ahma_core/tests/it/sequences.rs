@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ahma_core::{
-    call::{SequenceStep, SkipCondition},
+    call::{ExitCodes, ExitMeaning, SequenceStep, SkipCondition},
     jail::ExitStatus,
     operation::{EndState, StepState},
 };
@@ -66,6 +66,24 @@ async fn the_first_failure_ends_the_sequence() {
     );
     assert!(!test.scope().join("three").exists());
     test.shutdown().await;
+}
+
+/// As a search that finds nothing: the tool file accepts its code, and what completed has not failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_that_a_step_may_have_is_not_that_of_the_sequence() {
+    for (meaning, expected) in [(ExitMeaning::Success, 0), (ExitMeaning::Findings, 1)] {
+        let test = TestEngine::new();
+        let mut last = step("two", "exit 1");
+        last.command.exit_codes = ExitCodes::new([(1, meaning)]);
+        let steps = vec![step("one", "echo 1"), last];
+        let outcome = test.start_sequence(steps, Duration::ZERO).outcome().await;
+        assert_eq!(
+            (outcome.state, outcome.exit),
+            (EndState::Completed, Some(ExitStatus::Code(expected)))
+        );
+        assert_eq!(outcome.steps[1].exit, Some(ExitStatus::Code(1)));
+        test.shutdown().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
