@@ -57,7 +57,7 @@ mod bridge {
             exit::{Exit, chain},
             signals,
         },
-        mcp::{DEFAULT_SYNC_WAIT, MAX_QUIET_WAIT},
+        mcp::{DEFAULT_SYNC_WAIT, MAX_QUIET_AWAIT},
         sandbox::Tier,
     };
 
@@ -115,7 +115,7 @@ mod bridge {
         sync_wait: Duration,
         default: Duration,
     ) -> Result<Duration, Failure> {
-        let longest = sync_wait.max(MAX_QUIET_WAIT);
+        let longest = sync_wait.max(MAX_QUIET_AWAIT);
         let enough = longest.saturating_add(MARGIN);
         match asked {
             None => Ok(default.max(enough)),
@@ -124,7 +124,7 @@ mod bridge {
                 Exit::Usage,
                 format!(
                     "--request-timeout {asked:?} ends calls that still wait: synchronous ones wait up to {sync_wait:?} \
-                     (--sync-wait), await up to {MAX_QUIET_WAIT:?}"
+                     (--sync-wait), await up to {MAX_QUIET_AWAIT:?}"
                 ),
             )
             .with_hint(format!("use --request-timeout {}s, or leave it out", enough.as_secs()))),

@@ -9,7 +9,7 @@ use rmcp::{
 };
 
 use super::{
-    client_id, client_wait, convert, error,
+    builtin, client_id, client_wait, convert, error,
     handler::is_modern,
     log_messages::LogSink,
     progress::{self, ProgressSink},
@@ -51,10 +51,10 @@ pub(super) async fn run(
     let settings = &server.settings.plan;
     let has_history = server.settings.history.is_some();
     let arguments = has_history.then(|| redacted_arguments(&call.arguments)).flatten();
-    let planned = if server.settings.deferred {
-        plan(&toolbox.offered, settings, call)
-    } else {
-        preflight(&toolbox.offered, settings, call).await
+    let planned = match builtin::with_content(server, call, ctx).await {
+        Ok(call) if server.settings.deferred => plan(&toolbox.offered, settings, call),
+        Ok(call) => preflight(&toolbox.offered, settings, call).await,
+        Err(error) => Err(error),
     };
     let plan = match planned {
         Ok(_) if server.settings.deferred => {
@@ -114,7 +114,10 @@ pub(super) async fn run(
         operation.mark_seen();
         return Ok(server.results.operation(&report).into());
     }
-    report.hint = standstill::hint(&operation).await;
+    report.hint = match operation.tells_when_ready() && !operation.is_ready() {
+        true => Some("it is not ready yet; await with its id and until_line waits on".to_owned()),
+        false => standstill::hint(&operation).await,
+    };
     // Output of a call that was answered at once has not been shown.
     if report.output.is_some() {
         operation.mark_read(report.output_bytes.unwrap_or(0));

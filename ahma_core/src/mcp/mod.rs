@@ -34,7 +34,7 @@ mod watcher;
 mod wire;
 
 #[cfg(feature = "bridge")]
-pub(crate) use self::{builtin::MAX_QUIET_WAIT, client_wait::DEFAULT_SYNC_WAIT};
+pub(crate) use self::client_wait::{DEFAULT_SYNC_WAIT, MAX_QUIET_AWAIT};
 pub(crate) use self::{
     builtin::{BuiltinTool, descriptions as builtin_tools},
     tool_list::{ToolCost, cost_of, costs},

@@ -118,6 +118,10 @@ impl Operation {
         matches!(self.cell.lifetime, Lifetime::KeepsRunning { ready: Some(_) })
     }
 
+    pub fn is_ready(&self) -> bool {
+        self.cell.ready.initialized()
+    }
+
     /// Waits until its output says that it is ready; for ever if it ends before, or if no line would tell.
     pub async fn ready(&self) {
         self.cell.ready.wait().await;

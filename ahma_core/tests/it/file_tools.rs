@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink};
 
 use serde_json::{Value, json};
-use test_support::{Era, Server, ServerOptions, Workspace};
+use test_support::{Era, Server, ServerOptions, Workspace, skip};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ahma_mcp");
 
@@ -212,7 +212,51 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
     });
 }
 
-/// As on a full disk: nothing can grow beyond 512 KiB.
+/// A disk of one MiB, which something else fills.
+#[test]
+fn on_a_full_disk_nothing_is_changed_by_half() {
+    if !rustix::process::getuid().is_root() {
+        skip("only root can mount a small disk");
+        return;
+    }
+    let mount = "mount -t tmpfs -o size=1m,mode=1777 none \"$PWD\" && cd \"$PWD\" && exec \"$0\" \"$@\"";
+    for_every_user(&["unshare", "--mount", "sh", "-c", mount], |_, server, who| {
+        let mut shell = |command: &str| {
+            let arguments = json!({ "command": command, "execution_mode": "synchronous" });
+            answer(server, "sandboxed_shell", arguments).0
+        };
+        shell("echo old > a; echo old > b; head -c 2M /dev/zero > filler");
+        assert!(shell("df . | tail -1").contains("100%"), "{who}");
+        let patch = "*** Begin Patch\n*** Update File: a\n@@\n-old\n+new\n*** Update File: b\n@@\n-old\n+new\n\
+                     *** Add File: c\n+new\n*** End Patch\n";
+        let long = "x".repeat(10_000);
+        let changes = [
+            ("file_write", json!({ "path": "a", "content": "new\n" })),
+            ("file_write", json!({ "path": "deep/c", "content": long })),
+            (
+                "file_edit",
+                json!({ "path": "a", "edits": [{ "old": "old", "new": long }] }),
+            ),
+            ("file_patch", json!({ "patch": patch })),
+        ];
+        for (tool, arguments) in &changes {
+            let (text, failed) = answer(server, tool, arguments.clone());
+            assert!(
+                failed && text.contains("No space left on device"),
+                "{who} {tool}: {text}"
+            );
+            let look = json!({ "command": "cat a b; ls -A", "execution_mode": "synchronous" });
+            let (left, _) = answer(server, "sandboxed_shell", look);
+            assert_eq!(left, "old\nold\na\nb\nfiller\n", "{who} {tool}");
+        }
+        let free = json!({ "command": "rm filler", "execution_mode": "synchronous" });
+        answer(server, "sandboxed_shell", free);
+        let (text, failed) = answer(server, "file_patch", json!({ "patch": patch }));
+        assert!(!failed, "{who}: {text}");
+    });
+}
+
+/// As with a quota: nothing can grow beyond 512 KiB.
 #[test]
 fn what_does_not_fit_changes_nothing_and_leaves_nothing() {
     for_every_user(

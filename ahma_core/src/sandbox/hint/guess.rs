@@ -35,7 +35,7 @@ const SHARED_MEMORY: &[&str] = &["/dev/shm", "shm_open", "shared_memory", "semlo
 /// A guess about a failure in a few sentences, or nothing.
 pub fn hint(output: &str, around: HintContext<'_>) -> Option<String> {
     if around.tier == Tier::Off {
-        return terminal::hint(output);
+        return hint_without_sandbox(output);
     }
     let lines = last_lines(output);
     let mut refusals = Refusals::default();
@@ -48,7 +48,23 @@ pub fn hint(output: &str, around: HintContext<'_>) -> Option<String> {
             LineGuess::Nothing => {}
         }
     }
-    refusals.told(around).or(other).or_else(|| terminal::hint(output))
+    refusals
+        .told(around)
+        .or(other)
+        .or_else(|| hint_without_sandbox(output))
+}
+
+/// A guess about a failure that the sandbox has no part in.
+fn hint_without_sandbox(output: &str) -> Option<String> {
+    terminal::hint(output).or_else(|| {
+        let lines = last_lines(output);
+        let is_too_long = |line: &&str| line.to_lowercase().contains("argument list too long");
+        lines.iter().any(is_too_long).then(|| {
+            "A command line takes 128 KiB for one argument: write the text to a file (file_write) and name that, or pass \
+             it as `stdin`."
+                .to_owned()
+        })
+    })
 }
 
 /// A guess about a success: some programs go on when a file is refused, and the exit code of a pipe is that of its last

@@ -145,6 +145,10 @@ fn says_what_can_be_done_here_before_what_to_ask_for() {
             "fatal: could not read Username for 'https://x.org': terminal prompts disabled",
             Some((&["No terminal"], &[])),
         ),
+        (
+            "bash: line 1: /usr/bin/python3: Argument list too long",
+            Some((&["file_write", "`stdin`"], &["--allow"])),
+        ),
         ("cat: /srv/scope/mine: Permission denied", None),
         ("cat: /srv/scope/mine: No such file or directory", None),
         ("cat: /usr/lib/x: No such file or directory", None),
