@@ -48,11 +48,11 @@ fn properties() -> JsonObject {
         LineArguments::properties(),
         FindingArguments::properties(),
     ];
-    all.iter()
-        .filter_map(Value::as_object)
-        .cloned()
-        .flatten()
-        .collect()
+    let objects = all.into_iter().filter_map(|properties| match properties {
+        Value::Object(properties) => Some(properties),
+        _ => None,
+    });
+    objects.flatten().collect()
 }
 
 fn defined(properties: JsonObject) -> Tool {
