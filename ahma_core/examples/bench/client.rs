@@ -19,8 +19,9 @@ pub(crate) struct Session {
     scope: tempfile::TempDir,
 }
 
-/// Results are judged by their parts, and calls in the background by the time of their answer.
-pub(crate) const PARTS: [&str; 4] = ["--results", "structured", "--inline-wait", "0s"];
+/// Results are judged by their parts, and calls in the background by the time of their answer. As variables, which a
+/// server that is older than a setting ignores.
+pub(crate) const SETTINGS: [(&str, &str); 2] = [("AHMA_RESULTS", "structured"), ("AHMA_INLINE_WAIT", "0s")];
 
 pub(crate) fn initialize(id: u64) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
@@ -30,7 +31,7 @@ pub(crate) fn initialize(id: u64) -> Value {
 impl Session {
     pub(crate) fn start(server: &Path, flags: &[&str], tools: Option<&Path>) -> Self {
         let mut command = Command::new(server);
-        command.args(PARTS).args(flags);
+        command.envs(SETTINGS).args(flags);
         if let Some(tools) = tools {
             command.arg("--tools-dir").arg(tools);
         }
@@ -227,7 +228,7 @@ impl Listening {
         let mut command = Command::new(server);
         command
             .args(["--mode", "http", "--http-port", "0"])
-            .args(PARTS)
+            .envs(SETTINGS)
             .args(flags);
         if let Some(tools) = tools {
             command.arg("--tools-dir").arg(tools);
@@ -237,16 +238,18 @@ impl Listening {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stderr.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let address = line
-            .trim()
-            .strip_prefix("listening on http://")
-            .and_then(|rest| rest.strip_suffix("/mcp"))
-            .expect("the address it listens on")
-            .to_owned();
+        // Warnings may come first, as that of a variable that an older server does not know.
+        let address = BufReader::new(process.stderr.take().unwrap())
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| {
+                Some(
+                    line.strip_prefix("listening on http://")?
+                        .strip_suffix("/mcp")?
+                        .to_owned(),
+                )
+            })
+            .expect("the address it listens on");
         Self {
             process,
             address,

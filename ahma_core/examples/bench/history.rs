@@ -10,7 +10,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    client::{PARTS, Session},
+    client::{SETTINGS, Session},
     memory::peak_kib,
     table::Table,
 };
@@ -48,7 +48,7 @@ pub(crate) fn measure(table: &mut Table, server: &Path, short: bool, floor: &[Du
 
 fn session(server: &Path, state: &Path, flags: &[&str]) -> Session {
     let mut command = Command::new(server);
-    command.args(PARTS).args(flags).env("XDG_STATE_HOME", state);
+    command.envs(SETTINGS).args(flags).env("XDG_STATE_HOME", state);
     let mut session = Session::of(command);
     session.settle();
     session

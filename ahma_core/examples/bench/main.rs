@@ -3,7 +3,8 @@
 //! `scripts/bench` builds the release binaries and runs it. The floor is a bare `posix_spawn` of `sh -c 'echo hi'`; the
 //! machine may be busy, so only ratios within one run mean anything. `--short` runs few rounds, to show that it runs.
 //! `--json` keeps the rows, `--also` adds those that another program wrote, `--against` compares them with a run before, and
-//! `--peers` measures other servers too; `--history` ends after what the history costs.
+//! `--peers` measures other servers too. `--beside` measures other builds of the server turn by turn, and nothing else;
+//! `--history` measures what the history costs, and nothing else.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,6 +15,7 @@
 )]
 
 mod against;
+mod beside;
 mod client;
 mod history;
 mod latency;
@@ -42,7 +44,7 @@ use self::{
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let server = arguments.next().expect(
-        "usage: bench SERVER [--short] [--json FILE] [--also FILE]... [--against FILE] [--peers FILE] [--history]",
+        "usage: bench SERVER [--short] [--json FILE] [--also FILE]... [--against FILE] [--peers FILE] [--beside SERVER]... [--history]",
     );
     let server = PathBuf::from(server)
         .canonicalize()
@@ -59,92 +61,22 @@ fn main() {
         short,
     };
     let mut table = Table::default();
+    let all_of = |flag: &str| -> Vec<&str> {
+        let pairs = rest.windows(2).filter(|pair| pair[0] == flag);
+        pairs.map(|pair| pair[1].as_str()).collect()
+    };
 
-    let floor = bench.floor();
-    table.times("bare posix_spawn of sh -c 'echo hi'", &floor, None);
-    history::measure(&mut table, &bench.server, short, &floor);
-    if rest.iter().any(|word| word == "--history") {
-        return print!("{}", table.text);
+    let others = all_of("--beside").into_iter().map(PathBuf::from);
+    let builds: Vec<PathBuf> = std::iter::once(bench.server.clone()).chain(others).collect();
+    if builds.len() > 1 {
+        beside::measure(&mut table, &builds, floor);
+    } else if rest.iter().any(|word| word == "--history") {
+        history::measure(&mut table, &bench.server, short, &floor(bench.rounds));
+    } else {
+        bench.all(&mut table, file_of("--peers").as_deref());
     }
-    for (name, flags) in [
-        ("sandbox on", &[] as &[&str]),
-        ("core tier", &["--sandbox-tier", "core"]),
-        ("no sandbox", &["--no-sandbox"]),
-    ] {
-        let paced = bench.calls(What::Shell, flags, Duration::from_millis(10), bench.rounds / 5);
-        table.times(
-            &format!("sync call over stdio, 10 ms apart, {name}"),
-            &paced,
-            Some(&floor),
-        );
-        let rapid = bench.calls(What::Shell, flags, Duration::ZERO, bench.rounds);
-        table.times(
-            &format!("sync call over stdio, back to back, {name}"),
-            &rapid,
-            Some(&floor),
-        );
-    }
-    let paced = bench.calls(What::Tool, &[], Duration::from_millis(10), bench.rounds / 5);
-    table.times("sync call of a tool, 10 ms apart", &paced, Some(&floor));
-    let rapid = bench.calls(What::Tool, &[], Duration::ZERO, bench.rounds);
-    table.times("sync call of a tool, back to back", &rapid, Some(&floor));
-    let spawn_rate = bench.floor_rate();
-    table.rate("bare spawn loop on all cores", spawn_rate, None);
-    for (name, what) in [("sync calls", What::Shell), ("sync calls of a tool", What::Tool)] {
-        let (rate, used) = bench.pipelined(what, 16);
-        table.rate(&format!("{name}, 16 in flight"), rate, Some(spawn_rate));
-        if let Some(used) = used {
-            table.figure(&format!("processor time of one of these {name}"), used, "ms");
-        }
-    }
-    for files in [0, 100, 1000] {
-        table.times(
-            &format!("start to tools/list, {files} tool files"),
-            &bench.starts(files),
-            None,
-        );
-    }
-    for (name, flags) in [("shared", &[] as &[&str]), ("isolated", &["--session-isolation"])] {
-        let paced = bench.http(flags, Duration::from_millis(10), bench.rounds / 5);
-        table.times(
-            &format!("sync call over HTTP, 10 ms apart, {name}"),
-            &paced,
-            Some(&floor),
-        );
-        let rapid = bench.http(flags, Duration::ZERO, bench.rounds);
-        table.times(
-            &format!("sync call over HTTP, back to back, {name}"),
-            &rapid,
-            Some(&floor),
-        );
-        let rate = bench.http_rate(flags, 16);
-        table.rate(
-            &format!("sync calls over HTTP, 16 clients, {name}"),
-            rate,
-            Some(spawn_rate),
-        );
-    }
-    sessions::measure(&mut table, &bench.server, short);
-    let samples = if short { 10 } else { 300 };
-    table.times(
-        "finding printed by a tool to client, stdio",
-        &latency::over_stdio(&bench.server, samples),
-        None,
-    );
-    table.times(
-        "finding printed by a tool to client, HTTP",
-        &latency::over_http(&bench.server, samples),
-        None,
-    );
-    if let Some(file) = file_of("--peers") {
-        peers::measure(&mut table, &file, bench.rounds, &floor);
-    }
-    bench.memory(&mut table);
-    bench.many(&mut table);
-    bench.gigabyte(&mut table);
-
-    for pair in rest.windows(2).filter(|pair| pair[0] == "--also") {
-        let text = std::fs::read_to_string(&pair[1]).expect("rows of another program");
+    for file in all_of("--also") {
+        let text = std::fs::read_to_string(file).expect("rows of another program");
         table
             .rows
             .extend(serde_json::from_str::<BTreeMap<String, Value>>(&text).unwrap());
@@ -200,15 +132,87 @@ struct Bench {
 }
 
 impl Bench {
-    fn floor(&self) -> Vec<Duration> {
-        (0..self.rounds)
-            .map(|_| {
-                let start = Instant::now();
-                let output = Command::new("/bin/sh").args(["-c", "echo hi"]).output().unwrap();
-                assert_eq!(output.stdout, b"hi\n");
-                start.elapsed()
-            })
-            .collect()
+    /// Every row.
+    fn all(&self, table: &mut Table, peers: Option<&Path>) {
+        let floor = floor(self.rounds);
+        table.times("bare posix_spawn of sh -c 'echo hi'", &floor, None);
+        history::measure(table, &self.server, self.short, &floor);
+        for (name, flags) in [
+            ("sandbox on", &[] as &[&str]),
+            ("core tier", &["--sandbox-tier", "core"]),
+            ("no sandbox", &["--no-sandbox"]),
+        ] {
+            let paced = self.calls(What::Shell, flags, Duration::from_millis(10), self.rounds / 5);
+            table.times(
+                &format!("sync call over stdio, 10 ms apart, {name}"),
+                &paced,
+                Some(&floor),
+            );
+            let rapid = self.calls(What::Shell, flags, Duration::ZERO, self.rounds);
+            table.times(
+                &format!("sync call over stdio, back to back, {name}"),
+                &rapid,
+                Some(&floor),
+            );
+        }
+        let paced = self.calls(What::Tool, &[], Duration::from_millis(10), self.rounds / 5);
+        table.times("sync call of a tool, 10 ms apart", &paced, Some(&floor));
+        let rapid = self.calls(What::Tool, &[], Duration::ZERO, self.rounds);
+        table.times("sync call of a tool, back to back", &rapid, Some(&floor));
+        let spawn_rate = self.floor_rate();
+        table.rate("bare spawn loop on all cores", spawn_rate, None);
+        for (name, what) in [("sync calls", What::Shell), ("sync calls of a tool", What::Tool)] {
+            let (rate, used) = self.pipelined(what, 16);
+            table.rate(&format!("{name}, 16 in flight"), rate, Some(spawn_rate));
+            if let Some(used) = used {
+                table.figure(&format!("processor time of one of these {name}"), used, "ms");
+            }
+        }
+        for files in [0, 100, 1000] {
+            table.times(
+                &format!("start to tools/list, {files} tool files"),
+                &self.starts(files),
+                None,
+            );
+        }
+        for (name, flags) in [("shared", &[] as &[&str]), ("isolated", &["--session-isolation"])] {
+            let paced = self.http(flags, Duration::from_millis(10), self.rounds / 5);
+            table.times(
+                &format!("sync call over HTTP, 10 ms apart, {name}"),
+                &paced,
+                Some(&floor),
+            );
+            let rapid = self.http(flags, Duration::ZERO, self.rounds);
+            table.times(
+                &format!("sync call over HTTP, back to back, {name}"),
+                &rapid,
+                Some(&floor),
+            );
+            let rate = self.http_rate(flags, 16);
+            table.rate(
+                &format!("sync calls over HTTP, 16 clients, {name}"),
+                rate,
+                Some(spawn_rate),
+            );
+        }
+        sessions::measure(table, &self.server, self.short);
+        let samples = if self.short { 10 } else { 300 };
+        table.times(
+            "finding printed by a tool to client, stdio",
+            &latency::over_stdio(&self.server, samples),
+            None,
+        );
+        table.times(
+            "finding printed by a tool to client, HTTP",
+            &latency::over_http(&self.server, samples),
+            None,
+        );
+        if let Some(file) = peers {
+            peers::measure(table, file, self.rounds, &floor);
+        }
+        self.memory(table);
+        self.many(table);
+        self.gigabyte(table);
     }
 
     fn floor_rate(&self) -> f64 {
@@ -216,7 +220,7 @@ impl Bench {
         let start = Instant::now();
         std::thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(|| self.floor());
+                scope.spawn(|| floor(self.rounds));
             }
         });
         (threads * self.rounds) as f64 / start.elapsed().as_secs_f64()
@@ -224,19 +228,7 @@ impl Bench {
 
     fn calls(&self, what: What, flags: &[&str], pause: Duration, rounds: usize) -> Vec<Duration> {
         let (mut session, _tools) = what.start(&self.server, flags);
-        (0..rounds.max(10))
-            .map(|_| {
-                std::thread::sleep(pause);
-                let start = Instant::now();
-                what.call(&mut session);
-                let answer = session.next_answer();
-                assert_eq!(
-                    answer["result"]["structuredContent"]["output"], "hi\n",
-                    "{answer}"
-                );
-                start.elapsed()
-            })
-            .collect()
+        timed_calls(what, &mut session, pause, rounds.max(10))
     }
 
     /// Calls in a second, and the processor time of one in milliseconds, with everything that was started for it.
@@ -245,21 +237,8 @@ impl Bench {
         let group = ProcessGroup::around(session.process.id());
         let before = group.as_ref().map(ProcessGroup::used_ms);
         let total = self.rounds;
-        let start = Instant::now();
-        let (mut sent, mut received) = (0, 0);
-        while received < total {
-            while sent < total && sent - received < depth {
-                what.call(&mut session);
-                sent += 1;
-            }
-            let answer = session.next_answer();
-            assert_eq!(
-                answer["result"]["structuredContent"]["output"], "hi\n",
-                "{answer}"
-            );
-            received += 1;
-        }
-        let rate = total as f64 / start.elapsed().as_secs_f64();
+        let elapsed = pipelined(what, &mut session, depth, total);
+        let rate = total as f64 / elapsed.as_secs_f64();
         let used = group.zip(before).map(|(group, before)| group.used_ms() - before);
         (rate, used.map(|used| used / total as f64))
     }
@@ -388,6 +367,54 @@ impl Bench {
             "MB",
         );
     }
+}
+
+fn floor(rounds: usize) -> Vec<Duration> {
+    (0..rounds)
+        .map(|_| {
+            let start = Instant::now();
+            let output = Command::new("/bin/sh").args(["-c", "echo hi"]).output().unwrap();
+            assert_eq!(output.stdout, b"hi\n");
+            start.elapsed()
+        })
+        .collect()
+}
+
+/// Calls one after the other, with a pause before each.
+fn timed_calls(what: What, session: &mut Session, pause: Duration, rounds: usize) -> Vec<Duration> {
+    (0..rounds)
+        .map(|_| {
+            std::thread::sleep(pause);
+            let start = Instant::now();
+            what.call(session);
+            said_hi(session);
+            start.elapsed()
+        })
+        .collect()
+}
+
+/// The time of `total` calls, `depth` of which are always under way.
+fn pipelined(what: What, session: &mut Session, depth: usize, total: usize) -> Duration {
+    let start = Instant::now();
+    let (mut sent, mut received) = (0, 0);
+    while received < total {
+        while sent < total && sent - received < depth {
+            what.call(session);
+            sent += 1;
+        }
+        said_hi(session);
+        received += 1;
+    }
+    start.elapsed()
+}
+
+/// Takes the next answer.
+fn said_hi(session: &mut Session) {
+    let answer = session.next_answer();
+    assert_eq!(
+        answer["result"]["structuredContent"]["output"], "hi\n",
+        "{answer}"
+    );
 }
 
 fn say_hi(http: &mut Http, id: usize) {

@@ -14,7 +14,7 @@ use crate::{
     table::Table,
 };
 
-const FLAGS: [&str; 3] = ["--session-isolation", "--max-sessions", "1000"];
+pub(crate) const FLAGS: [&str; 3] = ["--session-isolation", "--max-sessions", "1000"];
 
 /// Sessions that exist at once.
 const MANY: usize = 50;
@@ -54,7 +54,7 @@ fn one_by_one(server: &Path, tools: Option<&Path>, rounds: usize) -> (Vec<Durati
     (starts, rate)
 }
 
-fn open(server: &Listening) -> (Http, Duration) {
+pub(crate) fn open(server: &Listening) -> (Http, Duration) {
     let start = Instant::now();
     let mut http = Http::open(&server.address);
     let listed = http.post(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
