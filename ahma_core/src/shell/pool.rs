@@ -41,11 +41,13 @@ impl Default for PoolSettings {
 
 impl PoolSettings {
     /// For one of many servers, most of which wait for their clients: nothing is kept before the first call, nor long after
-    /// the last one.
+    /// the last one, and more than one process only for a client that does not pause.
     #[must_use]
     pub fn on_demand() -> Self {
         Self {
             floor: 0,
+            busy: 1,
+            idle: Duration::from_secs(5),
             ..Self::default()
         }
     }

@@ -68,14 +68,10 @@ async fn a_pool_on_demand_is_empty_before_the_first_call_and_long_after_the_last
     let mut pool = Pool::new(settings, start);
     assert_eq!(pool.missing(), 0);
     assert!(pool.take(start).is_none());
-    assert_eq!(pool.missing(), 2, "one call is no burst");
+    assert_eq!(pool.missing(), 1, "one call is no burst");
     let (first, _supervisor) = shell();
-    let (second, _supervisor) = shell();
     pool.add(first);
-    pool.add(second);
-    for times in 1..=2 {
-        pool.tend(start + times * settings.idle);
-    }
+    pool.tend(start + settings.idle);
     assert_eq!(pool.missing(), 0);
     assert!(pool.idle.is_empty());
 }
