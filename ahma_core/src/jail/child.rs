@@ -27,7 +27,7 @@ use super::{
 };
 
 /// Exit code of a process that never became a command.
-const CANNOT_START: i32 = 126;
+pub(super) const CANNOT_START: i32 = 126;
 
 /// Becomes a shell that waits for its script, or waits for a request and becomes the program it names.
 pub(super) fn become_command(

@@ -8,6 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    io::Errno,
+    net::Shutdown,
+};
+
 use super::{
     role::JAIL_ROLE,
     wire::{self, Configure, Configured, Start},
@@ -15,9 +21,6 @@ use super::{
 
 /// Time that a closed jail may take to end; its supervisors need two seconds at most.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Interval between two looks for its end, at a shutdown.
-const END_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A jail could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -91,11 +94,11 @@ impl Jail {
         }
     }
 
-    /// Closes the socket and waits until the jail and its supervisors have ended. One that is stuck is killed.
+    /// Tells the jail to end, and waits until it and its supervisors have. One that is stuck is killed.
     pub(crate) fn close(self) {
         let Self { mut process, socket } = self;
-        drop(socket);
-        if !ends_within(&mut process, CLOSE_TIMEOUT) {
+        rustix::net::shutdown(&socket, Shutdown::Write).ok();
+        if !is_closed_within(&socket, CLOSE_TIMEOUT) {
             process.kill().ok();
         }
         process.wait().ok();
@@ -120,14 +123,19 @@ impl ReadyJail {
     }
 }
 
-/// Waits for a child's end, and returns whether it came in time. One that cannot be watched is taken for one that ends.
-fn ends_within(child: &mut Child, timeout: Duration) -> bool {
+/// Waits until the jail has closed its side, which it does when it ends, and returns whether that was in time. It says
+/// nothing any more.
+fn is_closed_within(socket: &OwnedFd, timeout: Duration) -> bool {
     let deadline = Instant::now() + timeout;
-    while let Ok(None) = child.try_wait() {
-        if Instant::now() >= deadline {
-            return false;
+    loop {
+        let rest = deadline.saturating_duration_since(Instant::now());
+        let mut polled = [PollFd::new(socket, PollFlags::IN)];
+        let rest_or_zero = Timespec::try_from(rest).unwrap_or_default();
+        match rustix::event::poll(&mut polled, Some(&rest_or_zero)) {
+            Ok(0) => return false,
+            Err(Errno::INTR) => {}
+            // A socket that cannot be watched is taken for one that was closed.
+            Ok(_) | Err(_) => return true,
         }
-        std::thread::sleep(END_INTERVAL);
     }
-    true
 }

@@ -8,7 +8,7 @@
 use std::{
     collections::HashSet,
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
     process::ExitCode,
     time::Duration,
 };
@@ -27,6 +27,8 @@ use super::{
     wall::Forked,
     wire::{self, Configure, Configured, Start},
 };
+#[cfg(target_os = "linux")]
+use super::{linux::light_supervisor::LightSupervisors, streams::Streams, wall::Wall};
 use crate::sandbox::{self, held, removal};
 
 /// The first argument that makes the binary a jail.
@@ -57,7 +59,7 @@ fn run() -> io::Result<()> {
     rustix::stdio::dup2_stdin(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty())?)?;
     // Where descriptors cannot be made close-on-exec at once, one of another thread of the server may have come along.
     #[cfg(not(target_os = "linux"))]
-    held::close_all_but(&[std::os::fd::AsRawFd::as_raw_fd(&server)])?;
+    held::close_all_but(&[server.as_raw_fd()])?;
     rustix::process::setsid().ok();
     let child_ended = waiting::block_signals()?;
     // After they are blocked: a broken pipe is an error here, not the end.
@@ -91,8 +93,8 @@ fn run() -> io::Result<()> {
         &[],
     )?;
 
+    // The server takes the end of this socket for the end of the jail, so it stays open.
     let mut supervisors = serve(sandbox, &server, &child_ended)?;
-    drop(server);
     // What a killed supervisor left becomes a child only when its own parent is gone, and the kernel's list of children
     // may miss one while others end: the sweep is repeated.
     while supervisors.reap(Sweep::Final) == Children::Alive {
@@ -107,10 +109,15 @@ fn serve(mut sandbox: PreparedSandbox, server: &OwnedFd, child_ended: &OwnedFd) 
     let mut supervisors = Supervisors {
         alive: HashSet::new(),
         strays: Strays::of(&sandbox.wall),
+        #[cfg(target_os = "linux")]
+        light: match &sandbox.wall {
+            Wall::Linux(wall) => LightSupervisors::of(&sandbox, wall, server, child_ended),
+            Wall::Seatbelt(_) => None,
+        },
     };
     loop {
         let timeout = (!supervisors.strays.is_empty()).then_some(SWEEP_INTERVAL);
-        waiting::wait(child_ended, [server], timeout);
+        waiting::wait(child_ended, Some(server), timeout);
         supervisors.reap(Sweep::Nothing);
         if !waiting::is_ready(server) {
             continue;
@@ -122,13 +129,8 @@ fn serve(mut sandbox: PreparedSandbox, server: &OwnedFd, child_ended: &OwnedFd) 
             continue;
         }
         let control = fds.remove(0);
-        match sandbox.wall.fork_supervisor() {
-            Ok(Forked::Supervisor) => child::never_return(|| {
-                // Held open here it would keep the server from noticing that the jail is gone.
-                close(server);
-                supervisor::supervise(sandbox, start, control, fds);
-            }),
-            Ok(Forked::Jail(pid)) => {
+        match supervisors.start(&mut sandbox, start, server, &control, fds) {
+            Ok(pid) => {
                 supervisors.alive.insert(pid);
                 let supervisor = wire::Report::Supervisor {
                     pid: pid.as_raw_nonzero().get(),
@@ -158,9 +160,36 @@ enum Children {
 struct Supervisors {
     alive: HashSet<Pid>,
     strays: Strays,
+    #[cfg(target_os = "linux")]
+    light: Option<LightSupervisors>,
 }
 
 impl Supervisors {
+    /// Starts one for a new operation.
+    fn start(
+        &mut self,
+        sandbox: &mut PreparedSandbox,
+        start: Start,
+        server: &OwnedFd,
+        control: &OwnedFd,
+        fds: Vec<OwnedFd>,
+    ) -> io::Result<Pid> {
+        #[cfg(target_os = "linux")]
+        if let Some(light) = &mut self.light
+            && light.can_start(start)
+        {
+            return light.start(control, Streams::new(start, control, fds)?);
+        }
+        match sandbox.wall.fork_supervisor()? {
+            Forked::Supervisor => child::never_return(|| {
+                // Held open here it would keep the server from noticing that the jail is gone.
+                drop(taken(server));
+                supervisor::supervise(sandbox, start, taken(control), fds);
+            }),
+            Forked::Jail(pid) => Ok(pid),
+        }
+    }
+
     /// Collects those that have ended, and ends what killed ones have left.
     fn reap(&mut self, occasion: Sweep) -> Children {
         let mut sweep = occasion;
@@ -172,6 +201,10 @@ impl Supervisors {
                 Some(pid) => {
                     if self.alive.remove(&pid) {
                         self.strays.supervisor_ended(pid);
+                        #[cfg(target_os = "linux")]
+                        if let Some(light) = &mut self.light {
+                            light.ended(pid);
+                        }
                     }
                     if occasion == Sweep::Nothing {
                         sweep = Sweep::AfterAnEnd;
@@ -189,11 +222,11 @@ impl Supervisors {
     }
 }
 
-fn close(fd: &OwnedFd) {
-    use std::os::fd::AsRawFd;
-    // SAFETY: only called in a new process inside `child::never_return`, so not even a panic gets to where the
-    // `OwnedFd` would be used or dropped again.
-    unsafe { libc::close(fd.as_fd().as_raw_fd()) };
+/// Takes over a descriptor that the parent of this new process has borrowed.
+fn taken(fd: &OwnedFd) -> OwnedFd {
+    // SAFETY: only called in a new process inside `child::never_return`, so not even a panic gets to where the one that
+    // was borrowed would be used or dropped.
+    unsafe { OwnedFd::from_raw_fd(fd.as_raw_fd()) }
 }
 
 /// Empties the private directory. It is reached by the descriptor opened before the view was entered, below which

@@ -31,8 +31,8 @@ const FIRST_SWEEP_INTERVAL: Duration = Duration::from_millis(5);
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Supervises one new process until nothing of it is left. The calling process has nothing else to do afterwards.
-pub(super) fn supervise(mut sandbox: PreparedSandbox, start: Start, control: OwnedFd, fds: Vec<OwnedFd>) {
-    match Supervisor::start(&mut sandbox, start, &control, fds) {
+pub(super) fn supervise(sandbox: &mut PreparedSandbox, start: Start, control: OwnedFd, fds: Vec<OwnedFd>) {
+    match Supervisor::start(sandbox, start, &control, fds) {
         Ok(supervisor) => {
             wire::send(&control, &Report::Idle, &[]).ok();
             supervisor.run(control);
@@ -65,6 +65,19 @@ enum SupervisorPhase {
     Killing {
         interval: Duration,
     },
+}
+
+/// The same for a command that was started already, by a process that may not allocate memory.
+#[cfg(target_os = "linux")]
+pub(super) fn supervise_started(command: Pid, family: Family, child_ended: OwnedFd, control: OwnedFd) {
+    wire::send(&control, &Report::Idle, &[]).ok();
+    let supervisor = Supervisor {
+        command,
+        family,
+        child_ended,
+        phase: SupervisorPhase::Running,
+    };
+    supervisor.run(control);
 }
 
 impl Supervisor {
@@ -101,6 +114,7 @@ impl Supervisor {
         })
     }
 
+    /// Nothing in here allocates memory on Linux in the full tier.
     fn run(mut self, control: OwnedFd) {
         let mut control = Some(control);
         loop {
@@ -112,7 +126,7 @@ impl Supervisor {
                 return;
             }
             // What ended is found by `reap`.
-            waiting::wait(&self.child_ended, &control, self.timeout());
+            waiting::wait(&self.child_ended, control.as_ref(), self.timeout());
             if let Some(socket) = &control {
                 match next_instruction(socket) {
                     Ok(Some(Instruction::Stop { signal, grace_ms })) => {

@@ -26,16 +26,15 @@ pub(super) fn block_signals() -> io::Result<OwnedFd> {
     child_ended::open()
 }
 
-/// Sleeps until a child ends, one of the others can be read, or the timeout is over.
-pub(super) fn wait<'fd>(
-    child_ended: &'fd OwnedFd,
-    others: impl IntoIterator<Item = &'fd OwnedFd>,
-    timeout: Option<Duration>,
-) {
-    let mut fds = vec![PollFd::new(child_ended, PollFlags::IN)];
-    fds.extend(others.into_iter().map(|other| PollFd::new(other, PollFlags::IN)));
+/// Sleeps until a child ends, the other can be read, or the timeout is over.
+pub(super) fn wait(child_ended: &OwnedFd, other: Option<&OwnedFd>, timeout: Option<Duration>) {
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-    rustix::event::poll(&mut fds, timeout.as_ref()).ok();
+    let polled = |fd| PollFd::new(fd, PollFlags::IN);
+    match other {
+        Some(other) => rustix::event::poll(&mut [polled(child_ended), polled(other)], timeout.as_ref()),
+        None => rustix::event::poll(&mut [polled(child_ended)], timeout.as_ref()),
+    }
+    .ok();
     child_ended::forget(child_ended);
 }
 

@@ -7,14 +7,16 @@ use std::{
     rc::Rc,
 };
 
-use ::landlock::RulesetCreated;
-use rustix::process::{DumpableBehavior, Signal};
+use rustix::{
+    fs::{Mode, OFlags},
+    process::{DumpableBehavior, Pid, Signal},
+};
 use seccompiler::BpfProgram;
 
-use super::cgroup;
+use super::{cgroup, stack_text::StackText};
 use crate::{
     jail::{prepared::SCRIPT_FD, wire},
-    sandbox::linux::{privileges, seccomp},
+    sandbox::linux::{landlock::Ruleset, privileges, seccomp},
 };
 
 /// The seccomp filters of commands.
@@ -31,7 +33,7 @@ pub(in crate::jail) struct LinuxConfinement {
     pub(super) cgroup: Option<PathBuf>,
     /// `RLIMIT_NPROC` of the command; `None` where the kernel would count unrelated processes.
     pub(super) process_limit: Option<u64>,
-    pub(super) ruleset: Option<RulesetCreated>,
+    pub(super) ruleset: Option<Ruleset>,
     /// `None` without a sandbox.
     pub(super) filters: Option<Rc<CommandFilters>>,
     /// In the core tier the listener of notified calls is sent there.
@@ -51,20 +53,8 @@ impl LinuxConfinement {
 
     /// The last step but for descriptors: takes every right away that the policy does not give.
     pub(in crate::jail) fn confine(self) -> io::Result<()> {
-        if let Some(count) = self.process_limit {
-            privileges::limit_processes(count)?;
-        }
-        rustix::thread::set_no_new_privs(true)?;
-        if let Some(ruleset) = self.ruleset {
-            // Restricts this thread, which is the only one.
-            ruleset.restrict_self().map_err(io::Error::other)?;
-        }
-        let Some(filters) = self.filters else {
-            return Ok(());
-        };
-        privileges::drop_capabilities()?;
-        seccompiler::apply_filter(&filters.command).map_err(io::Error::other)?;
-        if let Some(supervisor) = self.to_supervisor {
+        take_rights(self.process_limit, self.ruleset.as_ref(), self.filters.as_deref())?;
+        if let (Some(supervisor), Some(filters)) = (self.to_supervisor, self.filters) {
             let listener = seccomp::install_listener(&filters.notification)?;
             wire::send(&supervisor, &(), &[listener.as_fd()])?;
         }
@@ -72,16 +62,51 @@ impl LinuxConfinement {
     }
 }
 
+/// Takes every right away that the policy does not give. Allocates no memory.
+pub(super) fn take_rights(
+    process_limit: Option<u64>,
+    ruleset: Option<&Ruleset>,
+    filters: Option<&CommandFilters>,
+) -> io::Result<()> {
+    if let Some(count) = process_limit {
+        privileges::limit_processes(count)?;
+    }
+    rustix::thread::set_no_new_privs(true)?;
+    if let Some(ruleset) = ruleset {
+        // Restricts this thread, which is the only one.
+        ruleset.restrict_self()?;
+    }
+    let Some(filters) = filters else {
+        return Ok(());
+    };
+    privileges::drop_capabilities()?;
+    seccompiler::apply_filter(&filters.command).map_err(|error| match error {
+        seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => error,
+        _ => io::ErrorKind::Other.into(),
+    })
+}
+
+const OUT_OF_MEMORY_SCORE: &str = "500";
+
 /// Lets the kernel kill commands before their supervisor, which has to end what they started, or the server, which has to
 /// restore protected files after them. Everything they start inherits this, and cannot write there.
 fn be_killed_first_when_memory_is_short() -> io::Result<()> {
     // Only a dumpable process may write there. No command can attach meanwhile: they cannot signal or trace it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     // Refused where a higher number is set already, which is as good.
-    std::fs::write("/proc/self/oom_score_adj", "500").ok();
+    std::fs::write("/proc/self/oom_score_adj", OUT_OF_MEMORY_SCORE).ok();
     Ok(rustix::process::set_dumpable_behavior(
         DumpableBehavior::NotDumpable,
     )?)
+}
+
+/// The same, done by the supervisor for a shell that waits for what to run. Allocates no memory.
+pub(super) fn let_kill_first(shell: Pid) {
+    let path = StackText::<32>::of(format_args!("/proc/{}/oom_score_adj", shell.as_raw_nonzero()));
+    let file = rustix::fs::open(path.as_str(), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    if let Ok(file) = file {
+        rustix::io::write(file, OUT_OF_MEMORY_SCORE.as_bytes()).ok();
+    }
 }
 
 /// Close-on-exec covers what is ours; this covers what was leaked into us.

@@ -3,9 +3,14 @@
 //! The walk reads the kernel's lists of children as they are. The `procfs` crate reads the same files, but parses a whole
 //! `stat` for each process on the way; a sweep races the processes it kills.
 
-use std::fs;
+use std::{fs, mem::MaybeUninit};
 
-use rustix::process::{Pid, Signal};
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, RawDir},
+    process::{Pid, Signal},
+};
+
+use super::stack_text::StackText;
 
 /// Signals every process below this one. Those that are born meanwhile are missed.
 pub(in crate::jail) fn signal_descendants(signal: Signal) {
@@ -37,6 +42,29 @@ pub(in crate::jail) fn count_tasks() -> usize {
     tasks
 }
 
+/// Number of processes and threads in this pid namespace besides its first process, which calls this. Allocates no memory.
+pub(in crate::jail) fn count_tasks_of_namespace() -> usize {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(proc) = rustix::fs::open("/proc", flags, Mode::empty()) else {
+        return 0;
+    };
+    let mut buffer = [MaybeUninit::uninit(); 2048];
+    let mut entries = RawDir::new(&proc, &mut buffer);
+    let mut tasks = 0;
+    while let Some(Ok(entry)) = entries.next() {
+        let name = entry.file_name().to_bytes();
+        if name.iter().all(u8::is_ascii_digit) && name != b"1" {
+            // A directory has a link from itself, from its name, and from each directory in it.
+            let name = str::from_utf8(name).unwrap_or_default();
+            let threads = StackText::<32>::of(format_args!("{name}/task"));
+            let links = rustix::fs::statat(&proc, threads.as_str(), AtFlags::empty());
+            // One that ended meanwhile is still to be collected.
+            tasks += links.map_or(1, |found| (found.st_nlink as usize).saturating_sub(2).max(1));
+        }
+    }
+    tasks
+}
+
 fn walk_descendants(mut visit: impl FnMut(Pid)) {
     let mut unvisited = children_of(rustix::process::getpid());
     while let Some(pid) = unvisited.pop() {
@@ -58,3 +86,7 @@ pub(in crate::jail) fn children_of(pid: Pid) -> Vec<Pid> {
     }
     children
 }
+
+#[cfg(test)]
+#[path = "descendants_tests.rs"]
+mod tests;

@@ -7,10 +7,11 @@
 
 use std::{
     fs,
+    io::Write as _,
     time::{Duration, Instant},
 };
 
-use super::descendants;
+use super::{descendants, stack_text::StackText};
 
 /// Interval of the supervisor's counts.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
@@ -26,25 +27,38 @@ pub(in crate::jail) enum ProcessBudget {
     /// By the kernel.
     Kernel,
     /// By counting.
-    Counted { max_processes: usize, counted: Instant },
+    Counted {
+        max_processes: usize,
+        count: fn() -> usize,
+        counted: Instant,
+    },
 }
 
 impl ProcessBudget {
-    pub(in crate::jail) fn counted(max_processes: u32) -> Self {
+    /// For a tree of processes of which the caller is the root.
+    pub(in crate::jail) fn of_tree(max_processes: u32) -> Self {
+        Self::counted(max_processes, descendants::count_tasks)
+    }
+
+    fn counted(max_processes: u32, count: fn() -> usize) -> Self {
         Self::Counted {
             max_processes: max_processes as usize,
+            count,
             counted: Instant::now(),
         }
     }
 
     /// Limits the pid namespace of which the caller is the first process. Also returns the `RLIMIT_NPROC` of its
-    /// command.
+    /// command. Nothing here and in what is returned allocates memory.
     pub(in crate::jail) fn of_namespace(max_processes: u32) -> (Self, u64) {
         let max = u64::from(max_processes);
         if limit_namespace(max_processes) {
             (Self::Kernel, max * MAX_OPERATIONS)
         } else if rustix::process::geteuid().is_root() {
-            (Self::counted(max_processes), max)
+            (
+                Self::counted(max_processes, descendants::count_tasks_of_namespace),
+                max,
+            )
         } else {
             (Self::Kernel, max)
         }
@@ -63,9 +77,10 @@ impl ProcessBudget {
         match self {
             Self::Counted {
                 max_processes,
+                count,
                 counted,
             } if counted.elapsed() >= COUNT_INTERVAL => {
-                let tasks = descendants::count_tasks();
+                let tasks = count();
                 *counted = Instant::now();
                 tasks > *max_processes
             }
@@ -80,11 +95,14 @@ fn limit_namespace(max_processes: u32) -> bool {
     const LEAST_PID_MAX: u32 = 301;
     let release = rustix::system::uname();
     kernel_version(&release.release().to_string_lossy()) >= (6, 14)
-        && fs::write(
-            "/proc/sys/kernel/pid_max",
-            max_processes.max(LEAST_PID_MAX).to_string(),
-        )
-        .is_ok()
+        && fs::File::options()
+            .write(true)
+            .open("/proc/sys/kernel/pid_max")
+            .and_then(|mut file| {
+                let number = StackText::<16>::of(format_args!("{}", max_processes.max(LEAST_PID_MAX)));
+                file.write_all(number.as_str().as_bytes())
+            })
+            .is_ok()
 }
 
 /// The first two numbers of a kernel's release.

@@ -16,7 +16,7 @@ fn kernel_releases_are_compared_by_number() {
 #[test]
 fn only_a_counted_budget_wants_counts() {
     assert!(ProcessBudget::Kernel.next_count().is_none());
-    let mut counted = ProcessBudget::counted(0);
+    let mut counted = ProcessBudget::of_tree(0);
     assert!(counted.next_count().is_some());
     assert!(!counted.is_exceeded(), "not before the first interval is over");
 }

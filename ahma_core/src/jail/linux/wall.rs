@@ -6,7 +6,6 @@ use std::{
     rc::Rc,
 };
 
-use ::landlock::RulesetCreated;
 use rustix::process::DumpableBehavior;
 
 use super::{
@@ -24,7 +23,7 @@ use crate::{
     sandbox::{
         Access, Network, Policy, Tier,
         linux::{
-            landlock::{self, Rules},
+            landlock::{self, Rules, Ruleset},
             namespaces, privileges,
             seccomp::{self, UnixSockets},
         },
@@ -35,16 +34,16 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::jail) struct LinuxWall {
     pub(super) tier: Tier,
-    max_processes: u32,
+    pub(super) max_processes: u32,
     /// A delegated cgroup: limits and kills an operation without a pid namespace.
     pub(super) cgroup: Option<DelegatedCgroup>,
     /// Shared, because copying them takes a while.
-    filters: Rc<CommandFilters>,
+    pub(super) filters: Rc<CommandFilters>,
     /// Paths on which the broker makes calls for commands.
     allowed: AllowedPaths,
-    rules: Rules,
+    pub(super) rules: Rc<Rules>,
     /// Built ahead where it is the same for every operation.
-    ruleset: Option<RulesetCreated>,
+    ruleset: Option<Ruleset>,
 }
 
 impl LinuxWall {
@@ -85,7 +84,7 @@ impl LinuxWall {
         privileges::lower_limits(configure.max_file_bytes).map_err(text)?;
         let rules = Rules::open(policy, tier).map_err(text)?;
         let ruleset = match tier {
-            Tier::Core => Some(rules.build().map_err(|error| error.to_string())?),
+            Tier::Core => Some(rules.build(None).map_err(text)?),
             // The full tier adds each operation's own `/proc`.
             Tier::Full | Tier::Seatbelt | Tier::Off => None,
         };
@@ -118,7 +117,7 @@ impl LinuxWall {
                 notification: seccomp::notification_filter(&notified_call::numbers()).map_err(text)?,
             }),
             allowed: AllowedPaths::of(policy),
-            rules,
+            rules: Rc::new(rules),
             ruleset,
         })
     }
@@ -182,7 +181,7 @@ impl LinuxWall {
                 cgroup = Some(parent.create(rustix::process::getpid(), self.max_processes)?);
                 (Reach::Tree, ProcessBudget::Kernel)
             } else {
-                (Reach::Tree, ProcessBudget::counted(self.max_processes))
+                (Reach::Tree, ProcessBudget::of_tree(self.max_processes))
             }
         };
         if self.tier == Tier::Core {
@@ -207,24 +206,16 @@ impl LinuxWall {
         Ok((LinuxFamily::new(reach, cgroup, budget, from_command), confinement))
     }
 
-    fn make_own_proc_and_ruleset(&mut self) -> io::Result<Option<RulesetCreated>> {
-        if self.tier == Tier::Full {
-            namespaces::mount_own_proc().map_err(|error| {
-                io::Error::new(error.kind(), format!("cannot mount a /proc of its own: {error}"))
-            })?;
-        }
-        self.ruleset()
-    }
-
-    /// The ruleset for one operation. In the full tier the caller has mounted its `/proc` before.
-    fn ruleset(&mut self) -> io::Result<Option<RulesetCreated>> {
+    fn make_own_proc_and_ruleset(&self) -> io::Result<Option<Ruleset>> {
         match (self.tier, &self.ruleset) {
-            (Tier::Off, _) => Ok(None),
-            (_, Some(ready)) => Ok(Some(ready.try_clone()?)),
-            (_, None) => {
-                self.rules.add(Path::new("/proc"), Access::Read)?;
-                Ok(Some(self.rules.build().map_err(io::Error::other)?))
+            (Tier::Full, _) => {
+                namespaces::mount_own_proc().map_err(|error| {
+                    io::Error::new(error.kind(), format!("cannot mount a /proc of its own: {error}"))
+                })?;
+                Ok(Some(self.rules.build(Some(Path::new("/proc")))?))
             }
+            (_, Some(ready)) => Ok(Some(ready.duplicate()?)),
+            (_, None) => Ok(None),
         }
     }
 }

@@ -4,12 +4,13 @@
 //! mounts. `/proc/self` is never named: the link is resolved when the rule is made, and would open the helper's own
 //! directory instead of the command's.
 
-use std::{io, os::fd::OwnedFd, path::Path};
-
-use ::landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+use std::{
+    io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    path::{Path, PathBuf},
 };
+
+use ::landlock::{ABI, Access as _, AccessFs, AccessNet, BitFlags, Scope};
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, ResolveFlags},
     io::Errno,
@@ -33,13 +34,54 @@ pub(crate) const fn least_abi(tier: Tier) -> i32 {
 /// Since when connections can be allowed by port.
 pub(crate) const LEAST_ABI_OF_PORTS: i32 = 4;
 
-/// The paths of a policy, opened.
+/// The rules of a policy, with their paths opened.
+///
+/// Each operation of the full tier builds a ruleset of its own from them, because it has its own `/proc`, and does so in
+/// a process that may not allocate memory. The `landlock` crate builds one too, but allocates and asks for the type of
+/// every path each time, so only its names of rights are used here.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    paths: Vec<(OwnedFd, BitFlags<AccessFs>)>,
-    ports: Option<Vec<u16>>,
-    tier: Tier,
+    handled: HandledRights,
+    paths: Vec<PathRule>,
+    ports: Vec<u16>,
 }
+
+#[derive(Debug)]
+struct PathRule {
+    path: PathBuf,
+    fd: OwnedFd,
+    rights: BitFlags<AccessFs>,
+}
+
+/// What a ruleset forbids where no rule allows it, as the kernel takes it.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct HandledRights {
+    fs: u64,
+    net: u64,
+    scoped: u64,
+}
+
+/// A rule for everything below a path, as the kernel takes it.
+#[repr(C, packed)]
+struct PathBeneathAttr {
+    allowed: u64,
+    parent: i32,
+}
+
+/// A rule for a port, as the kernel takes it.
+#[repr(C)]
+struct NetPortAttr {
+    allowed: u64,
+    port: u64,
+}
+
+const RULE_PATH_BENEATH: i32 = 1;
+const RULE_NET_PORT: i32 = 2;
+
+/// A ruleset that the kernel holds.
+#[derive(Debug)]
+pub(crate) struct Ruleset(OwnedFd);
 
 /// The interface version of the running kernel, 0 where there is none.
 pub(crate) fn kernel_abi() -> i32 {
@@ -59,14 +101,16 @@ pub(crate) fn kernel_abi() -> i32 {
 impl Rules {
     /// Opens what `policy` names. A path that does not exist is left out: there is nothing to allow.
     pub(crate) fn open(policy: &Policy, tier: Tier) -> io::Result<Self> {
+        let ports = match &policy.network {
+            Network::Open | Network::Loopback => None,
+            // Without open ports the full tier has a network namespace with nothing in it; this is a second lock.
+            Network::Off => Some(Vec::new()),
+            Network::Ports(ports) => Some(ports.clone()),
+        };
         let mut rules = Self {
+            handled: HandledRights::of(kernel_abi(), ports.is_some()),
             paths: Vec::new(),
-            ports: match &policy.network {
-                Network::Open | Network::Loopback => None,
-                Network::Off => Some(Vec::new()),
-                Network::Ports(ports) => Some(ports.clone()),
-            },
-            tier,
+            ports: ports.unwrap_or_default(),
         };
         rules.add_present(&policy.scope, policy.scope_access)?;
         rules.add(&policy.visible_temp(tier), Access::Write)?;
@@ -87,21 +131,25 @@ impl Rules {
         for (path, rights) in devices(tier) {
             rules.add_rights(Path::new(path), rights)?;
         }
-        if tier == Tier::Core {
-            rules.add(Path::new("/proc"), Access::Read)?;
+        match tier {
+            Tier::Core => rules.add(Path::new("/proc"), Access::Read)?,
+            // The view's own, with nothing in it but what is granted: one rule instead of fifty.
+            Tier::Full => rules.add(Path::new("/etc"), Access::Read)?,
+            Tier::Seatbelt | Tier::Off => {}
         }
+        rules.drop_superfluous();
         Ok(rules)
     }
 
     /// Adds one path.
-    pub(crate) fn add(&mut self, path: &Path, access: Access) -> io::Result<()> {
+    fn add(&mut self, path: &Path, access: Access) -> io::Result<()> {
         self.add_rights(path, rights(access))
     }
 
     /// Adds a real path that must be there.
     fn add_present(&mut self, path: &Path, access: Access) -> io::Result<()> {
         match open_real(path) {
-            Ok(fd) => self.add_opened(fd, rights(access)),
+            Ok(fd) => self.add_opened(path, fd, rights(access)),
             Err(error) => Err(replaced(path, error)),
         }
     }
@@ -109,7 +157,7 @@ impl Rules {
     /// Adds a real path, unless nothing is there any more.
     fn add_real(&mut self, path: &Path, access: Access) -> io::Result<()> {
         match open_real(path) {
-            Ok(fd) => self.add_opened(fd, rights(access)),
+            Ok(fd) => self.add_opened(path, fd, rights(access)),
             Err(error) if is_absence(error) => Ok(()),
             Err(error) => Err(replaced(path, error)),
         }
@@ -118,52 +166,129 @@ impl Rules {
     fn add_rights(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(fd) => self.add_opened(fd, rights),
+            Ok(fd) => self.add_opened(path, fd, rights),
             Err(error) if is_absence(error) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn add_opened(&mut self, fd: OwnedFd, mut rights: BitFlags<AccessFs>) -> io::Result<()> {
+    fn add_opened(&mut self, path: &Path, fd: OwnedFd, mut rights: BitFlags<AccessFs>) -> io::Result<()> {
         if FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) != FileType::Directory {
             rights &= AccessFs::from_file(NEWEST);
         }
-        self.paths.push((fd, rights));
+        let path = path.to_owned();
+        self.paths.push(PathRule { path, fd, rights });
         Ok(())
     }
 
-    /// Builds the ruleset. It refuses rather than leave out what the tier promises.
-    pub(crate) fn build(&self) -> Result<RulesetCreated, RulesetError> {
-        let promised = match self.tier {
-            Tier::Core => ABI::V6,
-            Tier::Full | Tier::Seatbelt | Tier::Off => ABI::V1,
-        };
-        let mut ruleset = Ruleset::default()
-            .set_compatibility(CompatLevel::HardRequirement)
-            .handle_access(AccessFs::from_all(promised))?;
-        if self.tier == Tier::Core {
-            ruleset = ruleset.scope(Scope::from_all(ABI::V6))?;
+    /// Drops rules that add nothing to one for a directory above: the kernel looks all the way up, through mounts too.
+    fn drop_superfluous(&mut self) {
+        let mut at = 0;
+        while at < self.paths.len() {
+            let PathRule { path, rights, .. } = &self.paths[at];
+            let is_covered = |(other, above): (usize, &PathRule)| {
+                let is_above = path.starts_with(&above.path) && (*path != above.path || other < at);
+                other != at && is_above && above.rights.contains(*rights)
+            };
+            if self.paths.iter().enumerate().any(is_covered) {
+                self.paths.remove(at);
+            } else {
+                at += 1;
+            }
         }
-        // Without open ports the full tier has a network namespace with nothing in it; this is a second lock.
-        let is_second_lock = self.tier == Tier::Full && self.ports.as_ref().is_some_and(Vec::is_empty);
-        if is_second_lock {
-            ruleset = ruleset.set_compatibility(CompatLevel::BestEffort);
+    }
+
+    /// Builds the ruleset, in the full tier with a rule for the `/proc` that the caller has mounted. Allocates no memory.
+    pub(crate) fn build(&self, own_proc: Option<&Path>) -> io::Result<Ruleset> {
+        let ruleset = self.handled.create_ruleset()?;
+        for PathRule { fd, rights, .. } in &self.paths {
+            self.allow(&ruleset, fd, *rights)?;
         }
-        if self.ports.is_some() {
-            ruleset = ruleset.handle_access(AccessNet::from_all(ABI::V4))?;
+        if let Some(path) = own_proc {
+            let proc = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            self.allow(&ruleset, &proc, rights(Access::Read))?;
         }
-        let mut ruleset = ruleset
-            .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(AccessFs::from_all(NEWEST))?
-            .scope(Scope::from_all(NEWEST))?
-            .create()?;
-        for (fd, rights) in &self.paths {
-            ruleset = ruleset.add_rule(PathBeneath::new(fd, *rights))?;
-        }
-        for port in self.ports.iter().flatten() {
-            ruleset = ruleset.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+        for port in &self.ports {
+            let rule = NetPortAttr {
+                allowed: AccessNet::ConnectTcp as u64,
+                port: u64::from(*port),
+            };
+            ruleset.add_rule(RULE_NET_PORT, &rule)?;
         }
         Ok(ruleset)
+    }
+
+    fn allow(&self, ruleset: &Ruleset, fd: &OwnedFd, rights: BitFlags<AccessFs>) -> io::Result<()> {
+        let rule = PathBeneathAttr {
+            // A kernel takes no rights that it does not know.
+            allowed: rights.bits() & self.handled.fs,
+            parent: fd.as_raw_fd(),
+        };
+        ruleset.add_rule(RULE_PATH_BENEATH, &rule)
+    }
+}
+
+impl HandledRights {
+    /// All that a kernel with this interface can forbid. What a tier promises is checked before.
+    fn of(kernel_abi: i32, ports: bool) -> Self {
+        let abi = ABI::from(kernel_abi);
+        Self {
+            fs: AccessFs::from_all(abi).bits(),
+            net: if ports { AccessNet::from_all(abi).bits() } else { 0 },
+            scoped: Scope::from_all(abi).bits(),
+        }
+    }
+
+    fn create_ruleset(&self) -> io::Result<Ruleset> {
+        // SAFETY: the structure has the size that is passed with it.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_landlock_create_ruleset,
+                &raw const *self,
+                size_of::<Self>(),
+                0,
+            )
+        };
+        match RawFd::try_from(fd) {
+            // SAFETY: the descriptor is new and not owned elsewhere.
+            Ok(fd) if fd >= 0 => Ok(Ruleset(unsafe { OwnedFd::from_raw_fd(fd) })),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Ruleset {
+    fn add_rule<T>(&self, kind: i32, rule: &T) -> io::Result<()> {
+        // SAFETY: the structure is that of the kind.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_landlock_add_rule,
+                self.0.as_raw_fd(),
+                kind,
+                &raw const *rule,
+                0,
+            )
+        };
+        done(result)
+    }
+
+    /// The same ruleset by another descriptor.
+    pub(crate) fn duplicate(&self) -> io::Result<Self> {
+        Ok(Self(rustix::io::fcntl_dupfd_cloexec(&self.0, 3)?))
+    }
+
+    /// Restricts the calling thread, for good. It must have `no_new_privs`.
+    pub(crate) fn restrict_self(&self) -> io::Result<()> {
+        // SAFETY: takes a descriptor and a number.
+        done(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, self.0.as_raw_fd(), 0) })
+    }
+}
+
+fn done(result: libc::c_long) -> io::Result<()> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
     }
 }
 
