@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ahma_common::words::counted;
+
 use crate::observe::{Digest, Show, StreamRules, displayed};
 
 use super::{EndState, Excerpt, OperationId};
@@ -71,8 +73,8 @@ impl Shown {
                 text.push('\n');
             }
             text.push_str(&format!(
-                "[{} lines in all: output {{\"operation_id\": \"{id}\"}}]",
-                whole.total_lines
+                "[{} in all: output {{\"operation_id\": \"{id}\"}}]",
+                counted(whole.total_lines, "line")
             ));
         }
         Excerpt {

@@ -103,7 +103,7 @@ static VOLATILE: LazyLock<[(Regex, &str); 7]> = LazyLock::new(|| {
         (r"\b127\.0\.0\.1:\d+", "127.0.0.1:[port]"),
         (r"\btcp/\d+|\b\d+/tcp|\btcp port \d+", "tcp [port]"),
         (r"\b\d{4}-\d\d-\d\d[ T][\d:]+", "[date]"),
-        (r"\[\d+ lines in all", "[[number] lines in all"),
+        (r"\[\d+ lines? in all", "[[number] lines in all"),
         // A condition that sqlmap makes up.
         (r"\b\d{4}=\d{4}\b", "[number]=[number]"),
     ]

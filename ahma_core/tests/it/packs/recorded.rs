@@ -1,8 +1,8 @@
 //! Programs that no registry of the tests has, or that are too big for them: recordings of them, printed by a stand-in.
 //!
-//! Those of nuclei, trivy, gitleaks, golangci-lint, helm and nikto 2.5 were written after their documentation.
+//! Those of docker, nuclei, trivy, gitleaks, golangci-lint, helm and nikto 2.5 were written after their documentation.
 
-use std::{fmt::Write as _, fs, os::unix::fs::PermissionsExt as _, path::Path};
+use std::{fmt::Write as _, fs, os::unix::fs::PermissionsExt as _};
 
 use ahma_core::observe::{self, StreamEvent};
 use serde_json::Value;
@@ -25,9 +25,13 @@ npm.json npm_test jest.txt {}
 npm.json npm_test node_test_spec.txt {}
 pnpm.json pnpm_install pnpm_install.txt {}
 pnpm.json pnpm_install pnpm_missing.txt {}
+uv.json uv_add uv_add.txt {"packages": ["iniconfig"]}
+uv.json uv_add uv_bad.txt {"packages": ["no-such-package"]}
 gradle.json gradle gradle_test.txt {"tasks": ["test"]}
 gradle.json gradle gradle_compile.txt {"tasks": ["test"]}
 gradle.json gradle gradle_success.txt {"tasks": ["test"]}
+docker.json docker_build docker_build.txt {"context": "."}
+docker.json docker_build docker_build_bad.txt {"context": "."}
 buildah.json buildah_build buildah.txt {"context": "."}
 buildah.json buildah_build buildah_bad.txt {"context": "."}
 clang_tidy.json clang-tidy clang_tidy.txt {"files": ["a.cpp"]}
@@ -70,24 +74,19 @@ fn recordings_read_like_the_programs() {
 /// Makes a program that prints the recording, and the tool of the file run it. Returns its exit code.
 fn stand_in(file: &str, recording: &str, workspace: &Workspace) -> i32 {
     let text = fixture(recording).replace(PROJECT, &workspace.scope().display().to_string());
-    let last = text.lines().next_back().unwrap_or_default();
-    let code = last
-        .strip_prefix("# exit ")
-        .and_then(|rest| rest.split(' ').next()?.parse().ok());
+    let (_, end) = text.rsplit_once("# exit ").unwrap();
+    let code = end.split(' ').next().unwrap().parse().unwrap();
     let mut tool: Value = serde_json::from_str(&fs::read_to_string(pack_file(file)).unwrap()).unwrap();
     let mut recorded = pieces(&text, tool.to_string().contains("\"json-"));
     recorded.iter_mut().for_each(|piece| piece.at = 0.0);
-    let code = code.unwrap_or(0);
-    let script = format!(
-        "#!/bin/sh\n{}exit {code}\n",
-        script("pieces", &recorded, workspace)
-    );
-    // The one that gradle's tool prefers.
-    write_program(&workspace.scope().join("gradlew"), &script);
+    let pieces = script("pieces", &recorded, workspace);
+    // The tool of gradle finds it by this name; the others are told where it is.
+    let program = workspace.scope().join("gradlew");
+    fs::write(&program, format!("#!/bin/sh\n{pieces}exit {code}\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let command = tool["command"].as_str().unwrap();
     if !command.starts_with("sh -c") {
         let (_, rest) = command.split_once(' ').unwrap_or_default();
-        let program = workspace.scope().join("gradlew");
         tool["command"] = format!("{} {rest}", program.display()).trim_end().into();
     }
     tool.as_object_mut().unwrap().remove("availability_check");
@@ -95,13 +94,9 @@ fn stand_in(file: &str, recording: &str, workspace: &Workspace) -> i32 {
     code
 }
 
-fn write_program(path: &Path, script: &str) {
-    fs::write(path, script).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 /// Tool files, where in them the rules are, and recordings of their programs with percentages.
-const WITH_PERCENT: [(&str, &[&str], &str); 14] = [
+const WITH_PERCENT: [(&str, &[&str], &str); 15] = [
+    ("docker.json", &["build"], "docker_build.txt"),
     ("buildah.json", &["build"], "buildah.txt"),
     ("cargo.json", &["build"], "cargo_progress_forced.txt"),
     ("ctest.json", &[], "ctest.txt"),
