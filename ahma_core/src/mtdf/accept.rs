@@ -85,19 +85,23 @@ pub(crate) fn accept<'a>(
     (values, problems)
 }
 
-/// The parameter that has the name, or the only one that has it in another spelling.
+/// The parameter that has the name, or the only one that has it in another spelling, or in the other number: `path` for
+/// `paths`.
 fn called(parameters: &[&Arc<Parameter>], name: &str) -> Option<usize> {
-    let mut all = parameters.iter();
-    if let Some(index) = all.position(|parameter| parameter.names().any(|own| own == name)) {
-        return Some(index);
-    }
     let wanted = plain_name(name);
-    let mut like =
-        (0..parameters.len()).filter(|index| parameters[*index].names().any(|own| plain_name(own) == wanted));
-    match (like.next(), like.next()) {
-        (Some(only), None) => Some(only),
-        _ => None,
-    }
+    let only = |is_meant: &dyn Fn(&str) -> bool| {
+        let mut meant = (0..parameters.len()).filter(|index| parameters[*index].names().any(is_meant));
+        meant.next().filter(|_| meant.next().is_none())
+    };
+    only(&|own| own == name)
+        .or_else(|| only(&|own| plain_name(own) == wanted))
+        .or_else(|| only(&|own| differ_in_number(&plain_name(own), &wanted)))
+}
+
+/// Short names are left alone: `a` and `as` have nothing in common.
+fn differ_in_number(one: &str, other: &str) -> bool {
+    let is_plural = |many: &str, one: &str| one.len() > 2 && many.strip_suffix('s') == Some(one);
+    is_plural(one, other) || is_plural(other, one)
 }
 
 fn value_of<'a>(

@@ -39,6 +39,7 @@ fn other_spellings_and_forms_are_taken() {
             "--all-features\n--no-run\n",
         ),
         (json!({ "test": "x" }), "--test\nx\n"),
+        (json!({ "tests": ["x"] }), "--test\nx\n"),
         (json!({ "msg": 5, "timeoutSeconds": "60" }), "--message\n5\n"),
     ] {
         let result = server.tool("cargo_test", arguments);

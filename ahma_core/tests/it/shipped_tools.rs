@@ -184,6 +184,11 @@ fn git_takes_what_the_tool_file_makes_of_calls() {
     );
     let message = shipped.call("git_log", json!({ "format": "%B", "max-count": 1 }));
     assert_eq!(message.trim_end(), "-first: it's \"quoted\"\n\n$BODY `x`");
+    // Names that agents bring from other tools.
+    shipped.call("git_commit", json!({ "msg": "second", "allow_empty": true }));
+    let message = shipped.call("git_log", json!({ "format": "%s", "limit": "1" }));
+    assert_eq!(message.trim_end(), "second");
+    shipped.call("git_reset", json!({ "hard": true, "commit": "HEAD~1" }));
 
     fs::write(&file, "one\n2\n").unwrap();
     let diff = shipped.call("git_diff", json!({ "unified": 0, "paths": ["a file.txt"] }));
@@ -377,6 +382,8 @@ fn ripgrep_takes_what_the_tool_files_make_of_calls() {
         json!({ "pattern": "-needle", "paths": ["a.txt"], "glob": ["*.txt"] }),
     );
     assert_eq!(found, "a.txt:2:-needle\n");
+    let by_other_names = json!({ "query": "-needle", "path": "a.txt" });
+    assert_eq!(shipped.call("rg", by_other_names), "a.txt:2:-needle\n");
     let unnumbered = json!({ "pattern": "-needle", "line-number": false });
     assert_eq!(shipped.call("rg", unnumbered), "a.txt:-needle\n");
     shipped.call("rg", json!({ "pattern": "absent", "paths": ["."] }));
