@@ -87,6 +87,16 @@ fn refusals_say_what_to_do() {
     nearest: line 1
     1	let count = 1;
     ");
+    insta::assert_snapshot!(refused("fn main() {\n    print(sum(1, 2));\n}\n", &[edit("sum(1,2)", "x")]), @r"
+    `old` does not occur in the file
+    nearest: line 2, which differs in white space only
+    2	    print(sum(1, 2));
+    ");
+    insta::assert_snapshot!(refused("fn main() {\n    print(sum_of(1, 2));\n}\n", &[edit("sumof(1, 2)", "x")]), @r"
+    `old` does not occur in the file
+    nearest: line 2
+    2	    print(sum_of(1, 2));
+    ");
     insta::assert_snapshot!(refused("abc\n", &[edit("zzzz", "y")]), @"`old` does not occur in the file; read the file again");
     insta::assert_snapshot!(refused("abc\n", &[edit("abc", "d"), edit("zzzz", "y")]), @"edit 2 of 2: `old` does not occur in the file; read the file again; nothing was changed");
     insta::assert_snapshot!(refused("abc\n", &[edit("", "d")]), @"`old` is empty: name the text to replace, or write the whole file with file_write");

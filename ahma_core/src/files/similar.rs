@@ -12,6 +12,8 @@ const MAX_LINES: usize = 8;
 const MAX_COMPARED: usize = 20_000;
 /// Similarity below which a line is not worth showing.
 const MIN_SIMILARITY: f64 = 0.6;
+/// Share of the wanted letters below which a line is not thought to contain them.
+const MIN_CONTAINED: f64 = 0.8;
 
 /// Sentences that tell where something like `wanted` stands; empty if nothing resembles it.
 pub(super) fn nearest_places(content: &[u8], wanted: &[&[u8]]) -> String {
@@ -29,8 +31,7 @@ pub(super) fn nearest_places(content: &[u8], wanted: &[&[u8]]) -> String {
     let mut text = String::new();
     for start in chosen {
         let end = (start + height).min(file.len());
-        let same = file[start..end].iter().map(|line| line.trim());
-        let note = if same.eq(wanted.iter().map(|line| line.trim())) {
+        let note = if differ_in_space(&file[start..end], &wanted) {
             ", which differs in white space only"
         } else {
             ""
@@ -69,13 +70,39 @@ fn scores(file: &[String], wanted: &[String]) -> Vec<(f64, usize)> {
     else {
         return found;
     };
-    let alike = file.iter().enumerate().map(|(number, line)| {
+    let alike = file.iter().enumerate().filter_map(|(number, line)| {
         let similarity = strsim::sorensen_dice(line.trim(), first.trim());
-        (similarity, number.saturating_sub(offset))
+        let similarity = Some(similarity).filter(|similarity| *similarity >= MIN_SIMILARITY);
+        // One line may be wanted in part.
+        let contained = (height == 1).then(|| contained(line, first));
+        let contained = contained.filter(|share| *share >= MIN_CONTAINED);
+        Some((similarity.or(contained)?, number.saturating_sub(offset)))
     });
-    alike
-        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
-        .collect()
+    alike.collect()
+}
+
+/// The share of neighbouring letters of `wanted` that `line` has, too; white space does not count.
+fn contained(line: &str, wanted: &str) -> f64 {
+    let pairs = |text: &str| -> Vec<(char, char)> {
+        let letters: Vec<char> = text.chars().filter(|letter| !letter.is_whitespace()).collect();
+        letters.windows(2).map(|pair| (pair[0], pair[1])).collect()
+    };
+    let (mut there, wanted) = (pairs(line), pairs(wanted));
+    let total = wanted.len();
+    let found = wanted.into_iter().filter(|pair| {
+        let place = there.iter().position(|other| other == pair);
+        place.map(|place| there.swap_remove(place)).is_some()
+    });
+    found.count() as f64 / total.max(1) as f64
+}
+
+/// The same letters in the same order, of which a single line may have more.
+fn differ_in_space(place: &[String], wanted: &[String]) -> bool {
+    let letters = |line: &String| line.split_whitespace().collect::<String>();
+    match wanted {
+        [only] => place.iter().any(|line| letters(line).contains(&letters(only))),
+        _ => place.iter().map(letters).eq(wanted.iter().map(letters)),
+    }
 }
 
 fn lossy(line: &[u8]) -> String {
