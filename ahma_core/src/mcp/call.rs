@@ -122,8 +122,12 @@ pub(super) async fn run(
     if report.output.is_some() {
         operation.mark_read(report.output_bytes.unwrap_or(0));
     }
+    let operation_is_ready = operation.is_ready();
     watch_in_background(server, operation, watcher, ctx);
-    Ok(server.results.about(&report, goes_on(&report)).into())
+    Ok(server
+        .results
+        .about(&report, goes_on(&report, operation_is_ready))
+        .into())
 }
 
 /// Waits until the operation is written down: its client is about to learn of it, and may ask for it after the end of this
@@ -208,14 +212,14 @@ async fn waited(
 }
 
 /// The text about an operation that goes on in the background.
-fn goes_on(report: &OperationReport) -> String {
+fn goes_on(report: &OperationReport, is_ready: bool) -> String {
     let text = report.told();
     let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let separator = if rest.is_empty() { "" } else { "\n" };
-    let advice = if report.keeps_running {
-        "keeps running until it is cancelled"
-    } else {
-        "await collects its result"
+    let advice = match (report.keeps_running, is_ready) {
+        (true, true) => "ready; keeps running until it is cancelled",
+        (true, false) => "keeps running until it is cancelled",
+        (false, _) => "await collects its result",
     };
     format!("{first} ({advice}){separator}{rest}")
 }

@@ -148,7 +148,7 @@ fn a_server_answers_when_it_is_ready_and_is_not_waited_for() {
     let result = server.answer(request)["result"].take();
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(
-        text.contains("listening on 80") && text.contains("keeps running until it is cancelled"),
+        text.contains("listening on 80") && text.contains("ready; keeps running until it is cancelled"),
         "{text}"
     );
     let id = result["_meta"]["ahma/operation"]["operation_id"]
