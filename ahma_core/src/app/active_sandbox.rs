@@ -21,8 +21,8 @@ use crate::{
     jail::{Jail, JailError, program::DEFAULT_PATH},
     mcp::SandboxNote,
     sandbox::{
-        Exposed, Host, Network, Policy, PolicyError, Probe, SandboxSettings, Tier, assemble, exposed, held,
-        real_path, seatbelt::Reads, sensitive_places,
+        Exposed, Host, Network, Policy, PolicyError, Probe, SandboxReport, SandboxSettings, Tier, assemble,
+        exposed, held, real_path, seatbelt::Reads, sensitive_places,
     },
     shell::{
         self, Launcher, LauncherSettings, PoolSettings, SeatbeltSettings, SelfTestError, StartError,
@@ -76,6 +76,17 @@ impl ActiveSandbox {
             };
             Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(hint)
         })
+    }
+
+    /// What it enforces, and what happened to the attempts to get out.
+    pub(crate) fn report(&self, probes: Vec<Probe>) -> SandboxReport {
+        let launcher = &self.launcher;
+        SandboxReport::new(
+            launcher.tier(),
+            launcher.landlock_abi(),
+            launcher.policy(),
+            probes,
+        )
     }
 
     /// Ends every process behind the sandbox and removes its directory. Checks that are waited for are waited for here too.

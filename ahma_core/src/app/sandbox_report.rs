@@ -5,17 +5,9 @@ use super::{
     exit::{Failure, print},
     settings::Format,
 };
-use crate::sandbox::SandboxReport;
 
 pub(crate) async fn run(sandbox: &ActiveSandbox, format: Format) -> Result<(), Failure> {
-    let launcher = &sandbox.launcher;
-    let probes = sandbox.prove().await?;
-    let report = SandboxReport::new(
-        launcher.tier(),
-        launcher.landlock_abi(),
-        launcher.policy(),
-        probes,
-    );
+    let report = sandbox.report(sandbox.prove().await?);
     let text = match format {
         Format::Json => serde_json::to_string_pretty(&report)
             .map_err(|error| Failure::internal("the report cannot be written as JSON", &error))?,

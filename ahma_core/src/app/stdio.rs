@@ -138,6 +138,7 @@ impl House {
         // A server without a scope runs nothing: there is nothing to warm for, and nothing to prove. What the listening
         // process has proven holds for its children: same program, same kernel, same flags.
         let deferred = settings.sandbox.deferred;
+        let mut probes = Vec::new();
         if !deferred {
             self.warmer = Some(tokio::spawn(sandbox.launcher.clone().keep_pools_filled()));
         }
@@ -145,7 +146,7 @@ impl House {
             let Some(proven) = ends.asked.run_until_cancelled(sandbox.prove()).await else {
                 return Ok(None);
             };
-            proven?;
+            probes = proven?;
         }
         let history = open_history(settings, sandbox);
         self.history.clone_from(&history);
@@ -157,6 +158,7 @@ impl House {
         let opened = Opened {
             settings: ServerSettings {
                 history,
+                sandbox_report: sandbox.report(probes).to_string(),
                 ..server_settings(settings, sandbox)
             },
             engine: engine.clone(),
@@ -215,5 +217,6 @@ fn server_settings(settings: &Settings, sandbox: &ActiveSandbox) -> ServerSettin
         results: settings.execution.results,
         deferred: settings.sandbox.deferred,
         sandbox: sandbox.note.clone(),
+        sandbox_report: String::new(),
     }
 }

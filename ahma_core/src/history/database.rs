@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use super::{directory::HistoryDir, rows::to_millis};
 
 /// Steps from each version of the schema to the next. Never change one that was released: add another.
-const MIGRATIONS: [&str; 1] = [include_str!("schema_v1.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("schema_v1.sql"), include_str!("schema_v2.sql")];
 
 /// Others write in batches of some milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -19,6 +19,7 @@ use super::{
     recall,
     retention::KeepLimits,
     rows::{OperationFilter, OperationRow, Owner, TaskRow},
+    shared_reader::SharedReader,
     writer::{Writer, WriterMessage},
 };
 use crate::operation::{Journal, Operation, Principal};
@@ -56,7 +57,7 @@ struct HistoryCore {
     /// Not bounded: a message is a handle of something that exists anyway.
     messages: mpsc::Sender<WriterMessage>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    reader: Mutex<Option<HistoryReader>>,
+    reader: SharedReader,
     /// The newest last.
     recalled: Mutex<VecDeque<Operation>>,
     trouble: Arc<Mutex<Option<String>>>,
@@ -87,13 +88,13 @@ impl History {
             *trouble.lock() = Some(error.to_string());
         }
         let core = HistoryCore {
+            reader: SharedReader::of(directory.clone()),
             directory,
             server,
             scope: settings.scope,
             result_bytes: settings.result_bytes,
             messages,
             writer: Mutex::new(spawned.ok()),
-            reader: Mutex::new(None),
             recalled: Mutex::default(),
             trouble,
         };
@@ -142,6 +143,11 @@ impl History {
     /// Notes a task, which is to live on when this server does not.
     pub fn note_task(&self, task: TaskRow) {
         let _ = self.core.messages.send(WriterMessage::Task(task));
+    }
+
+    /// Notes what this server says of itself, as JSON.
+    pub fn note_facts(&self, facts: String) {
+        let _ = self.core.messages.send(WriterMessage::Facts(facts));
     }
 
     /// An operation of a principal that is not in memory. One that another server runs is followed.
@@ -208,26 +214,12 @@ impl History {
         }
     }
 
-    /// Looks at the database, off the async threads. Without one, everything is as if it were empty.
+    /// Looks at the database, off the async threads.
     pub(super) async fn read<T: Default + Send + 'static>(
         &self,
         look: impl FnOnce(&HistoryReader) -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, HistoryError> {
-        let core = Arc::clone(&self.core);
-        let looked = tokio::task::spawn_blocking(move || {
-            let mut reader = core.reader.lock();
-            if reader.as_ref().is_none_or(|reader| !reader.is_current()) {
-                *reader = HistoryReader::open_in(core.directory.clone())?;
-            }
-            let looked = reader.as_ref().map_or_else(|| Ok(T::default()), look);
-            if looked.is_err() {
-                *reader = None;
-            }
-            looked
-        });
-        looked
-            .await
-            .unwrap_or_else(|stopped| Err(HistoryError::Output(std::io::Error::other(stopped))))
+        self.core.reader.read(look).await
     }
 }
 

@@ -16,13 +16,17 @@ mod redaction;
 mod rows;
 
 mod database;
+pub(crate) mod document;
 mod recovery;
 mod retention;
+mod shared_reader;
 mod statements;
+mod usage;
 
 mod compression;
 mod writer;
 
+pub(crate) mod export;
 mod follower;
 mod handle;
 mod reader;
@@ -32,6 +36,8 @@ pub use database::HistoryError;
 pub use handle::{History, HistorySettings};
 pub use reader::HistoryReader;
 pub use retention::KeepLimits;
-pub use rows::{FindingFilter, FindingRow, OperationFilter, OperationRow, Owner, ServerRow, TaskRow};
+pub use rows::{FindingFilter, FindingRow, OperationFilter, OperationRow, Owner, ServerRow, Span, TaskRow};
+pub use shared_reader::SharedReader;
+pub use usage::UsageSample;
 
 pub(crate) use redaction::redacted_arguments;

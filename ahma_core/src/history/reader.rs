@@ -9,10 +9,11 @@ use super::{
     directory::HistoryDir,
     recall, recovery, retention,
     rows::{
-        FindingFilter, FindingRow, OperationFilter, OperationRow, Owner, ServerRow, TaskRow, from_millis,
-        to_millis,
+        FindingFilter, FindingRow, OperationFilter, OperationRow, Owner, ServerRow, Span, TaskRow,
+        from_millis, to_millis,
     },
     statements::{COLUMNS, read_operation},
+    usage::UsageSample,
 };
 use crate::{
     observe::Severity,
@@ -54,6 +55,16 @@ impl HistoryReader {
             conditions.values.push(Box::new(client.clone()));
         }
         conditions.is("o.created_at >= ?", filter.since.map(to_millis));
+        conditions.is("o.created_at <= ?", filter.until.map(to_millis));
+        if let Some(least) = filter.least {
+            conditions.texts.push(found_at_least(least));
+        }
+        if filter.only_named {
+            conditions.texts.push("o.principal <> ''");
+        }
+        if filter.only_open {
+            conditions.texts.push("o.state IN ('queued', 'running')");
+        }
         conditions.is(
             "instr(o.search, ?) > 0",
             filter.text.as_ref().map(|text| text.to_lowercase()),
@@ -153,7 +164,9 @@ impl HistoryReader {
         let rows = self
             .database
             .connection
-            .prepare("SELECT server, pid, scope, version, started_at FROM servers ORDER BY started_at DESC")?
+            .prepare(
+                "SELECT server, pid, scope, version, started_at, facts FROM servers ORDER BY started_at DESC",
+            )?
             .query_map([], |row| {
                 Ok(ServerRow {
                     server: row.get(0)?,
@@ -162,6 +175,7 @@ impl HistoryReader {
                     version: row.get(3)?,
                     started_at: from_millis(row.get(4)?),
                     is_alive: false,
+                    facts: row.get(5)?,
                 })
             })?
             .collect::<Result<Vec<_>, _>>()?;
@@ -170,6 +184,48 @@ impl HistoryReader {
             ..row
         };
         Ok(rows.into_iter().map(with_life).collect())
+    }
+
+    /// What an operation used while it ran, the oldest first.
+    pub fn usage(&self, row: &OperationRow) -> Result<Vec<UsageSample>, HistoryError> {
+        let samples: Option<String> = self
+            .database
+            .connection
+            .prepare_cached("SELECT samples FROM usages WHERE number = ?")?
+            .query_row([row.number], |row| row.get(0))
+            .optional()?;
+        let samples = samples.and_then(|samples| serde_json::from_str(&samples).ok());
+        Ok(samples.unwrap_or_default())
+    }
+
+    /// Operations that ran at some time since then.
+    pub fn spans(&self, since: SystemTime, only_named: bool) -> Result<Vec<Span>, HistoryError> {
+        let of = if only_named { "AND principal <> ''" } else { "" };
+        let query = format!(
+            "SELECT started_at, ended_at FROM operations WHERE ended_at >= ?1 AND started_at IS NOT NULL {of} \
+             UNION ALL SELECT started_at, NULL FROM operations WHERE state = 'running' {of}"
+        );
+        let spans = self
+            .database
+            .connection
+            .prepare_cached(&query)?
+            .query_map([to_millis(since)], |row| {
+                Ok(Span {
+                    started_at: from_millis(row.get(0)?),
+                    ended_at: row.get::<_, Option<i64>>(1)?.map(from_millis),
+                })
+            })?
+            .collect::<Result<_, _>>()?;
+        Ok(spans)
+    }
+
+    /// A number that changes whenever another process has written.
+    pub fn version(&self) -> Result<i64, HistoryError> {
+        let version = self
+            .database
+            .connection
+            .pragma_query_value(None, "data_version", |row| row.get(0))?;
+        Ok(version)
     }
 
     /// A task that still lives, whose operation is that owner's.
@@ -204,6 +260,16 @@ impl HistoryReader {
         if let Err(error) = recovery::mark_interrupted(&self.database.connection, &self.directory) {
             tracing::debug!(%error, "operations of dead servers cannot be marked");
         }
+    }
+}
+
+fn found_at_least(least: Severity) -> &'static str {
+    match least {
+        Severity::Info => "o.critical + o.high + o.medium + o.low + o.info > 0",
+        Severity::Low => "o.critical + o.high + o.medium + o.low > 0",
+        Severity::Medium => "o.critical + o.high + o.medium > 0",
+        Severity::High => "o.critical + o.high > 0",
+        Severity::Critical => "o.critical > 0",
     }
 }
 

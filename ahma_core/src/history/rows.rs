@@ -94,6 +94,13 @@ pub struct OperationFilter {
     /// A principal or the name of a client's program.
     pub client: Option<String>,
     pub since: Option<SystemTime>,
+    pub until: Option<SystemTime>,
+    /// Only those that found something of this severity or a worse one.
+    pub least: Option<Severity>,
+    /// Only those of clients with a name, which only a server with authentication has.
+    pub only_named: bool,
+    /// Only those that have not ended.
+    pub only_open: bool,
     /// A part of the tool's name, the command, the arguments or the reason, in any case.
     pub text: Option<String>,
     /// Only those before this number.
@@ -128,6 +135,16 @@ pub struct ServerRow {
     pub version: String,
     pub started_at: SystemTime,
     pub is_alive: bool,
+    /// What it says of itself, as JSON.
+    pub facts: Option<String>,
+}
+
+/// An operation that ended, as far as a plot of many needs to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    pub started_at: SystemTime,
+    /// None while it runs.
+    pub ended_at: Option<SystemTime>,
 }
 
 /// A task of the tasks extension, which lives on when its server does not.

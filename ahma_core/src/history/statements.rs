@@ -254,17 +254,29 @@ pub(super) fn write_server(
     connection: &Connection,
     writing: WritingServer<'_>,
     started_at: SystemTime,
+    facts: Option<&str>,
 ) -> rusqlite::Result<()> {
     connection.execute(
-        "INSERT OR REPLACE INTO servers (server, pid, scope, version, started_at) VALUES (?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO servers (server, pid, scope, version, started_at, facts) VALUES (?, ?, ?, ?, ?, ?)",
         params![
             writing.server,
             std::process::id(),
             writing.scope.to_string_lossy(),
             env!("CARGO_PKG_VERSION"),
             to_millis(started_at),
+            facts,
         ],
     )?;
+    Ok(())
+}
+
+/// What an operation has used so far.
+pub(super) fn write_usage(connection: &Connection, id: &OperationId, samples: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO usages (number, samples) SELECT number, ? FROM operations WHERE id = ?",
+        )?
+        .execute(params![samples, id.as_str()])?;
     Ok(())
 }
 

@@ -27,8 +27,9 @@ use super::{
     rows::TaskRow,
     statements::{
         StoredWhere, WritingServer, take_stops, write_collected, write_compressed, write_operation,
-        write_server, write_task,
+        write_server, write_task, write_usage,
     },
+    usage::UsageLog,
 };
 use crate::operation::{Operation, OperationId};
 
@@ -38,6 +39,8 @@ pub(super) enum WriterMessage {
     Changed(Operation),
     Collected(OperationId),
     Task(TaskRow),
+    /// What the server says of itself.
+    Facts(String),
     /// Everything sent before is to be written now.
     Flush(oneshot::Sender<()>),
     /// The same, and nothing comes after.
@@ -91,6 +94,8 @@ struct WriterLoop {
     changed: VecDeque<Operation>,
     collected: Vec<OperationId>,
     tasks: Vec<TaskRow>,
+    facts: Option<String>,
+    facts_are_written: bool,
     flushes: Vec<oneshot::Sender<()>>,
     running: HashMap<OperationId, RunningEntry>,
     compressions: VecDeque<Compression>,
@@ -114,6 +119,16 @@ struct OpenDatabase {
 struct RunningEntry {
     operation: Operation,
     written_revision: u64,
+    usage: UsageLog,
+}
+
+impl RunningEntry {
+    /// Takes a sample if one is due; gives all of them.
+    fn sampled(&mut self, now: Instant) -> Option<String> {
+        let used = self.usage.is_due(now).then(|| self.operation.usage())??;
+        self.usage.add(now, self.operation.snapshot().elapsed, used);
+        Some(self.usage.to_json())
+    }
 }
 
 impl Writer {
@@ -144,6 +159,8 @@ impl WriterLoop {
             changed: VecDeque::new(),
             collected: Vec::new(),
             tasks: Vec::new(),
+            facts: None,
+            facts_are_written: true,
             flushes: Vec::new(),
             running: HashMap::new(),
             compressions: VecDeque::new(),
@@ -204,6 +221,14 @@ impl WriterLoop {
             }
             WriterMessage::Collected(id) => self.collected.push(id),
             WriterMessage::Task(task) => self.tasks.push(task),
+            WriterMessage::Facts(facts) => {
+                self.facts = Some(facts);
+                self.facts_are_written = false;
+                if self.database.is_none() {
+                    // They are written when there is something else to write, or to clean up.
+                    return Flow::GoOn;
+                }
+            }
             WriterMessage::Flush(asker) => self.flushes.push(asker),
             WriterMessage::Close => return Flow::End,
         }
@@ -282,6 +307,17 @@ impl WriterLoop {
         for task in &self.tasks {
             write_task(&transaction, task)?;
         }
+        if !self.facts_are_written {
+            write_server(&transaction, writing, self.started_at, self.facts.as_deref())?;
+        }
+        if looks_at_running {
+            let now = Instant::now();
+            for (id, entry) in &mut self.running {
+                if let Some(samples) = entry.sampled(now) {
+                    write_usage(&transaction, id, &samples)?;
+                }
+            }
+        }
         let stops = if looks_at_running {
             open.lock.give_sign_of_life();
             take_stops(&transaction, writing.server)?
@@ -293,14 +329,15 @@ impl WriterLoop {
         self.changed.clear();
         self.collected.clear();
         self.tasks.clear();
+        self.facts_are_written = true;
         for (operation, written_revision) in written {
-            self.running.insert(
-                operation.id().clone(),
-                RunningEntry {
-                    operation,
-                    written_revision,
-                },
-            );
+            let entry = self.running.entry(operation.id().clone());
+            let entry = entry.or_insert_with(|| RunningEntry {
+                operation,
+                written_revision,
+                usage: UsageLog::new(Instant::now()),
+            });
+            entry.written_revision = written_revision;
         }
         for (operation, stored) in ended {
             self.running.remove(operation.id());
@@ -342,7 +379,13 @@ impl WriterLoop {
             server: &self.writer.server,
             scope: &self.writer.scope,
         };
-        write_server(&database.connection, writing, self.started_at)?;
+        write_server(
+            &database.connection,
+            writing,
+            self.started_at,
+            self.facts.as_deref(),
+        )?;
+        self.facts_are_written = true;
         self.database = Some(OpenDatabase { database, lock });
         Ok(())
     }

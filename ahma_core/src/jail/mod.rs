@@ -3,7 +3,7 @@
 //! The server never forks and never runs anything itself. It talks to the jail over one socket ([`wire`]); the jail
 //! ([`role`]) prepares the sandbox once ([`prepared`]), and for each request starts a supervisor ([`supervisor`]), which
 //! starts the shell or the program ([`streams`], [`child`], [`program`]) and outlives everything it starts ([`waiting`]).
-//! [`client`], [`process`] and [`standstill`] are the server's side.
+//! [`client`], [`process`], [`standstill`] and [`usage`] are the server's side.
 //!
 //! The platforms meet in three enums, chosen by the tier: the sandbox that is prepared ([`wall`]), the processes of an
 //! operation ([`family`]), and what a killed supervisor leaves ([`strays`]). `linux` and [`seatbelt`] stand behind them.
@@ -25,6 +25,7 @@ mod standstill;
 mod strays;
 mod streams;
 mod supervisor;
+mod usage;
 mod waiting;
 mod wall;
 pub(crate) mod wire;
@@ -42,3 +43,4 @@ pub use process::{ExitReport, ExitStatus, ProcessEvent, ProcessHandle, Superviso
 pub use program::NulByte;
 pub use role::run_if_asked;
 pub use standstill::Standstill;
+pub use usage::ProcessUsage;

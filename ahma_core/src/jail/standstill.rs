@@ -3,21 +3,10 @@
 
 use std::{collections::HashSet, fs, os::unix::fs::MetadataExt as _, path::PathBuf};
 
-#[cfg(target_os = "linux")]
-use super::linux::descendants::children_of;
 use super::process::SupervisorId;
-
-/// Elsewhere nothing is known of a command's processes here.
-#[cfg(not(target_os = "linux"))]
-fn children_of(_pid: rustix::process::Pid) -> Vec<rustix::process::Pid> {
-    Vec::new()
-}
 
 /// Programs that wait for keys for ever where others of their kind would end for want of a terminal.
 const WAITING_FOR_KEYS: [&str; 8] = ["ex", "nano", "nvim", "pico", "vi", "view", "vim", "vim.basic"];
-
-/// Processes of a command that are looked at: a runaway command does not hold up the server.
-const MAX_PROCESSES: usize = 1_000;
 
 /// A reason why a command makes no progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,13 +24,7 @@ pub enum Standstill {
 impl SupervisorId {
     /// The reason why the command below this supervisor stands still, if one is known.
     pub fn standstill(&self) -> Option<Standstill> {
-        let mut unvisited = vec![self.get()?];
-        let mut processes = HashSet::new();
-        while let Some(pid) = unvisited.pop() {
-            if processes.len() < MAX_PROCESSES && processes.insert(pid.as_raw_nonzero().get()) {
-                unvisited.extend(children_of(pid));
-            }
-        }
+        let processes = self.processes();
         let names = processes.iter().filter_map(|pid| name(*pid));
         let waits_for_keys = |name: &String| WAITING_FOR_KEYS.contains(&name.as_str());
         names

@@ -13,6 +13,7 @@ mod client_id;
 mod client_wait;
 mod convert;
 mod error;
+mod facts;
 mod handler;
 mod lobby;
 mod log_messages;

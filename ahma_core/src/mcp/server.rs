@@ -13,6 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     bridge_news,
     convert::ResultBuilder,
+    facts,
     handler::Handler,
     lobby::{Arrival, Lobby, ShownTools},
     log_messages::LogLevels,
@@ -48,6 +49,8 @@ pub struct ServerSettings {
     /// No scope is known yet: every call is refused.
     pub deferred: bool,
     pub sandbox: SandboxNote,
+    /// What the sandbox enforces, for people.
+    pub sandbox_report: String,
 }
 
 /// Parts of a result.
@@ -205,6 +208,7 @@ impl Server {
             server.spawn(bridge_news::follow(server.clone()));
         }
         server.spawn(remote::follow(server.clone()));
+        server.spawn(facts::follow(server.clone()));
         server
     }
 

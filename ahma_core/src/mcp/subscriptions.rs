@@ -15,6 +15,7 @@ use rmcp::{
     model::ResourceUpdatedNotificationParam,
     service::{SubscriptionSendError, SubscriptionSink},
 };
+use tokio::sync::Notify;
 
 use super::client_id;
 use crate::operation::ClientId;
@@ -23,6 +24,8 @@ use crate::operation::ClientId;
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     table: Mutex<SubscriptionTable>,
+    /// Told when a client has introduced itself.
+    came: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -58,6 +61,12 @@ impl Change<'_> {
 impl Subscriptions {
     pub(super) fn add_peer(&self, peer: Peer<RoleServer>) {
         self.table.lock().peer = Some(peer);
+        self.came.notify_one();
+    }
+
+    /// Waits for a client of the legacy era to introduce itself; for one that has done so since this was last asked, too.
+    pub(super) async fn peer_came(&self) {
+        self.came.notified().await;
     }
 
     /// The connection of clients of the legacy era.

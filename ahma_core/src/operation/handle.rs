@@ -14,7 +14,7 @@ use tokio::sync::{SetOnce, watch};
 
 use crate::{
     call::{CommandPlan, Lifetime},
-    jail::{Standstill, SupervisorId},
+    jail::{ProcessUsage, Standstill, SupervisorId},
     observe::{FindingBudget, FindingNews, FindingPage},
 };
 
@@ -257,6 +257,12 @@ impl Operation {
         let supervisor = self.cell.supervisor.lock().clone();
         let look = tokio::task::spawn_blocking(move || supervisor.standstill());
         look.await.ok().flatten()
+    }
+
+    /// What its processes use now; none if there are none. Reads the kernel's list of them.
+    pub fn usage(&self) -> Option<ProcessUsage> {
+        let supervisor = self.cell.supervisor.lock().clone();
+        supervisor.usage().filter(|_| self.ended().is_none())
     }
 
     /// Stops the operation and waits until all its processes are gone. An operation that has ended stays as it ended;

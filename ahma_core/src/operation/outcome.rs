@@ -93,6 +93,20 @@ pub enum StepState {
     NotRun,
 }
 
+impl StepState {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed out",
+            Self::Interrupted => "interrupted",
+            Self::Skipped(_) => "skipped",
+            Self::NotRun => "not run",
+        }
+    }
+}
+
 impl From<EndState> for StepState {
     fn from(end: EndState) -> Self {
         match end {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     archive::{Archive, FoundRow, RemovalCount},
     args::{ChoiceArgs, ExportForm, HistoryArgs, HistoryTask},
-    document, export, table,
+    table,
 };
 use crate::{
     app::{
@@ -23,7 +23,7 @@ use crate::{
         run::runtime,
         settings::{Environment, Format, Settings},
     },
-    history::{FindingFilter, OperationFilter},
+    history::{FindingFilter, OperationFilter, document, export},
     operation::{Operation, OutputQuery, PageError},
 };
 

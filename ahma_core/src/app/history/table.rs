@@ -4,8 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use ahma_common::words::visible;
 
-use super::document::{self, time};
-use crate::history::{FindingRow, OperationRow};
+use crate::history::{
+    FindingRow, OperationRow,
+    document::{self, time},
+};
 
 /// Columns as wide as their widest cell; the last one as long as it is.
 fn aligned(head: &[&str], rows: &[Vec<String>]) -> String {

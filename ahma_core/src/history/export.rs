@@ -1,25 +1,23 @@
 //! Documents about one operation for other programs.
 
+use super::{document, rows::OperationRow};
 use crate::{
-    history::OperationRow,
     observe::{self, FindingBudget},
     operation::Operation,
 };
 
-use super::document;
-
-pub(super) fn sarif(operation: &Operation) -> String {
+pub(crate) fn sarif(operation: &Operation) -> String {
     let page = operation.findings(0, FindingBudget::ALL);
     let log = observe::sarif(&page, operation.tool(), &operation.invocation());
     serde_json::to_string_pretty(&log).unwrap_or_default() + "\n"
 }
 
-pub(super) fn junit(operation: &Operation) -> String {
+pub(crate) fn junit(operation: &Operation) -> String {
     let page = operation.findings(0, FindingBudget::ALL);
     observe::junit(&page, operation.tool(), &operation.invocation())
 }
 
-pub(super) fn json(row: &OperationRow, operation: &Operation) -> String {
+pub(crate) fn json(row: &OperationRow, operation: &Operation) -> String {
     let mut document = document::operation(row);
     document["findings"] = serde_json::json!(operation.findings(0, FindingBudget::ALL).findings);
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"

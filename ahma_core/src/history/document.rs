@@ -1,23 +1,21 @@
-//! Rows of the history as JSON.
+//! Rows of the history as JSON, for programs.
 
 use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-use crate::{
-    history::{FindingRow, OperationRow},
-    jail::ExitStatus,
-};
+use super::rows::{FindingRow, OperationRow};
+use crate::jail::ExitStatus;
 
-pub(super) fn time(time: SystemTime) -> String {
+pub(crate) fn time(time: SystemTime) -> String {
     let time = OffsetDateTime::from(time);
     let whole = time.replace_millisecond(time.millisecond()).unwrap_or(time);
     whole.format(&Rfc3339).unwrap_or_default()
 }
 
 /// What is unknown is left out.
-pub(super) fn operation(row: &OperationRow) -> Value {
+pub(crate) fn operation(row: &OperationRow) -> Value {
     fields(row)
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
@@ -25,7 +23,7 @@ pub(super) fn operation(row: &OperationRow) -> Value {
 }
 
 /// The parts of an operation that are known, in the order in which a person reads them.
-pub(super) fn fields(row: &OperationRow) -> Vec<(&'static str, Value)> {
+pub(crate) fn fields(row: &OperationRow) -> Vec<(&'static str, Value)> {
     let (exit_code, signal) = match row.exit {
         Some(ExitStatus::Code(code)) => (Some(code), None),
         Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
@@ -66,7 +64,7 @@ pub(super) fn fields(row: &OperationRow) -> Vec<(&'static str, Value)> {
     fields
 }
 
-pub(super) fn finding(row: &FindingRow) -> Value {
+pub(crate) fn finding(row: &FindingRow) -> Value {
     let mut fields = Map::from_iter([
         ("operation".to_owned(), json!(row.operation)),
         ("tool".to_owned(), json!(row.tool)),
