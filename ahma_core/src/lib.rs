@@ -24,6 +24,7 @@
 //! | OS | [`sandbox`] (policy and enforcement), [`jail`] (the helper process), [`shell`] (the pool and the launcher) | use the kernel |
 //! | actors | [`operation`] (runs plans), [`toolbox`] (follows the tools directory), [`history`] (keeps what ran) | use tasks, channels and time |
 //! | protocol | `mcp` | use rmcp |
+//! | pages | `console` | show the history to people |
 //! | edge | `app` | read flags, environment and files of the user |
 //!
 //! # Processes
@@ -61,6 +62,9 @@ pub mod history;
 
 #[cfg(feature = "mcp")]
 pub mod mcp;
+
+#[cfg(feature = "bridge")]
+pub mod console;
 
 #[cfg(feature = "mcp")]
 pub mod app;

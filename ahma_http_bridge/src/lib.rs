@@ -48,11 +48,14 @@ mod auth;
 mod bridge;
 mod bridge_admin;
 mod child;
+mod console;
+mod console_server;
 mod descriptors;
 mod echo;
 mod harmless;
 mod http;
 mod isolation;
+mod logins;
 mod maintenance;
 mod metrics;
 mod operations;
@@ -79,6 +82,8 @@ pub use auth::{
     issue_token, list_tokens, revoke_token,
 };
 pub use child::{ChildCommand, ChildFactory, FixedCommand, Spawn};
+pub use console::{Entry, Operator, ServerAccess, Visitor};
+pub use console_server::serve_console;
 pub use isolation::Isolation;
 pub use serve_error::ServeError;
 pub use server::{Shutdown, serve};

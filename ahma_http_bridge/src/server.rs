@@ -29,7 +29,7 @@ use crate::descriptors::room_for_connections;
 use crate::http::guard::WebGuard;
 use crate::maintenance::maintain;
 use crate::peer::{Peer, PeerCheck};
-use crate::routes;
+use crate::routes::{self, console::ConsoleDoor};
 use crate::serve_error::ServeError;
 use crate::settings::{BridgeSettings, Limits, Times};
 use crate::stall::{MeasuredBody, StallLimit};
@@ -61,11 +61,13 @@ impl From<CancellationToken> for Shutdown {
 
 /// Serves MCP on `listener` until `shutdown`; when this returns, no child is left.
 ///
-/// `ready` is called once nothing in the settings can be wrong any more: only then is the address worth telling.
+/// `console` is the pages of a console, for `/` (which `/console/login` is too) and below `/console/`; they find a [`Visitor`](crate::Visitor) in every
+/// request. `ready` is called once nothing in the settings can be wrong any more: only then is the address worth telling.
 pub async fn serve(
     listener: TcpListener,
     settings: BridgeSettings,
     factory: Arc<dyn ChildFactory>,
+    console: Option<Router>,
     shutdown: impl Into<Shutdown>,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
@@ -83,15 +85,20 @@ pub async fn serve(
         .transpose()?;
     let (times, limits) = (settings.times, settings.limits);
     let places = room_for_connections(limits.connections, limits.sessions);
-    // With authentication the process at the other end does not matter.
-    let peer_check = matches!(settings.auth, AuthSettings::None).then(PeerCheck::new);
+    let peers = PeerCheck::new();
+    // With authentication the process at the other end matters to the console alone.
+    let peer_check = matches!(settings.auth, AuthSettings::None).then(|| Arc::clone(&peers));
     let bridge = Bridge::new(settings, factory, shutdown.clone())?;
     bridge.start_shared();
     bridge.tasks.spawn(Arc::clone(&bridge).sweep());
     bridge.tasks.spawn(maintain(Arc::clone(&bridge), certificate));
 
+    let console = console.map(|pages| {
+        let door = ConsoleDoor::of_bridge(&bridge, address.port(), peers);
+        routes::console::router(&Arc::new(door), pages)
+    });
     let handler = Arc::new(ConnectionHandler {
-        service: TowerToHyperService::new(routes::router(&bridge, guard)),
+        service: TowerToHyperService::new(routes::router(&bridge, guard, console)),
         http1: http1_builder(times, limits),
         http2: http2_builder(times, limits),
         tls,
@@ -171,7 +178,9 @@ impl ConnectionHandler {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
         }
-        let service = self.service_for(&stream, peer).await;
+        let Some(service) = self.service_for(&stream, peer).await else {
+            return;
+        };
         let stream = StallLimit::new(stream, self.write);
         match &self.tls {
             None => self.converse(stream, service, watcher).await,
@@ -187,10 +196,13 @@ impl ConnectionHandler {
         }
     }
 
-    /// The service for a connection, decided before anything of it is read.
-    async fn service_for(&self, stream: &TcpStream, peer: SocketAddr) -> PeerService {
+    /// The service for a connection, decided before anything of it is read; none for one that is gone already.
+    async fn service_for(&self, stream: &TcpStream, peer: SocketAddr) -> Option<PeerService> {
+        let Ok(ours) = stream.local_addr() else {
+            return None;
+        };
         let judged = match &self.peer_check {
-            Some(peer_check) => peer_check.judge(stream, peer).await,
+            Some(peer_check) => peer_check.judge(peer, ours).await,
             None => Ok(()),
         };
         let service = match judged {
@@ -200,10 +212,10 @@ impl ConnectionHandler {
                 TowerToHyperService::new(routes::refusing(&self.bridge, reason))
             }
         };
-        PeerService {
+        Some(PeerService {
             service,
-            peer: Peer(peer),
-        }
+            peer: Peer { address: peer, ours },
+        })
     }
 
     async fn converse(

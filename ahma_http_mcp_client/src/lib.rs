@@ -64,7 +64,9 @@ pub use front::{FrontNews, front};
 pub use inspect::{Inspection, inspect};
 pub use login_command::LoginCommand;
 pub use name::{CLIENT_NAME, mounted_name};
-pub use oauth::{Browser, LoginError, LoginOptions, TokenFile, TokenFileError, login, logout};
+pub use oauth::{
+    Browser, LoginError, LoginOptions, TokenFile, TokenFileError, login, logout, open_in_browser,
+};
 pub use remote::{LoginNews, RemoteServers, ServerState, Snapshot};
 pub use session::{Attempt, ConnectReport, Step};
 pub use settings::{ClientSettings, LoginMode};

@@ -24,6 +24,8 @@ pub(super) fn dispatch(subcommand: Subcommand, args: Args) -> Result<ExitCode, F
         Subcommand::Run(own) => run_tool::run(own, Settings::resolve(args, &Environment::read()?)?),
         Subcommand::History(own) => history::run(own, args),
         #[cfg(feature = "bridge")]
+        Subcommand::Console(own) => super::console::run(&own, args),
+        #[cfg(feature = "bridge")]
         Subcommand::Token(task) => super::credentials::token(task, args.http.tokens_file),
         #[cfg(feature = "bridge")]
         Subcommand::Admin(task) => super::admin::run(task),

@@ -54,9 +54,12 @@ mod bridge {
     use super::{ActiveSandbox, Failure, Settings};
     use crate::{
         app::{
+            active_sandbox::history_places,
             exit::{Exit, chain},
+            http_summary::summary,
             signals,
         },
+        console::{Console, ConsoleSettings},
         mcp::{DEFAULT_SYNC_WAIT, MAX_QUIET_AWAIT},
         sandbox::Tier,
     };
@@ -65,6 +68,11 @@ mod bridge {
         // It holds, so the children's will. They have their own.
         sandbox.prove().await?;
         let proven = sandbox.launcher.tier();
+        let note = sandbox.note.clone();
+        let mut state_dirs = history_places(&settings);
+        if !state_dirs.contains(&sandbox.state_dir) {
+            state_dirs.push(sandbox.state_dir.clone());
+        }
         let private = sandbox.end_processes().await;
         let shutdown = Shutdown::default();
         signals::watch_twice(shutdown.leave.clone(), shutdown.at_once.clone())?;
@@ -95,12 +103,22 @@ mod bridge {
             bridge.times.request,
         )?;
         bridge.debug_echo = settings.log.debug;
-        let scheme = bridge.scheme();
+        let console = Console::start(
+            ConsoleSettings {
+                state_dirs,
+                audit_file: None,
+            },
+            shutdown.leave.clone(),
+        );
+        let origin = format!("{}://{bound}", bridge.scheme());
+        let summary = summary(&settings, &bridge, &note, &origin);
         let ready = |bound| {
-            writeln!(std::io::stderr(), "listening on {scheme}://{bound}/mcp").ok();
+            write!(std::io::stderr().lock(), "listening on {origin}/mcp\n{summary}").ok();
             tracing::info!(address = %bound, "listening");
         };
-        let served = ahma_http_bridge::serve(listener, bridge, Arc::new(factory), shutdown, ready).await;
+        let pages = Some(console.router());
+        let served =
+            ahma_http_bridge::serve(listener, bridge, Arc::new(factory), pages, shutdown, ready).await;
         drop(private);
         served.map_err(refused)
     }

@@ -9,6 +9,8 @@ mod admin;
 mod args;
 mod clients;
 #[cfg(feature = "bridge")]
+mod console;
+#[cfg(feature = "bridge")]
 mod credentials;
 mod dispatch;
 mod doctor;
@@ -16,6 +18,8 @@ mod exit;
 mod flag_order;
 mod history;
 mod http;
+#[cfg(feature = "bridge")]
+mod http_summary;
 mod ignored_inputs;
 mod init;
 mod list_tools;

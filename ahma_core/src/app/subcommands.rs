@@ -24,6 +24,9 @@ pub(crate) enum Subcommand {
     Run(RunArgs),
     /// Show what ran: every operation of your servers, with output and findings
     History(super::history::HistoryArgs),
+    /// Open a page that shows what your servers run, with output, findings and a button to cancel
+    #[cfg(feature = "bridge")]
+    Console(ConsoleArgs),
     /// Log in to a remote server; your running servers notice
     #[cfg(feature = "client")]
     Login(super::remote::LoginArgs),
@@ -130,6 +133,19 @@ pub(crate) struct RunArgs {
         num_args = 1..
     )]
     pub(crate) words: Vec<String>,
+}
+
+#[cfg(feature = "bridge")]
+#[derive(Debug, Parser)]
+#[command(after_help = CONSOLE_EXAMPLES)]
+pub(crate) struct ConsoleArgs {
+    /// Port on 127.0.0.1; 0 takes any free one.
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) port: u16,
+
+    /// Only print the link.
+    #[arg(long)]
+    pub(crate) no_open: bool,
 }
 
 #[cfg(feature = "bridge")]
@@ -331,6 +347,15 @@ Examples:
   ahma_mcp doctor --apparmor-profile            where AppArmor keeps user namespaces from programs without a profile
 
 Nothing is changed. Exit codes: 0 no problems, 1 a problem, 3 a missing prerequisite.";
+
+#[cfg(feature = "bridge")]
+const CONSOLE_EXAMPLES: &str = "\
+Examples:
+  ahma_mcp console                                     show what all servers of this user run
+  ahma_mcp console --no-open --port 8484               over ssh -L 8484:127.0.0.1:8484
+  ahma_mcp --audit-file ~/ahma-audit.jsonl console     with the audit trail of a server
+
+It shows servers of editors and servers over HTTP alike. A server over HTTP has the same console at / for its operators.";
 
 #[cfg(feature = "bridge")]
 const TOKEN_EXAMPLES: &str = "\

@@ -14,15 +14,15 @@ use test_support::{HttpServer, Workspace, wait_for};
 use crate::session::options;
 
 /// A server with tokens of every role, and its audit trail.
-struct Served {
-    workspace: Workspace,
-    server: HttpServer,
+pub(crate) struct Served {
+    pub(crate) workspace: Workspace,
+    pub(crate) server: HttpServer,
 }
 
 const ROLES: [&str; 3] = ["agent", "operator", "metrics"];
 
 impl Served {
-    fn new(flags: &[&str]) -> Self {
+    pub(crate) fn new(flags: &[&str]) -> Self {
         let workspace = Workspace::new();
         let home = workspace.home();
         let tokens = home.join("tokens.json");
@@ -54,7 +54,7 @@ impl Served {
         Self { workspace, server }
     }
 
-    fn token(&self, role: &str) -> String {
+    pub(crate) fn token(&self, role: &str) -> String {
         fs::read_to_string(self.workspace.home().join(role))
             .unwrap()
             .trim()
@@ -98,7 +98,7 @@ impl Served {
     }
 
     /// A session of the agent.
-    fn session(&self) -> String {
+    pub(crate) fn session(&self) -> String {
         let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "editor", "version": "7"}}});
         let (_, answer) = self.ask("agent", "POST", "/mcp", "", &initialize.to_string());
@@ -119,7 +119,7 @@ impl Served {
         serde_json::from_str(answer.lines().next().unwrap_or_default()).unwrap_or_default()
     }
 
-    fn call(&self, session: &str, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&self, session: &str, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         self.post(
             session,
@@ -127,7 +127,7 @@ impl Served {
         )
     }
 
-    fn start(&self, session: &str, command: &str) -> String {
+    pub(crate) fn start(&self, session: &str, command: &str) -> String {
         let arguments = json!({"command": command, "execution_mode": "asynchronous"});
         let started = self.call(session, "sandboxed_shell", arguments);
         let id = started["result"]["_meta"]["ahma/operation"]["operation_id"].as_str();

@@ -15,6 +15,8 @@ mod call_settings;
 mod calls;
 mod cancelling;
 mod command_line;
+mod console;
+mod console_browser;
 mod credentials;
 mod deaths;
 mod directories;

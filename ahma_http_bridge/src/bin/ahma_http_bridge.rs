@@ -148,7 +148,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     let scheme = settings.scheme();
     let ready = |bound| tracing::info!("listening on {scheme}://{bound}/mcp");
     let shutdown = stop_on_signal()?;
-    Ok(serve(listener, settings, Arc::new(factory), shutdown, ready).await?)
+    Ok(serve(listener, settings, Arc::new(factory), None, shutdown, ready).await?)
 }
 
 /// Refuses a program that does not exist: every session would fail.

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use ahma_common::loopback::is_loopback;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 use super::PeerRejected;
@@ -69,10 +68,9 @@ impl PeerCheck {
     /// Refuses a connection from `theirs` that may not use the bridge.
     pub(crate) async fn judge(
         self: &Arc<Self>,
-        stream: &TcpStream,
         theirs: SocketAddr,
+        ours: SocketAddr,
     ) -> Result<(), PeerRejected> {
-        let ours = stream.local_addr().map_err(|_| PeerRejected::Unidentified)?;
         let inode = match self.glance(theirs, ours) {
             Glance::Accepted => return Ok(()),
             Glance::Unidentified => return Err(PeerRejected::Unidentified),

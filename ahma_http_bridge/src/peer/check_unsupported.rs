@@ -3,8 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::net::TcpStream;
-
 use super::PeerRejected;
 
 #[derive(Debug)]
@@ -18,8 +16,8 @@ impl UnsupportedPeerCheck {
 
     pub(crate) async fn judge(
         self: &Arc<Self>,
-        _stream: &TcpStream,
         _theirs: SocketAddr,
+        _ours: SocketAddr,
     ) -> Result<(), PeerRejected> {
         Ok(())
     }

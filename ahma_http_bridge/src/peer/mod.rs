@@ -25,4 +25,8 @@ pub(crate) use rejected::PeerRejected;
 
 /// The other end of a connection; goes with every request that comes over it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) std::net::SocketAddr);
+pub(crate) struct Peer {
+    pub(crate) address: std::net::SocketAddr,
+    /// Our end.
+    pub(crate) ours: std::net::SocketAddr,
+}

@@ -17,10 +17,11 @@ use super::body;
 use crate::auth::Principal;
 use crate::bridge::Bridge;
 use crate::bridge_admin::AdminError;
+use crate::console::did;
 use crate::http::refusal::{Refusal, json_response};
 use crate::session::EndReason;
 
-type Operator = Extension<Arc<Principal>>;
+type AskingOperator = Extension<Arc<Principal>>;
 type AdminResponse = Result<Response, Refusal>;
 
 pub(crate) fn router() -> Router<Arc<Bridge>> {
@@ -49,14 +50,14 @@ async fn sessions(State(bridge): State<Arc<Bridge>>) -> Response {
 
 async fn end_session(
     State(bridge): State<Arc<Bridge>>,
-    Extension(operator): Operator,
+    Extension(operator): AskingOperator,
     Path(id): Path<String>,
     uri: Uri,
 ) -> AdminResponse {
     let reason = parameter(&uri, "reason");
     let session = bridge.sessions.remove(&id);
     let session = session.ok_or_else(|| Refusal::not_found(format!("no session has the id {id}")))?;
-    let why = by(&operator, "ended the session", reason.as_deref());
+    let why = did(&operator.name, "ended the session", reason.as_deref());
     bridge.record_admin(
         "end_session",
         &operator,
@@ -92,7 +93,7 @@ async fn findings(State(bridge): State<Arc<Bridge>>, Path(id): Path<String>, uri
 
 async fn cancel(
     State(bridge): State<Arc<Bridge>>,
-    Extension(operator): Operator,
+    Extension(operator): AskingOperator,
     Path(id): Path<String>,
     request: Request,
 ) -> AdminResponse {
@@ -105,7 +106,7 @@ async fn cancel(
         })?,
     };
     bridge.record_admin("cancel", &operator, json!({ "operation": id, "reason": reason }));
-    let why = by(&operator, "cancelled it", reason.as_deref());
+    let why = did(&operator.name, "cancelled it", reason.as_deref());
     Ok(answer(&bridge.cancel_operation(&id, &why).await?))
 }
 
@@ -115,7 +116,7 @@ async fn tokens(State(bridge): State<Arc<Bridge>>) -> Response {
 
 async fn revoke(
     State(bridge): State<Arc<Bridge>>,
-    Extension(operator): Operator,
+    Extension(operator): AskingOperator,
     Path(name): Path<String>,
     uri: Uri,
 ) -> AdminResponse {
@@ -134,13 +135,13 @@ async fn revoke(
     }
     if stop_work {
         bridge
-            .stop_work_of(&name, &by(&operator, "revoked its token", None))
+            .stop_work_of(&name, &did(&operator.name, "revoked its token", None))
             .await;
     }
     Ok(answer(&json!({ "revoked": name, "stopped_work": stop_work })))
 }
 
-async fn drain(State(bridge): State<Arc<Bridge>>, Extension(operator): Operator) -> Response {
+async fn drain(State(bridge): State<Arc<Bridge>>, Extension(operator): AskingOperator) -> Response {
     bridge.record_admin("drain", &operator, json!({}));
     bridge.shutdown.cancel();
     let seconds = bridge.settings.times.drain.as_secs_f64();
@@ -159,15 +160,6 @@ fn number(uri: &Uri, name: &str) -> Result<Option<u64>, Refusal> {
     let text = parameter(uri, name);
     let number = text.map(|text| text.parse::<u64>()).transpose();
     number.map_err(|_| Refusal::bad_request(format!("`{name}` must be a number")))
-}
-
-/// The sentence that a client reads.
-fn by(operator: &Principal, deed: &str, reason: Option<&str>) -> String {
-    let name = &operator.name;
-    match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
-        Some(reason) => format!("the operator {name} {deed}: {reason}"),
-        None => format!("the operator {name} {deed}"),
-    }
 }
 
 fn answer(body: &Value) -> Response {

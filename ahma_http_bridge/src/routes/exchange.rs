@@ -50,7 +50,7 @@ impl Exchange<'_> {
 
     /// Address of the client.
     pub(super) fn address(&self) -> Option<SocketAddr> {
-        self.peer.map(|Peer(address)| address)
+        self.peer.map(|peer| peer.address)
     }
 
     /// Parameters for passing a request of this client on, in a session or without one.

@@ -22,7 +22,7 @@ use crate::auth::{Principal, Role};
 use crate::bridge::Bridge;
 use crate::http::guard::WebGuard;
 use crate::http::refusal::{Reason, Refusal};
-use crate::paths::{ADMIN_PREFIX, HEALTH_PATH, METRICS_PATH, is_metadata_path};
+use crate::paths::{ADMIN_PREFIX, HEALTH_PATH, METRICS_PATH, is_console_path, is_metadata_path};
 use crate::peer::{Peer, PeerRejected};
 use crate::settings::BridgeSettings;
 
@@ -80,6 +80,15 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
             return requester.refuse(&gate.bridge, refusal);
         }
     };
+    // The console has a door of its own, and no page but its own may read it.
+    if is_console_path(request.uri().path()) {
+        let mut response = next.run(request).await;
+        gate.bridge.metrics.response(response.status());
+        if let Some(Reason(reason)) = response.extensions_mut().remove() {
+            requester.record(&gate.bridge, response.status(), &reason);
+        }
+        return response;
+    }
     if let Some(origin) = &origin
         && request.method() == Method::OPTIONS
     {
@@ -162,7 +171,7 @@ impl Requester {
     fn record(&self, bridge: &Bridge, status: StatusCode, reason: &str) {
         let fields = json!({
             "principal": self.principal.as_ref().map(|principal| &*principal.name),
-            "peer": self.peer.map(|Peer(address)| address.to_string()),
+            "peer": self.peer.map(|peer| peer.address.to_string()),
             "status": status.as_u16(),
             "path": self.uri.path(),
             "outcome": reason,

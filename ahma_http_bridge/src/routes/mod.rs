@@ -2,6 +2,7 @@
 
 mod admin;
 mod body;
+pub(crate) mod console;
 mod delete;
 mod events;
 mod exchange;
@@ -32,7 +33,8 @@ pub(crate) fn refusing(bridge: &Arc<Bridge>, reason: PeerRejected) -> Router {
         .with_state((Arc::clone(bridge), reason))
 }
 
-pub(crate) fn router(bridge: &Arc<Bridge>, guard: WebGuard) -> Router {
+/// The router of a bridge, with the pages of its console if it has one.
+pub(crate) fn router(bridge: &Arc<Bridge>, guard: WebGuard, console: Option<Router>) -> Router {
     let sse_path = &bridge.settings.sse_path;
     let gate = Arc::new(gate::Gate {
         guard,
@@ -63,7 +65,8 @@ pub(crate) fn router(bridge: &Arc<Bridge>, guard: WebGuard) -> Router {
         .merge(admin::router())
         .fallback(health::nothing_here)
         .method_not_allowed_fallback(health::wrong_method)
+        .with_state(Arc::clone(bridge))
+        .merge(console.unwrap_or_default())
         .layer(from_fn_with_state(gate, gate::pass))
         .layer(CompressionLayer::new().compress_when(LargeJson))
-        .with_state(Arc::clone(bridge))
 }

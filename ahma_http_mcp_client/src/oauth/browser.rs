@@ -21,7 +21,7 @@ pub enum Browser {
 const OPENERS: [&str; 4] = ["xdg-open", "open", "wslview", "x-www-browser"];
 
 /// Tries to open `link`. Failure is normal on a machine without a desktop; the link is shown anyway.
-pub(super) fn open(link: &Url) {
+pub fn open(link: &Url) {
     // The address comes from a remote server: anything but a web page could start a program.
     if !matches!(link.scheme(), "http" | "https") {
         return;

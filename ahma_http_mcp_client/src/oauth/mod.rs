@@ -15,6 +15,7 @@ mod token_file;
 #[cfg(test)]
 mod token_file_tests;
 
+pub use browser::open as open_in_browser;
 pub use login::{Browser, LoginError, LoginOptions, login, logout};
 pub(crate) use manager::manager_for;
 pub(crate) use pending::PendingLogin;

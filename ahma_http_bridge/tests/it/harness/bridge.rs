@@ -75,7 +75,14 @@ impl Bridge {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(serve(listener, settings, wrap(factory), shutdown.clone(), |_| {}));
+        let served = tokio::spawn(serve(
+            listener,
+            settings,
+            wrap(factory),
+            None,
+            shutdown.clone(),
+            |_| {},
+        ));
         Self {
             address,
             scope,

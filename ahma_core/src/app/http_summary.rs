@@ -1,0 +1,65 @@
+//! What a server over HTTP says of itself at its start: the decisions that its flags led to.
+
+use std::fmt::Write as _;
+
+use ahma_http_bridge::{AuthSettings, BridgeSettings, Isolation, TokenSource};
+
+use super::settings::Settings;
+use crate::mcp::SandboxNote;
+
+/// Lines for a terminal, below the one with the address.
+pub(super) fn summary(
+    settings: &Settings,
+    bridge: &BridgeSettings,
+    sandbox: &SandboxNote,
+    origin: &str,
+) -> String {
+    let auth = match &bridge.auth {
+        AuthSettings::None => "none: every program of this machine is let in, but no command".to_owned(),
+        AuthSettings::Token(TokenSource::Single(_)) => "one token for all clients".to_owned(),
+        AuthSettings::Token(TokenSource::File(file)) => format!("tokens of {}", file.display()),
+        AuthSettings::OAuth(oauth) => format!("OAuth by {}", oauth.issuer),
+    };
+    let isolation = match bridge.isolation {
+        Isolation::Shared => "one server process for all clients",
+        Isolation::PerSession => "a server process for each session, confined to the client's first root",
+    };
+    let limits = &bridge.limits;
+    let audit = bridge.audit_file.as_ref().map_or_else(
+        || "sessions go to the log (--audit-file keeps a trail)".to_owned(),
+        |file| file.display().to_string(),
+    );
+    let metrics = if bridge.metrics {
+        format!("{origin}/metrics")
+    } else {
+        "off (--metrics)".to_owned()
+    };
+    let lines = [
+        ("auth", auth),
+        ("isolation", isolation.to_owned()),
+        (
+            "sandbox",
+            format!(
+                "{}, scope {}, network {}",
+                sandbox.tier,
+                sandbox.scope.display(),
+                sandbox.network
+            ),
+        ),
+        (
+            "limits",
+            format!(
+                "{} sessions, {} connections, {} operations at once",
+                limits.sessions, limits.connections, settings.execution.max_operations
+            ),
+        ),
+        ("tools", settings.tools_dir.display().to_string()),
+        ("audit", audit),
+        ("metrics", metrics),
+        ("console", format!("{origin}/")),
+    ];
+    lines.iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "  {name:<10}{value}");
+        text
+    })
+}

@@ -1,0 +1,97 @@
+//! The audit trail: its newest lines, and whether it is as it was written.
+
+use std::{
+    fs::File,
+    io::{self, Read as _, Seek as _, SeekFrom},
+    path::Path,
+};
+
+use ahma_http_bridge::{Operator, verify_audit};
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::{
+    layout::{self, table, text},
+    routes::Console,
+    source::SourceError,
+};
+
+/// Lines on the page, and the part of the file they are looked for in.
+const LINES: usize = 200;
+const TAIL_BYTES: u64 = 256 << 10;
+
+pub(super) async fn page(console: &Console, operator: &Operator) -> Result<Markup, SourceError> {
+    let of_server = operator.server.as_ref().and_then(|server| server.audit_file());
+    let content = match of_server.or_else(|| console.audit_file.clone()) {
+        None => html! {
+            p { "No audit trail is known here. A server over HTTP writes one with " code { "--audit-file FILE" } "; "
+                code { "ahma_mcp --audit-file FILE console" } " shows it." }
+        },
+        Some(file) => tokio::task::spawn_blocking(move || trail(&file))
+            .await
+            .unwrap_or_else(|_| html! { p { "It cannot be read." } }),
+    };
+    Ok(layout::page(operator, "/console/audit", "Audit", &content))
+}
+
+fn trail(file: &Path) -> Markup {
+    let verdict = match verify_audit(file) {
+        Ok(lines) => {
+            html! { p { span.state.completed { "intact" } " The chain of " (lines) " lines holds." } }
+        }
+        Err(error) => html! { p { span.state.failed { "broken" } " " (text(&error.to_string())) } },
+    };
+    let lines = match newest_lines(file) {
+        Ok(lines) => lines,
+        Err(error) => return html! { (verdict) p { "It cannot be read: " (error.to_string()) } },
+    };
+    html! {
+        (verdict)
+        (table("Newest lines", &["Time", "Event", "Client", "Details"], &html! {
+            @for line in lines.iter().rev() { (row(line)) }
+        }))
+    }
+}
+
+fn row(line: &str) -> Markup {
+    let Ok(Value::Object(mut fields)) = serde_json::from_str::<Value>(line) else {
+        return html! { tr { td colspan="4" { (text(line)) } } };
+    };
+    let mut take = |name: &str| {
+        fields
+            .remove(name)
+            .and_then(|value| value.as_str().map(str::to_owned))
+    };
+    let (time, event, client) = (take("time"), take("event"), take("principal"));
+    take("previous");
+    html! {
+        tr {
+            td { (text(time.as_deref().unwrap_or("–"))) }
+            td { (text(event.as_deref().unwrap_or("–"))) }
+            td { (text(client.as_deref().unwrap_or("–"))) }
+            td { (text(&details(&fields))) }
+        }
+    }
+}
+
+fn details(fields: &Map<String, Value>) -> String {
+    let known = fields.iter().filter(|(_, value)| !value.is_null());
+    let said = known.map(|(name, value)| match value {
+        Value::String(text) => format!("{name}: {text}"),
+        other => format!("{name}: {other}"),
+    });
+    said.collect::<Vec<_>>().join(", ")
+}
+
+fn newest_lines(path: &Path) -> io::Result<Vec<String>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail)?;
+    let tail = String::from_utf8_lossy(&tail);
+    // The first may be a part of one.
+    let skipped = usize::from(length > TAIL_BYTES);
+    let lines: Vec<String> = tail.lines().skip(skipped).map(str::to_owned).collect();
+    Ok(lines[lines.len().saturating_sub(LINES)..].to_vec())
+}

@@ -1,0 +1,268 @@
+//! The frame of every page, and how times, sizes and states look in all of them.
+
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::LazyLock,
+    time::{Duration, SystemTime},
+};
+
+use ahma_http_bridge::Operator;
+use axum::http::Uri;
+use maud::{DOCTYPE, Markup, html};
+use url::form_urlencoded;
+
+use super::{source::SourceError, terminal};
+use crate::{
+    history::{OperationRow, document::time},
+    observe::{Severity, SeverityCounts},
+    operation::OperationState,
+};
+
+/// A file that comes with the pages.
+pub(super) struct Asset {
+    pub(super) name: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) text: &'static str,
+}
+
+pub(super) const ASSETS: [Asset; 3] = [
+    Asset {
+        name: "style.css",
+        kind: "text/css; charset=utf-8",
+        text: include_str!("assets/style.css"),
+    },
+    Asset {
+        name: "script.js",
+        kind: "text/javascript; charset=utf-8",
+        text: include_str!("assets/script.js"),
+    },
+    Asset {
+        name: "icon.svg",
+        kind: "image/svg+xml",
+        text: include_str!("assets/icon.svg"),
+    },
+];
+
+/// Changes with the assets, which browsers keep.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let mut hasher = DefaultHasher::new();
+    ASSETS.iter().for_each(|asset| asset.text.hash(&mut hasher));
+    format!("{:016x}", hasher.finish())
+});
+
+fn asset(name: &str) -> String {
+    format!("/console/assets/{}/{name}", *VERSION)
+}
+
+/// Pages that every other one leads to.
+const PAGES: [(&str, &str); 5] = [
+    ("/", "Now"),
+    ("/console/history", "History"),
+    ("/console/tools", "Tools"),
+    ("/console/sandbox", "Sandbox"),
+    ("/console/audit", "Audit"),
+];
+
+/// A whole page for an operator.
+pub(super) fn page(operator: &Operator, place: &str, title: &str, content: &Markup) -> Markup {
+    frame(
+        title,
+        &html! {
+            header {
+                a.skip href="#content" { "Skip to the content" }
+                strong { "Ahma" }
+                nav aria-label="Pages" {
+                    @for (path, name) in PAGES {
+                        a href=(path) aria-current=[(path == place).then_some("page")] { (name) }
+                    }
+                }
+                form method="post" action="/console/logout" {
+                    (form_token(operator))
+                    span.who { (operator.name) }
+                    button { "Log out" }
+                }
+            }
+            main id="content" { h1 { (title) } (content) }
+        },
+    )
+}
+
+pub(super) fn frame(title: &str, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) " · Ahma" }
+                link rel="icon" href=(asset("icon.svg"));
+                link rel="stylesheet" href=(asset("style.css"));
+                script src=(asset("script.js")) defer {}
+            }
+            body { (body) }
+        }
+    }
+}
+
+pub(super) fn failure(error: &SourceError) -> Markup {
+    frame(
+        "No page",
+        &html! { main { h1 { "No page" } p { (ahma_common::error_chain(error)) } p { a href="/" { "Back to the console" } } } },
+    )
+}
+
+pub(super) fn form_token(operator: &Operator) -> Markup {
+    html! { input type="hidden" name="form_token" value=(operator.form_token); }
+}
+
+/// A table that may be wider than the window.
+pub(super) fn table(label: &str, head: &[&str], rows: &Markup) -> Markup {
+    html! {
+        div.table tabindex="0" role="region" aria-label=(label) {
+            table {
+                thead { tr { @for name in head { th scope="col" { (name) } } } }
+                tbody { (rows) }
+            }
+        }
+    }
+}
+
+/// Text from commands, clients and tool files, on one line.
+pub(super) fn text(text: &str) -> Markup {
+    terminal::visible(text.chars())
+}
+
+pub(super) fn operation_path(id: &str) -> String {
+    let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
+    format!("/console/operations/{id}")
+}
+
+pub(super) fn operation_link(row: &OperationRow) -> Markup {
+    html! { a href=(operation_path(row.id.as_str())) { (text(&row.command)) } }
+}
+
+pub(super) fn state(state: OperationState) -> Markup {
+    html! { span class={ "state " (state.as_str()) } { (state.as_str().replace('_', " ")) } }
+}
+
+/// A moment to the second, in UTC.
+pub(super) fn moment(at: SystemTime) -> Markup {
+    let whole = time(at);
+    let short: String = whole.chars().take(19).collect();
+    html! { time datetime=(whole) { (short.replace('T', " ")) } }
+}
+
+/// Time since a moment, which goes on by itself.
+pub(super) fn since(at: SystemTime) -> Markup {
+    let millis = at
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_millis();
+    html! { span data-since=(millis) { (span(at.elapsed().unwrap_or_default())) } }
+}
+
+pub(super) fn took(row: &OperationRow) -> Markup {
+    match row.started_at {
+        Some(at) if !row.state.is_final() => since(at),
+        Some(_) => html! { (span(row.duration)) },
+        None => html! { "–" },
+    }
+}
+
+pub(super) fn span(duration: Duration) -> String {
+    match duration.as_secs() {
+        0..10 => format!("{:.1} s", duration.as_secs_f64()),
+        seconds @ 10..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+pub(super) fn bytes(bytes: u64) -> String {
+    let (mut value, mut unit) = (bytes as f64, "B");
+    for larger in ["KB", "MB", "GB", "TB"] {
+        if value < 1_000.0 {
+            break;
+        }
+        (value, unit) = (value / 1_024.0, larger);
+    }
+    let places = usize::from(unit != "B" && value < 10.0);
+    format!("{value:.places$} {unit}")
+}
+
+pub(super) fn client(row: &OperationRow) -> Markup {
+    let names: Vec<&str> = [row.owner.principal.name(), row.program.as_deref()]
+        .into_iter()
+        .flatten()
+        .collect();
+    match names.as_slice() {
+        [] => html! { "–" },
+        names => text(&names.join(" · ")),
+    }
+}
+
+/// Severities, the worst first.
+pub(super) const SEVERITIES: [Severity; 5] = [
+    Severity::Critical,
+    Severity::High,
+    Severity::Medium,
+    Severity::Low,
+    Severity::Info,
+];
+
+pub(super) fn severity(severity: Severity) -> Markup {
+    html! { span class={ "severity " (severity.as_str()) } { (severity.as_str()) } }
+}
+
+pub(super) fn counts(counts: &SeverityCounts) -> Markup {
+    let of = [
+        counts.critical,
+        counts.high,
+        counts.medium,
+        counts.low,
+        counts.info,
+    ];
+    let some = SEVERITIES.into_iter().zip(of).filter(|(_, count)| *count > 0);
+    html! {
+        @for (kind, count) in some {
+            span class={ "severity " (kind.as_str()) } { (count) " " (kind.as_str()) } " "
+        }
+    }
+}
+
+/// What an address or a form says.
+#[derive(Debug, Default)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(super) fn of(uri: &Uri) -> Self {
+        Self::read(uri.query().unwrap_or_default())
+    }
+
+    pub(super) fn read(text: &str) -> Self {
+        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+    }
+
+    /// A field that was filled in.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        let mut fields = self.0.iter();
+        let (_, value) = fields.find(|(key, _)| key == name)?;
+        Some(value.trim())
+            .filter(|value| !value.is_empty())
+            .map(str::to_owned)
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        self.text(name)?.parse().ok()
+    }
+
+    /// The same with another value for one field.
+    pub(super) fn with(&self, name: &str, value: &str) -> String {
+        let kept = self
+            .0
+            .iter()
+            .filter(|(key, value)| key != name && !value.is_empty());
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(kept).append_pair(name, value).finish()
+    }
+}

@@ -1,0 +1,320 @@
+//! What runs now, for whom, and how the machine does.
+
+use std::time::{Duration, SystemTime};
+
+use ahma_common::words::counted;
+use ahma_http_bridge::Operator;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::{
+    layout::{self, bytes, form_token, moment, since, span, table, text},
+    live::{PageChange, PageView},
+    machine::{INTERVAL, SAMPLES},
+    plot::plot,
+    routes::Console,
+    source::{SourceError, facts, sees_only_named},
+};
+use crate::{
+    history::{OperationFilter, OperationRow, ServerRow, Span, UsageSample},
+    operation::OperationState,
+};
+
+/// Operations on the page. More than this nobody reads.
+const MAX_SHOWN: usize = 500;
+
+pub(super) async fn page(console: &Console, operator: &Operator) -> Result<Markup, SourceError> {
+    let parts = Parts::read(console, operator).await?;
+    let content = html! {
+        div data-live="/console/now/events" {
+            section aria-label="Load" id="plots" { (parts.plots()) }
+            section { h2 { "Operations" } div id="operations" { (parts.operations()) } }
+            @if operator.server.is_some() {
+                section { h2 { "Sessions" } div id="sessions" { (parts.sessions(operator)) } }
+            }
+            section { h2 { "Servers" } div id="servers" { (parts.servers()) } }
+        }
+    };
+    Ok(layout::page(operator, "/", "Now", &content))
+}
+
+/// The page while it is open.
+#[derive(Debug)]
+pub(super) struct NowView {
+    console: Console,
+    operator: Operator,
+}
+
+impl NowView {
+    pub(super) fn new(console: Console, operator: Operator) -> Self {
+        Self { console, operator }
+    }
+}
+
+impl PageView for NowView {
+    fn console(&self) -> &Console {
+        &self.console
+    }
+
+    async fn changes(&mut self) -> Result<Vec<PageChange>, SourceError> {
+        let parts = Parts::read(&self.console, &self.operator).await?;
+        let mut changes = vec![
+            PageChange::Content("plots", parts.plots()),
+            PageChange::Content("operations", parts.operations()),
+            PageChange::Content("servers", parts.servers()),
+        ];
+        if self.operator.server.is_some() {
+            changes.push(PageChange::Content("sessions", parts.sessions(&self.operator)));
+        }
+        Ok(changes)
+    }
+}
+
+/// What the page shows.
+struct Parts {
+    open: Vec<(OperationRow, Vec<UsageSample>)>,
+    servers: Vec<ServerRow>,
+    sessions: Vec<Value>,
+    /// Load and share of memory.
+    machine: Vec<(f64, f64)>,
+    spans: Vec<Span>,
+    now: SystemTime,
+}
+
+impl Parts {
+    async fn read(console: &Console, operator: &Operator) -> Result<Self, SourceError> {
+        let now = SystemTime::now();
+        let only_named = sees_only_named(operator);
+        let filter = OperationFilter {
+            only_open: true,
+            only_named,
+            limit: MAX_SHOWN,
+            ..OperationFilter::default()
+        };
+        let begin = now.checked_sub(INTERVAL * SAMPLES as u32).unwrap_or(now);
+        let read = console.source.read(move |reader| {
+            let rows = reader.operations(&filter)?;
+            let with_usage = |row: OperationRow| reader.usage(&row).map(|usage| (row, usage));
+            let open = rows.into_iter().map(with_usage).collect::<Result<Vec<_>, _>>()?;
+            Ok((open, reader.spans(begin, only_named)?))
+        });
+        let (open, spans): (Vec<_>, Vec<_>) = read.await?.into_iter().unzip();
+        Ok(Self {
+            open: open.concat(),
+            spans: spans.concat(),
+            servers: console.source.servers(operator).await?,
+            sessions: operator
+                .server
+                .as_ref()
+                .map(|server| server.sessions())
+                .unwrap_or_default(),
+            machine: console
+                .machine
+                .samples()
+                .iter()
+                .map(|sample| (sample.load, sample.memory))
+                .collect(),
+            now,
+        })
+    }
+
+    fn plots(&self) -> Markup {
+        let of_machine = |value: fn(&(f64, f64)) -> f64| -> Vec<Option<f64>> {
+            let missing = SAMPLES.saturating_sub(self.machine.len());
+            let known = self.machine.iter().map(|sample| Some(value(sample)));
+            std::iter::repeat_n(None, missing).chain(known).collect()
+        };
+        let (running, latency) = buckets(&self.spans, self.now);
+        html! {
+            (plot("Load", &of_machine(|sample| sample.0), 1.0, |load| format!("{load:.1}")))
+            (plot("Memory", &of_machine(|sample| sample.1), 1.0, |share| format!("{:.0} %", share * 100.0)))
+            (plot("Operations", &running, 1.0, |count| format!("{count:.0}")))
+            (plot("Duration", &latency, 1.0, |seconds| span(Duration::from_secs_f64(seconds))))
+        }
+    }
+
+    fn operations(&self) -> Markup {
+        let (running, queued): (Vec<_>, Vec<_>) = self
+            .open
+            .iter()
+            .partition(|(row, _)| row.state == OperationState::Running);
+        let head = [
+            "Status",
+            "Tool",
+            "Command",
+            "Client",
+            "Progress",
+            "For",
+            "Processor",
+            "Memory",
+        ];
+        html! {
+            p { (counted(running.len() as u64, "running operation")) ", " (queued.len()) " queued" }
+            @if !self.open.is_empty() {
+                (table("Operations", &head, &html! { @for (row, usage) in running.into_iter().chain(queued) { (operation(row, usage)) } }))
+            }
+        }
+    }
+
+    fn sessions(&self, operator: &Operator) -> Markup {
+        let head = ["Client", "Token", "Address", "Since", "Scope", "Operations", ""];
+        let field = |session: &Value, name: &str| text(session[name].as_str().unwrap_or("–"));
+        html! {
+            @if self.sessions.is_empty() { p { "No client is connected." } } @else {
+                (table("Sessions", &head, &html! {
+                    @for session in &self.sessions {
+                        @let client = &session["client"];
+                        tr id={ "session-" (session["id"].as_str().unwrap_or_default()) } {
+                            td { (text(client["name"].as_str().unwrap_or("–"))) " " (text(client["version"].as_str().unwrap_or_default())) }
+                            td { (field(session, "principal")) }
+                            td { (field(session, "address")) }
+                            td { (session["since"].as_str().unwrap_or_default().chars().take(19).collect::<String>().replace('T', " ")) }
+                            td { (field(session, "scope")) }
+                            td.number { (session["operations"]) }
+                            td {
+                                form method="post" action={ "/console/sessions/" (session["id"].as_str().unwrap_or_default()) "/end" } {
+                                    (form_token(operator))
+                                    button { "End session" }
+                                }
+                            }
+                        }
+                    }
+                }))
+            }
+        }
+    }
+
+    fn servers(&self) -> Markup {
+        let head = [
+            "Client", "Scope", "Sandbox", "Network", "Tools", "Process", "Version", "Since",
+        ];
+        html! {
+            @if self.servers.is_empty() { p { "No server is running." } } @else {
+                (table("Servers", &head, &html! {
+                    @for server in &self.servers {
+                        @let facts = facts(server);
+                        tr id={ "server-" (server.server) } {
+                            td { (server_client(&facts)) }
+                            td { (text(&server.scope.to_string_lossy())) }
+                            td { (facts["tier"].as_str().unwrap_or("–")) }
+                            td { (facts["network"].as_str().unwrap_or("–")) }
+                            td.number { a href={ "/console/tools?server=" (server.server) } { (facts["tools"].as_array().map_or(0, Vec::len)) } }
+                            td.number { (server.pid) }
+                            td { (text(&server.version)) }
+                            td { (moment(server.started_at)) }
+                        }
+                    }
+                }))
+            }
+        }
+    }
+}
+
+/// The one a server works for.
+pub(super) fn server_client(facts: &Value) -> Markup {
+    match &facts["client"] {
+        Value::Object(client) => {
+            let part = |name: &str| client.get(name).and_then(Value::as_str).unwrap_or_default();
+            text(&format!("{} {}", part("name"), part("version")))
+        }
+        _ if facts["has_bridge"] == true => html! { "clients over HTTP" },
+        _ => html! { "–" },
+    }
+}
+
+fn operation(row: &OperationRow, usage: &[UsageSample]) -> Markup {
+    let (before, last) = match usage {
+        [.., before, last] => (Some(*before), Some(*last)),
+        [last] => (None, Some(*last)),
+        [] => (None, None),
+    };
+    let processors = last
+        .zip(before)
+        .map(|(last, before)| last.processors_since(before));
+    html! {
+        tr id={ "row-" (row.id) } {
+            td { (layout::state(row.state)) }
+            td { (text(&row.tool)) }
+            td.command { (layout::operation_link(row)) }
+            td { (layout::client(row)) }
+            td { (progress(row)) }
+            td { @match row.started_at { Some(at) => (since(at)), None => "–" } }
+            td.number { @match processors { Some(busy) => { (format!("{:.0} %", busy * 100.0)) }, None => "–" } }
+            td.number { @match last { Some(last) => (bytes(last.memory_bytes)), None => "–" } }
+        }
+    }
+}
+
+pub(super) fn progress(row: &OperationRow) -> Markup {
+    html! {
+        @if let Some(percent) = row.reached.percent {
+            progress max="100" value=(percent) aria-label="Progress" {} " " (format!("{percent:.0} %")) " "
+        }
+        @if let Some(phase) = &row.reached.phase { (text(phase)) }
+    }
+}
+
+/// For each stretch of time: how many operations ran at once at its end, and how long those took that ended in it.
+fn buckets(spans: &[Span], now: SystemTime) -> (Vec<Option<f64>>, Vec<Option<f64>>) {
+    let mut ends = vec![Vec::new(); SAMPLES];
+    for span in spans {
+        let Some(end) = span.ended_at else { continue };
+        let ago = now.duration_since(end).unwrap_or_default();
+        let index = (ago.as_secs_f64() / INTERVAL.as_secs_f64()) as usize;
+        if let Some(bucket) = SAMPLES
+            .checked_sub(index + 1)
+            .and_then(|index| ends.get_mut(index))
+        {
+            bucket.push(
+                end.duration_since(span.started_at)
+                    .unwrap_or_default()
+                    .as_secs_f64(),
+            );
+        }
+    }
+    let running = (0..SAMPLES).map(|index| {
+        let ago = INTERVAL * (SAMPLES - 1 - index) as u32;
+        let at = now.checked_sub(ago).unwrap_or(now);
+        let runs = |span: &&Span| span.started_at <= at && span.ended_at.is_none_or(|end| end > at);
+        Some(spans.iter().filter(runs).count() as f64)
+    });
+    let latency = ends.into_iter().map(|mut durations| {
+        durations.sort_by(f64::total_cmp);
+        durations.get(durations.len() / 2).copied()
+    });
+    (running.collect(), latency.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_cut_into_stretches_up_to_now() {
+        let now = SystemTime::now();
+        let ago = |seconds: u64| now - Duration::from_secs(seconds);
+        let spans = [
+            Span {
+                started_at: ago(100),
+                ended_at: Some(ago(25)),
+            },
+            Span {
+                started_at: ago(5),
+                ended_at: Some(ago(1)),
+            },
+            Span {
+                started_at: ago(15),
+                ended_at: None,
+            },
+            Span {
+                started_at: ago(9_000),
+                ended_at: Some(ago(8_000)),
+            },
+        ];
+        let (running, latency) = buckets(&spans, now);
+        assert_eq!((running.len(), latency.len()), (SAMPLES, SAMPLES));
+        // 40, 30, 20, 10 and no seconds ago.
+        assert_eq!(running[SAMPLES - 5..], [1.0, 1.0, 0.0, 1.0, 1.0].map(Some));
+        assert_eq!(latency[SAMPLES - 4..], [None, Some(75.0), None, Some(4.0)]);
+    }
+}

@@ -1,0 +1,224 @@
+//! One operation: what it prints and finds as it comes, what it uses, why it ended.
+
+use ahma_http_bridge::Operator;
+use maud::{Markup, html};
+
+use super::{
+    layout::{self, Query, SEVERITIES, bytes, form_token, moment, span, table, text},
+    live::{PageChange, PageView},
+    now::progress,
+    output::{self, OutputTail},
+    plot::plot,
+    routes::Console,
+    source::{ShownOperation, SourceError},
+};
+use crate::{
+    history::UsageSample,
+    jail::ExitStatus,
+    observe::{FindingBudget, Severity},
+};
+
+/// Findings on the page; the export has all of them.
+const MAX_FINDINGS: usize = 500;
+
+pub(super) async fn page(
+    console: &Console,
+    operator: &Operator,
+    id: &str,
+    query: &Query,
+) -> Result<Markup, SourceError> {
+    let known = console.source.operation(operator, id).await?;
+    let shown = output::shown(&known, query).await?;
+    let is_open = !known.row.state.is_final();
+    let path = layout::operation_path(id);
+    let least = least_of(query).as_str();
+    let events = is_open.then(|| {
+        let (from_byte, from_line) = shown.next;
+        format!("{path}/events?from_byte={from_byte}&from_line={from_line}&least={least}")
+    });
+    let content = html! {
+        div data-live=[events] {
+            div id="summary" { (summary(&known)) }
+            @if is_open {
+                form.cancel method="post" action={ (path) "/cancel" } {
+                    (form_token(operator))
+                    label { "Reason " input name="reason" maxlength="200" placeholder="told to the agent" autocomplete="off"; }
+                    button.danger { "Cancel" }
+                }
+            }
+            div id="usage" { (usage(&known.usage)) }
+            section {
+                h2 { "Findings" }
+                (finding_filter(&path, query))
+                div id="findings" { (findings(&known, &path, least_of(query))) }
+            }
+            section {
+                h2 { "Output" }
+                (shown.markup)
+            }
+        }
+    };
+    let title = format!("{} {}", known.row.tool, known.row.id);
+    Ok(layout::page(operator, "", &title, &content))
+}
+
+/// The page of an operation that runs, while it is open.
+#[derive(Debug)]
+pub(super) struct OperationView {
+    console: Console,
+    operator: Operator,
+    id: String,
+    least: Severity,
+    tail: OutputTail,
+}
+
+impl OperationView {
+    pub(super) async fn open(
+        console: Console,
+        operator: &Operator,
+        id: &str,
+        query: &Query,
+    ) -> Result<Self, SourceError> {
+        console.source.operation(operator, id).await?;
+        Ok(Self {
+            console,
+            operator: operator.clone(),
+            id: id.to_owned(),
+            least: least_of(query),
+            tail: OutputTail::new(
+                query.number("from_byte").unwrap_or(0),
+                query.number("from_line").unwrap_or(1),
+            ),
+        })
+    }
+}
+
+impl PageView for OperationView {
+    fn console(&self) -> &Console {
+        &self.console
+    }
+
+    async fn changes(&mut self) -> Result<Vec<PageChange>, SourceError> {
+        let known = self.console.source.operation(&self.operator, &self.id).await?;
+        let mut changes = vec![
+            PageChange::Content("summary", summary(&known)),
+            PageChange::Content("usage", usage(&known.usage)),
+            PageChange::Content(
+                "findings",
+                findings(&known, &layout::operation_path(&self.id), self.least),
+            ),
+            PageChange::Rows("output", self.tail.read(&known.operation).await?),
+        ];
+        if known.row.state.is_final() {
+            changes.push(PageChange::Reload);
+        }
+        Ok(changes)
+    }
+}
+
+fn least_of(query: &Query) -> Severity {
+    let named = query.text("least");
+    named
+        .and_then(|name| Severity::parse(&name))
+        .unwrap_or(Severity::Info)
+}
+
+fn summary(known: &ShownOperation) -> Markup {
+    let row = &known.row;
+    let outcome = known.operation.ended();
+    let exit = row.exit.map(|exit| match exit {
+        ExitStatus::Code(code) => format!("code {code}"),
+        ExitStatus::Signal(signal) => format!("signal {signal}"),
+    });
+    let hints = outcome.iter().flat_map(|outcome| {
+        let hints = [&outcome.hint, &outcome.sandbox_hint];
+        hints.into_iter().flatten().chain(&outcome.notices)
+    });
+    let field = |name: &str, value: Markup| html! { div { dt { (name) } dd { (value) } } };
+    html! {
+        p.command { code { (text(&row.command)) } }
+        p { (layout::state(row.state)) " " (progress(row)) }
+        @if let Some(reason) = &row.reason { p.reason { (text(reason)) } }
+        @for hint in hints { p.hint { (text(hint)) } }
+        dl {
+            (field("Client", layout::client(row)))
+            (field("Directory", text(&row.directory.to_string_lossy())))
+            (field("Created", moment(row.created_at)))
+            @if let Some(at) = row.started_at { (field("Started", moment(at))) }
+            @if let Some(at) = row.ended_at { (field("Ended", moment(at))) }
+            (field("Took", layout::took(row)))
+            @if let Some(exit) = &exit { (field("Exit", html! { (exit) })) }
+            @if let Some(cpu) = row.cpu { (field("Processor time", html! { (span(cpu)) })) }
+            @if let Some(memory) = row.peak_memory_bytes { (field("Peak memory", html! { (bytes(memory)) })) }
+            (field("Output", html! { (row.output_lines) " lines, " (bytes(row.output_bytes)) }))
+        }
+        @if let Some(outcome) = &outcome && !outcome.steps.is_empty() {
+            (table("Steps", &["Step", "Status", "Took"], &html! {
+                @for step in &outcome.steps {
+                    tr { td { (text(&step.label)) } td { (step.state.as_str()) } td { (span(step.duration)) } }
+                }
+            }))
+        }
+    }
+}
+
+/// What it used over time.
+fn usage(samples: &[UsageSample]) -> Markup {
+    if samples.len() < 2 {
+        return html! {};
+    }
+    let busy = samples
+        .windows(2)
+        .map(|pair| Some(pair[1].processors_since(pair[0])));
+    let memory = samples.iter().map(|sample| Some(sample.memory_bytes as f64));
+    html! {
+        div.plots {
+            (plot("Processors", &busy.collect::<Vec<_>>(), 1.0, |busy| format!("{busy:.1}")))
+            (plot("Memory", &memory.collect::<Vec<_>>(), 1.0, |memory| bytes(memory as u64)))
+        }
+    }
+}
+
+fn finding_filter(path: &str, query: &Query) -> Markup {
+    let least = query.text("least").unwrap_or_default();
+    html! {
+        form.filter method="get" action=(path) {
+            label { "At least " select name="least" {
+                @for severity in SEVERITIES.iter().rev() {
+                    option value=(severity.as_str()) selected[severity.as_str() == least] { (severity.as_str()) }
+                }
+            } }
+            button { "Filter" }
+        }
+    }
+}
+
+fn findings(known: &ShownOperation, path: &str, least: Severity) -> Markup {
+    let page = known.operation.findings(0, FindingBudget::ALL);
+    let shown: Vec<_> = page
+        .findings
+        .iter()
+        .filter(|finding| finding.severity >= least)
+        .collect();
+    html! {
+        @if page.counts.total() == 0 { p { "None." } } @else {
+            p { (layout::counts(&page.counts)) }
+            p.export { "Export: "
+                @for (form, name) in [("sarif", "SARIF"), ("junit", "JUnit"), ("json", "JSON")] {
+                    a href={ (path) "/export/" (form) } download { (name) } " "
+                }
+            }
+            (table("Findings", &["Severity", "Id", "Message", "Place"], &html! {
+                @for finding in shown.iter().take(MAX_FINDINGS) {
+                    tr {
+                        td { (layout::severity(finding.severity)) }
+                        td { (text(&finding.id)) }
+                        td { (text(&finding.title)) }
+                        td { (text(finding.location.as_deref().unwrap_or("–"))) }
+                    }
+                }
+            }))
+            @if shown.len() > MAX_FINDINGS { p { (shown.len() - MAX_FINDINGS) " more are in the export." } }
+        }
+    }
+}

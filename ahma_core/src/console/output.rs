@@ -1,0 +1,157 @@
+//! The output of an operation: its end as it grows, any other part of it, lines that match, and files of it to take away.
+
+use ahma_http_bridge::Operator;
+use axum::{http::header, response::IntoResponse as _};
+use maud::{Markup, html};
+
+use super::{
+    layout::{self, Query},
+    routes::PageResult,
+    source::{HistorySource, PAGE_BYTES, ShownOperation, SourceError},
+    terminal::Terminal,
+};
+use crate::{
+    history::export,
+    operation::{Operation, OutputPage, OutputQuery, PageError, PageStart},
+};
+
+/// Lines on a page.
+const LINES: u64 = 1_000;
+
+/// Lines that a search shows.
+const MATCHES: u64 = 500;
+
+/// A part of an output, and where what comes after it begins.
+#[derive(Debug)]
+pub(super) struct OutputPart {
+    pub(super) markup: Markup,
+    /// Byte and line.
+    pub(super) next: (u64, u64),
+}
+
+pub(super) async fn shown(known: &ShownOperation, query: &Query) -> Result<OutputPart, SourceError> {
+    let log = known.operation.output();
+    let path = layout::operation_path(known.row.id.as_str());
+    let grep = query.text("grep");
+    let from = query.number("line").map(|line| line.max(1));
+    let asked = match (&grep, from) {
+        (Some(pattern), _) => OutputQuery::Grep {
+            pattern: pattern.clone(),
+            context: 0,
+            from_line: 1,
+            max_lines: MATCHES,
+        },
+        (None, Some(line)) => OutputQuery::Range {
+            from: PageStart::Line(line),
+            max_lines: LINES,
+        },
+        (None, None) => OutputQuery::Tail { lines: LINES },
+    };
+    let page = match log.read(asked).await {
+        Err(error @ PageError::Pattern(_)) => return Err(SourceError::Refused(error.to_string())),
+        read => read?,
+    };
+    let mut terminal = Terminal::new(page.first_line.unwrap_or(1));
+    terminal.print(page.text.as_bytes());
+    // A line that is not finished comes again as a whole.
+    let unfinished = page.text.len() - page.text.rfind('\n').map_or(0, |newline| newline + 1);
+    let ends_in_line = u64::from(unfinished > 0);
+    let next = (
+        page.total_bytes.saturating_sub(unfinished as u64),
+        (page.total_lines + 1).saturating_sub(ends_in_line).max(1),
+    );
+    let is_tail = grep.is_none() && from.is_none();
+    let markup = html! {
+        form.filter method="get" action=(path) {
+            label { "Search " input type="search" name="grep" value=[grep.as_deref()] placeholder="regular expression"; }
+            button { "Search" }
+            @if is_tail && !known.row.state.is_final() {
+                button type="button" id="follow" aria-pressed="true" hidden { "Follow" }
+            }
+        }
+        p.export {
+            a href={ (path) "/export/text" } download { "All of it" } " "
+            @if !is_tail { a href=(path) { "The end" } }
+        }
+        @if let Some(loss) = log.loss() { p.hint { (loss.bytes) " bytes were printed but could not be kept." } }
+        @if let Some(matches) = page.matches { p { (matches) " matching lines" } }
+        (earlier(&path, &page, is_tail))
+        div.output tabindex="0" role="log" aria-label="Output" aria-live="off" id=[is_tail.then_some("output")] data-search[grep.is_some()] {
+            @for row in terminal.rows() { (row) }
+        }
+        @if let (Some(PageStart::Line(line)), None) = (page.next, &grep) { p { a href={ (path) "?line=" (line) } { "Later lines" } } }
+    };
+    Ok(OutputPart { markup, next })
+}
+
+fn earlier(path: &str, page: &OutputPage, is_tail: bool) -> Markup {
+    let first = page.first_line.unwrap_or(1);
+    html! {
+        @if page.matches.is_none() && first > 1 {
+            p { a href={ (path) "?line=" (first.saturating_sub(LINES).max(1)) } { "Earlier lines" }
+                @if is_tail { " · lines " (first) " to " (page.total_lines) " are shown" } }
+        }
+    }
+}
+
+/// The end of an output that grows.
+#[derive(Debug)]
+pub(super) struct OutputTail {
+    offset: u64,
+    terminal: Terminal,
+}
+
+impl OutputTail {
+    /// From a byte on, which begins the line of that number.
+    pub(super) fn new(offset: u64, line: u64) -> Self {
+        Self {
+            offset,
+            terminal: Terminal::new(line),
+        }
+    }
+
+    /// Rows that are new or other than before.
+    pub(super) async fn read(&mut self, operation: &Operation) -> Result<Vec<Markup>, SourceError> {
+        let bytes = operation.output().bytes(self.offset, PAGE_BYTES).await?;
+        self.offset += bytes.len() as u64;
+        self.terminal.print(&bytes);
+        Ok(self.terminal.changed_rows())
+    }
+}
+
+/// A file about an operation.
+pub(super) async fn export(source: &HistorySource, operator: &Operator, id: &str, form: &str) -> PageResult {
+    let ShownOperation { row, operation, .. } = source.operation(operator, id).await?;
+    let (kind, suffix, body) = match form {
+        "sarif" => (
+            "application/sarif+json",
+            "sarif",
+            export::sarif(&operation).into_bytes(),
+        ),
+        "junit" => ("application/xml", "xml", export::junit(&operation).into_bytes()),
+        "json" => (
+            "application/json",
+            "json",
+            export::json(&row, &operation).into_bytes(),
+        ),
+        "text" => ("application/octet-stream", "txt", whole(&operation).await?),
+        _ => return Err(SourceError::Unknown(format!("the format {form}"))),
+    };
+    let name = format!("attachment; filename=\"{}.{suffix}\"", row.id);
+    let headers = [
+        (header::CONTENT_TYPE, kind.to_owned()),
+        (header::CONTENT_DISPOSITION, name),
+    ];
+    Ok((headers, body).into_response())
+}
+
+async fn whole(operation: &Operation) -> Result<Vec<u8>, SourceError> {
+    let mut all = Vec::new();
+    loop {
+        let piece = operation.output().bytes(all.len() as u64, PAGE_BYTES).await?;
+        if piece.is_empty() {
+            return Ok(all);
+        }
+        all.extend(piece);
+    }
+}

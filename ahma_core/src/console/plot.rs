@@ -1,0 +1,64 @@
+//! Small plots, as SVG.
+
+use maud::{Markup, html};
+
+const WIDTH: f64 = 240.0;
+const HEIGHT: f64 = 48.0;
+
+/// A line over time, the newest value at the right. Where nothing is known there is no line.
+pub(super) fn plot(
+    title: &str,
+    values: &[Option<f64>],
+    least_top: f64,
+    shown: impl Fn(f64) -> String,
+) -> Markup {
+    let known = || values.iter().flatten().copied();
+    let highest = known().fold(0.0_f64, f64::max);
+    let newest = known().next_back();
+    let top = highest.max(least_top);
+    let step = WIDTH / (values.len().max(2) - 1) as f64;
+    let place = |(index, value): (usize, &Option<f64>)| {
+        value.map(|value| (index as f64 * step, HEIGHT - 1.0 - value / top * (HEIGHT - 2.0)))
+    };
+    let places: Vec<Option<(f64, f64)>> = values.iter().enumerate().map(place).collect();
+    let now = newest.map_or_else(|| "–".to_owned(), &shown);
+    let label = format!("{title}: now {now}, at most {}", shown(highest));
+    html! {
+        figure.plot {
+            figcaption { (title) " " b { (now) } }
+            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(label) {
+                @for run in places.split(Option::is_none).filter(|run| !run.is_empty()) {
+                    path d=(line(run)) {}
+                }
+            }
+        }
+    }
+}
+
+fn line(run: &[Option<(f64, f64)>]) -> String {
+    let mut path = String::new();
+    for (x, y) in run.iter().flatten() {
+        let verb = if path.is_empty() { 'M' } else { 'L' };
+        path.push_str(&format!("{verb}{x:.1} {y:.1}"));
+    }
+    // One value alone would not be seen.
+    if run.len() == 1 {
+        path.push_str("h1");
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_gaps_where_nothing_is_known_and_says_its_values() {
+        let values = [Some(0.0), Some(2.0), None, Some(1.0)];
+        let svg = plot("Load", &values, 1.0, |value| format!("{value:.1}")).into_string();
+        assert!(svg.contains("Load: now 1.0, at most 2.0"), "{svg}");
+        assert_eq!(svg.matches("<path").count(), 2, "{svg}");
+        let empty = plot("Load", &[], 1.0, |value| format!("{value:.1}")).into_string();
+        assert!(empty.contains("now –"), "{empty}");
+    }
+}

@@ -1,0 +1,196 @@
+//! Paths of the console, and what its pages share.
+
+use std::{path::PathBuf, sync::Arc};
+
+use ahma_http_bridge::{Operator, Visitor};
+use axum::{
+    Extension, Router,
+    extract::{Path, State},
+    http::{HeaderMap, StatusCode, Uri, header},
+    response::{Html, IntoResponse, Redirect, Response},
+    routing::{any, get, post},
+};
+use maud::Markup;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    audit, history,
+    layout::{self, ASSETS, Query},
+    live,
+    machine::Machine,
+    now, operation, output,
+    source::{HistorySource, SourceError},
+    tools, welcome,
+};
+
+/// Places of the history, and of the audit trail if there is one.
+#[derive(Debug, Clone)]
+pub struct ConsoleSettings {
+    pub state_dirs: Vec<PathBuf>,
+    pub audit_file: Option<PathBuf>,
+}
+
+/// What all pages share. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Console {
+    pub(super) source: HistorySource,
+    pub(super) machine: Arc<Machine>,
+    pub(super) audit_file: Option<PathBuf>,
+    pub(super) shutdown: CancellationToken,
+}
+
+pub(super) type PageResult = Result<Response, SourceError>;
+
+impl Console {
+    /// Samples load and memory until `shutdown`; needs a runtime.
+    pub fn start(settings: ConsoleSettings, shutdown: CancellationToken) -> Self {
+        let machine = Arc::new(Machine::default());
+        tokio::spawn(Arc::clone(&machine).watch(shutdown.clone()));
+        Self {
+            source: HistorySource::new(&settings.state_dirs),
+            machine,
+            audit_file: settings.audit_file,
+            shutdown,
+        }
+    }
+
+    /// The pages, for a server that knows its visitors.
+    pub fn router(self) -> Router {
+        Router::new()
+            .route("/", get(first_page))
+            // Shown when a login failed.
+            .route("/console/login", any(first_page))
+            .route("/console/now/events", get(now_events))
+            .route("/console/operations/{id}", get(operation_page))
+            .route("/console/operations/{id}/events", get(operation_events))
+            .route("/console/operations/{id}/export/{form}", get(export))
+            .route("/console/operations/{id}/cancel", post(cancel))
+            .route("/console/sessions/{id}/end", post(end_session))
+            .route("/console/history", get(history_page))
+            .route("/console/tools", get(tools_page))
+            .route("/console/sandbox", get(sandbox_page))
+            .route("/console/audit", get(audit_page))
+            .route("/console/assets/{version}/{name}", get(asset))
+            .with_state(self)
+    }
+}
+
+impl IntoResponse for SourceError {
+    fn into_response(self) -> Response {
+        let status = match &self {
+            Self::Unknown(_) => StatusCode::NOT_FOUND,
+            Self::History(_) | Self::Output(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Refused(_) => StatusCode::CONFLICT,
+        };
+        (status, Html(layout::failure(&self).into_string())).into_response()
+    }
+}
+
+pub(super) fn page(markup: Markup) -> PageResult {
+    Ok(Html(markup.into_string()).into_response())
+}
+
+async fn first_page(
+    State(console): State<Console>,
+    Extension(visitor): Extension<Visitor>,
+    headers: HeaderMap,
+) -> PageResult {
+    match visitor {
+        Visitor::Nobody { entry, refused, .. } => page(welcome::page(entry, refused.as_deref(), &headers)),
+        Visitor::Operator(operator) => page(now::page(&console, &operator).await?),
+    }
+}
+
+async fn now_events(State(console): State<Console>, Extension(operator): Extension<Operator>) -> Response {
+    live::stream(now::NowView::new(console, operator))
+}
+
+async fn operation_page(
+    State(console): State<Console>,
+    Extension(operator): Extension<Operator>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> PageResult {
+    page(operation::page(&console, &operator, &id, &Query::of(&uri)).await?)
+}
+
+async fn operation_events(
+    State(console): State<Console>,
+    Extension(operator): Extension<Operator>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> PageResult {
+    let view = operation::OperationView::open(console, &operator, &id, &Query::of(&uri)).await?;
+    Ok(live::stream(view))
+}
+
+async fn export(
+    State(console): State<Console>,
+    Extension(operator): Extension<Operator>,
+    Path((id, form)): Path<(String, String)>,
+) -> PageResult {
+    output::export(&console.source, &operator, &id, &form).await
+}
+
+async fn cancel(
+    State(console): State<Console>,
+    Extension(operator): Extension<Operator>,
+    Path(id): Path<String>,
+    form: String,
+) -> PageResult {
+    let reason = Query::read(&form).text("reason");
+    console.source.cancel(&operator, &id, reason.as_deref()).await?;
+    Ok(Redirect::to(&layout::operation_path(&id)).into_response())
+}
+
+async fn end_session(
+    Extension(operator): Extension<Operator>,
+    Path(id): Path<String>,
+    form: String,
+) -> PageResult {
+    let reason = Query::read(&form).text("reason");
+    let ended = match &operator.server {
+        Some(server) => server.end_session(&operator, &id, reason.as_deref()).await,
+        None => false,
+    };
+    if ended {
+        Ok(Redirect::to("/").into_response())
+    } else {
+        Err(SourceError::Unknown(format!("session {id}")))
+    }
+}
+
+async fn history_page(
+    State(console): State<Console>,
+    Extension(operator): Extension<Operator>,
+    uri: Uri,
+) -> PageResult {
+    page(history::page(&console, &operator, &Query::of(&uri)).await?)
+}
+
+async fn tools_page(
+    State(console): State<Console>,
+    Extension(operator): Extension<Operator>,
+    uri: Uri,
+) -> PageResult {
+    page(tools::tools_page(&console, &operator, &Query::of(&uri)).await?)
+}
+
+async fn sandbox_page(
+    State(console): State<Console>,
+    Extension(operator): Extension<Operator>,
+    uri: Uri,
+) -> PageResult {
+    page(tools::sandbox_page(&console, &operator, &Query::of(&uri)).await?)
+}
+
+async fn audit_page(State(console): State<Console>, Extension(operator): Extension<Operator>) -> PageResult {
+    page(audit::page(&console, &operator).await?)
+}
+
+async fn asset(Path((_, name)): Path<(String, String)>) -> Response {
+    match ASSETS.iter().find(|asset| asset.name == name) {
+        Some(asset) => ([(header::CONTENT_TYPE, asset.kind)], asset.text).into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}

@@ -1,0 +1,170 @@
+//! What the pages show, read from the history in all its places, and the one thing they change there.
+
+use std::{cmp::Reverse, path::PathBuf};
+
+use ahma_http_bridge::Operator;
+
+use crate::{
+    history::{
+        HistoryError, HistoryReader, OperationFilter, OperationRow, ServerRow, SharedReader, UsageSample,
+    },
+    operation::{Operation, PageError},
+};
+
+/// Bytes of output on one page, and in one step of an export.
+pub(super) const PAGE_BYTES: usize = 256 << 10;
+
+/// The history as an operator may see it.
+#[derive(Debug, Clone)]
+pub(super) struct HistorySource {
+    /// Servers whose scope holds the usual place have theirs elsewhere.
+    places: Vec<SharedReader>,
+}
+
+/// Reason why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SourceError {
+    #[error("{0} is not known here; what is too old is dropped (--keep, --keep-bytes)")]
+    Unknown(String),
+    #[error("the history cannot be read")]
+    History(#[from] HistoryError),
+    #[error("the output cannot be read")]
+    Output(#[from] PageError),
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// An operation with all that is known of it.
+#[derive(Debug, Clone)]
+pub(super) struct ShownOperation {
+    pub(super) row: OperationRow,
+    pub(super) operation: Operation,
+    pub(super) usage: Vec<UsageSample>,
+    place: SharedReader,
+}
+
+/// Where clients have names, an operator is not the local user, whose own work is none of an operator's business.
+pub(super) fn sees_only_named(operator: &Operator) -> bool {
+    operator
+        .server
+        .as_ref()
+        .is_some_and(|server| server.knows_clients())
+}
+
+impl HistorySource {
+    pub(super) fn new(state_dirs: &[PathBuf]) -> Self {
+        Self {
+            places: state_dirs
+                .iter()
+                .map(|place| SharedReader::below(place))
+                .collect(),
+        }
+    }
+
+    /// What is seen in each place.
+    pub(super) async fn read<T: Default + Send + 'static>(
+        &self,
+        look: impl Fn(&HistoryReader) -> Result<T, HistoryError> + Clone + Send + 'static,
+    ) -> Result<Vec<T>, SourceError> {
+        let mut seen = Vec::new();
+        for place in &self.places {
+            seen.push(place.read(look.clone()).await?);
+        }
+        Ok(seen)
+    }
+
+    pub(super) async fn operations(
+        &self,
+        operator: &Operator,
+        filter: OperationFilter,
+    ) -> Result<Vec<OperationRow>, SourceError> {
+        let filter = OperationFilter {
+            only_named: sees_only_named(operator),
+            ..filter
+        };
+        let limit = filter.limit;
+        let mut rows = self
+            .read(move |reader| reader.operations(&filter))
+            .await?
+            .concat();
+        if self.places.len() > 1 {
+            rows.sort_by_key(|row| Reverse(row.created_at));
+            rows.truncate(limit);
+        }
+        Ok(rows)
+    }
+
+    pub(super) async fn operation(
+        &self,
+        operator: &Operator,
+        id: &str,
+    ) -> Result<ShownOperation, SourceError> {
+        let only_named = sees_only_named(operator);
+        for place in &self.places {
+            let wanted = id.to_owned();
+            let found = place.read(move |reader| {
+                let row = reader.operation(None, &wanted)?;
+                let row = row.filter(|row| !only_named || row.owner.principal.name().is_some());
+                let known = |row: OperationRow| {
+                    let operation = reader.recall(&row, PAGE_BYTES)?;
+                    let usage = reader.usage(&row)?;
+                    Ok::<_, HistoryError>((row, operation, usage))
+                };
+                row.map(known).transpose()
+            });
+            if let Some((row, operation, usage)) = found.await? {
+                return Ok(ShownOperation {
+                    row,
+                    operation,
+                    usage,
+                    place: place.clone(),
+                });
+            }
+        }
+        Err(SourceError::Unknown(format!("operation {id}")))
+    }
+
+    /// Servers that live, the newest first.
+    pub(super) async fn servers(&self, operator: &Operator) -> Result<Vec<ServerRow>, SourceError> {
+        let mut servers = self.read(HistoryReader::servers).await?.concat();
+        let only_bridged = sees_only_named(operator);
+        servers.retain(|server| server.is_alive && (!only_bridged || has_bridge(server)));
+        servers.sort_by_key(|server| Reverse(server.started_at));
+        Ok(servers)
+    }
+
+    /// Stops an operation, wherever it runs. Where no server process at hand has it, its own is asked through the history.
+    pub(super) async fn cancel(
+        &self,
+        operator: &Operator,
+        id: &str,
+        reason: Option<&str>,
+    ) -> Result<(), SourceError> {
+        let ShownOperation { row, place, .. } = self.operation(operator, id).await?;
+        if row.state.is_final() {
+            return Ok(());
+        }
+        if let Some(server) = &operator.server
+            && server
+                .cancel(operator, id, reason)
+                .await
+                .map_err(SourceError::Refused)?
+        {
+            return Ok(());
+        }
+        let why = operator.did("cancelled it", reason);
+        let asked = place.read(move |reader| reader.request_stop(&row, Some(&why)));
+        Ok(asked.await?)
+    }
+}
+
+pub(super) fn facts(server: &ServerRow) -> serde_json::Value {
+    let facts = server.facts.as_deref();
+    facts
+        .and_then(|facts| serde_json::from_str(facts).ok())
+        .unwrap_or_default()
+}
+
+fn has_bridge(server: &ServerRow) -> bool {
+    facts(server)["has_bridge"] == true
+}

@@ -1,0 +1,466 @@
+//! The console: who gets in, who does not, and that nothing a command prints acts in its pages.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
+use serde_json::{Value, json};
+use test_support::{Client, Era, HttpServer, Server, Workspace, wait_for};
+
+use crate::{admin::Served, session::options};
+
+/// `ahma_mcp console` of a workspace's user.
+pub(crate) struct Console {
+    _process: Server,
+    pub(crate) address: String,
+    /// Path of the link that lets one browser in.
+    pub(crate) link: String,
+}
+
+impl Console {
+    pub(crate) fn open(workspace: &Workspace) -> Self {
+        let process = options(workspace)
+            .args(["console", "--no-open"])
+            .env("USER", "tester")
+            .start();
+        let (address, link) = wait_for("the link", || {
+            let said = process.complaints();
+            let (_, rest) = said.split_once("http://")?;
+            let (address, rest) = rest.split_once('/')?;
+            let (link, _) = rest.split_once('\n')?;
+            Some((address.to_owned(), format!("/{link}")))
+        });
+        Self {
+            _process: process,
+            address,
+            link,
+        }
+    }
+
+    fn browser(&self) -> Browser {
+        let mut browser = Browser::new(&self.address);
+        let answer = browser.get(&self.link);
+        browser.take_cookie(&answer);
+        browser
+    }
+}
+
+/// One who sends what a browser would send.
+pub(crate) struct Browser {
+    address: String,
+    cookie: String,
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Browser {
+    fn new(address: &str) -> Self {
+        Self {
+            address: address.to_owned(),
+            cookie: String::new(),
+        }
+    }
+
+    fn take_cookie(&mut self, answer: &Answer) {
+        let set = answer
+            .head
+            .lines()
+            .find_map(|line| line.strip_prefix("set-cookie: "));
+        let set = set.unwrap_or_else(|| panic!("{} {}", answer.status, answer.body));
+        for attribute in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+            assert!(set.contains(attribute), "{set}");
+        }
+        self.cookie = format!("cookie: {}\r\n", set.split(';').next().unwrap());
+    }
+
+    fn send(&self, method: &str, path: &str, headers: &str, form: &str) -> Answer {
+        let (address, cookie) = (&self.address, &self.cookie);
+        let host = if headers.contains("host:") {
+            String::new()
+        } else {
+            format!("host: {address}\r\n")
+        };
+        let mut connection = TcpStream::connect(address).unwrap();
+        write!(
+            connection,
+            "{method} {path} HTTP/1.1\r\n{host}{cookie}{headers}connection: close\r\n\
+             content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{form}",
+            form.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        Answer {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, "", "")
+    }
+
+    fn post(&self, path: &str, form: &str) -> Answer {
+        let origin = format!(
+            "origin: http://{}\r\nsec-fetch-site: same-origin\r\n",
+            self.address
+        );
+        self.send("POST", path, &origin, form)
+    }
+
+    /// The token that forms of the console carry.
+    fn form_token(&self) -> String {
+        let page = self.get("/console/audit").body;
+        let (_, rest) = page
+            .split_once("name=\"form_token\" value=\"")
+            .unwrap_or_else(|| panic!("{page}"));
+        rest.split_once('"').unwrap().0.to_owned()
+    }
+}
+
+fn start(client: &mut Client, command: &str) -> String {
+    let arguments = json!({"command": command, "execution_mode": "asynchronous"});
+    let started = client.tool("sandboxed_shell", arguments);
+    let id = started["structuredContent"]["operation_id"].as_str();
+    id.unwrap_or_else(|| panic!("{started}")).to_owned()
+}
+
+#[test]
+fn a_link_lets_one_browser_in_and_all_others_see_a_page_that_says_how() {
+    let workspace = Workspace::new();
+    let console = Console::open(&workspace);
+    let stranger = Browser::new(&console.address);
+    let welcome = stranger.get("/");
+    assert_eq!(welcome.status, 200);
+    assert!(welcome.body.contains("ahma_mcp console"), "{}", welcome.body);
+    for path in [
+        "/console/history",
+        "/console/operations/op_1",
+        "/console/now/events",
+        "/console/audit",
+    ] {
+        let answer = stranger.get(path);
+        assert_eq!(answer.status, 303, "{path}: {}", answer.body);
+    }
+    let browser = console.browser();
+    for path in [
+        "/",
+        "/console/history",
+        "/console/tools",
+        "/console/sandbox",
+        "/console/audit",
+    ] {
+        let answer = browser.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        let policy = "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'";
+        assert!(answer.head.contains(policy), "{}", answer.head);
+        for inline in [
+            "style=",
+            "<style",
+            " onclick",
+            "javascript:",
+            "http://",
+            "https://",
+        ] {
+            assert!(
+                !answer.body.contains(inline),
+                "{path} has {inline}: {}",
+                answer.body
+            );
+        }
+    }
+    let again = stranger.get(&console.link);
+    assert_eq!(again.status, 403);
+    assert!(again.body.contains("was used already"), "{}", again.body);
+    assert_eq!(stranger.get("/console/login?code=").status, 403);
+
+    let token = browser.form_token();
+    assert_eq!(
+        browser
+            .post("/console/logout", &format!("form_token={token}"))
+            .status,
+        303
+    );
+    assert_eq!(browser.get("/console/history").status, 303);
+}
+
+#[test]
+fn only_a_form_of_the_console_changes_anything_and_the_agent_reads_who_did() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Legacy);
+    let id = start(&mut server, "echo here; sleep 1000");
+    let console = Console::open(&workspace);
+    let browser = console.browser();
+    let path = format!("/console/operations/{id}");
+    wait_for("the page of the operation", || {
+        browser.get(&path).body.contains(">here<").then_some(())
+    });
+    let token = browser.form_token();
+    let own = format!("origin: http://{}\r\n", console.address);
+    let form = format!("form_token={token}&reason=enough");
+    let cancel = format!("{path}/cancel");
+    let port: u16 = console.address.rsplit(':').next().unwrap().parse().unwrap();
+    for (what, headers, form) in [
+        ("a forged form", own.clone(), "reason=enough"),
+        (
+            "the token of another login",
+            own.clone(),
+            "form_token=0123456789abcdef&reason=x",
+        ),
+        (
+            "a foreign origin",
+            "origin: http://evil.example\r\n".to_owned(),
+            form.as_str(),
+        ),
+        (
+            "another port",
+            format!("origin: http://127.0.0.1:{}\r\n", port ^ 1),
+            &form,
+        ),
+        ("a page without an origin", "origin: null\r\n".to_owned(), &form),
+        (
+            "what the browser says",
+            format!("{own}sec-fetch-site: same-site\r\n"),
+            &form,
+        ),
+        ("a foreign host", "host: evil.example\r\n".to_owned(), &form),
+        (
+            "a token where none is known",
+            format!("{own}authorization: Bearer x\r\n"),
+            &form,
+        ),
+    ] {
+        let answer = browser.send("POST", &cancel, &headers, form);
+        assert_eq!(answer.status, 403, "{what}: {}", answer.body);
+    }
+    // Another page of this machine must not read it either.
+    let read = browser.send(
+        "GET",
+        "/",
+        "sec-fetch-site: same-site\r\nsec-fetch-mode: cors\r\n",
+        "",
+    );
+    assert_eq!(read.status, 403);
+    assert!(
+        !read.head.contains("access-control-allow-origin"),
+        "{}",
+        read.head
+    );
+    let nobody = Browser::new(&console.address);
+    assert_eq!(nobody.post(&cancel, &form).status, 401);
+
+    let cancelled = browser.post(&cancel, &form);
+    assert_eq!(cancelled.status, 303, "{}", cancelled.body);
+    let told = server.tool("await", json!({"operation_ids": [id], "timeout_seconds": 30}));
+    assert!(
+        told.to_string()
+            .contains("the operator tester cancelled it: enough"),
+        "{told}"
+    );
+    wait_for("the end in the page", || {
+        browser.get(&path).body.contains("state cancelled").then_some(())
+    });
+}
+
+#[test]
+fn a_server_shows_its_console_to_operators_alone() {
+    let served = Served::new(&[]);
+    let address = served.server.address().to_owned();
+    let mut browser = Browser::new(&address);
+    let welcome = browser.get("/");
+    assert!(
+        welcome.body.contains("Token of an operator")
+            && welcome.body.contains(&format!("http://{address}/mcp")),
+        "{}",
+        welcome.body
+    );
+    for role in ["agent", "metrics"] {
+        let token = served.token(role);
+        let refused = browser.post("/console/login", &format!("token={token}"));
+        assert_eq!(refused.status, 403, "{role}");
+        assert!(!refused.head.contains("set-cookie"), "{}", refused.head);
+        let bearer = format!("authorization: Bearer {token}\r\n");
+        for path in ["/", "/console/history"] {
+            assert_eq!(
+                browser.send("GET", path, &bearer, "").status,
+                403,
+                "{role} {path}"
+            );
+        }
+    }
+    assert_eq!(browser.post("/console/login", "token=ahma_wrong").status, 403);
+
+    // What the local user runs is none of an operator's business.
+    let mut own = options(&served.workspace).open(Era::Legacy);
+    let private = start(&mut own, "echo private");
+    own.tool(
+        "await",
+        json!({"operation_ids": [private], "timeout_seconds": 30}),
+    );
+    let session = served.session();
+    let id = served.start(&session, "echo shared; sleep 1000");
+
+    let login = browser.post("/console/login", &format!("token={}", served.token("operator")));
+    assert_eq!(login.status, 303, "{}", login.body);
+    browser.take_cookie(&login);
+    let now = wait_for("the operation", || {
+        Some(browser.get("/").body).filter(|page| page.contains("echo shared"))
+    });
+    for expected in ["the-agent", "editor 7", "127.0.0.1", "End session"] {
+        assert!(now.contains(expected), "{expected}: {now}");
+    }
+    assert!(!browser.get("/console/history").body.contains("echo private"));
+    assert_eq!(browser.get(&format!("/console/operations/{private}")).status, 404);
+
+    let form = format!("form_token={}&reason=too+loud", browser.form_token());
+    let cancelled = browser.post(&format!("/console/operations/{id}/cancel"), &form);
+    assert_eq!(cancelled.status, 303, "{}", cancelled.body);
+    let told = served
+        .call(&session, "await", json!({"operation_ids": [id]}))
+        .to_string();
+    assert!(
+        told.contains("the operator the-operator cancelled it: too loud"),
+        "{told}"
+    );
+    let ended = browser.post(&format!("/console/sessions/{session}/end"), &form);
+    assert_eq!(ended.status, 303, "{}", ended.body);
+    let audit = browser.get("/console/audit").body;
+    for expected in [
+        "intact",
+        "action: cancel",
+        "action: end_session",
+        "only the token of an operator",
+    ] {
+        assert!(audit.contains(expected), "{expected}: {audit}");
+    }
+
+    // A login is worth as much as its token.
+    let tokens = served.workspace.home().join("tokens.json");
+    let mut file: Value = serde_json::from_str(&fs::read_to_string(&tokens).unwrap()).unwrap();
+    file["tokens"]
+        .as_array_mut()
+        .unwrap()
+        .retain(|token| token["name"] != "the-operator");
+    fs::write(&tokens, file.to_string()).unwrap();
+    assert_eq!(browser.get("/console/history").status, 303);
+}
+
+/// Sends a request from inside the sandbox, with a login that is good outside.
+const REACH: &str = "exec 3<>/dev/tcp/127.0.0.1/PORT; \
+                     printf 'GET /console/history HTTP/1.1\\r\\nhost: 127.0.0.1:PORT\\r\\nCOOKIEconnection: close\\r\\n\\r\\n' >&3; \
+                     cat <&3";
+
+#[test]
+fn a_command_cannot_reach_the_console_even_with_a_login() {
+    let served = Served::new(&[]);
+    let mut with_token = Browser::new(served.server.address());
+    let login = with_token.post("/console/login", &format!("token={}", served.token("operator")));
+    with_token.take_cookie(&login);
+    let console = Console::open(&served.workspace);
+    let with_link = console.browser();
+
+    let open = HttpServer::start(&options(&served.workspace).args(["--mode", "http", "--http-port", "0"]));
+    let mut with_button = Browser::new(open.address());
+    let login = with_button.post("/console/login", "");
+    with_button.take_cookie(&login);
+
+    let mut agent = options(&served.workspace).open(Era::Legacy);
+    for browser in [with_token, with_link, with_button] {
+        assert_eq!(browser.get("/console/history").status, 200);
+        let port = browser.address.rsplit(':').next().unwrap();
+        let cookie = browser.cookie.replace("\r\n", "\\r\\n");
+        let command = REACH.replace("PORT", port).replace("COOKIE", &cookie);
+        let answer = agent.tool(
+            "sandboxed_shell",
+            json!({"command": command, "execution_mode": "synchronous"}),
+        );
+        let said = answer.to_string();
+        assert!(
+            said.contains("HTTP/1.1 403") && said.contains("comes from a command"),
+            "{said}"
+        );
+    }
+}
+
+/// What a hostile program might print, one attempt each.
+pub(crate) const HOSTILE: [&str; 14] = [
+    "<script>document.title='run'</script>",
+    "<img src=x onerror=\"document.title='run'\">",
+    "</div></main></body><h1>gone</h1>",
+    "<svg/onload=alert(1)>",
+    "&lt;b&gt; &#x3c;script&#x3e;",
+    "\u{1b}]8;;javascript:alert(1)\u{7}click\u{1b}]8;;\u{7}",
+    "\u{1b}[31m<b>\u{1b}[0m\"'><i>",
+    "\u{1b}]0;<script>title</script>",
+    "\u{202e}gnp.exe\u{2066}\u{2069}\u{200f}",
+    "\u{0}\u{1}\u{7f}\u{9b}31m\u{feff}\u{200b}",
+    "data: forged\r\n\r\nevent: x",
+    "\u{2028}\u{2029}]}]",
+    "--><!--<![CDATA[<a>]]>",
+    "\u{1b}[2J\u{1b}[H\u{1b}[9999;9999Hfar",
+];
+
+#[test]
+fn nothing_of_a_hostile_output_gets_into_a_page_as_it_is() {
+    let workspace = Workspace::new();
+    fs::write(workspace.scope().join("hostile"), HOSTILE.join("\n") + "\nend\n").unwrap();
+    let mut server = options(&workspace).open(Era::Legacy);
+    // Its name, its reason and its arguments are as hostile as its output.
+    let id = start(&mut server, "cat hostile; : '<script>\u{202e}</script>'; exit 3");
+    server.tool("await", json!({"operation_ids": [id], "timeout_seconds": 30}));
+    let console = Console::open(&workspace);
+    let browser = console.browser();
+    let path = format!("/console/operations/{id}");
+    let page = wait_for("the output", || {
+        Some(browser.get(&path).body).filter(|page| page.contains(">end</div>"))
+    });
+    let search = browser
+        .get(&format!("{path}?grep=%3Cscript&least=%22%3E%3Cscript%3E"))
+        .body;
+    let history = browser
+        .get("/console/history?text=%22%3E%3Cscript%3E&tool=%27")
+        .body;
+    let events = browser.send("GET", &format!("{path}/events?from_byte=0&from_line=1"), "", "");
+    for (name, page) in [("page", &page), ("search", &search), ("history", &history)] {
+        assert_eq!(page.matches("<script").count(), 1, "{name}: {page}");
+        for forbidden in [
+            "<img",
+            "<svg/",
+            "<h1>gone",
+            "<b>x",
+            "<i>",
+            "javascript:",
+            "<!--",
+            "<![CDATA",
+        ] {
+            assert!(!page.contains(forbidden), "{name} has {forbidden}: {page}");
+        }
+        for hidden in [
+            '\u{202e}', '\u{2066}', '\u{200f}', '\u{0}', '\u{1b}', '\u{9b}', '\u{2028}',
+        ] {
+            assert!(!page.contains(hidden), "{name} has {hidden:?}");
+        }
+    }
+    assert!(page.contains("U+202E") && page.contains("far</div>"), "{page}");
+    // An event has one line of data, whatever was printed.
+    let lines: Vec<&str> = events
+        .body
+        .lines()
+        .filter(|line| line.starts_with("data: "))
+        .collect();
+    assert_eq!(lines.len(), 1, "{}", events.body);
+    assert!(
+        !events
+            .body
+            .lines()
+            .any(|line| line.contains("forged") && !line.starts_with("data: ["))
+    );
+}

@@ -1,0 +1,114 @@
+//! What the pages of a console know of the server they are served by, and of the person who looks at them.
+//!
+//! The bridge has no pages of its own: the program hands them in as a router. `routes/console.rs` lets people in.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::auth::{AuthSettings, Principal};
+use crate::bridge::Bridge;
+use crate::bridge_admin::AdminError;
+use crate::session::EndReason;
+
+/// The one who asks for a page; goes with every request as an extension.
+#[derive(Debug, Clone)]
+pub enum Visitor {
+    Nobody {
+        entry: Entry,
+        /// Reason why a login failed.
+        refused: Option<String>,
+        server: Option<ServerAccess>,
+    },
+    Operator(Operator),
+}
+
+/// The way to log in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// By the link that the terminal shows.
+    Link,
+    /// By a button: whoever can reach the server may do everything anyway.
+    Button,
+    /// By the token of an operator.
+    Token,
+}
+
+/// A person who is logged in.
+#[derive(Debug, Clone)]
+pub struct Operator {
+    pub name: Arc<str>,
+    /// Every form has to send it as `form_token`. Requests without it do not get to a page.
+    pub form_token: Arc<str>,
+    /// The server that has these pages at `/`; none for a console on its own.
+    pub server: Option<ServerAccess>,
+}
+
+impl Operator {
+    /// The sentence that a client reads about what was done to its work.
+    pub fn did(&self, deed: &str, reason: Option<&str>) -> String {
+        did(&self.name, deed, reason)
+    }
+}
+
+pub(crate) fn did(name: &str, deed: &str, reason: Option<&str>) -> String {
+    match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
+        Some(reason) => format!("the operator {name} {deed}: {reason}"),
+        None => format!("the operator {name} {deed}"),
+    }
+}
+
+/// The server behind a console at `/`.
+#[derive(Debug, Clone)]
+pub struct ServerAccess(pub(crate) Arc<Bridge>);
+
+impl ServerAccess {
+    /// Open sessions, in the form of the admin API.
+    pub fn sessions(&self) -> Vec<Value> {
+        self.0.described_sessions()
+    }
+
+    /// True if clients have names, so that an operator is not the local user.
+    pub fn knows_clients(&self) -> bool {
+        !matches!(self.0.settings.auth, AuthSettings::None)
+    }
+
+    pub fn audit_file(&self) -> Option<PathBuf> {
+        self.0.settings.audit_file.clone()
+    }
+
+    /// Stops an operation; answers when nothing of it is left. False if no server process here has it.
+    pub async fn cancel(&self, operator: &Operator, id: &str, reason: Option<&str>) -> Result<bool, String> {
+        self.record("cancel", operator, json!({ "operation": id, "reason": reason }));
+        let why = operator.did("cancelled it", reason);
+        match self.0.cancel_operation(id, &why).await {
+            Ok(_) => Ok(true),
+            Err(AdminError::UnknownOperation(_)) => Ok(false),
+            Err(error @ AdminError::Backend(_)) => Err(error.to_string()),
+        }
+    }
+
+    /// Ends a session with all it runs. False if there is none of that id.
+    pub async fn end_session(&self, operator: &Operator, id: &str, reason: Option<&str>) -> bool {
+        let Some(session) = self.0.sessions.remove(id) else {
+            return false;
+        };
+        self.record(
+            "end_session",
+            operator,
+            json!({ "session": id, "reason": reason }),
+        );
+        let why = operator.did("ended the session", reason);
+        self.0.end_session(session, EndReason::Operator(why)).await;
+        true
+    }
+
+    fn record(&self, action: &'static str, operator: &Operator, fields: Value) {
+        let principal = Principal {
+            name: Arc::clone(&operator.name),
+            ..Principal::anonymous()
+        };
+        self.0.record_admin(action, &principal, fields);
+    }
+}
