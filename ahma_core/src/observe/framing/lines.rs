@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::{extend_up_to, whole_characters};
+use super::bytes::{extend_up_to, whole_characters};
 
 /// A string sequence (window title and the like) longer than this is taken for a stray escape, not for one without an end.
 const MAX_CONTROL_STRING_BYTES: u16 = 4096;
