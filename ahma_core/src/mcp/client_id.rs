@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::server::Server;
 use crate::operation::{ClientId, Principal};
 
-/// Who makes a request.
+/// The maker of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     /// The session, which operations are pushed to.

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::{error, server::Server, subscriptions::Subscriptions};
 use crate::toolbox::{Toolbox, ToolboxHandle};
 
-/// What a client can be told before there is a server.
+/// Everything that a client can be told before there is a server.
 #[derive(Debug)]
 pub(super) struct Lobby {
     pub(super) instructions: String,

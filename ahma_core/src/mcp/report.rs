@@ -21,10 +21,10 @@ use crate::{
 /// One operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct OperationReport {
-    /// What `await`, `output` and `cancel` call this operation.
+    /// The name by which `await`, `output` and `cancel` know this operation.
     pub(super) operation_id: String,
     pub(super) tool: String,
-    /// What it runs, cut to one short line: a command line, a script, or the steps of a sequence.
+    /// The command, cut to one short line: a command line, a script, or the steps of a sequence.
     pub(super) command: String,
     pub(super) status: OperationStatus,
     /// Meant to run until it is cancelled.
@@ -48,10 +48,10 @@ pub(super) struct OperationReport {
     /// The signal that ended the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) signal: Option<i32>,
-    /// Why the operation has not begun or did not complete.
+    /// Reason why the operation has not begun or did not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
-    /// What was printed, as a terminal would show it, shortened in the middle if it is long; `left_out` says by how much.
+    /// The output, as a terminal would show it, shortened in the middle if it is long; `left_out` says by how much.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) output: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,13 +65,13 @@ pub(super) struct OperationReport {
     /// Bytes that were printed but could not be kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lost_bytes: Option<u64>,
-    /// What the tool found, the worst first.
+    /// Findings of the tool, the worst first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) findings: Vec<Finding>,
-    /// How many more findings `output` shows with `what: findings`.
+    /// Number of further findings, which `output` shows with `what: findings`.
     #[serde(skip_serializing_if = "is_none_left_out")]
     pub(super) findings_left_out: u64,
-    /// How many findings of each severity there were.
+    /// Number of findings of each severity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) finding_counts: Option<SeverityCounts>,
     /// Those of them that nothing else is known of, because there were more than the tool's limit.
@@ -87,7 +87,7 @@ pub(super) struct OperationReport {
     pub(super) cpu_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) peak_memory_bytes: Option<u64>,
-    /// Why findings may be missing, and what the sandbox did about protected files.
+    /// Reasons why findings may be missing, and what the sandbox did about protected files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) notices: Vec<String>,
     /// A guess that the sandbox was why the command failed, and how to allow what it wanted.
@@ -119,11 +119,11 @@ pub(super) enum OperationStatus {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct StepRow {
     pub(super) step: String,
-    /// What it is for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<String>,
     pub(super) status: StepStatus,
-    /// Why it was skipped.
+    /// Reason why it was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,7 +135,7 @@ pub(super) struct StepRow {
     pub(super) lines: u64,
 }
 
-/// What became of a step.
+/// State of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StepStatus {

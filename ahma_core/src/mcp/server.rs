@@ -90,7 +90,7 @@ pub(super) struct Server {
     tasks: TaskTracker,
 }
 
-/// What clients are told before the sandbox is set up.
+/// Everything that clients are told before the sandbox is set up.
 #[derive(Debug)]
 pub struct Greeting {
     /// The sandbox as it is going to be; its tier does not matter here.

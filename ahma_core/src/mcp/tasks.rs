@@ -124,7 +124,7 @@ impl TaskStore {
     }
 }
 
-/// How a task stands: one of this server, or one that outlived its server.
+/// State of a task: one of this server, or one that outlived its server.
 pub(super) async fn get(
     server: &Server,
     ctx: &RequestContext<RoleServer>,

@@ -39,7 +39,7 @@ pub(crate) struct ToolCost {
 }
 
 impl ToolCost {
-    /// What tokenizers make of JSON, roughly.
+    /// About as many as tokenizers take for one token of JSON.
     pub(crate) const BYTES_PER_TOKEN: usize = 4;
 }
 

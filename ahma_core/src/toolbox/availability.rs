@@ -51,7 +51,7 @@ impl Lack {
     }
 }
 
-/// Why a check is made.
+/// Reason for a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
     /// Nothing is known: the answer that another server got is as good.

@@ -43,7 +43,7 @@ const TOOLCHAIN_FILES: [&str; 12] = [
 /// A program changes without its file when a module of it is installed or removed.
 const LIFE_OF_SUCCESS: Duration = Duration::from_secs(600);
 
-/// What is missing may be installed at any time. A call of the tool asks again, whatever is kept.
+/// A missing program may be installed at any time. A call of the tool asks again, whatever is kept.
 const LIFE_OF_FAILURE: Duration = Duration::from_secs(60);
 
 /// The directory of results. Cheap to clone.

@@ -63,7 +63,7 @@ fn defined(properties: JsonObject) -> Tool {
 #[derive(Debug, Serialize)]
 struct OutputReport {
     operation_id: String,
-    /// Whether there may be more later.
+    /// There may be more later.
     running: bool,
     /// The lines, or the findings in the format asked for.
     text: String,

@@ -48,9 +48,9 @@ pub(super) struct FindingsReport {
     /// Where to go on, as `from_finding`. The most severe come first, so one that is found meanwhile moves others on.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_finding: Option<usize>,
-    /// How many can be read.
+    /// Number of those that can be read.
     kept_findings: usize,
-    /// How many there were.
+    /// Number of all that there were.
     total_findings: u64,
     /// Those that cannot be read, because there were more than the tool's limit, or because they were forgotten.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -45,7 +45,7 @@ pub(super) struct LinesReport {
     /// The number of the first line shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_line: Option<u64>,
-    /// How many lines are shown.
+    /// Number of lines shown.
     lines: u64,
     /// Where to go on, as `from_line`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub(super) struct LinesReport {
     /// Where to go on, as `from_byte`, inside a line that is longer than an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_byte: Option<u64>,
-    /// How many lines match `grep`.
+    /// Number of lines that match `grep`.
     #[serde(skip_serializing_if = "Option::is_none")]
     matches: Option<u64>,
     /// The last line that `grep` looked at, if it took too long to go on to the end.

@@ -56,11 +56,11 @@ pub(crate) struct StatusReport {
     /// Those of them that the text names.
     #[serde(skip)]
     in_text: Vec<bool>,
-    /// How many operations would come after these, and are not shown.
+    /// Number of operations that would come after these, and are not shown.
     #[serde(skip_serializing_if = "is_zero")]
     operations_left_out: usize,
     sandbox: Value,
-    /// Why operations are not written down at present.
+    /// Reason why operations are not written down at present.
     #[serde(skip_serializing_if = "Option::is_none")]
     history_trouble: Option<String>,
     /// Left out when operations are asked for by their ids.
@@ -68,7 +68,7 @@ pub(crate) struct StatusReport {
     tools: Option<ToolsReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remote_servers: Vec<RemoteReport>,
-    /// What is wrong with the file that names them.
+    /// Mistakes in the file that names them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remote_problems: Vec<String>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct RemoteReport {
     pub(crate) name: String,
     /// One of `connecting`, `ready`, `login_required`, `failed`.
     pub(crate) state: &'static str,
-    /// How many tools it has.
+    /// Number of its tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,14 +99,14 @@ pub(crate) struct RemoteReport {
 #[derive(Debug, Serialize)]
 struct ToolsReport {
     directory: String,
-    /// How many can be called, besides the built-in ones.
+    /// Number of those that can be called, besides the built-in ones.
     offered: usize,
-    /// Why there are no tool files.
+    /// Reason why there are no tool files.
     #[serde(skip_serializing_if = "Option::is_none")]
     directory_problem: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unavailable: Vec<UnavailableReport>,
-    /// What is wrong with tool files, as `file:line:column: …`.
+    /// Mistakes in tool files, as `file:line:column: …`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<String>,
     /// Files that were edited into something broken; their last good version is in use.

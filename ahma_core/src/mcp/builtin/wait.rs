@@ -49,11 +49,11 @@ pub(super) fn definition() -> Tool {
 /// The answer of `await`.
 #[derive(Debug, Serialize)]
 struct AwaitReport {
-    /// Why it returned.
+    /// Reason for the return.
     reason: AwaitReason,
     /// Those that have ended come first.
     operations: Vec<OperationReport>,
-    /// How many more there are that would not fit into one answer; the next call begins with them.
+    /// Number of others that would not fit into one answer; the next call begins with them.
     #[serde(skip_serializing_if = "is_zero")]
     left_out: usize,
 }
