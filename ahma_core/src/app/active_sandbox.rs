@@ -89,6 +89,11 @@ impl ActiveSandbox {
         )
     }
 
+    /// A directory for temporary files of this user's servers, out of reach of commands.
+    pub(crate) fn own_temp(&self) -> &Path {
+        self.private.base()
+    }
+
     /// Ends every process behind the sandbox and removes its directory. Checks that are waited for are waited for here too.
     pub(crate) async fn shut_down(self) {
         drop(self.end_processes().await);

@@ -157,12 +157,17 @@ pub(super) fn engine_settings(
     sandbox: &ActiveSandbox,
     history: Option<&History>,
 ) -> EngineSettings {
+    let spool = match history {
+        // For what the history cannot keep, because its disk is full for instance.
+        Some(_) => sandbox.own_temp().join("spool"),
+        None => sandbox.state_dir.join("spool"),
+    };
     EngineSettings {
         keep_output: history.map(History::output_dir),
         journal: history.map(History::journal),
         max_operations: settings.execution.max_operations.get(),
         result_bytes: settings.execution.max_result_bytes,
-        ..EngineSettings::new(sandbox.state_dir.join("spool"))
+        ..EngineSettings::new(spool)
     }
 }
 

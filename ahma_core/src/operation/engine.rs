@@ -86,7 +86,7 @@ impl Engine {
         let shared = EngineCore {
             launcher,
             spool: match &settings.keep_output {
-                Some(directory) => Spool::kept(directory.clone()),
+                Some(directory) => Spool::kept(directory.clone(), settings.state_dir.clone()),
                 None => Spool::new(settings.state_dir.clone()),
             },
             settings,

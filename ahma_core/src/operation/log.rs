@@ -186,15 +186,18 @@ impl OutputLog {
     /// end of one over the quota.
     pub(crate) fn in_memory_only(&self) -> StoredParts {
         let kept = self.kept.lock();
-        let lost = kept.total_bytes > kept.kept_bytes;
+        // One that is removed with the operation is as good as none.
+        let file = kept.spool_file.clone().filter(|file| file.is_kept());
+        let (head, kept_bytes) = match file {
+            Some(_) => (Vec::new(), kept.kept_bytes),
+            None => (kept.head.clone(), kept.head.len() as u64),
+        };
+        let lost = kept.total_bytes > kept_bytes;
         StoredParts {
-            file: kept.spool_file.clone(),
-            head: match kept.spool_file {
-                Some(_) => Vec::new(),
-                None => kept.head.clone(),
-            },
+            file,
+            head,
             tail: if lost { kept.newest().to_vec() } else { Vec::new() },
-            kept_bytes: kept.kept_bytes,
+            kept_bytes,
             total_bytes: kept.total_bytes,
         }
     }
@@ -228,7 +231,8 @@ impl OutputLog {
             kept.total_bytes = stored.total_bytes;
             kept.ends_mid_line = stored.tail.last().is_some_and(|last| *last != b'\n');
             kept.newlines = stored.total_lines - u64::from(kept.ends_mid_line);
-            kept.loss_cause.clone_from(&stored.loss_cause);
+            let unknown = || LossCause::Storage("not all of it was written down".to_owned());
+            kept.loss_cause = Some(stored.loss_cause.clone().unwrap_or_else(unknown));
         }
         Ok(())
     }

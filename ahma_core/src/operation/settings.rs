@@ -9,7 +9,8 @@ use super::Journal;
 pub struct EngineSettings {
     /// Directory of the spool files. Created when the first output outgrows memory; must be out of reach of the commands.
     pub state_dir: PathBuf,
-    /// Directory for output that outgrows memory, if it is to be kept after the operation: then it is not in `state_dir`.
+    /// Directory for output that outgrows memory, if it is to be kept after the operation. Then `state_dir` is for what
+    /// cannot be written there.
     pub keep_output: Option<PathBuf>,
     /// Hears of every operation.
     pub journal: Option<Arc<dyn Journal>>,

@@ -40,7 +40,11 @@ pub(super) enum Spool {
         run_dir: OnceLock<RunDir>,
     },
     /// Left to the history.
-    Kept(PathBuf),
+    Kept {
+        directory: PathBuf,
+        /// For what the history cannot keep: its disk is full, or it cannot be written.
+        fallback: Arc<Self>,
+    },
 }
 
 #[derive(Debug)]
@@ -67,13 +71,24 @@ impl Spool {
         })
     }
 
-    /// For files that stay, in a directory of this engine's own.
-    pub(super) fn kept(directory: PathBuf) -> Arc<Self> {
-        Arc::new(Self::Kept(directory))
+    /// For files that stay, in a directory of this engine's own; in `state_dir` if they cannot be made there.
+    pub(super) fn kept(directory: PathBuf, state_dir: PathBuf) -> Arc<Self> {
+        let fallback = Self::new(state_dir);
+        Arc::new(Self::Kept { directory, fallback })
     }
 
     /// Makes the file for one operation, readable and writable by us alone.
     pub(super) fn create(self: &Arc<Self>, id: &OperationId) -> io::Result<(File, Arc<SpoolFile>)> {
+        match (self.create_here(id), &**self) {
+            (Err(error), Self::Kept { fallback, .. }) => {
+                tracing::warn!(operation = %id, %error, "the history cannot keep an output");
+                fallback.create_here(id)
+            }
+            (created, _) => created,
+        }
+    }
+
+    fn create_here(self: &Arc<Self>, id: &OperationId) -> io::Result<(File, Arc<SpoolFile>)> {
         let path = self.directory()?.join(id.as_str());
         let file = OpenOptions::new()
             .write(true)
@@ -82,7 +97,7 @@ impl Spool {
             .open(&path)?;
         let spool_file = match **self {
             Self::Temporary { .. } => SpoolFile::temporary(path, Arc::clone(self)),
-            Self::Kept(_) => SpoolFile::kept(SpoolPlace::Plain(path)),
+            Self::Kept { .. } => SpoolFile::kept(SpoolPlace::Plain(path)),
         };
         Ok((file, Arc::new(spool_file)))
     }
@@ -97,7 +112,7 @@ impl Spool {
                 // If another operation was faster, its directory is taken and ours is removed by its drop.
                 Ok(&run_dir.get_or_init(|| made).path)
             }
-            Self::Kept(directory) => {
+            Self::Kept { directory, .. } => {
                 DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
                 Ok(directory)
             }

@@ -64,6 +64,11 @@ impl SpoolFile {
         }
     }
 
+    /// True if it is left where it is.
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self.end, SpoolEnd::Kept)
+    }
+
     pub(crate) fn open(&self) -> io::Result<SpoolReader> {
         // Under the lock: the plain file is removed once the compressed one has its place.
         let place = self.place.lock();
