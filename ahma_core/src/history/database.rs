@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig};
 
 use super::{directory::HistoryDir, rows::to_millis};
 
@@ -102,12 +102,17 @@ impl Database {
                 None,
             )));
         }
-        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        // Must be said before there are tables, and writes to the file each time it is.
+        if check_version(&connection)? == 0 {
+            connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        }
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         // A dead process loses nothing by this, a dead machine the last moments.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
         connection.pragma_update(None, "foreign_keys", true)?;
+        // The last one to close would wait for the disk; the next one reads what is left in the log.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         migrate(&mut connection)?;
         Self::with(connection, path)
     }

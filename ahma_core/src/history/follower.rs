@@ -6,7 +6,7 @@ use super::{handle::History, recall, rows::OperationRow};
 use crate::operation::Operation;
 
 /// Time between two looks. The other server writes at this pace.
-const INTERVAL: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = Duration::from_millis(300);
 
 /// Looks until the operation has ended or nobody holds it any more. A wish to stop it is passed on.
 pub(super) async fn follow(history: History, row: OperationRow, operation: Operation) {

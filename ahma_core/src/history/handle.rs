@@ -27,6 +27,9 @@ use crate::operation::{Journal, Operation, Principal};
 /// Recalled operations held in memory: pages of a long output are asked for one after the other.
 const RECALLED: usize = 16;
 
+/// A slow disk must not hold up an answer. It takes a fraction of a millisecond where the disk is not busy.
+const RECORD_TIMEOUT: Duration = Duration::from_millis(250);
+
 /// A full disk must not hold up the end of a server.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -131,12 +134,12 @@ impl History {
         self.core.trouble.lock().clone()
     }
 
-    /// Waits until everything noted so far is written, or cannot be. A client that is told of an operation after this finds
-    /// it again whatever happens to this server.
+    /// Waits until everything noted so far is written, or cannot be in time. A client that is told of an operation after
+    /// this finds it again whatever happens to this server.
     pub async fn recorded(&self) {
         let (tx, rx) = oneshot::channel();
         if self.core.messages.send(WriterMessage::Flush(tx)).is_ok() {
-            let _ = rx.await;
+            let _ = tokio::time::timeout(RECORD_TIMEOUT, rx).await;
         }
     }
 

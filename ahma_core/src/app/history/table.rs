@@ -78,10 +78,18 @@ pub(super) fn findings(rows: &[FindingRow]) -> String {
 /// Everything known of one, a line each.
 pub(super) fn operation(row: &OperationRow) -> String {
     let line = |(name, value): (&str, serde_json::Value)| {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = match (name, &value) {
+            ("finding_counts", _) => return String::new(),
+            (_, serde_json::Value::String(text)) => text.clone(),
+            _ => value.to_string(),
+        };
         format!("{name:<18} {}\n", visible(&text))
     };
-    document::fields(row).into_iter().map(line).collect()
+    let lines: String = document::fields(row).into_iter().map(line).collect();
+    match row.finding_counts.in_words() {
+        none if none.is_empty() => lines,
+        counts => lines + &format!("{:<18} {counts}\n", "findings"),
+    }
 }
 
 fn client(row: &OperationRow) -> &str {
