@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// An empty project and an empty home directory; removed with the value.
+/// An empty project, an empty home directory and one for temporary files; removed with the value.
 #[derive(Debug)]
 pub struct Workspace {
     directory: TempDir,
@@ -25,7 +25,7 @@ impl Workspace {
     pub fn new() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let workspace = Self { directory };
-        for path in [workspace.scope(), workspace.home()] {
+        for path in [workspace.scope(), workspace.home(), workspace.temp()] {
             fs::create_dir_all(path).expect("writable");
         }
         workspace
@@ -38,6 +38,11 @@ impl Workspace {
 
     pub fn home(&self) -> PathBuf {
         self.root().join("home")
+    }
+
+    /// For `TMPDIR`, where a test must not see what others leave in the usual one.
+    pub fn temp(&self) -> PathBuf {
+        self.root().join("temp")
     }
 
     pub fn tools(&self) -> PathBuf {

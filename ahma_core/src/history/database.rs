@@ -18,6 +18,10 @@ const MIGRATIONS: [&str; 2] = [include_str!("schema_v1.sql"), include_str!("sche
 /// Others write in batches of some milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Pages of 4 KiB in the log before they are moved to the database. Whoever fills it waits for the disk, so it is longer
+/// than SQLite's own; and it is read by the next one that opens the database, so it is not much longer.
+const LOG_PAGES: i64 = 4_000;
+
 /// Kilobytes of pages held in memory by each connection.
 const CACHE_KIB: i64 = 1024;
 
@@ -110,6 +114,7 @@ impl Database {
         // A dead process loses nothing by this, a dead machine the last moments.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
         connection.pragma_update(None, "foreign_keys", true)?;
         // The last one to close would wait for the disk; the next one reads what is left in the log.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;

@@ -240,10 +240,10 @@ fn no_command_reaches_the_history() {
 
 #[test]
 fn a_scope_around_the_state_directory_has_its_history_elsewhere_out_of_reach() {
-    let (workspace, elsewhere) = (Workspace::new(), Workspace::new());
+    let workspace = Workspace::new();
     let home = workspace.home();
     for tier in ["full", "core"] {
-        let temp = elsewhere.scope().join(tier);
+        let temp = workspace.temp().join(tier);
         fs::create_dir(&temp).unwrap();
         let here = options(&workspace).env("TMPDIR", &temp);
         let mut server = here
@@ -283,7 +283,8 @@ fn a_scope_around_the_state_directory_has_its_history_elsewhere_out_of_reach() {
 fn what_run_executes_is_in_the_history() {
     let workspace = Workspace::new();
     let run = |arguments: &[&str]| {
-        let output = options(&workspace).args(arguments).command().output().unwrap();
+        let options = options(&workspace).env("TMPDIR", workspace.temp());
+        let output = options.args(arguments).command().output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     assert_eq!(
@@ -335,6 +336,7 @@ fn the_command_shows_exports_and_removes() {
     });
     let history = |arguments: &[&str]| {
         let output = options(&workspace)
+            .env("TMPDIR", workspace.temp())
             .args(["history"])
             .args(arguments)
             .command()
