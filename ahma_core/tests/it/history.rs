@@ -348,9 +348,11 @@ fn the_command_shows_exports_and_removes() {
             String::from_utf8(output.stderr).unwrap(),
         )
     };
-    let (_, running, _) = history(&["--status", "running", "--format", "json"]);
-    let running: Value = serde_json::from_str(&running).unwrap();
-    assert_eq!(running["operations"][0]["id"], id.as_str(), "{running}");
+    wait_for("it to be listed as running", || {
+        let (_, running, _) = history(&["--status", "running", "--format", "json"]);
+        let running: Value = serde_json::from_str(&running).unwrap();
+        (running["operations"][0]["id"] == id.as_str()).then_some(())
+    });
     server.tool("cancel", json!({"operation_id": id, "reason": "enough"}));
     ended(&mut server);
 
