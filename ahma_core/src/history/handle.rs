@@ -27,11 +27,11 @@ use crate::operation::{Journal, Operation, Principal};
 /// Recalled operations held in memory: pages of a long output are asked for one after the other.
 const RECALLED: usize = 16;
 
-/// A slow disk must not hold up an answer. It takes a fraction of a millisecond where the disk is not busy.
-const RECORD_TIMEOUT: Duration = Duration::from_millis(250);
+/// A disk that hangs must not hold up an answer for ever. It takes a fraction of a millisecond where the disk is not busy.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A full disk must not hold up the end of a server.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+/// The same for the end of a server.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Place and limits of a history.
 #[derive(Debug, Clone)]

@@ -86,7 +86,8 @@ fn is_secret(name: &str) -> bool {
     SECRET_NAMES.iter().any(|part| name.contains(part))
 }
 
-/// Forms that secrets have in a command line.
+/// Forms that secrets have in a command line. Of ASCII: a server compiles them at its first operation, and all letters of the
+/// world would take a hundred times as long.
 static FORMS: LazyLock<[(Regex, &'static str); 5]> = LazyLock::new(|| {
     #[expect(
         clippy::expect_used,
@@ -97,22 +98,25 @@ static FORMS: LazyLock<[(Regex, &'static str); 5]> = LazyLock::new(|| {
         // `--password x`, `API_KEY=x`, `"token": "x"`, `X-Api-Key: x`.
         (
             form(
-                r#"(?i)([\w-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|authorization|credential|private[_-]?key)[\w-]*(?:\\?["'])?(?:\s*[=:]\s*|\s+)(?:\\?["'])?)(?:(?:basic|bearer|digest|token)\s+)?[^\s"'\\,;&|]+"#,
+                r#"(?i)([[:word:]-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|authorization|credential|private[_-]?key)[[:word:]-]*(?:\\?["'])?(?:\s*[=:]\s*|\s+)(?:\\?["'])?)(?:(?:basic|bearer|digest|token)\s+)?[^\s"'\\,;&|]+"#,
             ),
             "${1}[redacted]",
         ),
-        (form(r"(?i)\b(bearer\s+)[a-z0-9._~+/=-]{8,}"), "${1}[redacted]"),
+        (
+            form(r"(?i)(?-u:\b)(bearer\s+)[a-z0-9._~+/=-]{8,}"),
+            "${1}[redacted]",
+        ),
         // The password of a URL.
         (form(r"(://[^\s/:@]+:)[^\s/@]+@"), "${1}[redacted]@"),
         // A JWT.
         (
-            form(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"),
+            form(r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"),
             REDACTED,
         ),
         // Tokens with the mark of their issuer.
         (
             form(
-                r"\b(?:ahma_[0-9a-f]{64}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}|sk-[\w-]{20,})",
+                r"(?-u:\b)(?:ahma_[0-9a-f]{64}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[[:word:]]{20,}|glpat-[[:word:]-]{16,}|xox[abpr]-[[:word:]-]{10,}|AKIA[0-9A-Z]{16}|sk-[[:word:]-]{20,})",
             ),
             REDACTED,
         ),
