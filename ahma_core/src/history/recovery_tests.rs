@@ -12,10 +12,10 @@ fn what_a_dead_server_left_is_removed_and_a_living_ones_is_not() {
     made.execute("UPDATE operations SET stored = 'zstd' WHERE number IN (2, 4)");
     for server in ["gone", "alive", "forgotten"] {
         made.execute(&format!(
-            "INSERT INTO servers VALUES ('{server}', 1, '/', '0', 0)"
+            "INSERT INTO servers (server, pid, scope, version, started_at) VALUES ('{server}', 1, '/', '0', 0)"
         ));
         made.execute(&format!(
-            "INSERT INTO stops VALUES ('op_{server}', '{server}', NULL)"
+            "INSERT INTO stops (id, server, reason) VALUES ('op_{server}', '{server}', NULL)"
         ));
     }
     let directory = &made.reader.directory;
