@@ -88,6 +88,9 @@ pub async fn serve(
     let peers = PeerCheck::new();
     // With authentication the process at the other end matters to the console alone.
     let peer_check = matches!(settings.auth, AuthSettings::None).then(|| Arc::clone(&peers));
+    if peer_check.is_some() && !cfg!(target_os = "linux") {
+        tracing::warn!("commands are not kept from this listener on this system; use --auth token");
+    }
     let bridge = Bridge::new(settings, factory, shutdown.clone())?;
     bridge.start_shared();
     bridge.tasks.spawn(Arc::clone(&bridge).sweep());

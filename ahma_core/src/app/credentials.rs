@@ -23,7 +23,20 @@ pub(super) fn token(task: TokenCommand, tokens_file: Option<PathBuf>) -> Result<
     let file_or_default = |file: Option<PathBuf>| file.or(tokens_file).map_or_else(default_tokens_file, Ok);
     match task {
         TokenCommand::List { file } => list(&file_or_default(file)?),
-        TokenCommand::Revoke { name, file } => revoke(&name, &file_or_default(file)?),
+        TokenCommand::Revoke {
+            name,
+            stop_work: true,
+            options,
+            ..
+        } => {
+            super::admin::revoke_and_stop_work(&name, &options)?;
+            let _ = writeln!(
+                std::io::stderr(),
+                "the token of {name} is revoked, and its work is stopped"
+            );
+            Ok(Exit::Success.into())
+        }
+        TokenCommand::Revoke { name, file, .. } => revoke(&name, &file_or_default(file)?),
         TokenCommand::New {
             name,
             role,

@@ -190,6 +190,13 @@ pub(crate) enum TokenCommand {
         /// Name of the token.
         name: String,
 
+        /// Have the server at --admin-url revoke it, and stop all that it runs for it.
+        #[arg(long, conflicts_with = "file")]
+        stop_work: bool,
+
+        #[command(flatten)]
+        options: AdminOptions,
+
         /// Tokens file [default: that of --tokens-file, else ~/.config/ahma_mcp/tokens.json].
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,

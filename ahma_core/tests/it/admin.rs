@@ -251,7 +251,10 @@ fn a_revoked_token_is_out_at_once_and_its_work_stops_if_asked() {
     let id = served.start(&session, "sleep 1000");
     let tokens = served.admin("GET", "tokens", "", "tokens");
     assert_eq!(tokens["tokens"].as_array().unwrap().len(), ROLES.len());
-    served.admin("DELETE", "tokens/the-agent?stop_work=true", "", "revoked_token");
+    let revoked = served.command(&["token", "revoke", "the-agent", "--stop-work"]);
+    assert!(revoked.status.success(), "{revoked:?}");
+    let again = served.command(&["token", "revoke", "the-agent", "--stop-work"]);
+    assert_eq!(again.status.code(), Some(1), "{again:?}");
     let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
     assert_eq!(served.ask("agent", "POST", "/mcp", "", message).0, 401);
     let all = served.admin("GET", "operations", "", "operations");
@@ -261,7 +264,9 @@ fn a_revoked_token_is_out_at_once_and_its_work_stops_if_asked() {
         .iter()
         .find(|operation| operation["id"] == id);
     assert_eq!(status.unwrap()["status"], "cancelled", "{all}");
-    // The same from the command line, by the file alone.
+    let trail = fs::read_to_string(served.workspace.home().join("audit.jsonl")).unwrap();
+    assert!(trail.contains(r#""action":"revoke_token""#), "{trail}");
+    // By the file alone.
     let tokens = served.workspace.home().join("tokens.json");
     assert!(
         run(

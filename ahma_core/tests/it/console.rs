@@ -272,8 +272,24 @@ fn only_a_form_of_the_console_changes_anything_and_the_agent_reads_who_did() {
 
 #[test]
 fn a_server_shows_its_console_to_operators_alone() {
-    let served = Served::new(&[]);
+    let mut served = Served::new(&[]);
     let address = served.server.address().to_owned();
+    // The start says where it is, and what the flags led to.
+    let said = wait_for("the summary", || {
+        let said = served.server.process().complaints();
+        said.contains("  console").then_some(said)
+    });
+    for expected in [
+        "  auth      tokens of ",
+        "  isolation one server process for all clients\n",
+        "  sandbox   ",
+        "  limits    50 sessions, ",
+        "audit.jsonl\n",
+        &format!("  metrics   http://{address}/metrics\n"),
+        &format!("  console   http://{address}/\n"),
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
     let mut browser = Browser::new(&address);
     let welcome = browser.get("/");
     assert!(

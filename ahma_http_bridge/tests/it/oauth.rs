@@ -268,6 +268,43 @@ async fn the_metadata_is_where_the_challenge_says() {
 }
 
 #[tokio::test]
+async fn scopes_make_operators_and_readers_of_metrics_and_all_others_are_agents() {
+    let key = Key::new("one");
+    let issuer = Issuer::start(&key).await;
+    let bridge = Bridge::start(&[], |settings| {
+        settings.metrics = true;
+        settings.auth = AuthSettings::OAuth(OAuthSettings {
+            operator_scope: Some("mcp:operate".to_owned()),
+            metrics_scope: Some("mcp:metrics".to_owned()),
+            issuer: issuer.url.clone(),
+            resource: RESOURCE.to_owned(),
+            required_scopes: Vec::new(),
+        });
+    })
+    .await;
+    for (scope, tools, admin, metrics) in [
+        ("mcp:use", 200, 403, 200),
+        ("mcp:use mcp:operate", 403, 200, 200),
+        ("mcp:metrics", 403, 403, 200),
+    ] {
+        let mut claims = issuer.claims();
+        claims["scope"] = json!(scope);
+        let token = key.token(&claims);
+        let get = async |path: &str| {
+            let request = reqwest::Client::new().get(bridge.url(path)).bearer_auth(&token);
+            request.send().await.unwrap().status().as_u16()
+        };
+        let found = (
+            try_in(&bridge, &token).await.0.as_u16(),
+            get("/admin/v1/sessions").await,
+            get("/metrics").await,
+        );
+        assert_eq!(found, (tools, admin, metrics), "{scope}");
+    }
+    bridge.stop().await;
+}
+
+#[tokio::test]
 async fn a_user_and_a_client_of_one_name_are_two_and_each_has_its_cap() {
     let key = Key::new("one");
     let issuer = Issuer::start(&key).await;

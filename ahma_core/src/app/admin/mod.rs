@@ -5,4 +5,4 @@
 mod run;
 mod table;
 
-pub(super) use run::run;
+pub(super) use run::{revoke_and_stop_work, run};

@@ -9,7 +9,7 @@ use super::table::{OPERATIONS, SESSIONS, render};
 use crate::app::{
     exit::{Exit, Failure, chain, print},
     run::runtime,
-    subcommands::{AdminCommand, AdminFormat},
+    subcommands::{AdminCommand, AdminFormat, AdminOptions},
 };
 
 /// Time between two looks at a growing output.
@@ -19,13 +19,25 @@ const FIRST_LINES: u64 = 20;
 
 pub(crate) fn run(task: AdminCommand) -> Result<ExitCode, Failure> {
     let options = task.options().clone();
-    let token = match &options.admin_token_file {
-        Some(file) => Some(read_token(file)?),
-        None => options.admin_token,
-    };
-    let client = AdminClient::new(&options.admin_url, token).map_err(refused)?;
+    let client = client(&options)?;
     runtime()?.block_on(carry_out(&client, task, options.format))?;
     Ok(Exit::Success.into())
+}
+
+/// Has a server revoke a token of its file, and stop all that it runs for it.
+pub(crate) fn revoke_and_stop_work(name: &str, options: &AdminOptions) -> Result<(), Failure> {
+    let client = client(options)?;
+    let query = [("stop_work", "true".to_owned())];
+    let revoked = runtime()?.block_on(client.delete(&["tokens", name], &query));
+    revoked.map(drop).map_err(refused)
+}
+
+fn client(options: &AdminOptions) -> Result<AdminClient, Failure> {
+    let token = match &options.admin_token_file {
+        Some(file) => Some(read_token(file)?),
+        None => options.admin_token.clone(),
+    };
+    AdminClient::new(&options.admin_url, token).map_err(refused)
 }
 
 fn read_token(file: &Path) -> Result<Secret, Failure> {
