@@ -79,6 +79,16 @@ impl RemoteError {
         }
     }
 
+    /// Advice about a server that cannot be reached over HTTP.
+    pub fn http_hint(&self) -> &'static str {
+        if self.to_string().contains("invalid peer certificate") {
+            "its certificate is not trusted here: name a file with that of its authority in SSL_CERT_FILE, or with its own \
+             if it signed itself (it must not say that it is an authority, CA:TRUE)"
+        } else {
+            "is the server running, and is the address right?"
+        }
+    }
+
     /// `how` tells the user what to do where a login is required.
     pub(crate) fn of_connect(failure: ConnectFailure, server: &str, how: String) -> Self {
         let server = server.to_owned();

@@ -73,7 +73,7 @@ fn not_listed(error: &RemoteError, args: &Args, config: &ServerConfig) -> ExitCo
         RemoteError::TokenFile { .. } => "choose another file for logins with --token-file".to_owned(),
         error => match args.token_hint() {
             Some(hint) if error.fault() == Fault::User => hint,
-            _ if config.http.is_some() => "is the server running, and is the address right?".to_owned(),
+            _ if config.http.is_some() => error.http_hint().to_owned(),
             _ => "is the program installed, and does it serve MCP on stdin and stdout?".to_owned(),
         },
     };

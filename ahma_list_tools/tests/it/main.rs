@@ -1,7 +1,12 @@
 //! The program, run as a user runs it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has to stop")]
 
-use std::process::{Command, Output};
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Command, Output, Stdio},
+};
+
+use test_support::needs;
 
 /// A server of the legacy era in a few lines of shell.
 const SERVER: &str = r#"
@@ -252,5 +257,49 @@ fn no_time_at_all_is_wrong_usage() {
         stderr(&output).contains("'--timeout <SECONDS>'"),
         "{}",
         stderr(&output)
+    );
+}
+
+#[test]
+fn a_certificate_that_is_not_trusted_is_told_from_a_server_that_is_away() {
+    if !needs("openssl", &["version"], "apt install openssl") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let (key, certificate) = (at("key.pem"), at("certificate.pem"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
+        .args(["-keyout", &key, "-out", &certificate, "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", stderr(&made));
+    let mut server = Command::new("openssl")
+        .args(["s_server", "-accept", "0", "-key", &key, "-cert", &certificate])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let accepts = lines
+        .map_while(Result::ok)
+        .find(|line| line.starts_with("ACCEPT"));
+    let port = accepts.unwrap().rsplit(':').next().unwrap().to_owned();
+    let refused = program(&["--http", &format!("https://localhost:{port}/mcp")]);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let told = stderr(&refused);
+    assert!(
+        told.contains("certificate") && told.contains("SSL_CERT_FILE"),
+        "{told}"
+    );
+    let away = program(&["--http", &format!("https://localhost:{port}/mcp")]);
+    assert!(
+        stderr(&away).contains("is the server running"),
+        "{}",
+        stderr(&away)
     );
 }

@@ -179,6 +179,6 @@ fn failure(error: &RemoteError, server: &ServerConfig, settings: &ClientSettings
         error if error.fault() == Fault::Client => {
             Failure::user(what).with_hint("start it from an MCP client, which speaks on stdin and stdout")
         }
-        _ => Failure::user(what).with_hint("is the server running, and is the address right?"),
+        _ => Failure::user(what).with_hint(error.http_hint()),
     }
 }
