@@ -82,7 +82,10 @@ fn process_tree() -> Vec<u32> {
 /// The proportional set size: memory that several processes share is counted once in the sum.
 fn memory_bytes(processes: &[u32]) -> u64 {
     let (mut sum, mut shared) = (0, 0);
-    for process in processes {
+    for process in processes
+        .iter()
+        .filter(|process| !is_in_memory_of_parent(**process))
+    {
         match field_bytes(*process, "smaps_rollup", "Pss:") {
             Some(proportional) => sum += proportional,
             // Only root may look into a server, which is closed to others. They all run the same program, so the largest
@@ -95,6 +98,21 @@ fn memory_bytes(processes: &[u32]) -> u64 {
         }
     }
     sum + shared
+}
+
+/// The supervisor of a shell runs in the memory of its parent, which is counted with that one: they have the same sizes, and
+/// the same command line, which lies in it. A copy of a memory has the same command line and other sizes.
+fn is_in_memory_of_parent(process: u32) -> bool {
+    let read = |process: u32, file: &str| std::fs::read(format!("/proc/{process}/{file}")).ok();
+    let is_same = |one: u32, other: u32, file: &str| {
+        let of_one = read(one, file);
+        of_one.is_some() && of_one == read(other, file)
+    };
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let parent = stat
+        .rsplit_once(')')
+        .and_then(|(_, fields)| fields.split_whitespace().nth(1)?.parse().ok());
+    parent.is_some_and(|parent| is_same(process, parent, "statm") && is_same(process, parent, "cmdline"))
 }
 
 fn field_bytes(process: u32, file: &str, field: &str) -> Option<u64> {

@@ -36,7 +36,7 @@ use serde_json::{Value, json};
 
 use self::{
     client::{Http, Listening, Session},
-    memory::{descendants, peak_kib, pss_kib},
+    memory::{descendants, memories, peak_kib, pss_kib},
     processor_time::ProcessGroup,
     table::Table,
 };
@@ -162,10 +162,16 @@ impl Bench {
         let spawn_rate = self.floor_rate();
         table.rate("bare spawn loop on all cores", spawn_rate, None);
         for (name, what) in [("sync calls", What::Shell), ("sync calls of a tool", What::Tool)] {
-            let (rate, used) = self.pipelined(what, 16);
-            table.rate(&format!("{name}, 16 in flight"), rate, Some(spawn_rate));
-            if let Some(used) = used {
-                table.figure(&format!("processor time of one of these {name}"), used, "ms");
+            for (how, depth) in [("back to back", 1), ("16 in flight", 16)] {
+                let (rate, used) = self.pipelined(what, depth);
+                table.rate(&format!("{name}, {how}"), rate, Some(spawn_rate));
+                if let Some(used) = used {
+                    table.figure(
+                        &format!("processor time of one of these {name}, {how}"),
+                        used,
+                        "ms",
+                    );
+                }
             }
         }
         for files in [0, 100, 1000] {
@@ -299,7 +305,7 @@ impl Bench {
         session.settle();
         let pid = session.process.id();
         table.figure("idle memory, server", pss_kib(pid) as f64 / 1024.0, "MB");
-        let below: u64 = descendants(pid).into_iter().map(pss_kib).sum();
+        let below: u64 = memories(&descendants(pid)).into_iter().map(pss_kib).sum();
         table.figure("idle memory, helper and warm shells", below as f64 / 1024.0, "MB");
     }
 

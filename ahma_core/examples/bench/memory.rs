@@ -1,14 +1,24 @@
 //! What /proc says about memory.
 
 pub(crate) fn pss_kib(pid: u32) -> u64 {
-    kib(&format!("/proc/{pid}/smaps_rollup"), "Pss:")
+    number(&format!("/proc/{pid}/smaps_rollup"), "Pss:")
+}
+
+/// Those with a memory of their own: the supervisor of a shell runs in that of its parent, so both have the same sizes.
+pub(crate) fn memories(processes: &[u32]) -> Vec<u32> {
+    let sizes = |process: u64| std::fs::read(format!("/proc/{process}/statm")).unwrap_or_default();
+    let has_its_own = |process: &u32| {
+        let parent = number(&format!("/proc/{process}/status"), "PPid:");
+        sizes((*process).into()) != sizes(parent)
+    };
+    processes.iter().copied().filter(has_its_own).collect()
 }
 
 pub(crate) fn peak_kib(pid: u32) -> u64 {
-    kib(&format!("/proc/{pid}/status"), "VmHWM:")
+    number(&format!("/proc/{pid}/status"), "VmHWM:")
 }
 
-fn kib(file: &str, key: &str) -> u64 {
+fn number(file: &str, key: &str) -> u64 {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines()
         .find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse().ok())

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     call,
     client::{Http, Listening},
-    memory::{descendants, pss_kib},
+    memory::{descendants, memories, pss_kib},
     table::Table,
 };
 
@@ -66,12 +66,28 @@ pub(crate) fn open(server: &Listening) -> (Http, Duration) {
 fn idle(table: &mut Table, server: &Path) {
     let server = Listening::start(server, &FLAGS, None);
     let without = descendants(server.process_id());
-    let (http, _) = open(&server);
-    let below = descendants(server.process_id());
-    let own: Vec<u32> = below.into_iter().filter(|pid| !without.contains(pid)).collect();
-    table.figure("processes of an idle session", own.len() as f64, "");
-    let memory: u64 = own.into_iter().map(pss_kib).sum();
-    table.figure("memory of an idle session", memory as f64 / 1024.0, "MB");
+    let (mut http, _) = open(&server);
+    let mut count = |name: &str| {
+        let below = descendants(server.process_id());
+        let own: Vec<u32> = below.into_iter().filter(|pid| !without.contains(pid)).collect();
+        table.figure(
+            &format!("processes of an idle session, {name}"),
+            own.len() as f64,
+            "",
+        );
+        let memory: u64 = memories(&own).into_iter().map(pss_kib).sum();
+        table.figure(
+            &format!("memory of an idle session, {name}"),
+            memory as f64 / 1024.0,
+            "MB",
+        );
+    };
+    count("before its first call");
+    let say = call(3, "sandboxed_shell", &json!({"command": "echo hi"}));
+    assert!(http.post(&say).contains("hi\\n"));
+    // Time for what waits for the next call.
+    std::thread::sleep(Duration::from_millis(200));
+    count("after a call");
     http.end();
 }
 

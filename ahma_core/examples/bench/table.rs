@@ -13,12 +13,14 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn times(&mut self, name: &str, times: &[Duration], floor: Option<&[Duration]>) {
         let [p50, p95, p99] = percentiles(times);
-        let ratio = floor.map(|floor| p50 / percentiles(floor)[0]);
-        let shown = ratio.map_or(String::new(), |ratio| format!("{ratio:.2} x floor"));
+        let ratios = floor.map(|floor| [p50, p95, p99].map(|time| time / percentiles(floor)[0]));
+        let shown = ratios.map_or(String::new(), |[p50, p95, p99]| {
+            format!("{p50:.2} / {p95:.2} / {p99:.2} x floor")
+        });
         self.text += &format!("{name:58} p50 {p50:7.3} ms  p95 {p95:7.3}  p99 {p99:7.3}  {shown}\n");
         self.rows.insert(
             name.into(),
-            json!({"p50_ms": p50, "p95_ms": p95, "p99_ms": p99, "ratio": ratio}),
+            json!({"p50_ms": p50, "p95_ms": p95, "p99_ms": p99, "ratios": ratios}),
         );
     }
 
@@ -31,7 +33,7 @@ impl Table {
     }
 
     pub(crate) fn figure(&mut self, name: &str, value: f64, unit: &str) {
-        self.text += &format!("{name:58} {value:11.1} {unit}\n");
+        self.text += &format!("{name:58} {value:11.2} {unit}\n");
         self.rows
             .insert(name.into(), json!({"value": value, "unit": unit}));
     }

@@ -220,7 +220,10 @@ impl Launcher {
                     if !self.shared.pools.lock().has_empty() {
                         // A new shell takes a processor for a moment; the call that took one needs it more.
                         let _ = tokio::time::timeout(LONG_COMMAND, self.shared.ended.notified()).await;
-                        tokio::time::sleep(AFTER_COMMAND).await;
+                        // The next call of a client that does not pause would need it sooner than it is there.
+                        if self.shared.pools.lock().client_pauses() {
+                            tokio::time::sleep(AFTER_COMMAND).await;
+                        }
                     }
                 }
             }
@@ -397,7 +400,7 @@ impl Launcher {
         let guard_check = Guard::begin(&sandbox.guards(pools).await?).await;
         let pooled = match (source, kind, stdio) {
             (Source::Pool, _, Stdio::Merged) | (Source::Pool, ProcessKind::Program, Stdio::Separate) => {
-                pools.lock().of(kind).take(Instant::now())
+                pools.lock().take(kind, Instant::now())
             }
             (Source::Jail, ..) | (_, ProcessKind::Shell, Stdio::Separate) | (.., Stdio::Pty) => None,
         };

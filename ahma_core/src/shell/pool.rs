@@ -24,6 +24,9 @@ pub struct PoolSettings {
     pub idle: Duration,
 }
 
+/// A client that calls again within this time does not pause between its calls.
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// Each holds descriptors, of which a process may have a thousand.
 const MAX_IDLE: usize = 32;
 
@@ -58,6 +61,8 @@ impl PoolSettings {
 pub(super) struct Pools {
     shells: Pool,
     programs: Pool,
+    last_taken: Instant,
+    client_pauses: bool,
 }
 
 #[derive(Debug)]
@@ -79,7 +84,21 @@ impl Pools {
         Self {
             shells: Pool::new(settings, now),
             programs: Pool::new(programs, now),
+            last_taken: now,
+            client_pauses: true,
         }
+    }
+
+    /// Hands out one of a kind, if one is there.
+    pub(super) fn take(&mut self, kind: ProcessKind, now: Instant) -> Option<IdleProcess> {
+        self.client_pauses = now.duration_since(self.last_taken) >= PAUSE;
+        self.last_taken = now;
+        self.of(kind).take(now)
+    }
+
+    /// The last call came a while after the one before.
+    pub(super) fn client_pauses(&self) -> bool {
+        self.client_pauses
     }
 
     pub(super) fn of(&mut self, kind: ProcessKind) -> &mut Pool {
@@ -137,7 +156,7 @@ impl Pool {
     }
 
     /// Hands out the oldest. Dead ones are dropped. An empty pool grows.
-    pub(super) fn take(&mut self, now: Instant) -> Option<IdleProcess> {
+    fn take(&mut self, now: Instant) -> Option<IdleProcess> {
         self.last_taken = now;
         let was_resting = self.target < self.settings.busy;
         self.target = self.target.max(self.settings.busy).min(self.settings.cap);

@@ -3,9 +3,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Pool, PoolSettings};
+use super::{PAUSE, Pool, PoolSettings, Pools};
 use crate::{
-    jail::wire,
+    jail::wire::{self, ProcessKind},
     shell::idle_process::{IdleProcess, OutputPipes},
 };
 
@@ -74,6 +74,19 @@ async fn a_pool_on_demand_is_empty_before_the_first_call_and_long_after_the_last
     pool.tend(start + settings.idle);
     assert_eq!(pool.missing(), 0);
     assert!(pool.idle.is_empty());
+}
+
+#[test]
+fn calls_in_quick_succession_are_no_pause() {
+    let start = Instant::now();
+    let mut pools = Pools::new(PoolSettings::default(), start);
+    assert!(pools.client_pauses());
+    pools.take(ProcessKind::Shell, start + 2 * PAUSE);
+    assert!(pools.client_pauses());
+    pools.take(ProcessKind::Program, start + 2 * PAUSE + PAUSE / 2);
+    assert!(!pools.client_pauses(), "whatever they need");
+    pools.take(ProcessKind::Shell, start + 4 * PAUSE);
+    assert!(pools.client_pauses());
 }
 
 #[tokio::test]
