@@ -437,6 +437,30 @@ fn a_match_that_says_nothing_is_no_finding() {
 }
 
 #[test]
+fn an_item_knows_the_objects_around_it() {
+    let eslint = json!([
+        { "filePath": "a.js", "messages": [{ "ruleId": "semi", "line": 3 }, { "ruleId": "eqeqeq", "line": 4 }] },
+        { "filePath": "b.js", "messages": [{ "ruleId": "semi", "line": 1 }] },
+    ]);
+    let (found, _) = found_and_noticed(
+        json!({ "framing": "json-document", "rules": [{ "emit": "finding", "each": "/*/messages",
+            "finding": { "id": "{/ruleId} {../filePath}:{/line}" } }] }),
+        &[eslint.to_string().as_bytes()],
+    );
+    assert_eq!(found, ["semi a.js:3", "eqeqeq a.js:4", "semi b.js:1"]);
+
+    let trivy = json!({ "Name": "image", "Meta": { "os": "x" }, "Results": [
+        { "Target": "lib", "Kinds": { "k": { "list": [{ "id": "CVE-1" }] } } } ] });
+    let (found, _) = found_and_noticed(
+        json!({ "framing": "json-document", "rules": [{ "emit": "finding", "each": "/Results/*/Kinds/*/list",
+            "where": { "../../../Target": "lib" },
+            "finding": { "id": "{/id} {../../../Target} {../../../../Meta/os}{../../../../../Name}" } }] }),
+        &[trivy.to_string().as_bytes()],
+    );
+    assert_eq!(found, ["CVE-1 lib x"]);
+}
+
+#[test]
 fn a_block_of_lines_is_one_finding() {
     let rules = rules(json!({ "rules": [
         { "emit": "finding", "match": "^thread '(?P<test>.+)' panicked at (?P<place>\\S+):$", "until": "^note: (?P<note>.+)$",

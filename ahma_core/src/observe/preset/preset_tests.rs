@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::junit_rules;
-use crate::observe::{Observer, StreamName, compile};
+use crate::observe::{Observer, RunContext, StreamName, compile};
 
 fn events_of(preset: &str, text: &str) -> Value {
     events_by(json!({ "preset": preset }), text)
@@ -59,6 +59,36 @@ fn sarif_results_know_their_rules() {
         { "tool": { "driver": { "name": "second" } }, "results": [{ "ruleId": "second-run", "message": { "text": "d" } }] },
         { "results": null }, 7 ] });
     insta::assert_json_snapshot!(events_of("sarif", &serde_json::to_string_pretty(&log).unwrap()));
+}
+
+#[test]
+fn sarif_messages_and_paths_are_complete() {
+    let log = json!({ "runs": [{
+        "originalUriBaseIds": { "SRC": { "uri": "file:///project/src/" }, "ROOT": { "description": { "text": "no address" } } },
+        "artifacts": [{ "location": { "uri": "listed%20file.c", "uriBaseId": "ROOT" } }],
+        "results": [
+            { "ruleId": "a", "level": "error", "message": { "text": "{0} is {1} in {{0}} and {2}", "arguments": ["{1}", "two"] },
+              "locations": [{ "physicalLocation": { "artifactLocation": { "uri": "a.c", "uriBaseId": "SRC" }, "region": { "startLine": 1 } } }] },
+            { "ruleId": "b", "properties": { "security-severity": 4.1 }, "message": { "text": "b" },
+              "locations": [{ "physicalLocation": { "artifactLocation": { "index": 0 } } }] } ] }] });
+    let block = serde_json::from_value(json!({ "preset": "sarif" })).unwrap();
+    let run = RunContext {
+        directory: Some("/project".into()),
+        ..RunContext::default()
+    };
+    let mut observer = Observer::for_run(Arc::new(compile(&block).unwrap()), run);
+    let events = observer.feed(StreamName::Stdout, log.to_string().as_bytes(), Duration::ZERO);
+    let events = serde_json::to_value(events).unwrap();
+    let told: Vec<_> = (events.as_array().unwrap().iter())
+        .map(|event| [&event["severity"], &event["title"], &event["location"]])
+        .collect();
+    assert_eq!(
+        json!(told),
+        json!([
+            ["high", "{1} is two in {0} and {2}", "src/a.c:1"],
+            ["medium", "b", "listed file.c"]
+        ])
+    );
 }
 
 #[test]

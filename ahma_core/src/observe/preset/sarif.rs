@@ -29,6 +29,15 @@ struct RuleInfo {
     messages: BTreeMap<String, String>,
 }
 
+/// What a run says about the places of its files.
+#[derive(Debug, Default)]
+struct RunInfo {
+    /// Addresses that others are relative to.
+    bases: BTreeMap<String, String>,
+    /// Locations that results name by their index.
+    artifacts: Vec<Value>,
+}
+
 /// Notes every result that is a problem: not those that passed, were suppressed, or are gone since the last run.
 pub(crate) fn read_sarif(text: &str, note: &mut dyn FnMut(Sighting)) {
     let Ok(log) = serde_json::from_str::<&RawValue>(text) else {
@@ -38,6 +47,7 @@ pub(crate) fn read_sarif(text: &str, note: &mut dyn FnMut(Sighting)) {
         let mut rules: Vec<RuleInfo> = values("/tool/driver/rules", run)
             .map(|rule| RuleInfo::read(&rule))
             .collect();
+        let around = RunInfo::read(run);
         let driver_rules = rules.len();
         rules.extend(values("/tool/extensions/*/rules/*", run).map(|rule| RuleInfo::read(&rule)));
         let by_id: BTreeMap<&str, &RuleInfo> =
@@ -55,6 +65,7 @@ pub(crate) fn read_sarif(text: &str, note: &mut dyn FnMut(Sighting)) {
                     &result,
                     id,
                     rule.unwrap_or(&RuleInfo::default()),
+                    &around,
                 )));
             }
         }
@@ -92,7 +103,7 @@ fn is_problem(result: &Value) -> bool {
     is_whole && !is_harmless && !is_gone && !is_suppressed
 }
 
-fn finding(result: &Value, id: Option<&str>, rule: &RuleInfo) -> Finding {
+fn finding(result: &Value, id: Option<&str>, rule: &RuleInfo, run: &RunInfo) -> Finding {
     let id = match id {
         Some(id) => id.to_owned(),
         None if !rule.id.is_empty() => rule.id.clone(),
@@ -115,7 +126,7 @@ fn finding(result: &Value, id: Option<&str>, rule: &RuleInfo) -> Finding {
         id,
         description: message.map(|text| shorten(text, MAX_TEXT_CHARS)),
         remediation: remediation.map(|text| shorten(text, MAX_TEXT_CHARS)),
-        location: location(result),
+        location: location(result, run),
     }
 }
 
@@ -162,28 +173,42 @@ fn message(result: &Value, rule: &RuleInfo) -> Option<String> {
         None => rule.messages.get(text_at(result, "/message/id")?)?,
     };
     let arguments = result.pointer("/message/arguments").and_then(Value::as_array);
-    let fill = |text: String, (index, argument): (usize, &Value)| match argument.as_str() {
-        Some(argument) => text.replace(&format!("{{{index}}}"), argument),
-        None => text,
-    };
-    Some(
-        arguments
-            .into_iter()
-            .flatten()
-            .enumerate()
-            .fold(template.to_owned(), fill),
-    )
+    Some(filled(template, arguments.map_or(&[], Vec::as_slice)))
 }
 
-fn location(result: &Value) -> Option<String> {
+/// Puts arguments in the place of `{0}` and its like; doubled braces are braces. What an argument holds stays as it is.
+fn filled(template: &str, arguments: &[Value]) -> String {
+    let mut text = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(brace) = rest.find(['{', '}']) {
+        text.push_str(&rest[..brace]);
+        rest = &rest[brace..];
+        let named = rest.strip_prefix('{').and_then(|inside| inside.split_once('}'));
+        let argument = named.and_then(|(index, behind)| {
+            let index: usize = index.parse().ok()?;
+            Some((arguments.get(index)?.as_str()?, behind))
+        });
+        rest = match argument {
+            Some((argument, behind)) => {
+                text.push_str(argument);
+                behind
+            }
+            None => {
+                text.push_str(&rest[..1]);
+                let doubled = rest[..1].repeat(2);
+                rest.strip_prefix(doubled.as_str()).unwrap_or(&rest[1..])
+            }
+        };
+    }
+    text.push_str(rest);
+    text
+}
+
+fn location(result: &Value, run: &RunInfo) -> Option<String> {
     let place = result.pointer("/locations/0/physicalLocation");
-    let Some(uri) = place.and_then(|place| text_at(place, "/artifactLocation/uri")) else {
+    let artifact = place.and_then(|place| place.get("artifactLocation"));
+    let Some(mut location) = artifact.and_then(|artifact| run.path(artifact)) else {
         return text_at(result, "/locations/0/logicalLocations/0/fullyQualifiedName").map(str::to_owned);
-    };
-    let mut location = match uri.strip_prefix("file://") {
-        Some(path) => decoded(path),
-        None if uri.contains("://") => uri.to_owned(),
-        None => decoded(uri),
     };
     for pointer in ["/region/startLine", "/region/startColumn"] {
         let Some(number) = place
@@ -195,6 +220,50 @@ fn location(result: &Value) -> Option<String> {
         location.push_str(&format!(":{number}"));
     }
     Some(location)
+}
+
+impl RunInfo {
+    fn read(run: &RawValue) -> Self {
+        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(run.get()).unwrap_or_default();
+        let bases = fields.get("originalUriBaseIds").map(|bases| bases.get());
+        let bases: BTreeMap<String, Value> = bases
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default();
+        Self {
+            bases: bases
+                .into_iter()
+                .filter_map(|(name, base)| Some((name, text_at(&base, "/uri")?.to_owned())))
+                .collect(),
+            artifacts: values("/artifacts", run)
+                .map(|artifact| artifact.get("location").cloned().unwrap_or_default())
+                .collect(),
+        }
+    }
+
+    /// The path of an artifact: by its own address, or by its place in the list, below the base it names.
+    fn path(&self, artifact: &Value) -> Option<String> {
+        let listed = || {
+            let index = usize::try_from(artifact.get("index")?.as_u64()?).ok()?;
+            self.artifacts.get(index)
+        };
+        let artifact = match text_at(artifact, "/uri") {
+            Some(_) => artifact,
+            None => listed()?,
+        };
+        let uri = text_at(artifact, "/uri")?;
+        let base = text_at(artifact, "/uriBaseId").and_then(|base| self.bases.get(base));
+        let uri = match base {
+            Some(base) if !uri.contains("://") && !uri.starts_with('/') => {
+                format!("{}/{uri}", base.trim_end_matches('/'))
+            }
+            _ => uri.to_owned(),
+        };
+        Some(match uri.strip_prefix("file://") {
+            Some(path) => decoded(path),
+            None if uri.contains("://") => uri,
+            None => decoded(&uri),
+        })
+    }
 }
 
 impl RuleInfo {

@@ -129,18 +129,17 @@ impl StreamRules {
                     let Ok(value) = serde_json::from_str(text) else {
                         return false;
                     };
-                    self.look_at_value(source, &value, rules, arguments, note);
+                    self.look_at_value(source, &value, &[], rules, arguments, note);
                 }
                 Some(path) => {
                     let Ok(root) = serde_json::from_str(text) else {
                         return false;
                     };
-                    for item in path.items(root) {
-                        let Ok(value) = serde_json::from_str(item.get()) else {
-                            continue;
-                        };
-                        self.look_at_value(source, &value, rules, arguments, note);
-                    }
+                    path.visit(root, &mut |item, around| {
+                        if let Ok(value) = serde_json::from_str(item.get()) {
+                            self.look_at_value(source, &value, around, rules, arguments, note);
+                        }
+                    });
                 }
             }
         }
@@ -151,6 +150,7 @@ impl StreamRules {
         &self,
         source: StreamName,
         value: &Value,
+        around: &[ObjectFields<'_>],
         rules: &[usize],
         arguments: &CallArguments,
         note: &mut dyn FnMut(Sighting),
@@ -161,7 +161,7 @@ impl StreamRules {
         }
         let rules = rules.iter().map(|index| &self.rules[*index]);
         let content_for = |selector: &Selector| match selector {
-            Selector::Json { conditions } => Content::Json(value).if_all_hold(conditions),
+            Selector::Json { conditions } => Content::Json { value, around }.if_all_hold(conditions),
             Selector::Text { .. } | Selector::Block { .. } | Selector::Xml { .. } => None,
         };
         let rules = rules.filter(|rule| rule.listens_to(source));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     ItemPath,
     compile::Problems,
-    field::{Field, XmlPath},
+    field::{AroundPath, Field, XmlPath},
     pattern::Pattern,
     stream_rules::{
         CompiledRule, Expected, FieldCondition, FindingSource, ProgressSource, RuleAction, Selector,
@@ -28,8 +28,12 @@ enum PieceKind<'a> {
         next: Option<&'a Pattern>,
         is_block: bool,
     },
-    Json,
+    Json {
+        is_item: bool,
+    },
     Xml,
+    /// Cannot be told, because the pattern is wrong: any reference may be right.
+    Unknown,
 }
 
 /// Compiles one rule, and the path of the list that it looks at, if it does.
@@ -39,22 +43,26 @@ pub(super) fn compile_rule(
     problems: &mut Problems,
 ) -> Option<(CompiledRule, Option<ItemPath>)> {
     check_parts(rule, problems);
-    let (selector, each) = selector(rule, framing, problems)?;
-    let language = match &selector {
-        Selector::Text { line, next } => PieceKind::Text {
+    let selected = selector(rule, framing, problems);
+    let language = match selected.as_ref().map(|(selector, _)| selector) {
+        Some(Selector::Text { line, next }) => PieceKind::Text {
             line,
             next: next.as_ref(),
             is_block: false,
         },
-        Selector::Block { line, until, .. } => PieceKind::Text {
+        Some(Selector::Block { line, until, .. }) => PieceKind::Text {
             line,
             next: Some(until),
             is_block: true,
         },
-        Selector::Json { .. } => PieceKind::Json,
-        Selector::Xml { .. } => PieceKind::Xml,
+        Some(Selector::Json { .. }) => PieceKind::Json {
+            is_item: rule.each.is_some(),
+        },
+        Some(Selector::Xml { .. }) => PieceKind::Xml,
+        None => PieceKind::Unknown,
     };
     let action = action(rule, language, problems);
+    let (selector, each) = selected?;
     let compiled = CompiledRule {
         on: rule.on,
         selector,
@@ -118,7 +126,13 @@ fn selector(rule: &Rule, framing: Framing, problems: &mut Problems) -> Option<(S
         }
     } else {
         Selector::Json {
-            conditions: conditions(rule, PieceKind::Json, problems),
+            conditions: conditions(
+                rule,
+                PieceKind::Json {
+                    is_item: rule.each.is_some(),
+                },
+                problems,
+            ),
         }
     };
     let each = rule.each.as_ref().and_then(|pointer| {
@@ -219,8 +233,15 @@ fn field(reference: &str, language: PieceKind<'_>) -> Result<Field, String> {
             "" => Err("`$` needs the name of an argument: `{$target}`".to_owned()),
             name => Ok(Field::Argument(name.to_owned())),
         },
-        PieceKind::Json if reference.starts_with('/') => Ok(Field::Pointer(reference.to_owned())),
-        PieceKind::Json => Err(format!("`{reference}` is not a JSON pointer; begin it with `/`")),
+        PieceKind::Json { .. } if reference.starts_with('/') => Ok(Field::Pointer(reference.to_owned())),
+        PieceKind::Json { is_item: true } if reference.starts_with("../") => AroundPath::parse(reference)
+            .map(Field::Around)
+            .ok_or_else(|| format!("`{reference}` names no field: write `../name`")),
+        PieceKind::Json { is_item: false } if reference.starts_with("../") => Err(format!(
+            "`{reference}` needs `each`, whose items have objects around them"
+        )),
+        PieceKind::Json { .. } => Err(format!("`{reference}` is not a JSON pointer; begin it with `/`")),
+        PieceKind::Unknown => Ok(Field::Whole),
         PieceKind::Xml => XmlPath::parse(reference).map(Field::Path).ok_or_else(|| {
             format!("`{reference}` is not a path like `@attribute`, `child/@attribute` or `child`")
         }),

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use regex::Captures;
 use serde_json::Value;
 
-use super::super::framing::Element;
+use super::{super::framing::Element, ObjectFields};
 
 /// Arguments of a call by their names, for `{$name}`.
 pub type CallArguments = BTreeMap<String, String>;
@@ -25,7 +25,11 @@ pub(crate) enum Content<'a> {
         /// The lines of a block, without the first and the last.
         lines: &'a str,
     },
-    Json(&'a Value),
+    Json {
+        value: &'a Value,
+        /// The objects around an item of a list, the innermost last.
+        around: &'a [ObjectFields<'a>],
+    },
     Xml {
         ancestors: &'a [Element],
         element: &'a Element,
@@ -47,7 +51,17 @@ pub(crate) enum Field {
     Argument(String),
     /// JSON pointer.
     Pointer(String),
+    Around(AroundPath),
     Path(XmlPath),
+}
+
+/// `../file`: to an object around an item, by how many of them further out, and to a place in it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AroundPath {
+    ups: usize,
+    name: String,
+    /// JSON pointer below the field of that name.
+    below: String,
 }
 
 /// `../child/@attribute`: up, down, and to an attribute or, without one, to the text.
@@ -81,14 +95,15 @@ impl Content<'_> {
                 Some(Cow::Borrowed(found.as_str()))
             }
             (Self::Text { lines, .. }, Field::Lines) => Some(Cow::Borrowed(lines)),
-            (Self::Json(value), Field::Whole) => json_text(value),
-            (Self::Json(value), Field::Pointer(pointer)) => value.pointer(pointer).and_then(json_text),
+            (Self::Json { value, .. }, Field::Whole) => json_text(value),
+            (Self::Json { value, .. }, Field::Pointer(pointer)) => value.pointer(pointer).and_then(json_text),
+            (Self::Json { around, .. }, Field::Around(path)) => path.find(around).map(Cow::Owned),
             (Self::Xml { element, .. }, Field::Whole) => Some(Cow::Borrowed(element.text.trim())),
             (Self::Xml { ancestors, element }, Field::Path(path)) => {
                 path.find(ancestors, element).map(Cow::Borrowed)
             }
             // `compile` gives each rule only fields of its own kind of piece.
-            (Self::Text { .. } | Self::Json(_) | Self::Xml { .. }, _) => None,
+            (Self::Text { .. } | Self::Json { .. } | Self::Xml { .. }, _) => None,
         }
     }
 }
@@ -98,6 +113,30 @@ fn json_text(value: &Value) -> Option<Cow<'_, str>> {
         Value::Null => None,
         Value::String(text) => Some(Cow::Borrowed(text)),
         other => Some(Cow::Owned(other.to_string())),
+    }
+}
+
+impl AroundPath {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut ups = 0;
+        let mut rest = text;
+        while let Some(outer) = rest.strip_prefix("../") {
+            ups += 1;
+            rest = outer;
+        }
+        let (name, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        (ups > 0 && !name.is_empty()).then(|| Self {
+            ups,
+            name: name.replace("~1", "/").replace("~0", "~"),
+            below: below.to_owned(),
+        })
+    }
+
+    /// Of what is around, only the field that is named is read: the rest may be a whole report.
+    fn find(&self, around: &[ObjectFields<'_>]) -> Option<String> {
+        let object = around.get(around.len().checked_sub(self.ups)?)?;
+        let value: Value = serde_json::from_str(object.get(&self.name)?.get()).ok()?;
+        json_text(value.pointer(&self.below)?).map(Cow::into_owned)
     }
 }
 

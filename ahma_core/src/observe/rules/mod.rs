@@ -17,7 +17,7 @@ pub(super) use apply::{LineUse, ProgressReading, Sighting};
 pub(super) use blocks::LineContext;
 pub use compile::{compile, environment_problems};
 pub use field::CallArguments;
-pub(super) use json_items::ItemPath;
+pub(super) use json_items::{ItemPath, ObjectFields};
 pub(super) use stream_rules::Reading;
 pub use stream_rules::{ArgumentReference, RuleProblem, StdioNeed, StreamRules};
 pub(super) use template::shorten;

@@ -20,7 +20,7 @@ fn json_source(template: &str) -> TextSource {
 fn json_piece(value: &Value) -> Piece<'_> {
     static NO_ARGUMENTS: CallArguments = CallArguments::new();
     Piece {
-        content: Content::Json(value),
+        content: Content::Json { value, around: &[] },
         arguments: &NO_ARGUMENTS,
     }
 }
