@@ -4,6 +4,7 @@
 
 mod args;
 mod gather;
+mod programs;
 mod report;
 mod sample;
 
@@ -11,6 +12,7 @@ use std::{
     env,
     ffi::OsStr,
     io::{self, IsTerminal, Write},
+    path::PathBuf,
     process::ExitCode,
 };
 
@@ -89,10 +91,13 @@ fn only_file(groups: &[Group]) -> anyhow::Result<&ToolSource> {
 /// Checks each group by itself and keeps the problems of the files that were asked for.
 fn check(groups: &[Group]) -> Report<'_> {
     let mut report = Report::default();
+    let directories: Vec<PathBuf> = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect();
     for group in groups {
         report.files += group.asked_for.len();
         report.sources.extend(&group.sources);
-        let mut problems = mtdf::check_set(&group.sources).problems;
+        let checked = mtdf::check_set(&group.sources);
+        let mut problems = checked.problems;
+        problems.extend(programs::missing(&checked.tools, &group.sources, &directories));
         problems.extend(group.unreadable.iter().cloned());
         problems.retain(|problem| group.asked_for.contains(&problem.file));
         problems.sort_by(|left, right| left.file.cmp(&right.file));

@@ -10,7 +10,7 @@ use std::{
 use ahma_common::words::counted;
 use ahma_core::{
     mtdf::{Checked, Leaf, LeafAction},
-    observe::{Finding, Progress, ReplayedLine, StreamEvent, StreamRules, replay},
+    observe::{Finding, Progress, ReplayedLine, StreamEvent, StreamRules, replay, unmatched},
 };
 use anyhow::{Context, Result, bail};
 
@@ -30,7 +30,7 @@ pub(crate) fn try_sample(
     let bytes = read(recording).with_context(|| format!("cannot read {}", recording.display()))?;
     let lines = replay(rules, &String::from_utf8_lossy(&bytes));
     Ok(match format {
-        Format::Text => text(&lines),
+        Format::Text => text(&lines) + &unmatched_rules(rules, &String::from_utf8_lossy(&bytes)),
         Format::Json => serde_json::to_string_pretty(&lines)? + "\n",
     })
 }
@@ -78,6 +78,19 @@ fn rules_of(leaf: &Leaf) -> Option<&Arc<StreamRules>> {
             None
         }
     }
+}
+
+/// The rules that made nothing of the recording, and why.
+fn unmatched_rules(rules: &StreamRules, recording: &str) -> String {
+    let mut text = String::new();
+    for rule in unmatched(rules, recording) {
+        text.push_str(&format!(
+            "rule {} matched nothing: {}\n",
+            rule.index,
+            printable(&rule.reason)
+        ));
+    }
+    text
 }
 
 /// Every line of the recording, and below it what it gives.

@@ -22,6 +22,7 @@ pub(super) fn dispatch(subcommand: Subcommand, args: Args) -> Result<ExitCode, F
         Subcommand::Packs(own) => packs::run(&own),
         Subcommand::Doctor(own) => doctor::run(&own, args),
         Subcommand::Run(own) => run_tool::run(own, Settings::resolve(args, &Environment::read()?)?),
+        Subcommand::Record(own) => run_tool::record(own, Settings::resolve(args, &Environment::read()?)?),
         Subcommand::History(own) => history::run(own, args),
         #[cfg(feature = "bridge")]
         Subcommand::Console(own) => super::console::run(&own, args),

@@ -1,6 +1,6 @@
 //! From the command line to the exit code.
 
-use std::{future::Future, io::Write as _, process::ExitCode, time::Duration};
+use std::{future::Future, io::Write as _, path::PathBuf, process::ExitCode, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
@@ -172,10 +172,23 @@ pub(super) fn engine_settings(
 }
 
 pub(super) fn plan_settings(settings: &Settings, sandbox: &ActiveSandbox) -> PlanSettings {
+    let policy = sandbox.launcher.policy();
+    let readable = match sandbox.launcher.tier() {
+        Tier::Off => vec![PathBuf::from("/")],
+        Tier::Full | Tier::Core | Tier::Seatbelt => {
+            let granted = policy.grants.iter().flat_map(|grant| [&grant.path, &grant.real]);
+            granted
+                .chain(&policy.overlays)
+                .chain(&policy.worktree)
+                .cloned()
+                .collect()
+        }
+    };
     PlanSettings {
+        readable,
         scope: settings.sandbox.scope.clone(),
         scope_aliases: settings.sandbox.scope_aliases.clone(),
-        also_allowed: std::iter::once(sandbox.launcher.policy().visible_temp(sandbox.launcher.tier()))
+        also_allowed: std::iter::once(policy.visible_temp(sandbox.launcher.tier()))
             .chain(settings.sandbox.allow_read.iter().cloned())
             .chain(settings.sandbox.allow_write.iter().cloned())
             .collect(),

@@ -22,6 +22,8 @@ pub(crate) enum Subcommand {
     Packs(PacksArgs),
     /// Run one tool from the terminal, in the same sandbox as for a client
     Run(RunArgs),
+    /// Run a tool or a command and print a recording for stream rules: both streams, with times
+    Record(RecordArgs),
     /// Show what ran: every operation of your servers, with output and findings
     History(super::history::HistoryArgs),
     /// Open a page that shows what your servers run, with output, findings and a button to cancel
@@ -133,6 +135,31 @@ pub(crate) struct RunArgs {
         num_args = 1..
     )]
     pub(crate) words: Vec<String>,
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = RECORD_EXAMPLES, override_usage = "ahma_mcp [FLAGS] record <TOOL> [--NAME VALUE]...\n       ahma_mcp [FLAGS] record -- <COMMAND> [ARGUMENT]...")]
+pub(crate) struct RecordArgs {
+    /// The tool with its arguments, as for `run`; after `--`, a command that needs no tool file.
+    #[arg(
+        value_name = "TOOL",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        num_args = 1..
+    )]
+    pub(crate) words: Vec<String>,
+}
+
+impl RecordArgs {
+    /// A command was named, not a tool. Where `--` is the first word, clap does not pass it on.
+    pub(crate) fn is_command(&self) -> bool {
+        let mut words = std::env::args_os();
+        let separator = words.len().checked_sub(self.words.len() + 1);
+        separator
+            .and_then(|place| words.nth(place))
+            .is_some_and(|word| word == "--")
+    }
 }
 
 #[cfg(feature = "bridge")]
@@ -413,6 +440,14 @@ To read it:
 To install it for `man ahma_mcp`, where ~/.cargo/bin is on PATH:
   mkdir -p ~/.cargo/man/man1
   ahma_mcp man > ~/.cargo/man/man1/ahma_mcp.1";
+
+const RECORD_EXAMPLES: &str = "\
+Examples:
+  ahma_mcp record git_log --max-count 3 > run.txt      a run of a tool
+  ahma_mcp record -- git log --oneline > run.txt       a command for which there is no tool file yet
+  ahma_validate --sample run.txt .ahma/tools/rg.json   what the rules of a file make of it
+
+The recording goes to stdout; how the command ended stands in its last line.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:

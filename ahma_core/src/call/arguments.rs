@@ -258,6 +258,7 @@ impl CommandLine<'_> {
             arguments: self.values,
             success_hint: template.success_hint.clone(),
             failure_hint: template.failure_hint.clone(),
+            install_instructions: None,
             stop_signal: template.stop_signal,
         })
     }

@@ -23,13 +23,14 @@ pub(super) fn working_directory(settings: &PlanSettings, given: Option<&str>) ->
     }
 }
 
-/// Refuses a path that leads out of everything a command may reach.
+/// Refuses a path that leads out of everything a command may read.
 pub(super) fn check(settings: &PlanSettings, directory: &Path, given: &str) -> Result<(), String> {
     let path = resolve(directory, given);
-    if settings.allows(&path) || OPEN_DEVICES.iter().any(|device| path == Path::new(device)) {
+    if settings.opens(&path) || OPEN_DEVICES.iter().any(|device| path == Path::new(device)) {
         Ok(())
     } else {
-        Err(outside(given, &path, settings))
+        let refusal = outside(given, &path, settings);
+        Err(format!("{refusal}, and no `--allow-read` opens it"))
     }
 }
 

@@ -95,6 +95,8 @@ pub struct Command {
     pub success_hint: Option<String>,
     /// Shown to the caller after a failure.
     pub failure_hint: Option<String>,
+    /// Shown to the caller if the program is not there.
+    pub install_instructions: Option<String>,
     /// Sent first when it is to end.
     pub stop_signal: StopSignal,
 }
@@ -113,6 +115,7 @@ impl Command {
             arguments: CallArguments::new(),
             success_hint: None,
             failure_hint: None,
+            install_instructions: None,
             stop_signal: StopSignal::default(),
         }
     }
@@ -156,7 +159,7 @@ impl Program {
     }
 }
 
-/// Steps that run strictly in order; the first failure ends the sequence.
+/// Steps that run in order, or some of them at the same time; the first failure ends the sequence.
 #[derive(Debug, Clone)]
 pub struct Sequence {
     pub steps: Vec<SequenceStep>,
@@ -171,6 +174,10 @@ pub struct SequenceStep {
     pub description: Option<String>,
     pub command: Command,
     pub skip: Option<SkipCondition>,
+    /// The others run even if it fails; the sequence has failed in the end.
+    pub continue_on_failure: bool,
+    /// It runs at the same time as the one before it.
+    pub parallel: bool,
 }
 
 /// Condition for leaving out a step; paths are absolute.

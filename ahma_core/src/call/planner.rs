@@ -1,6 +1,7 @@
 //! The one arrow from a call to its plan.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
@@ -20,8 +21,8 @@ use super::{
 use crate::{
     catalog::Catalog,
     mtdf::{
-        ArgumentProblem, Leaf, LeafAction, META_PARAMETERS, ReadyPort, ReadySign, SequenceTemplate, Skip,
-        StepTemplate, plain_name, shell_command,
+        ArgumentProblem, Embedding, Given, Leaf, LeafAction, META_PARAMETERS, ReadyPort, ReadySign,
+        SequenceTemplate, Skip, StepTemplate, accept, bind, plain_name, shell_command,
     },
 };
 
@@ -41,6 +42,8 @@ pub struct PlanSettings {
     pub scope_aliases: Vec<PathBuf>,
     /// Directories outside the scope that commands may reach, such as the private temporary directory.
     pub also_allowed: Vec<PathBuf>,
+    /// What commands may read besides, such as system directories: for their arguments, not to run in.
+    pub readable: Vec<PathBuf>,
     pub default_timeout: Duration,
     /// Every call waits for its result.
     pub force_sync: bool,
@@ -54,7 +57,12 @@ impl PlanSettings {
             .find_map(|root| path.strip_prefix(root).ok())
     }
 
-    /// Returns whether commands may reach a path, judged by its text alone.
+    /// Returns whether commands may read a path, judged by its text alone.
+    pub(crate) fn opens(&self, path: &Path) -> bool {
+        self.allows(path) || self.readable.iter().any(|root| path.starts_with(root))
+    }
+
+    /// Returns whether commands may reach a path and run in it, judged by its text alone.
     pub(crate) fn allows(&self, path: &Path) -> bool {
         self.below_scope(path).is_some() || self.also_allowed.iter().any(|root| path.starts_with(root))
     }
@@ -181,23 +189,59 @@ impl Planning<'_> {
             | LeafAction::ReadOnlyScript
             | LeafAction::File(_) => Ok(Work::Command(self.command(leaf, arguments)?)),
             LeafAction::Sequence(sequence) => {
-                let unknown: Vec<ArgumentProblem> = arguments
-                    .keys()
-                    .map(|name| ArgumentProblem::new(name, "is not an argument of a sequence"))
-                    .collect();
-                if !unknown.is_empty() {
-                    return Err(CallError::Invalid {
-                        tool: leaf.name.clone(),
-                        problems: unknown,
-                    });
-                }
+                let given = self.own_arguments(leaf, arguments)?;
                 let mut planned = Sequence {
                     steps: Vec::new(),
                     delay: Duration::ZERO,
                 };
-                self.sequence(leaf, sequence, &mut planned, &mut vec![leaf.name.as_str()])?;
+                self.sequence(
+                    leaf,
+                    sequence,
+                    &given,
+                    &mut planned,
+                    &mut vec![leaf.name.as_str()],
+                )?;
                 Ok(Work::Sequence(planned))
             }
+        }
+    }
+
+    /// The values of a sequence's own arguments, by their names.
+    fn own_arguments(
+        &self,
+        leaf: &Leaf,
+        arguments: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, CallError> {
+        let (values, mut problems) = accept(leaf.parameters(), arguments, &META_PARAMETERS);
+        let mut given = Map::new();
+        for (parameter, value) in leaf.parameters().zip(values) {
+            let Given::Value(value) = value else { continue };
+            if parameter.value.is_path() {
+                let texts = value
+                    .as_array()
+                    .map_or(std::slice::from_ref(&*value), Vec::as_slice);
+                let checked = texts
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(|text| paths::check(self.settings, self.directory, text));
+                problems.extend(
+                    checked
+                        .filter_map(Result::err)
+                        .map(|message| ArgumentProblem::new(&parameter.name, message)),
+                );
+            }
+            // By all its names: steps may use any of them.
+            for name in parameter.names() {
+                given.insert(name.to_owned(), value.clone().into_owned());
+            }
+        }
+        if problems.is_empty() {
+            Ok(given)
+        } else {
+            Err(CallError::Invalid {
+                tool: leaf.name.clone(),
+                problems,
+            })
         }
     }
 
@@ -208,7 +252,11 @@ impl Planning<'_> {
         };
         match &leaf.action {
             LeafAction::Command(template) => {
-                arguments::command(leaf, template, arguments, self.settings, self.directory).map_err(invalid)
+                let command = arguments::command(leaf, template, arguments, self.settings, self.directory);
+                Ok(Command {
+                    install_instructions: leaf.install_instructions.clone(),
+                    ..command.map_err(invalid)?
+                })
             }
             LeafAction::Script => {
                 let text = shell_command(arguments, &META_PARAMETERS).map_err(invalid)?;
@@ -238,6 +286,7 @@ impl Planning<'_> {
         &'l self,
         leaf: &Leaf,
         sequence: &'l SequenceTemplate,
+        given: &Map<String, Value>,
         planned: &mut Sequence,
         inside: &mut Vec<&'l str>,
     ) -> Result<(), CallError> {
@@ -249,12 +298,28 @@ impl Planning<'_> {
                 step: step.target.clone(),
             };
             let target = &self.catalog.get(&step.target).ok_or_else(missing)?.leaf;
+            let arguments = if sequence.parameters.is_empty() {
+                Cow::Borrowed(&step.arguments)
+            } else {
+                let embedding = match &target.action {
+                    LeafAction::Script | LeafAction::ReadOnlyScript => Embedding::ShellWord,
+                    LeafAction::Command(_) | LeafAction::Sequence(_) | LeafAction::File(_) => {
+                        Embedding::Plain
+                    }
+                };
+                Cow::Owned(bind(&step.arguments, given, embedding))
+            };
             match &target.action {
                 LeafAction::Sequence(_) if inside.contains(&step.target.as_str()) => return Err(missing()),
                 LeafAction::Sequence(inner) => {
+                    let first = planned.steps.len();
                     inside.push(&step.target);
-                    self.sequence(target, inner, planned, inside)?;
+                    let given = self.own_arguments(target, &arguments)?;
+                    self.sequence(target, inner, &given, planned, inside)?;
                     inside.pop();
+                    for inner in planned.steps.iter_mut().skip(first) {
+                        inner.continue_on_failure |= step.continue_on_failure;
+                    }
                 }
                 LeafAction::Command(_)
                 | LeafAction::Script
@@ -262,8 +327,10 @@ impl Planning<'_> {
                 | LeafAction::File(_) => planned.steps.push(SequenceStep {
                     label: step.label.clone(),
                     description: step.description.clone(),
-                    command: self.command(target, &step.arguments)?,
+                    command: self.command(target, &arguments)?,
                     skip: self.skip(step),
+                    continue_on_failure: step.continue_on_failure,
+                    parallel: step.parallel,
                 }),
             }
         }

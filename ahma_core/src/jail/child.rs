@@ -26,6 +26,9 @@ use super::{
     prepared::PreparedSandbox, program::NotStarted, streams::Streams, wall::Confinement, wire::ProcessKind,
 };
 
+/// Begins the messages of a process that could not become its command.
+pub(super) const MESSAGE_PREFIX: &str = "ahma_mcp: ";
+
 /// Exit code of a process that never became a command.
 pub(super) const CANNOT_START: i32 = 126;
 
@@ -38,7 +41,7 @@ pub(super) fn become_command(
 ) {
     let Err(NotStarted { code, reason }) = start(sandbox, confinement, streams, kind);
     // Standard error is the operation's output by now, or at worst the jail's own.
-    writeln!(io::stderr(), "ahma_mcp: {reason}").ok();
+    writeln!(io::stderr(), "{MESSAGE_PREFIX}{reason}").ok();
     exit_now(code)
 }
 

@@ -21,6 +21,9 @@ use crate::{call::FileRequest, files};
 #[error("an argument, path or environment value holds a NUL byte, which no process can be given")]
 pub struct NulByte;
 
+/// Exit code of a process whose program is not there, as shells have it.
+pub(crate) const NOT_FOUND: i32 = 127;
+
 /// Search path of programs when there is no `PATH`.
 pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -138,11 +141,19 @@ pub(super) struct NotStarted {
     pub(super) reason: String,
 }
 
+/// The line that a process prints whose program is not there.
+pub(crate) fn not_found_line(name: &str) -> String {
+    format!("{}{}", child::MESSAGE_PREFIX, not_found(name))
+}
+
+fn not_found(name: &str) -> String {
+    format!("{name}: command not found")
+}
+
 /// Waits for a request and becomes the program it names.
 pub(super) fn exec_requested(defaults: &ExecDefaults, script: OwnedFd) -> Result<Infallible, NotStarted> {
     const DIRECTORY: i32 = 1;
     const CANNOT_RUN: i32 = 126;
-    const NOT_FOUND: i32 = 127;
     let not_started = |code, reason: String| NotStarted { code, reason };
     let mut text = Vec::new();
     io::Read::read_to_end(&mut std::fs::File::from(script), &mut text)
@@ -194,7 +205,7 @@ pub(super) fn exec_requested(defaults: &ExecDefaults, script: OwnedFd) -> Result
         }
     }
     let name = String::from_utf8_lossy(name);
-    Err(denied.unwrap_or_else(|| not_started(NOT_FOUND, format!("{name}: command not found"))))
+    Err(denied.unwrap_or_else(|| not_started(NOT_FOUND, not_found(&name))))
 }
 
 /// Reads or changes files as asked, prints the answer, and ends the process.

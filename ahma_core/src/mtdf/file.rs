@@ -399,7 +399,7 @@ pub(super) struct StepFile {
     pub(super) tool: String,
     /// Its subcommand; nested ones joined by `_`.
     pub(super) subcommand: Option<String>,
-    /// Arguments of the call.
+    /// Arguments of the call. `{$name}` is an argument of the sequence.
     #[serde(default)]
     pub(super) args: serde_json::Map<String, Value>,
     /// Purpose of the step.
@@ -408,6 +408,10 @@ pub(super) struct StepFile {
     pub(super) skip_if_file_exists: Option<String>,
     /// The step is left out when this file is missing; relative to the working directory.
     pub(super) skip_if_file_missing: Option<String>,
+    /// `true`: the steps after this one run even if it fails or has findings. The sequence has failed in the end.
+    pub(super) continue_on_failure: Option<bool>,
+    /// `true`: the step runs at the same time as the one before it.
+    pub(super) parallel: Option<bool>,
 }
 
 /// Facts a client should know about a tool before it calls.

@@ -23,7 +23,7 @@ use super::{
         ReadySign, Slot, StopSignal, ValueStyle,
     },
 };
-use crate::observe::{self, StreamRules};
+use crate::observe::{self, ArgumentReference, StreamRules, stream_block::StreamBlock};
 
 /// A subcommand of this name stands for its parent.
 const PARENT_ITSELF: &str = "default";
@@ -54,6 +54,8 @@ pub(super) struct Inherited {
     pub(super) ready: Option<ReadySign>,
     pub(super) exclusive: Vec<Vec<String>>,
     pub(super) stream: Option<Arc<StreamRules>>,
+    /// The arguments that the rules name, also where something else is wrong with them.
+    pub(super) stream_references: Vec<ArgumentReference>,
     /// Pointer to the level that has the rules.
     pub(super) stream_pointer: String,
     pub(super) probes: Vec<Arc<AvailabilityCheck>>,
@@ -108,8 +110,12 @@ impl Inherited {
         self.failure_hint = raw.failure_hint.clone().or(self.failure_hint);
         self.ready = level.ready().or(self.ready);
         self.exclusive.extend(raw.exclusive.iter().cloned());
-        if let Some(stream) = level.stream() {
-            self.stream = Some(stream);
+        if let Some(block) = &raw.stream {
+            self.stream = level.stream(block);
+            self.stream_references = match &self.stream {
+                Some(rules) => rules.argument_references().to_vec(),
+                None => observe::argument_references(block),
+            };
             self.stream_pointer = child(pointer, "stream");
         }
         let probe = level.availability_command(&self);
@@ -285,8 +291,8 @@ impl LevelReader<'_> {
         }
     }
 
-    fn stream(&mut self) -> Option<Arc<StreamRules>> {
-        match observe::compile(self.raw.stream.as_ref()?) {
+    fn stream(&mut self, block: &StreamBlock) -> Option<Arc<StreamRules>> {
+        match observe::compile(block) {
             Ok(rules) => Some(Arc::new(rules)),
             Err(problems) => {
                 let pointer = child(self.pointer, "stream");

@@ -23,6 +23,7 @@ mod problem;
 mod schema;
 mod set;
 mod shape;
+mod step_arguments;
 mod tool;
 mod validate;
 mod value;
@@ -37,7 +38,8 @@ pub use check::{Checked, check_file};
 pub use exit_codes::{ExitCodes, ExitMeaning};
 pub use problem::{Problem, ProblemSeverity};
 pub use schema::{schema, schema_text};
-pub use set::{SetReport, ToolSource, check_set, check_together, is_tool_file};
+pub use set::{SetReport, ToolSource, check_set, check_together, is_tool_file, warning_at};
+pub(crate) use step_arguments::{Embedding, bind};
 pub use tool::{
     Annotations, AvailabilityCheck, AvailabilityCommand, BUILT_IN_TOOLS, CALL_PARAMETERS, CommandTemplate,
     Dash, FileTool, Form, Leaf, LeafAction, Level, MAX_TIMEOUT_SECONDS, META_PARAMETERS, Parameter,

@@ -8,6 +8,7 @@ use super::{
     accept::{self, ArgumentProblem},
     check::{Checked, check_draft, located},
     problem::{Mistake, Problem, ProblemSeverity, child},
+    step_arguments,
     tool::{BUILT_IN_TOOLS, Leaf, LeafAction, SHELL_TOOL, SequenceTemplate, StepTemplate, ToolDef},
     value::listed,
 };
@@ -85,6 +86,12 @@ pub fn check_together(sources: &[ToolSource], checked: Vec<Checked>) -> SetRepor
         tools: tools.into_iter().flatten().collect(),
         problems: problems.into_iter().flatten().collect(),
     }
+}
+
+/// A warning about a place in a file that only its caller could find. Without such a place it is about the whole file.
+pub fn warning_at(source: &ToolSource, pointer: &str, message: String, hint: String) -> Option<Problem> {
+    let mistake = Mistake::warning(pointer, message).hint(hint);
+    located(&source.name, &source.text, vec![mistake]).pop()
 }
 
 /// Mistakes in the steps of a file that has errors, so that all of them are reported at once.
@@ -175,6 +182,12 @@ impl<'a> Known<'a> {
     fn sequence(&self, leaf: &Leaf, sequence: &SequenceTemplate, drafts: &HashSet<&str>) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         for step in &sequence.steps {
+            // Their values are known when the sequence is called.
+            let is_open = |name: &str| {
+                let value = step.arguments.get(name);
+                !sequence.parameters.is_empty()
+                    && value.is_some_and(|value| !step_arguments::references(value).is_empty())
+            };
             if step.target == SHELL_TOOL {
                 let problems = accept::shell_command(&step.arguments, &[])
                     .err()
@@ -196,20 +209,9 @@ impl<'a> Known<'a> {
                 LeafAction::Command(_)
                 | LeafAction::Script
                 | LeafAction::ReadOnlyScript
-                | LeafAction::File(_) => {
-                    let (_, problems) = accept::accept(target.parameters(), &step.arguments, &[]);
-                    let names: Vec<&str> = target
-                        .parameters()
-                        .map(|parameter| parameter.name.as_str())
-                        .collect();
-                    let problems = problems.iter();
-                    mistakes.extend(problems.map(|problem| in_arguments(step, problem, &names)));
-                }
+                | LeafAction::File(_) => mistakes.extend(arguments_of(step, target, is_open)),
                 LeafAction::Sequence(_) => {
-                    if !step.arguments.is_empty() {
-                        let arguments = child(&step.pointer, "args");
-                        mistakes.push(Mistake::error(arguments, "a sequence takes no arguments"));
-                    }
+                    mistakes.extend(arguments_of(step, target, is_open));
                     if step.skip.is_some() {
                         let message = "a step that is a sequence cannot have a skip condition";
                         mistakes
@@ -318,6 +320,22 @@ impl<'a> Known<'a> {
             }
         })
     }
+}
+
+/// Mistakes in the arguments that a step gives to a tool, but for the values that are `open`.
+fn arguments_of(step: &StepTemplate, target: &Leaf, is_open: impl Fn(&str) -> bool) -> Vec<Mistake> {
+    let (_, problems) = accept::accept(target.parameters(), &step.arguments, &[]);
+    let names: Vec<&str> = target
+        .parameters()
+        .map(|parameter| parameter.name.as_str())
+        .collect();
+    let is_known = |name: &str| names.contains(&name);
+    let problems = problems
+        .iter()
+        .filter(|problem| !(is_known(&problem.argument) && is_open(&problem.argument)));
+    problems
+        .map(|problem| in_arguments(step, problem, &names))
+        .collect()
 }
 
 /// A name that is not known is itself at fault, otherwise its value.

@@ -196,9 +196,10 @@ impl<'s> Walk<'s> {
         let mistake = match &found {
             Value::String(text) => {
                 let mistake = Mistake::error(pointer, format!("`{text}` is not one of {}", listed(&names)));
-                match nearest(text, names).first() {
-                    Some(near) => mistake.hint(format!("did you mean `{near}`?")),
-                    None => mistake,
+                match (other_word(pointer, text), nearest(text, names).first()) {
+                    (Some(hint), _) => mistake.hint(hint),
+                    (None, Some(near)) => mistake.hint(format!("did you mean `{near}`?")),
+                    (None, None) => mistake,
                 }
             }
             other => Mistake::error(
@@ -289,6 +290,29 @@ fn hint_for_unknown(pointer: &str, name: &str, value: &Value, known: &[&str]) ->
     match nearest(name, known.iter().copied()).first() {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known fields are {}", listed(known)),
+    }
+}
+
+/// What authors mean who write a word of another format.
+fn other_word(pointer: &str, text: &str) -> Option<&'static str> {
+    match (pointer.rsplit('/').next()?, text.to_ascii_lowercase().as_str()) {
+        ("type", "file" | "path" | "filename" | "filepath" | "dir" | "directory" | "folder") => {
+            Some("write `\"type\": \"string\", \"format\": \"path\"`")
+        }
+        ("type", "flag" | "switch") => Some("did you mean `boolean`?"),
+        ("type", "list" | "strings" | "multiple") => Some("did you mean `array`?"),
+        ("type", "float" | "double" | "decimal") => Some("did you mean `number`?"),
+        ("type", "text" | "str" | "enum" | "choice") => {
+            Some("did you mean `string`? `enum` lists what is allowed")
+        }
+        ("type", "object" | "dict" | "map") => Some("pass JSON as a `string`"),
+        ("format", "file" | "filename" | "filepath" | "dir" | "directory" | "folder" | "file-path") => {
+            Some("did you mean `path`?")
+        }
+        ("format", _) => Some(
+            "leave `format` out: everything but paths is plain text; `enum`, `minimum` and `maximum` limit it",
+        ),
+        _ => None,
     }
 }
 

@@ -143,6 +143,15 @@ pub enum Slot {
     StreamArguments,
 }
 
+impl Slot {
+    pub(super) fn parameter(&self) -> Option<&Arc<Parameter>> {
+        match self {
+            Self::Parameter(parameter) => Some(parameter),
+            Self::Word(_) | Self::StreamArguments => None,
+        }
+    }
+}
+
 /// An argument that a caller may give.
 #[derive(Debug, Clone)]
 pub struct Parameter {
@@ -187,6 +196,8 @@ pub enum Dash {
 /// Calls of other tools, in order.
 #[derive(Debug, Clone)]
 pub struct SequenceTemplate {
+    /// Arguments of its own, which its steps refer to.
+    pub parameters: Vec<Arc<Parameter>>,
     pub steps: Vec<StepTemplate>,
     pub delay: Duration,
 }
@@ -205,6 +216,10 @@ pub struct StepTemplate {
     pub arguments: Map<String, Value>,
     pub description: Option<String>,
     pub skip: Option<Skip>,
+    /// The others run even if it fails.
+    pub continue_on_failure: bool,
+    /// It runs at the same time as the one before it.
+    pub parallel: bool,
 }
 
 /// Condition for leaving out a step; paths are relative to the working directory of the call.
@@ -282,16 +297,11 @@ impl Leaf {
 
     /// The arguments that a caller may give, in the order of the command line.
     pub fn parameters(&self) -> impl Iterator<Item = &Arc<Parameter>> {
-        let slots = match &self.action {
-            LeafAction::Command(template) => template.slots.as_slice(),
-            LeafAction::Sequence(_)
-            | LeafAction::Script
-            | LeafAction::ReadOnlyScript
-            | LeafAction::File(_) => &[],
+        let (slots, own): (&[Slot], &[Arc<Parameter>]) = match &self.action {
+            LeafAction::Command(template) => (&template.slots, &[]),
+            LeafAction::Sequence(sequence) => (&[], &sequence.parameters),
+            LeafAction::Script | LeafAction::ReadOnlyScript | LeafAction::File(_) => (&[], &[]),
         };
-        slots.iter().filter_map(|slot| match slot {
-            Slot::Parameter(parameter) => Some(parameter),
-            Slot::Word(_) | Slot::StreamArguments => None,
-        })
+        slots.iter().filter_map(Slot::parameter).chain(own)
     }
 }

@@ -9,16 +9,20 @@ use std::{
     time::Duration,
 };
 
+use ahma_common::nearest;
+
 use super::{
     file::{ParameterFile, StepFile, SubcommandFile, ToolEntryFile, ToolFile},
     inherit::Inherited,
     name,
     parameter::ParameterKind,
     problem::{Mistake, child},
+    step_arguments,
     tool::{
-        BUILT_IN_TOOLS, CommandTemplate, Leaf, LeafAction, META_PARAMETERS, ReadyPort, ReadySign,
+        BUILT_IN_TOOLS, CommandTemplate, Leaf, LeafAction, META_PARAMETERS, Parameter, ReadyPort, ReadySign,
         SequenceTemplate, Skip, Slot, StepTemplate, ToolDef,
     },
+    value::listed,
 };
 
 /// The value of `command` that makes a file a sequence.
@@ -217,7 +221,7 @@ impl Validation {
 
     /// Compares the arguments that a leaf's rules name with those that it has.
     fn note_argument_references(&mut self, level: &Inherited) {
-        for reference in level.stream.iter().flat_map(|rules| rules.argument_references()) {
+        for reference in &level.stream_references {
             let pointer = format!("{}{}", level.stream_pointer, reference.pointer);
             let state = self.references.entry(pointer).or_insert_with(|| ReferenceState {
                 name: reference.name.clone(),
@@ -345,27 +349,56 @@ impl Validation {
         }
     }
 
-    fn sequence(&mut self, raw: SubcommandFile, pointer: &str, level: Inherited) {
+    fn sequence(&mut self, raw: SubcommandFile, pointer: &str, mut level: Inherited) {
+        // What stands above it is for the commands beside it.
         let own = [
-            ("options", &raw.options),
-            ("positional_args", &raw.positional_args),
+            ("options", raw.options, ParameterKind::Option(level.value_style)),
+            ("positional_args", raw.positional_args, ParameterKind::Positional),
         ];
-        for (field, given) in own {
-            if !given.is_empty() {
-                let message = format!("a sequence takes no `{field}` of its own");
-                let mistake = Mistake::error(child(pointer, field), message).on_key();
-                self.mistakes.push(mistake.hint("give `args` to its steps"));
-            }
+        let mut parameters = Vec::new();
+        for (field, given, kind) in own {
+            let slots = (level.parameters).add(given, &child(pointer, field), kind, &mut self.mistakes);
+            parameters.extend(slots.iter().filter_map(Slot::parameter).cloned());
         }
         let pointers = child(pointer, "sequence");
+        for (index, step) in raw.sequence.iter().enumerate() {
+            self.check_step(step, index, &child(&pointers, index), &parameters);
+        }
         let steps = raw.sequence.into_iter().enumerate();
         let template = SequenceTemplate {
+            parameters,
             steps: steps
                 .map(|(index, step)| self.step(step, child(&pointers, index)))
                 .collect(),
             delay: Duration::from_millis(raw.step_delay_ms.unwrap_or_default()),
         };
         self.leaf(raw.description, pointer, level, LeafAction::Sequence(template));
+    }
+
+    fn check_step(&mut self, step: &StepFile, index: usize, pointer: &str, parameters: &[Arc<Parameter>]) {
+        if index == 0 && step.parallel == Some(true) {
+            let message = "the first step has none before it to run at the same time";
+            self.error(child(pointer, "parallel"), message);
+        }
+        // Without parameters, `{$x}` is a text like any other.
+        let names: Vec<&str> = parameters
+            .iter()
+            .flat_map(|parameter| parameter.names())
+            .collect();
+        for (argument, value) in step.args.iter().filter(|_| !parameters.is_empty()) {
+            for name in step_arguments::references(value) {
+                if !names.contains(&name) {
+                    let pointer = child(&child(pointer, "args"), argument);
+                    let message = format!("`{{${name}}}` names no argument of the sequence");
+                    let mistake = Mistake::error(pointer, message);
+                    self.mistakes
+                        .push(match nearest(name, names.iter().copied()).first() {
+                            Some(near) => mistake.hint(format!("did you mean `{{${near}}}`?")),
+                            None => mistake.hint(format!("it takes {}", listed(&names))),
+                        });
+                }
+            }
+        }
     }
 
     fn step(&mut self, raw: StepFile, pointer: String) -> StepTemplate {
@@ -403,6 +436,8 @@ impl Validation {
             arguments: raw.args,
             description: raw.description,
             skip,
+            continue_on_failure: raw.continue_on_failure.unwrap_or_default(),
+            parallel: raw.parallel.unwrap_or_default(),
         }
     }
 

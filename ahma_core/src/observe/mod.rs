@@ -21,6 +21,7 @@ mod replay;
 mod rules;
 mod run_context;
 pub mod stream_block;
+mod unmatched;
 
 pub use digest::Digest;
 pub use event::{Finding, Progress, Severity, StreamEvent};
@@ -30,10 +31,12 @@ pub use framing::{LineTracker, displayed};
 pub use observer::Observer;
 pub use replay::{ReplayedLine, replay};
 pub use rules::{
-    ArgumentReference, CallArguments, RuleProblem, StdioNeed, StreamRules, compile, environment_problems,
+    ArgumentReference, CallArguments, RuleProblem, StdioNeed, StreamRules, argument_references, compile,
+    environment_problems,
 };
 pub use run_context::RunContext;
 pub use stream_block::{Show, StreamName};
+pub use unmatched::{UnmatchedRule, unmatched};
 
 #[cfg(test)]
 mod findings_tests;

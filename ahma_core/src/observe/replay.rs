@@ -9,7 +9,7 @@
 //! # exit 0 after 1.42s
 //! ```
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use serde::Serialize;
 
@@ -34,15 +34,18 @@ struct CapturedPiece<'a> {
 
 /// Runs the rules over a recording. Gives every line of output, also those that say nothing.
 pub fn replay(rules: &Arc<StreamRules>, recording: &str) -> Vec<ReplayedLine> {
-    let is_capture = recording.lines().any(|line| parse_piece(line).is_some())
-        && recording
-            .lines()
-            .all(|line| line.is_empty() || line.starts_with('#') || parse_piece(line).is_some());
-    if is_capture {
+    if is_capture(recording) {
         replay_capture(rules, recording)
     } else {
         replay_text(rules, recording)
     }
+}
+
+fn is_capture(recording: &str) -> bool {
+    recording.lines().any(|line| parse_piece(line).is_some())
+        && recording
+            .lines()
+            .all(|line| line.is_empty() || line.starts_with('#') || parse_piece(line).is_some())
 }
 
 fn replay_text(rules: &Arc<StreamRules>, text: &str) -> Vec<ReplayedLine> {
@@ -96,6 +99,39 @@ pub(super) fn captured_bytes(rules: &StreamRules, capture: &str) -> Vec<(StreamN
         .filter_map(parse_piece)
         .map(|piece| (piece.source, piece.unescaped(rules)))
         .collect()
+}
+
+/// A piece of the output in a recording.
+pub(super) struct RecordedPiece<'a> {
+    /// Line of the recording, counted from 1.
+    pub(super) number: usize,
+    pub(super) source: StreamName,
+    pub(super) text: Cow<'a, str>,
+}
+
+/// The output in a recording, as the rules would be given it.
+pub(super) fn pieces<'a>(rules: &StreamRules, recording: &'a str) -> Vec<RecordedPiece<'a>> {
+    let numbered = (1..).zip(recording.split_inclusive('\n'));
+    if !is_capture(recording) {
+        let piece = |(number, line)| RecordedPiece {
+            number,
+            source: StreamName::Stdout,
+            text: Cow::Borrowed(line),
+        };
+        return numbered.map(piece).collect();
+    }
+    let piece = |(number, line): (usize, &'a str)| {
+        let piece = parse_piece(line.trim_end_matches('\n'))?;
+        Some(RecordedPiece {
+            number,
+            source: match rules.stdio() {
+                StdioNeed::Separate => piece.source,
+                StdioNeed::Merged | StdioNeed::Pty => StreamName::Stdout,
+            },
+            text: Cow::Owned(piece.unescaped(rules)),
+        })
+    };
+    numbered.filter_map(piece).collect()
 }
 
 fn add_to_last(lines: &mut [ReplayedLine], events: Vec<StreamEvent>) {

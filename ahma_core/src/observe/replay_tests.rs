@@ -52,18 +52,18 @@ fn every_run_in_a_capture_starts_from_nothing() {
 }
 
 #[test]
-fn streams_are_told_apart_only_if_the_rules_do() {
+fn streams_are_told_apart_unless_the_rules_merge_them() {
     let capture = "# cmd: x\n+0.1 out| 1\n+0.1 err| 0%\\n\n";
-    assert_eq!(percents_of(capture), [(3, 10.0)]);
-    let mut separate = percent_rules();
-    separate["rules"][0]["on"] = json!("stderr");
-    let events = events_of(separate, capture);
+    assert_eq!(percents_of(capture), [(3, 0.0)]);
+    let mut merged = percent_rules();
+    merged["streams"] = json!("merged");
+    let events = events_of(merged, capture);
     assert_eq!(
         events
             .iter()
             .map(|(_, event)| event["percent"].as_f64())
             .collect::<Vec<_>>(),
-        [Some(0.0)]
+        [Some(10.0)]
     );
 }
 

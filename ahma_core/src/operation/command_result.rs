@@ -5,8 +5,11 @@ use std::{error::Error, time::Duration};
 use rustix::process::Signal;
 
 use crate::{
-    call::{ExitCodes, ExitMeaning},
-    jail::{ExitReport, ExitStatus},
+    call::{Command, ExitCodes, ExitMeaning, Program},
+    jail::{
+        ExitReport, ExitStatus,
+        program::{self, NOT_FOUND},
+    },
     shell::LaunchError,
 };
 
@@ -99,6 +102,31 @@ impl CommandResult {
                 Self::without_process(EndState::Interrupted, reason).with_report(exit)
             }
         }
+    }
+
+    /// Says that the program was not there, if that is how the command ended. The confined process has printed it.
+    pub(super) fn naming_missing_program(self, command: &Command, newest_line: Option<&str>) -> Self {
+        match &command.program {
+            Program::Argv(words) if self.is_not_found() => match words.first() {
+                Some(name) if newest_line == Some(&program::not_found_line(name)) => Self {
+                    reason: Some(format!("exit code {NOT_FOUND}: `{name}` was not found")),
+                    ..self
+                },
+                _ => self,
+            },
+            _ => self,
+        }
+    }
+
+    /// Advice after a failure: how to install what is not there, or what the tool file says.
+    pub(super) fn failure_hint(&self, command: &Command) -> Option<String> {
+        let install = command.install_instructions.clone();
+        let install = install.filter(|_| self.is_not_found());
+        install.or_else(|| command.failure_hint.clone())
+    }
+
+    fn is_not_found(&self) -> bool {
+        self.state == EndState::Failed && self.exit == Some(ExitStatus::Code(NOT_FOUND))
     }
 
     fn with_report(self, report: Option<ExitReport>) -> Self {

@@ -255,6 +255,17 @@ impl OutputLog {
         Ok(())
     }
 
+    /// Kept bytes from `offset` on, at most `max_bytes`; blocks. Nothing at the end.
+    pub(super) fn bytes_from(&self, offset: u64, max_bytes: usize) -> io::Result<Vec<u8>> {
+        let view = self.view();
+        let left = view.kept_bytes.saturating_sub(offset);
+        let mut bytes = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(max_bytes)];
+        if !bytes.is_empty() {
+            view.reader()?.read_exact_at(&mut bytes, offset)?;
+        }
+        Ok(bytes)
+    }
+
     pub(super) fn view(&self) -> LogView {
         let kept = self.kept.lock();
         LogView {
@@ -330,6 +341,18 @@ impl LogWriter {
         if ends_mid_line {
             self.append(b"\n");
         }
+    }
+
+    /// The newest line so far.
+    pub(super) fn newest_line(&self) -> Option<String> {
+        self.log.newest_line()
+    }
+
+    /// The log, to which nothing is added any more.
+    pub(super) fn into_log(self) -> OutputLog {
+        let log = self.log.clone();
+        self.close();
+        log
     }
 
     /// Gives up the memory that only a growing log needs.

@@ -2,7 +2,7 @@
 
 use std::{num::NonZero, path::PathBuf, sync::Arc, time::Duration};
 
-use super::Journal;
+use super::{Journal, OutputTap};
 
 /// Limits and places; fixed for an engine's stage.
 #[derive(Debug, Clone)]
@@ -14,6 +14,8 @@ pub struct EngineSettings {
     pub keep_output: Option<PathBuf>,
     /// Hears of every operation.
     pub journal: Option<Arc<dyn Journal>>,
+    /// Hears what commands print, from each of their streams.
+    pub tap: Option<Arc<dyn OutputTap>>,
     /// Number of operations that run at once; the others queue.
     pub max_operations: usize,
     /// Length of the queue; beyond that a new operation fails at once.
@@ -54,6 +56,7 @@ impl EngineSettings {
             state_dir: state_dir.into(),
             keep_output: None,
             journal: None,
+            tap: None,
             max_operations: Self::operations_on(cores).get(),
             // Far over any honest burst, and still only some megabytes of plans.
             max_queued: 10_000,

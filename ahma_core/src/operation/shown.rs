@@ -36,6 +36,11 @@ impl Shown {
         });
     }
 
+    /// Adds the commands of another.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.commands.extend(other.commands);
+    }
+
     /// The choice for the whole. All output is shown if one of the commands asks for it.
     pub(super) fn show(&self) -> Show {
         let shows = self.commands.iter().map(|command| match &command.rules {

@@ -1,6 +1,10 @@
-//! Sequences: steps strictly in order, in one directory, into one log, until the first that does not complete.
+//! Sequences: steps in order, in one directory, into one log, until the first that does not complete. Those that are marked
+//! parallel run at the same time as the one before them.
 
-use std::{path::Path, time::Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use crate::{
     call::{Sequence, SequenceStep, SkipCondition},
@@ -17,11 +21,19 @@ use super::{
 /// Runs all steps. The result is that of the first step that did not complete, or success.
 pub(super) async fn run(worker: &mut Worker<'_>, sequence: &Sequence) -> WorkResult {
     let mut whole = SequenceProgress::new(sequence);
-    for (index, step) in sequence.steps.iter().enumerate() {
-        if let Some(reason) = skip_reason(step.skip.as_ref(), worker.scope()).await {
-            whole.steps[index].state = StepState::Skipped(reason);
-            continue;
+    let mut first = 0;
+    for group in sequence.steps.chunk_by(|_, next| next.parallel) {
+        let mut running = Vec::new();
+        for (index, step) in (first..).zip(group) {
+            match skip_reason(step.skip.as_ref(), worker.scope()).await {
+                Some(reason) => whole.steps[index].state = StepState::Skipped(reason),
+                None => running.push((index, step)),
+            }
         }
+        first += group.len();
+        let Some(&(index, step)) = running.first() else {
+            continue;
+        };
         // The delay is for two steps that run: nothing has to settle before one that is left out.
         if whole.has_run
             && let Some(why) = worker.pause(sequence.delay).await
@@ -29,21 +41,85 @@ pub(super) async fn run(worker: &mut Worker<'_>, sequence: &Sequence) -> WorkRes
             whole.end_before(index, CommandResult::stopped(&why));
             break;
         }
-        let place = StepPosition {
-            number: index + 1,
-            of: sequence.steps.len(),
-            label: step.label.clone(),
+        let ended = if running.len() == 1 {
+            let place = position(sequence, index);
+            vec![run_step(worker, step, place).await]
+        } else {
+            run_together(worker, sequence, &running).await
         };
-        let (result, report) = run_step(worker, step, place).await;
-        whole.steps[index] = report;
-        if whole.add(index, step, result) == Next::Stop {
+        let mut next = Next::Continue;
+        for ((index, step), (result, report)) in running.into_iter().zip(ended) {
+            whole.steps[index] = report;
+            if whole.add(index, step, result) == Next::Stop {
+                next = Next::Stop;
+            }
+        }
+        if next == Next::Stop {
             break;
         }
     }
-    WorkResult {
-        result: whole.result,
-        steps: whole.steps,
-        hints: whole.hints,
+    whole.end()
+}
+
+fn position(sequence: &Sequence, index: usize) -> StepPosition {
+    StepPosition {
+        number: index + 1,
+        of: sequence.steps.len(),
+        label: sequence.steps[index].label.clone(),
+    }
+}
+
+/// Runs steps at the same time. What each of them printed follows in the log when all have ended.
+async fn run_together(
+    worker: &mut Worker<'_>,
+    sequence: &Sequence,
+    steps: &[(usize, &SequenceStep)],
+) -> Vec<(CommandResult, StepReport)> {
+    if let Some((index, _)) = steps.last() {
+        worker.cell.progress().enter_step(position(sequence, *index));
+        worker.cell.changed();
+    }
+    let started = Instant::now();
+    let mut parts: Vec<Worker<'_>> = steps.iter().map(|_| worker.part()).collect();
+    let running = parts.iter_mut().zip(steps).map(async |(part, (_, step))| {
+        let result = part.command(&step.command).await;
+        (result, started.elapsed())
+    });
+    let results = futures::future::join_all(running).await;
+    let mut ended = Vec::new();
+    for ((part, (index, step)), (result, duration)) in parts.into_iter().zip(steps).zip(results) {
+        let (lines_before, _) = begin_in_log(worker, &position(sequence, *index));
+        worker.take_part(part).await;
+        let report = step_report(worker, step, &result, duration, lines_before);
+        ended.push((result, report));
+    }
+    ended
+}
+
+/// Writes the header of a step, and returns the size of the log behind it.
+fn begin_in_log(worker: &mut Worker<'_>, place: &StepPosition) -> (u64, u64) {
+    let header = format!("==> step {} of {}: {}\n", place.number, place.of, place.label);
+    worker.log.end_line();
+    worker.log.append(header.as_bytes());
+    worker.cell.log.size()
+}
+
+fn step_report(
+    worker: &Worker<'_>,
+    step: &SequenceStep,
+    result: &CommandResult,
+    duration: Duration,
+    lines_before: u64,
+) -> StepReport {
+    let (lines_after, _) = worker.cell.log.size();
+    let lines = lines_after - lines_before;
+    StepReport {
+        state: result.state.into(),
+        exit: result.exit,
+        duration,
+        first_line: (lines > 0).then_some(lines_before + 1),
+        lines,
+        ..not_run(step)
     }
 }
 
@@ -52,25 +128,12 @@ async fn run_step(
     step: &SequenceStep,
     place: StepPosition,
 ) -> (CommandResult, StepReport) {
-    let header = format!("==> step {} of {}: {}\n", place.number, place.of, place.label);
-    worker.log.end_line();
-    worker.log.append(header.as_bytes());
+    let (lines_before, _) = begin_in_log(worker, &place);
     worker.cell.progress().enter_step(place);
     worker.cell.changed();
-
     let started = Instant::now();
-    let (lines_before, _) = worker.cell.log.size();
     let result = worker.command(&step.command).await;
-    let (lines_after, _) = worker.cell.log.size();
-    let lines = lines_after - lines_before;
-    let report = StepReport {
-        state: result.state.into(),
-        exit: result.exit,
-        duration: started.elapsed(),
-        first_line: (lines > 0).then_some(lines_before + 1),
-        lines,
-        ..not_run(step)
-    };
+    let report = step_report(worker, step, &result, started.elapsed(), lines_before);
     (result, report)
 }
 
@@ -103,6 +166,9 @@ struct SequenceProgress {
     steps: Vec<StepReport>,
     hints: Hints,
     has_run: bool,
+    /// The first failure, with its hint, and the number of them, after which the sequence went on.
+    first_failure: Option<(CommandResult, Option<String>)>,
+    failures: usize,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -118,6 +184,34 @@ impl SequenceProgress {
             steps: sequence.steps.iter().map(not_run).collect(),
             hints: Hints::default(),
             has_run: false,
+            first_failure: None,
+            failures: 0,
+        }
+    }
+
+    fn end(mut self) -> WorkResult {
+        if let Some((first, hint)) = self.first_failure
+            && self.result.state == EndState::Completed
+        {
+            let others = match self.failures {
+                1 => String::new(),
+                number => format!(
+                    "{number} of {} steps failed; the first of them: ",
+                    self.steps.len()
+                ),
+            };
+            self.result = CommandResult {
+                state: first.state,
+                exit: first.exit,
+                reason: first.reason.map(|reason| format!("{others}{reason}")),
+                ..self.result
+            };
+            self.hints.failure = hint;
+        }
+        WorkResult {
+            result: self.result,
+            steps: self.steps,
+            hints: self.hints,
         }
     }
 
@@ -126,7 +220,7 @@ impl SequenceProgress {
         self.has_run = true;
         self.hints = Hints {
             success: (step.command.success_hint.clone()).or(self.hints.success.take()),
-            failure: step.command.failure_hint.clone(),
+            failure: result.failure_hint(&step.command),
         };
         let background = match (self.result.background, result.background) {
             (Background::Clear, Background::Clear) => Background::Clear,
@@ -169,10 +263,17 @@ impl SequenceProgress {
             peak_memory_bytes,
             has_findings: result.has_findings,
         };
-        if state == EndState::Completed {
-            Next::Continue
-        } else {
-            Next::Stop
+        match state {
+            EndState::Completed => Next::Continue,
+            EndState::Failed if step.continue_on_failure => {
+                self.failures += 1;
+                let failure = (self.result.clone(), self.hints.failure.clone());
+                self.first_failure.get_or_insert(failure);
+                self.result.state = EndState::Completed;
+                self.result.reason = None;
+                Next::Continue
+            }
+            EndState::Failed | EndState::Cancelled | EndState::TimedOut | EndState::Interrupted => Next::Stop,
         }
     }
 

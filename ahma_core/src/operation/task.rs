@@ -2,7 +2,10 @@
 
 use std::{path::Path, pin::Pin, sync::Arc, time::Duration};
 
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, Sleep, sleep, sleep_until},
+};
 
 use crate::{
     call::{Command, Ready, StopSignal, Work, read_nothing},
@@ -13,7 +16,7 @@ use crate::{
 };
 
 use super::{
-    EndState, ExcerptFocus, Operation, Outcome, StepReport,
+    EndState, ExcerptFocus, Operation, Outcome, OutputLog, StepReport,
     argument_files::ArgumentFiles,
     command_result::CommandResult,
     engine::EngineCore,
@@ -25,8 +28,12 @@ use super::{
     readiness::{ReadyLine, listening},
     run::{Run, RunEffect, RunEvent, StopReason},
     shown::Shown,
+    spool::Spool,
     steps,
 };
+
+/// Bytes of a part's output that are copied at a time.
+const COPIED_BYTES: usize = 256 << 10;
 
 /// Reason why an operation ended without ever running.
 #[derive(Debug)]
@@ -55,6 +62,7 @@ pub(super) async fn run(operation: Operation, shared: Arc<EngineCore>) {
         notices: Vec::new(),
         timeout: plan.timeout,
         deadline: Box::pin(sleep(plan.timeout)),
+        is_part: false,
         log: LogWriter::new(
             cell.log.clone(),
             shared.settings.quota_bytes,
@@ -67,7 +75,7 @@ pub(super) async fn run(operation: Operation, shared: Arc<EngineCore>) {
             WorkResult {
                 hints: Hints {
                     success: command.success_hint.clone(),
-                    failure: command.failure_hint.clone(),
+                    failure: result.failure_hint(command),
                 },
                 ..result.into()
             }
@@ -151,6 +159,8 @@ pub(super) struct Worker<'a> {
     timeout: Duration,
     /// Not registered with the timer before it is first waited for.
     deadline: Pin<Box<Sleep>>,
+    /// It runs one of several commands at the same time, whose progress would only take turns.
+    is_part: bool,
 }
 
 /// A command that has begun.
@@ -187,7 +197,7 @@ impl Worker<'_> {
             directory: Some(self.cell.directory.clone()),
         };
         let mut observation = Observation::new(command.stream.as_ref(), run_context);
-        let mut merge = LineMerge::of(stdio(command));
+        let mut merge = LineMerge::of(self.stdio(command));
         let mut run = Run::Active;
         // Set when it is needed; until then it is not waited for.
         let linger = sleep(Duration::ZERO);
@@ -249,6 +259,16 @@ impl Worker<'_> {
         self.notices
             .extend(ProtectedChange::sentences(&guard_check.finish().await));
         CommandResult::of(end, &command.exit_codes)
+            .naming_missing_program(command, self.log.newest_line().as_deref())
+    }
+
+    fn stdio(&self, command: &Command) -> Stdio {
+        match command.stream.as_ref().map(|rules| rules.stdio()) {
+            None if self.shared.settings.tap.is_some() => Stdio::Separate,
+            None | Some(StdioNeed::Merged) => Stdio::Merged,
+            Some(StdioNeed::Separate) => Stdio::Separate,
+            Some(StdioNeed::Pty) => Stdio::Pty,
+        }
     }
 
     /// Can be stopped meanwhile: the jail may hang.
@@ -270,7 +290,7 @@ impl Worker<'_> {
             stdin: files.stdin.clone(),
             environment: command.environment.clone(),
             path_dirs: command.path_dirs.clone(),
-            stdio: stdio(command),
+            stdio: self.stdio(command),
         };
         let launched = tokio::select! {
             biased;
@@ -298,6 +318,51 @@ impl Worker<'_> {
                 Err(failed(format!("its output cannot be read: {error}")))
             }
         }
+    }
+
+    /// A worker for one of several commands that run at the same time, with the same clock and a log of its own.
+    pub(super) fn part(&self) -> Self {
+        let log = OutputLog::new(self.cell.id.clone(), self.cell.log.page_bytes());
+        Self {
+            cell: self.cell,
+            shared: self.shared,
+            ready: None,
+            shown: Shown::default(),
+            notices: Vec::new(),
+            timeout: self.timeout,
+            deadline: Box::pin(sleep_until(self.deadline.deadline())),
+            is_part: true,
+            // In files that go with it, also where those of operations are kept.
+            log: LogWriter::new(
+                log,
+                self.shared.settings.quota_bytes,
+                Spool::new(self.shared.settings.state_dir.clone()),
+            ),
+        }
+    }
+
+    /// Takes over what a part has to show.
+    pub(super) async fn take_part(&mut self, part: Self) {
+        self.shown.extend(part.shown);
+        self.notices.extend(part.notices);
+        let log = part.log.into_log();
+        let mut from = 0;
+        loop {
+            let read = log.clone();
+            let bytes = spawn_blocking(move || read.bytes_from(from, COPIED_BYTES)).await;
+            match bytes {
+                Ok(Ok(bytes)) if !bytes.is_empty() => {
+                    from += bytes.len() as u64;
+                    self.log.append(&bytes);
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "cannot read what a step printed");
+                    break;
+                }
+                Ok(Ok(_)) | Err(_) => break,
+            }
+        }
+        self.cell.changed();
     }
 
     pub(super) fn scope(&self) -> &Path {
@@ -334,6 +399,9 @@ impl Worker<'_> {
         merge: &mut LineMerge,
         observation: &mut Observation,
     ) {
+        if let Some(tap) = &self.shared.settings.tap {
+            tap.take(source, bytes);
+        }
         merge.feed(source, bytes, Instant::now(), &mut |bytes| self.log.append(bytes));
         self.note(observation.feed(source, bytes).await);
         self.cell.changed();
@@ -345,7 +413,9 @@ impl Worker<'_> {
         }
         let mut progress = self.cell.progress();
         for event in events {
-            progress.take(event);
+            if !(self.is_part && matches!(event, StreamEvent::Progress(_))) {
+                progress.take(event);
+            }
         }
         drop(progress);
         self.cell.changed();
@@ -359,14 +429,6 @@ fn stop_signal(command: &Command) -> i32 {
         StopSignal::Quit => libc::SIGQUIT,
         StopSignal::Hup => libc::SIGHUP,
         StopSignal::Kill => libc::SIGKILL,
-    }
-}
-
-fn stdio(command: &Command) -> Stdio {
-    match command.stream.as_ref().map(|rules| rules.stdio()) {
-        None | Some(StdioNeed::Merged) => Stdio::Merged,
-        Some(StdioNeed::Separate) => Stdio::Separate,
-        Some(StdioNeed::Pty) => Stdio::Pty,
     }
 }
 

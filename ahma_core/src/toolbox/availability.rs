@@ -137,15 +137,18 @@ impl AvailabilityChecker {
         check: &AvailabilityCheck,
         question: Question,
     ) -> Result<(), Lack> {
-        let mut key = None;
+        let (mut key, mut place) = (None, String::new());
         if let Some(lookup) = self.lookup(scope, check) {
             let (command, scope) = (check.command().cloned(), scope.to_owned());
             let look = move || {
                 let program = lookup.find()?;
-                Some(command.and_then(|command| lookup.key(&command, &program, &scope)))
+                let key = command.and_then(|command| lookup.key(&command, &program, &scope));
+                Some((program, key))
             };
             let found = tokio::task::spawn_blocking(look).await.ok().flatten();
-            key = found.ok_or_else(|| not_found(check))?;
+            let (program, found_key) = found.ok_or_else(|| not_found(check))?;
+            place = format!(" (inside the sandbox; the program is there: {})", program.display());
+            key = found_key;
         }
         let Some(command) = check.command() else {
             return Ok(());
@@ -154,7 +157,7 @@ impl AvailabilityChecker {
             (Some(known), Some(key)) => self.ask_once(scope, command, known, &key, question).await,
             _ => self.run(scope, command).await.unwrap_or_else(Err),
         };
-        answer.map_err(|reason| Lack::Check(format!("`{}` {reason}", command.argv.join(" "))))
+        answer.map_err(|reason| Lack::Check(format!("`{}` {reason}{place}", command.argv.join(" "))))
     }
 
     /// Where the program of a check is looked for, in the order of commands; none if it is given as a path.

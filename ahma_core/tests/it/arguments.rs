@@ -1,5 +1,7 @@
 //! Arguments as agents write them: what can only mean one thing is taken, and a refusal says everything that a tool takes.
 
+use std::ffi::OsStr;
+
 use serde_json::{Value, json};
 use test_support::{Era, Server, Workspace};
 
@@ -145,4 +147,34 @@ fn an_argument_too_long_for_a_command_line_is_told_of_files() {
         answer.contains("200000 bytes") && answer.contains("`file_write`"),
         "{answer}"
     );
+}
+
+#[test]
+fn a_path_may_be_any_that_commands_may_read() {
+    let workspace = Workspace::new();
+    let opened = tempfile::tempdir().unwrap();
+    std::fs::write(opened.path().join("file"), "1\n2\n").unwrap();
+    workspace.write_tool(
+        "count.json",
+        &json!({ "name": "count", "description": "Counts.", "command": "wc -l", "synchronous": true,
+                 "positional_args": [{ "name": "file", "type": "string", "format": "path", "required": true }] }),
+    );
+    let mut server = options(&workspace)
+        .args([OsStr::new("--allow-read"), opened.path().as_os_str()])
+        .open(Era::Modern);
+    for (path, expected) in [
+        (opened.path().join("file"), Some("2 ")),
+        ("/usr/bin/env".into(), Some("/usr/bin/env")),
+        ("/root/.ssh/id_rsa".into(), None),
+    ] {
+        let result = server.tool("count", json!({"file": path}));
+        let text = result["content"][0]["text"].as_str().unwrap();
+        match expected {
+            Some(expected) => assert!(text.contains(expected), "{text}"),
+            None => assert!(
+                text.contains("is outside the sandbox scope") && text.contains("`--allow-read`"),
+                "{text}"
+            ),
+        }
+    }
 }

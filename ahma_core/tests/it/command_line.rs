@@ -396,3 +396,46 @@ fn a_scope_that_no_client_could_name_is_refused() {
         .expect("it starts");
     assert_ended(&output, &["--sandbox-scope"], 1, "its path is not UTF-8");
 }
+
+/// What `record` prints is what the rules see when the tool runs.
+#[test]
+fn a_recording_keeps_both_streams_and_gives_its_findings_again() {
+    let workspace = Workspace::new();
+    workspace.write_tool("scan.json", &crate::live::scanner());
+    let script = "printf '\\r10 percent' >&2; echo 'hole high CVE-1 at port/1: old; do update'; printf '\\r20 percent\\n' >&2; exit 3";
+    std::fs::write(workspace.scope().join("scan.sh"), script).unwrap();
+    let rules = {
+        let block = serde_json::from_value(crate::live::scanner()["stream"].clone()).unwrap();
+        std::sync::Arc::new(ahma_core::observe::compile(&block).unwrap())
+    };
+    for arguments in [
+        &["record", "scan", "scan.sh"] as &[&str],
+        &["record", "--", "sh", "scan.sh"],
+    ] {
+        let output = run(&workspace, arguments);
+        let recording = String::from_utf8(output.stdout.clone()).unwrap();
+        assert_ended(&output, arguments, 0, "");
+        assert!(
+            recording.starts_with("# cmd: sh scan.sh   [pipes]\n"),
+            "{recording}"
+        );
+        assert!(
+            recording.contains("out| hole high CVE-1 at port/1: old; do update\\n\n"),
+            "{recording}"
+        );
+        assert!(recording.contains("err| \\r10 percent"), "{recording}");
+        assert!(recording.contains("# exit 3 after "), "{recording}");
+        let replayed = ahma_core::observe::replay(&rules, &recording);
+        let events: Vec<Value> = (replayed.iter().flat_map(|line| &line.events))
+            .map(|event| serde_json::to_value(event).unwrap())
+            .collect();
+        let findings: Vec<&Value> = events
+            .iter()
+            .filter(|event| event["event"] == "finding")
+            .collect();
+        assert_eq!(findings.len(), 1, "{recording}");
+        assert_eq!(findings[0]["id"], "CVE-1");
+        assert!(events.iter().any(|event| event["percent"] == 20.0), "{events:?}");
+        assert_eq!(ahma_core::observe::unmatched(&rules, &recording), []);
+    }
+}

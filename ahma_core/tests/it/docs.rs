@@ -45,6 +45,7 @@ fn examples_in_every_help_work() {
         "ahma_mcp packs",
         "ahma_mcp doctor",
         "ahma_mcp run",
+        "ahma_mcp record",
         "ahma_mcp history",
         "ahma_mcp login",
         "ahma_mcp logout",

@@ -129,6 +129,8 @@ pub(crate) fn step(label: &str, text: &str) -> SequenceStep {
         description: None,
         command: script(text),
         skip: None,
+        continue_on_failure: false,
+        parallel: false,
     }
 }
 

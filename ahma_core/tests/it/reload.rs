@@ -431,3 +431,61 @@ async fn a_check_that_is_not_waited_for_any_more_ends_at_once() {
     ended.await.expect("it is stopped");
     launcher.shutdown().await;
 }
+
+/// A program of the project, which commands find before those of PATH.
+fn project_program(workspace: &Workspace, name: &str, script: &str) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = workspace.scope().join(".venv/bin");
+    fs::create_dir_all(&directory).expect("writable");
+    let file = directory.join(name);
+    fs::write(&file, script).expect("writable");
+    fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("ours");
+    file
+}
+
+#[test]
+fn a_program_that_disappears_is_noticed_at_the_call_with_its_install_instructions() {
+    let workspace = Workspace::new();
+    let file = project_program(&workspace, "ghost", "#!/bin/sh\necho here\n");
+    workspace.write_tool(
+        "ghost.json",
+        &json!({ "description": "Prints.", "command": "ghost", "synchronous": true,
+                 "install_instructions": "Install ghost: apt install ghost" }),
+    );
+    let mut server = options(&workspace).open(Era::Modern);
+    assert_eq!(server.tool("ghost", json!({}))["content"][0]["text"], "here\n");
+    fs::remove_file(file).expect("ours");
+    let failed = server.tool("ghost", json!({}));
+    let text = failed["content"][0]["text"].as_str().expect("text");
+    assert_eq!(failed["isError"], true, "{text}");
+    assert!(text.contains("exit code 127: `ghost` was not found"), "{text}");
+    assert!(text.contains("apt install ghost"), "{text}");
+}
+
+#[test]
+fn a_program_that_fails_inside_the_sandbox_is_told_apart_from_one_that_is_missing() {
+    let workspace = Workspace::new();
+    project_program(&workspace, "sick", "#!/bin/sh\necho no licence; exit 3\n");
+    for name in ["sick", "no-such-program-here"] {
+        workspace.write_tool(
+            &format!("{name}.json"),
+            &json!({ "description": "Prints.", "command": name, "availability_check": format!("{name} --version"),
+                     "install_instructions": format!("Install {name}.") }),
+        );
+    }
+    let mut server = options(&workspace).open(Era::Legacy);
+    let mut refusal = |name: &str| {
+        let refused = server.tool(name, json!({}));
+        refused["content"][0]["text"].as_str().expect("text").to_owned()
+    };
+    let (sick, missing) = (refusal("sick"), refusal("no-such-program-here"));
+    assert!(
+        sick.contains("exit code 3: no licence (inside the sandbox; the program is there: ")
+            && sick.contains(".venv/bin/sick"),
+        "{sick}"
+    );
+    assert!(
+        missing.contains("was not found") && missing.contains("Install no-such-program-here."),
+        "{missing}"
+    );
+}

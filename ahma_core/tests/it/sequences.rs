@@ -8,6 +8,9 @@ use ahma_core::{
     operation::{EndState, StepState},
 };
 
+use serde_json::json;
+use test_support::{Era, Workspace};
+
 use crate::engine::{TestEngine, eventually, step};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,4 +232,135 @@ async fn the_delay_between_steps_can_be_cut_short() {
     assert_eq!(outcome.state, EndState::Cancelled);
     assert_eq!(outcome.steps[1].state, StepState::NotRun);
     test.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sequence_that_goes_on_after_failures_has_failed_in_the_end() {
+    let test = TestEngine::new();
+    let going_on = |step| SequenceStep {
+        continue_on_failure: true,
+        ..step
+    };
+    let steps = vec![
+        going_on(step("one", "exit 3")),
+        going_on(step("two", "echo 2; exit 4")),
+        step("three", "echo 3"),
+    ];
+    let outcome = test.start_sequence(steps, Duration::ZERO).outcome().await;
+    let states: Vec<_> = outcome.steps.iter().map(|step| step.state.clone()).collect();
+    assert_eq!(
+        states,
+        [StepState::Failed, StepState::Failed, StepState::Completed]
+    );
+    assert_eq!(
+        (outcome.state, outcome.exit, outcome.reason.as_deref()),
+        (
+            EndState::Failed,
+            Some(ExitStatus::Code(3)),
+            Some("2 of 3 steps failed; the first of them: step 1 of 3, `one`: exit code 3")
+        )
+    );
+    test.shutdown().await;
+}
+
+/// Each waits for what the other makes, so neither could run alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn parallel_steps_run_at_the_same_time_and_their_output_stays_together() {
+    let test = TestEngine::new();
+    let together = |step| SequenceStep {
+        parallel: true,
+        ..step
+    };
+    let meet = |own: &str, other: &str| {
+        format!("echo {own}; touch {own}; until [ -e {other} ]; do sleep 0.01; done; echo {own} met {other}")
+    };
+    let steps = vec![
+        step("first", "echo begin"),
+        step("a", &meet("a", "b")),
+        together(step("b", &format!("{}; exit 5", meet("b", "a")))),
+        together(step("c", "exit 6")),
+        step("last", "touch last"),
+    ];
+    let outcome = test.start_sequence(steps, Duration::ZERO).outcome().await;
+    let states: Vec<_> = outcome.steps.iter().map(|step| step.state.clone()).collect();
+    assert_eq!(
+        states,
+        [
+            StepState::Completed,
+            StepState::Completed,
+            StepState::Failed,
+            StepState::Failed,
+            StepState::NotRun
+        ]
+    );
+    assert_eq!(outcome.state, EndState::Failed);
+    assert_eq!(
+        outcome.output.text,
+        "==> step 1 of 5: first\nbegin\n==> step 2 of 5: a\na\na met b\n\
+         ==> step 3 of 5: b\nb\nb met a\n==> step 4 of 5: c\n"
+    );
+    let ranges: Vec<_> = (outcome.steps.iter())
+        .map(|step| (step.first_line, step.lines))
+        .collect();
+    assert_eq!(
+        ranges,
+        [(Some(2), 1), (Some(4), 2), (Some(7), 2), (None, 0), (None, 0)]
+    );
+    assert!(!test.scope().join("last").exists());
+    test.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parallel_steps_end_with_the_operation_and_long_output_is_kept_whole() {
+    let test = TestEngine::new();
+    let together = |step| SequenceStep {
+        parallel: true,
+        ..step
+    };
+    let steps = vec![step("long", "seq 50000"), together(step("other", "echo x"))];
+    let outcome = test.start_sequence(steps, Duration::ZERO).outcome().await;
+    assert_eq!(outcome.state, EndState::Completed);
+    assert_eq!((outcome.output.total_lines, outcome.lost.clone()), (50_003, None));
+
+    let steps = vec![step("a", "sleep 1000"), together(step("b", "sleep 1000"))];
+    let operation = test.start_sequence(steps, Duration::ZERO);
+    let outcome = operation.cancel(None).await;
+    assert_eq!(outcome.state, EndState::Cancelled);
+    test.shutdown().await;
+}
+
+/// A tool that prints its arguments, and a sequence with arguments of its own that calls it and the shell.
+#[test]
+fn a_sequence_has_arguments_of_its_own() {
+    let workspace = Workspace::new();
+    workspace.write_tool("say.json", &crate::session::echo("say"));
+    workspace.write_tool(
+        "twice.json",
+        &json!({
+            "name": "twice", "description": "Says it twice.", "command": "sequence", "synchronous": true,
+            "options": [
+                { "name": "words", "type": "array", "required": true },
+                { "name": "times", "type": "integer", "default": 2 },
+                { "name": "file", "type": "string", "format": "path" }
+            ],
+            "sequence": [
+                { "tool": "say", "args": { "format": "<%s>", "words": ["first", "{$words}"] } },
+                { "tool": "sandboxed_shell", "args": { "command": "printf '%s.' {$times} {$words}; echo {$file}" } }
+            ]
+        }),
+    );
+    for era in Era::BOTH {
+        let mut server = crate::session::options(&workspace).open(era);
+        let result = server.tool("twice", json!({"words": ["it's", "$(id)"], "times": 3}));
+        assert_eq!(
+            result["structuredContent"]["output"],
+            "==> step 1 of 2: say\n<first><it's><$(id)>\n==> step 2 of 2: sandboxed_shell\n3.it's.$(id).\n",
+            "{result}"
+        );
+        let refused = server.tool("twice", json!({"word": 1, "file": "/root/x"}));
+        let text = refused["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("`words` is required"), "{text}");
+        assert!(text.contains("`word` is not an argument"), "{text}");
+        assert!(text.contains("`file` `/root/x` is outside"), "{text}");
+    }
 }

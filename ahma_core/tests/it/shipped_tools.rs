@@ -67,6 +67,7 @@ impl Shipped {
     #[track_caller]
     fn run(&self, tool: &str, arguments: Value) -> Result<String, String> {
         let settings = PlanSettings {
+            readable: Vec::new(),
             scope: self.path().to_owned(),
             scope_aliases: Vec::new(),
             also_allowed: Vec::new(),

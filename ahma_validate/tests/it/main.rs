@@ -277,3 +277,99 @@ fn a_sample_needs_one_tool_with_rules() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("cannot read gone.txt"));
 }
+
+/// Places of the mistakes in `fifteen_mistakes.json`.
+const MISTAKES: [&str; 17] = [
+    "/name",
+    "/command",
+    "/timeout_seconds",
+    "/synchronus",
+    "/exit_codes/300",
+    "/options/0/type",
+    "/options/1/format",
+    "/options/2/default",
+    "/options/3/name",
+    "/options/4/required",
+    "/options/5/enum",
+    "/exclusive/0/1",
+    "/stream/framing",
+    "/stream/rules/0/match",
+    "/stream/rules/0/finding/severity",
+    "/stream/rules/1/emit",
+    "/stream/rules/2/percent",
+];
+
+#[test]
+fn fifteen_typical_mistakes_are_named_at_once_each_at_its_place() {
+    let output = run(fixtures(), &["fifteen_mistakes.json", "--format", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let problems = report["problems"].as_array().unwrap();
+    let places: Vec<&str> = (problems.iter())
+        .map(|problem| problem["pointer"].as_str().unwrap())
+        .collect();
+    let mut missed: Vec<&str> = MISTAKES.to_vec();
+    missed.retain(|place| !places.contains(place));
+    assert!(missed.is_empty(), "not named: {missed:?}\n{report:#}");
+    assert!(
+        places.contains(&"/stream/rules/0/finding/id"),
+        "an argument that does not exist is named behind a bad pattern, too: {report:#}"
+    );
+    assert_eq!(
+        places.len(),
+        MISTAKES.len() + 1,
+        "nothing is said twice: {report:#}"
+    );
+    let hint = |place: &str| {
+        let problem = problems.iter().find(|problem| problem["pointer"] == place);
+        problem.unwrap()["hint"].as_str().unwrap_or_default().to_owned()
+    };
+    assert!(hint("/options/0/type").contains("\"format\": \"path\""));
+    assert!(hint("/options/1/format").contains("`path`"));
+}
+
+#[test]
+fn a_program_that_does_not_exist_is_named_with_the_one_that_is_meant() {
+    let scratch = tempfile::tempdir().unwrap();
+    let programs = scratch.path().join("bin");
+    fs::create_dir(&programs).unwrap();
+    fs::write(programs.join("scanner"), "").unwrap();
+    let tool = r#"{ "name": "x", "description": "X.", "command": "scaner -v" }"#;
+    fs::write(scratch.path().join("x.json"), tool).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_ahma_validate"))
+        .arg("x.json")
+        .current_dir(scratch.path())
+        .env("PATH", &programs)
+        .output()
+        .unwrap();
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("warning: there is no program `scaner` on the PATH"),
+        "{said}"
+    );
+    assert!(said.contains("did you mean `scanner`?"), "{said}");
+}
+
+#[test]
+fn a_sample_says_why_rules_matched_nothing() {
+    let scratch = tempfile::tempdir().unwrap();
+    let tool = r#"{ "name": "x", "description": "X.", "command": "x", "install_instructions": "X.", "stream": { "rules": [
+        { "emit": "summary", "match": "^done in (\\d+) s$" },
+        { "emit": "noise", "on": "stderr", "match": "^debug" } ] } }"#;
+    fs::write(scratch.path().join("x.json"), tool).unwrap();
+    fs::write(scratch.path().join("run.txt"), "debug: a\ndone in 4 ms\n").unwrap();
+    let output = run(scratch.path(), &["--sample", "run.txt", "x.json"]);
+    let said = text(&output.stdout);
+    assert!(
+        said.contains(
+            "rule 0 matched nothing: nearest is line 2, which it matches as far as `done in 4 `, but not `ms`"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.contains(
+            "rule 1 matched nothing: line 1 matches, but it is on stdout and the rule looks at stderr only"
+        ),
+        "{said}"
+    );
+}

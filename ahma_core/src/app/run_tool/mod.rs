@@ -6,9 +6,12 @@
 mod arguments;
 mod display;
 mod follow;
+mod record;
+mod recording;
 mod redrawn_lines;
 mod report;
 mod run;
 mod unknown_tool;
 
+pub(super) use record::record;
 pub(super) use run::run;

@@ -17,9 +17,6 @@ use crate::{
 /// As `timeout` of coreutils ends.
 const TIMED_OUT: u8 = 124;
 
-/// Exit code of shells for a program that does not exist.
-const NOT_FOUND: u8 = 127;
-
 const SIGPIPE: i32 = 13;
 
 /// Says on stderr what stdout does not show, and gives the code to end with.
@@ -68,10 +65,11 @@ pub(super) fn report(
         display.line(&format!("{} is not available: {}", missing.tool, missing.reason));
     }
     let instructions = tool.install_instructions.as_deref();
-    let instructions = instructions.filter(|_| missing.is_some() || code == NOT_FOUND);
+    let instructions = instructions.filter(|_| missing.is_some());
     // Advice after a success is for people; a program that reads this has what it wants.
     let hint = outcome.hint.as_deref();
     let hint = hint.filter(|_| display.is_terminal() || !outcome.is_success());
+    let hint = hint.filter(|hint| Some(*hint) != instructions);
     let hints = [outcome.sandbox_hint.as_deref(), instructions, hint];
     for hint in hints.into_iter().flatten() {
         display.line(&format!("hint: {hint}"));

@@ -105,15 +105,15 @@ async fn run_words(
 }
 
 /// What is to be run.
-struct PreparedRun {
+pub(super) struct PreparedRun {
     tool: Arc<Tool>,
-    plan: CommandPlan,
+    pub(super) plan: CommandPlan,
     /// As they are written down.
     arguments: Option<String>,
 }
 
 /// What is to be run, once the sandbox is known to hold. Breaks off with what clap has said already.
-async fn prepare(
+pub(super) async fn prepare(
     words: &[String],
     settings: &Settings,
     sandbox: &ActiveSandbox,

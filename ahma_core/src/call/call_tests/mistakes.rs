@@ -46,7 +46,7 @@ fn mistakes_of_every_kind_are_listed_at_once() {
             "`count` must be an integer, not string",
             "`zzz` is not an argument of this tool",
             "`all` must not have elements that begin with a dash, such as `-2`",
-            "`config` `/etc/passwd` is outside the sandbox scope `/scope`",
+            "`config` `/etc/passwd` is outside the sandbox scope `/scope`, and no `--allow-read` opens it",
             "`input` must not begin with a dash, because it could be taken for an option: `-rf`",
         ],
     );
@@ -105,19 +105,19 @@ fn paths_are_judged_against_the_scope() {
     let outside = [
         (
             "/etc/passwd",
-            "`config` `/etc/passwd` is outside the sandbox scope `/scope`",
+            "`config` `/etc/passwd` is outside the sandbox scope `/scope`, and no `--allow-read` opens it",
         ),
         (
             "/scope-too/x",
-            "`config` `/scope-too/x` is outside the sandbox scope `/scope`",
+            "`config` `/scope-too/x` is outside the sandbox scope `/scope`, and no `--allow-read` opens it",
         ),
         (
             "../x",
-            "`config` `../x` leads to `/x`, outside the sandbox scope `/scope`",
+            "`config` `../x` leads to `/x`, outside the sandbox scope `/scope`, and no `--allow-read` opens it",
         ),
         (
             "a/../../../../x",
-            "`config` `a/../../../../x` leads to `/x`, outside the sandbox scope `/scope`",
+            "`config` `a/../../../../x` leads to `/x`, outside the sandbox scope `/scope`, and no `--allow-read` opens it",
         ),
         ("", "`config` must name a file"),
     ];
@@ -128,7 +128,7 @@ fn paths_are_judged_against_the_scope() {
         demo(),
         "demo",
         json!({ "config": "../../x", "working_directory": "deep" }),
-        &["`config` `../../x` leads to `/x`, outside the sandbox scope `/scope`"],
+        &["`config` `../../x` leads to `/x`, outside the sandbox scope `/scope`, and no `--allow-read` opens it"],
     );
 }
 

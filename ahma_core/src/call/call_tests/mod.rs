@@ -21,6 +21,7 @@ fn settings() -> PlanSettings {
         scope: "/scope".into(),
         scope_aliases: vec!["/link-to-scope".into()],
         also_allowed: vec!["/private/tmp".into()],
+        readable: vec!["/usr".into()],
         default_timeout: Duration::from_secs(600),
         force_sync: false,
     }

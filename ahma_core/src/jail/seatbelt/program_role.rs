@@ -13,6 +13,7 @@ use std::{
 
 use super::wall::{READY, STDERR_FD};
 use crate::jail::{
+    child::MESSAGE_PREFIX,
     prepared::{ExecDefaults, SCRIPT_FD, c_string},
     program::{self, NotStarted},
     waiting,
@@ -27,7 +28,7 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Runs if this process was started for it. `arguments` are those after the role.
 pub(in crate::jail) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Err(NotStarted { code, reason }) = start(arguments);
-    let _ = writeln!(std::io::stderr(), "ahma_mcp: {reason}");
+    let _ = writeln!(std::io::stderr(), "{MESSAGE_PREFIX}{reason}");
     ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
 }
 

@@ -183,6 +183,7 @@ fn mistakes_in_what_results_mean_are_explained() {
             "/options/2/stdin: `stdin` is for arguments of type string only, without `format`",
             "/options/3/stdin: `stdin` is set already, at `/options/2`",
             "/ready/port: `port` must be a number or name an argument: `{$port}`",
+            "/stream/rules/0/phase: `{$jso}` names no argument of the tool [did you mean `{$json}`?]",
             "/stream/rules/1: a summary rule gives a line; its template is `text`",
             "/stream/rules/2/collect: `collect` needs `until`, which ends the block",
         ]

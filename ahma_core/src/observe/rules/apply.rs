@@ -3,7 +3,7 @@
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    StreamRules,
+    ObjectFields, StreamRules,
     blocks::{LineContext, OpenBlock},
     field::{CallArguments, Content, Field, Piece},
     stream_rules::{
@@ -282,7 +282,7 @@ impl CompiledRule {
 }
 
 impl FieldCondition {
-    fn holds(&self, content: &Content<'_>) -> bool {
+    pub(super) fn holds(&self, content: &Content<'_>) -> bool {
         let value = content.get(&self.field);
         match &self.expected {
             Expected::Present => value.is_some(),

@@ -16,6 +16,20 @@ use crate::observe::{
 
 /// Compiles a block, or names everything that is wrong with it.
 pub fn compile(block: &StreamBlock) -> Result<StreamRules, Vec<RuleProblem>> {
+    let (compiled, problems) = compile_all(block);
+    if problems.is_empty() {
+        Ok(compiled)
+    } else {
+        Err(problems)
+    }
+}
+
+/// The arguments of the call that the rules use, also where something else is wrong with them.
+pub fn argument_references(block: &StreamBlock) -> Vec<ArgumentReference> {
+    compile_all(block).0.argument_references
+}
+
+fn compile_all(block: &StreamBlock) -> (StreamRules, Vec<RuleProblem>) {
     let mut problems = Problems::default();
     let reading = reading(block, &mut problems);
     let framing = match reading {
@@ -56,14 +70,11 @@ pub fn compile(block: &StreamBlock) -> Result<StreamRules, Vec<RuleProblem>> {
         stdio: stdio(block, &mut problems),
         show: block.show.unwrap_or_default(),
         limits: limits(block.limits.unwrap_or_default(), &mut problems),
+        own_rules: block.rules.len().min(rules.len()),
         rules: rules.into_iter().map(|(rule, _)| rule).collect(),
         argument_references: std::mem::take(&mut problems.argument_references),
     };
-    if problems.found.is_empty() {
-        Ok(compiled)
-    } else {
-        Err(problems.found)
-    }
+    (compiled, problems.found)
 }
 
 /// Variables that no process can have; pointers are relative to the block or level with the `env`.

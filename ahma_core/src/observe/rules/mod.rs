@@ -12,15 +12,17 @@ mod json_items;
 mod pattern;
 mod stream_rules;
 mod template;
+mod trial;
 
 pub(super) use apply::{LineUse, ProgressReading, Sighting};
 pub(super) use blocks::LineContext;
-pub use compile::{compile, environment_problems};
+pub use compile::{argument_references, compile, environment_problems};
 pub use field::CallArguments;
 pub(super) use json_items::{ItemPath, ObjectFields};
 pub(super) use stream_rules::Reading;
 pub use stream_rules::{ArgumentReference, RuleProblem, StdioNeed, StreamRules};
 pub(super) use template::shorten;
+pub(super) use trial::{RuleKind, RuleSight};
 
 #[cfg(test)]
 mod compile_tests;

@@ -46,6 +46,17 @@ impl Pattern {
         regex.as_ref()?.captures(line)
     }
 
+    /// The longest part of a line that a beginning of the pattern matches. Slow: for authors.
+    pub(super) fn matched_prefix<'a>(&self, line: &'a str) -> Option<&'a str> {
+        let mut parts = Vec::new();
+        flatten(&regex_syntax::parse(&self.text).ok()?, &mut parts);
+        (1..=parts.len()).rev().find_map(|length| {
+            let beginning = Hir::concat(parts[..length].to_vec()).to_string();
+            let found = build(&beginning).ok()?.find(line)?;
+            Some(found.as_str())
+        })
+    }
+
     pub(super) fn group_names(&self) -> impl Iterator<Item = Option<&str>> {
         self.group_names.iter().map(Option::as_deref)
     }
@@ -64,6 +75,26 @@ fn build(text: &str) -> Result<Regex, regex::Error> {
 fn last_line(error: &str) -> String {
     let line = error.lines().last().unwrap_or_default().trim();
     line.trim_start_matches("error: ").to_owned()
+}
+
+/// The pieces of a pattern that follow each other, single characters where there are some.
+fn flatten(part: &Hir, parts: &mut Vec<Hir>) {
+    match part.kind() {
+        HirKind::Concat(inner) => inner.iter().for_each(|part| flatten(part, parts)),
+        HirKind::Capture(capture) => flatten(&capture.sub, parts),
+        HirKind::Literal(literal) => match std::str::from_utf8(&literal.0) {
+            Ok(text) => parts.extend(
+                text.chars()
+                    .map(|letter| Hir::literal(letter.to_string().into_bytes())),
+            ),
+            Err(_) => parts.push(part.clone()),
+        },
+        HirKind::Empty
+        | HirKind::Class(_)
+        | HirKind::Look(_)
+        | HirKind::Repetition(_)
+        | HirKind::Alternation(_) => parts.push(part.clone()),
+    }
 }
 
 /// Groups in the order of their numbers. The parser bounds how deep a pattern nests.

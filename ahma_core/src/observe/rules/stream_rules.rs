@@ -17,6 +17,8 @@ use crate::observe::{
 pub struct StreamRules {
     pub(in crate::observe) reading: Reading,
     pub(super) rules: Vec<CompiledRule>,
+    /// Number of those that stand in the block; the others are a preset's.
+    pub(super) own_rules: usize,
     /// JSON rules by the list they look at, since a piece is one item of it. Indices into `rules`.
     pub(super) json_groups: Vec<(Option<ItemPath>, Vec<usize>)>,
     pub(in crate::observe) phases: Arc<[Phase]>,

@@ -1,0 +1,88 @@
+//! `ahma_mcp record TOOL …` and `ahma_mcp record -- COMMAND`: a run whose output is written down with its streams and times.
+
+use std::{ops::ControlFlow, pin::pin, process::ExitCode, sync::Arc};
+
+use super::{display::Display, follow, recording::Recording, run::prepare};
+use crate::{
+    app::{
+        active_sandbox::{ActiveSandbox, start_sandbox},
+        exit::{Exit, Failure},
+        logging,
+        run::{engine_settings, warn, with_sandbox},
+        settings::Settings,
+        signals,
+        subcommands::RecordArgs,
+    },
+    call::{Command, CommandPlan, ExecutionMode, Lifetime, Program, Work},
+    operation::{Engine, EngineSettings},
+};
+
+/// The recording goes to stdout, and the exit code says whether there is one: how the command ended stands in it.
+pub(in crate::app) fn record(args: RecordArgs, settings: Settings) -> Result<ExitCode, Failure> {
+    if !args.is_command() {
+        settings.require_tools_dir()?;
+    }
+    let sandbox = start_sandbox(&settings)?;
+    let _log = logging::start(&settings.log);
+    warn(&settings, &sandbox);
+    with_sandbox(sandbox, async |sandbox| {
+        record_words(&args, &settings, sandbox).await
+    })
+}
+
+async fn record_words(
+    args: &RecordArgs,
+    settings: &Settings,
+    sandbox: &ActiveSandbox,
+) -> Result<ExitCode, Failure> {
+    let mut signal = pin!(signals::first()?);
+    let prepared = tokio::select! {
+        biased;
+        kind = &mut signal => return Ok(signals::broken_off_by(kind)),
+        prepared = plan(args, settings, sandbox) => prepared?,
+    };
+    let plan = match prepared {
+        ControlFlow::Continue(plan) => plan,
+        ControlFlow::Break(exit) => return Ok(exit.into()),
+    };
+    let recording = Arc::new(Recording::begin(std::io::stdout(), &plan.in_short()));
+    let engine = Engine::new(
+        sandbox.launcher.clone(),
+        EngineSettings {
+            tap: Some(Arc::clone(&recording) as _),
+            ..engine_settings(settings, sandbox, None)
+        },
+    );
+    let mut display = Display::open(&plan.tool, settings.log.colour);
+    let operation = engine.start(plan);
+    let nowhere = tokio::io::sink();
+    let followed = follow::to_the_end(&operation, &mut display, None, nowhere, signal.as_mut()).await;
+    engine.shutdown().await;
+    match recording.end(&followed.outcome) {
+        Ok(()) => Ok(Exit::Success.into()),
+        Err(error) => Err(Failure::internal("the recording cannot be written", &error)),
+    }
+}
+
+async fn plan(
+    args: &RecordArgs,
+    settings: &Settings,
+    sandbox: &ActiveSandbox,
+) -> Result<ControlFlow<Exit, CommandPlan>, Failure> {
+    if !args.is_command() {
+        let prepared = prepare(&args.words, settings, sandbox).await?;
+        return Ok(match prepared {
+            ControlFlow::Continue(prepared) => ControlFlow::Continue(prepared.plan),
+            ControlFlow::Break(exit) => ControlFlow::Break(exit),
+        });
+    }
+    sandbox.prove().await?;
+    Ok(ControlFlow::Continue(CommandPlan {
+        tool: args.words.first().cloned().unwrap_or_default(),
+        work: Work::Command(Command::new(Program::Argv(args.words.clone()))),
+        mode: ExecutionMode::Synchronous,
+        timeout: settings.execution.timeout,
+        lifetime: Lifetime::Finite,
+        directory: settings.sandbox.scope.clone(),
+    }))
+}
