@@ -151,7 +151,7 @@ fn xml_reason(element: &str, stdout: &str) -> Option<String> {
         }
     }
     let is_it = |name: &&str| *name == element || name.rsplit(':').next() == Some(element);
-    if names.iter().any(|name| is_it(&name)) {
+    if names.iter().any(is_it) {
         return None;
     }
     names.truncate(8);

@@ -74,6 +74,27 @@ fn nmap_reports_an_open_port() {
     assert_eq!(report["finding_counts"]["info"], 1, "{report}");
 }
 
+/// What listens here never says anything, so nmap asks for its version for a long time.
+#[test]
+fn nmap_that_is_cut_off_has_told_the_open_ports() {
+    if !needs("nmap", &["--version"], "apt install nmap") {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let workspace = Workspace::new();
+    let mut server = serving(&workspace, "nmap.json");
+    let report = run(
+        &mut server,
+        "nmap",
+        json!({"no-ping": true, "ports": port.to_string(), "targets": ["127.0.0.1"], "service-version": true,
+               "timeout_seconds": 3}),
+    );
+    assert_eq!(report["status"], "timed_out", "{report}");
+    assert_eq!(report["findings"][0]["id"], format!("tcp/{port}"), "{report}");
+    assert_eq!(report["findings"][0]["location"], format!("127.0.0.1:{port}"));
+}
+
 #[test]
 fn cargo_reports_a_mistake_before_it_has_ended() {
     if !needs("cargo", &["--version"], "install Rust with rustup") {

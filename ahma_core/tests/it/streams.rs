@@ -104,7 +104,7 @@ pub(crate) fn shipped(file: &str, subcommands: &[&str]) -> Value {
 }
 
 /// Shipped tool files, where in them the rules are, and a capture of their tool.
-pub(crate) const SHIPPED: [(&str, &[&str], &str); 18] = [
+pub(crate) const SHIPPED: [(&str, &[&str], &str); 19] = [
     ("cargo.json", &["build"], "cargo_build_text.txt"),
     ("cargo.json", &["build"], "cargo_progress_forced.txt"),
     ("cargo.json", &["clippy"], "cargo_clippy_text.txt"),
@@ -114,6 +114,7 @@ pub(crate) const SHIPPED: [(&str, &[&str], &str); 18] = [
     ("git.json", &["clone"], "git_clone.txt"),
     ("git.json", &["pull"], "git_pull.txt"),
     ("nmap.json", &[], "nmap_progress.txt"),
+    ("nmap.json", &[], "nmap_service.txt"),
     ("nmap_xml.json", &[], "nmap_progress_oX.txt"),
     ("npm.json", &["install"], "npm_install.txt"),
     ("npm.json", &["audit", "default"], "npm_audit.json"),

@@ -114,9 +114,8 @@ impl StreamRules {
                 let failing: Vec<_> = (conditions.iter())
                     .filter(|condition| !condition.holds(&content))
                     .collect();
-                let Some(first) = failing.first() else {
-                    return None;
-                };
+                // None fails: it matches.
+                let first = failing.first()?;
                 if near.as_ref().is_none_or(|(fewest, _)| failing.len() < *fewest) {
                     let place = match &first.field {
                         Field::Pointer(pointer) => pointer.clone(),

@@ -160,14 +160,14 @@ fn nmap_names_the_service_behind_a_port() {
         json!({"targets": ["127.0.0.1"], "ports": target.http_port.to_string(), "no-ping": true,
                "service-version": true, "version-intensity": 2}),
     );
-    let finding = &answer.data["findings"][0];
+    let findings = &answer.data["findings"];
     assert_eq!(
-        finding["id"],
+        findings[0]["id"],
         format!("tcp/{}", target.http_port),
         "{}",
         answer.text
     );
-    let version = finding["description"].as_str().unwrap_or_default();
+    let version = findings[1]["description"].as_str().unwrap_or_default();
     assert!(version.starts_with("nginx 1.14.0"), "{version}");
     insta::assert_snapshot!(answer, @r#"
     Nmap scan report for localhost (127.0.0.1)
