@@ -147,7 +147,10 @@ impl AvailabilityChecker {
             };
             let found = tokio::task::spawn_blocking(look).await.ok().flatten();
             let (program, found_key) = found.ok_or_else(|| not_found(check))?;
-            place = format!(" (inside the sandbox; the program is there: {})", program.display());
+            place = format!(
+                " (inside the sandbox; the program is there: {})",
+                program.display()
+            );
             key = found_key;
         }
         let Some(command) = check.command() else {

@@ -458,7 +458,10 @@ fn a_program_that_disappears_is_noticed_at_the_call_with_its_install_instruction
     let failed = server.tool("ghost", json!({}));
     let text = failed["content"][0]["text"].as_str().expect("text");
     assert_eq!(failed["isError"], true, "{text}");
-    assert!(text.contains("exit code 127: `ghost` was not found"), "{text}");
+    assert!(
+        text.starts_with("exit 127 ") && text.contains("`ghost` was not found"),
+        "{text}"
+    );
     assert!(text.contains("apt install ghost"), "{text}");
 }
 
@@ -474,6 +477,11 @@ fn a_program_that_fails_inside_the_sandbox_is_told_apart_from_one_that_is_missin
         );
     }
     let mut server = options(&workspace).open(Era::Legacy);
+    wait_for("the result of the check", || {
+        let status =
+            server.tool("status", json!({}))["structuredContent"]["tools"]["unavailable"].to_string();
+        status.contains("\"sick\"").then_some(())
+    });
     let mut refusal = |name: &str| {
         let refused = server.tool(name, json!({}));
         refused["content"][0]["text"].as_str().expect("text").to_owned()

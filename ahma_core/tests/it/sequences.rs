@@ -357,10 +357,10 @@ fn a_sequence_has_arguments_of_its_own() {
             "==> step 1 of 2: say\n<first><it's><$(id)>\n==> step 2 of 2: sandboxed_shell\n3.it's.$(id).\n",
             "{result}"
         );
-        let refused = server.tool("twice", json!({"word": 1, "file": "/root/x"}));
+        let refused = server.tool("twice", json!({"nonsense": 1, "file": "/root/x"}));
         let text = refused["content"][0]["text"].as_str().unwrap();
         assert!(text.contains("`words` is required"), "{text}");
-        assert!(text.contains("`word` is not an argument"), "{text}");
+        assert!(text.contains("`nonsense` is not an argument"), "{text}");
         assert!(text.contains("`file` `/root/x` is outside"), "{text}");
     }
 }

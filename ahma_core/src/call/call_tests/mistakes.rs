@@ -128,7 +128,9 @@ fn paths_are_judged_against_the_scope() {
         demo(),
         "demo",
         json!({ "config": "../../x", "working_directory": "deep" }),
-        &["`config` `../../x` leads to `/x`, outside the sandbox scope `/scope`, and no `--allow-read` opens it"],
+        &[
+            "`config` `../../x` leads to `/x`, outside the sandbox scope `/scope`, and no `--allow-read` opens it",
+        ],
     );
 }
 

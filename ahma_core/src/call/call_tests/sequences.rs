@@ -49,7 +49,10 @@ fn a_sequence_is_planned_as_a_whole() {
     );
 
     let error = planned(&files, "outer", json!({ "verbose": true })).unwrap_err();
-    assert_eq!(problems(error), ["`verbose` is not an argument of this tool, which takes none"]);
+    assert_eq!(
+        problems(error),
+        ["`verbose` is not an argument of this tool, which takes none"]
+    );
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn nmap_names_the_service_behind_a_port() {
 
     Nmap done: 1 IP address (1 host up) scanned in [time]
 
-    findings: 1 info
-    1 more: output {"operation_id": "[id]", "what": "findings"}
+    findings: 2 info
+    2 more: output {"operation_id": "[id]", "what": "findings"}
     "#);
 }
