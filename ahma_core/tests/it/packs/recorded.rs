@@ -20,6 +20,7 @@ const PROJECT: &str = "/home/me/project";
 /// Tool file, tool, recording, and the arguments without which the tool cannot be called.
 const RECORDINGS: &str = r#"
 cargo.json cargo_nextest_run cargo_nextest.txt {}
+eslint.json eslint eslint.txt {}
 tsc.json tsc tsc.txt {}
 vitest.json vitest vitest.txt {}
 npm.json npm_test jest.txt {}
