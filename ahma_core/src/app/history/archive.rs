@@ -2,6 +2,7 @@
 
 use std::{
     cmp::Reverse,
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -53,11 +54,20 @@ impl FoundRow<'_> {
 }
 
 impl Archive {
+    /// Leaves out, with a warning, what cannot be read; fails if nothing else is there.
     pub(super) fn open(places: Vec<PathBuf>) -> Result<Self, Failure> {
-        let mut parts = Vec::new();
+        let (mut parts, mut failures) = (Vec::new(), Vec::new());
         for place in places {
-            let reader = HistoryReader::open(&place).map_err(|error| unusable(&place, &error))?;
-            parts.extend(reader.map(|reader| ArchivePart { place, reader }));
+            match HistoryReader::open(&place) {
+                Ok(reader) => parts.extend(reader.map(|reader| ArchivePart { place, reader })),
+                Err(error) => failures.push(unusable(&place, &error)),
+            }
+        }
+        if parts.is_empty() && !failures.is_empty() {
+            return Err(failures.swap_remove(0));
+        }
+        for failure in failures {
+            let _ = writeln!(io::stderr().lock(), "warning: left out: {failure}");
         }
         Ok(Self { parts })
     }
