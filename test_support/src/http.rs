@@ -88,9 +88,7 @@ impl HttpServer {
 
     /// A client of the modern era, without a session.
     pub fn sessionless(&self) -> Client {
-        let mut client = self.client(Credential::None);
-        client.open(Era::Modern);
-        client
+        sessionless_at(&self.address)
     }
 
     /// A client over Streamable HTTP that has sent nothing.
@@ -132,6 +130,21 @@ impl HttpServer {
         open_session(&mut client, roots);
         client
     }
+}
+
+/// A client of the modern era of whatever serves at this host and port.
+pub fn sessionless_at(address: &str) -> Client {
+    let (sender, messages) = mpsc::channel();
+    let wire = Streamable {
+        address: address.to_owned(),
+        credential: Credential::None,
+        session: None,
+        sender,
+        listens: true,
+    };
+    let mut client = Client::new(wire, messages);
+    client.open(Era::Modern);
+    client
 }
 
 /// The handshake, and the answer to the question about directories.

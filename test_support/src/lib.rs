@@ -10,6 +10,7 @@
 mod client;
 mod http;
 mod layers;
+mod nats;
 mod seatbelt;
 mod server;
 mod workspace;
@@ -27,8 +28,9 @@ use std::{
 };
 
 pub use client::{Client, Era};
-pub use http::{HttpServer, Roots};
+pub use http::{HttpServer, Roots, sessionless_at};
 pub use layers::Layers;
+pub use nats::Nats;
 pub use seatbelt::{Profile, Subject};
 pub use server::{Server, ServerOptions};
 pub use workspace::Workspace;

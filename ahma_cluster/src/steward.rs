@@ -1,0 +1,160 @@
+//! The steward, one in every front end: listens to heartbeats, gives up workers that are gone, and looks after operations that
+//! wait although they are not in the queue. The first verdict in the log counts, so stewards need no leader.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use serde_json::json;
+use tokio::{
+    sync::watch,
+    time::{Instant, MissedTickBehavior},
+};
+
+use crate::{
+    event::Event,
+    fold::Stage,
+    front::{dispatch, request_of},
+    link::{Append, Link, LinkError},
+    roster::{Beat, Roster},
+    tail::{Entry, Tail},
+    worker::Job,
+};
+
+/// No log is kept for longer than this by default; one that is kept for less is forgotten with it.
+const FORGET_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Looks after the pool for ever. `workers` is told who lives.
+pub async fn watch_over(
+    link: &Link,
+    tail: &Tail,
+    lease: Duration,
+    workers: watch::Sender<Arc<Vec<Beat>>>,
+) -> Result<(), LinkError> {
+    let pool = link.pool().clone();
+    let mut beats = link.subscribe(pool.beat_subject("*")).await?;
+    let mut connects = link.connects();
+    link.publish(pool.roll_call_subject(), Bytes::new()).await;
+    let mut roster = Roster::new(lease, Instant::now());
+    let pace = lease / 5;
+    let mut ticks = tokio::time::interval(pace);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut last_tick = Instant::now();
+    loop {
+        let news = tokio::select! {
+            // Beats first: they may have piled up while this process was stopped.
+            biased;
+            message = beats.next() => {
+                let Some(message) = message else { return Err(LinkError::Unanswered) };
+                match serde_json::from_slice(&message.payload) {
+                    Ok(beat) => roster.take(beat, Instant::now()),
+                    Err(_) => false,
+                }
+            }
+            _ = connects.changed() => {
+                roster.was_deaf(Instant::now());
+                link.publish(pool.roll_call_subject(), Bytes::new()).await;
+                false
+            }
+            _ = ticks.tick() => {
+                let now = Instant::now();
+                if !link.is_connected() || now.duration_since(last_tick) > pace * 2 {
+                    roster.was_deaf(now);
+                }
+                last_tick = now;
+                look(link, tail, &roster, lease).await;
+                last_tick = last_tick.max(Instant::now());
+                roster.forget_silent(Instant::now())
+            }
+        };
+        // Loads change with every beat, and those who look want them as they are.
+        let list: Vec<Beat> = roster.workers().into_iter().cloned().collect();
+        if news || *list != **workers.borrow() {
+            workers.send_replace(Arc::new(list));
+        }
+    }
+}
+
+async fn look(link: &Link, tail: &Tail, roster: &Roster, lease: Duration) {
+    if let Some(oldest) = SystemTime::now().checked_sub(FORGET_AFTER) {
+        tail.forget_before(oldest);
+    }
+    for entry in tail.open_entries() {
+        let now = Instant::now();
+        let looked = match &entry.folded.stage {
+            Stage::Running { attempt, worker, .. } if roster.has_lost(worker, entry.noticed, now) => {
+                give_up(link, &entry, *attempt, worker).await
+            }
+            Stage::Queued { attempt } if now.duration_since(entry.noticed) > lease => {
+                requeue(link, &entry, *attempt).await
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = looked
+            && !error.is_outrun()
+        {
+            tracing::debug!(%error, operation = entry.operation, "a steward cannot look after it now");
+            return;
+        }
+    }
+}
+
+/// Says that a worker is gone. What may run again is queued at once.
+async fn give_up(link: &Link, entry: &Entry, attempt: u32, worker: &str) -> Result<(), LinkError> {
+    let lost = Event::Lost {
+        attempt,
+        worker: worker.to_owned(),
+    };
+    let after = Append::After(entry.folded.last_sequence);
+    let sequence = link.append(place(entry), &lost, after).await?;
+    tracing::warn!(worker, operation = entry.operation, "a worker is gone");
+    let mut folded = entry.folded.clone();
+    folded.take(sequence, &lost);
+    match folded.stage {
+        Stage::Queued { attempt } => queue(link, entry, attempt).await,
+        Stage::Unheard | Stage::Running { .. } | Stage::Ended { .. } => Ok(()),
+    }
+}
+
+/// For an operation that waits for long: if it is not in the queue, its front end died before it could queue it.
+async fn requeue(link: &Link, entry: &Entry, attempt: u32) -> Result<(), LinkError> {
+    let method = format!("STREAM.MSG.GET.{}", link.pool().jobs_stream());
+    let asked = json!({ "last_by_subj": link.pool().job_subject(&entry.operation) });
+    match link.api::<serde_json::Value>(&method, &asked).await {
+        Ok(_) => return Ok(()),
+        Err(LinkError::Refused { code: 10_037, .. }) => {}
+        Err(error) => return Err(error),
+    }
+    if attempt > 1 {
+        return queue(link, entry, attempt).await;
+    }
+    // Nobody was ever told of it.
+    let dropped = Event::Drop {
+        attempt,
+        state: "interrupted".to_owned(),
+        why: "its front end ended before it was queued".to_owned(),
+    };
+    let after = Append::After(entry.folded.last_sequence);
+    link.append(place(entry), &dropped, after).await.map(drop)
+}
+
+async fn queue(link: &Link, entry: &Entry, attempt: u32) -> Result<(), LinkError> {
+    let Some(request) = request_of(link, entry).await? else {
+        return Ok(());
+    };
+    let job = Job {
+        owner: entry.owner.clone(),
+        operation: entry.operation.clone(),
+        attempt,
+        first_sequence: entry.first_sequence,
+        request,
+    };
+    dispatch(link, &job).await
+}
+
+fn place(entry: &Entry) -> (&str, &str) {
+    (&entry.owner, &entry.operation)
+}

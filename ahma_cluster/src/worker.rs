@@ -1,0 +1,312 @@
+//! The side of a worker: jobs, claims, heartbeats and requests.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::{sync::watch, time::Instant};
+
+use crate::{
+    event::{End, Event},
+    fold::{EndCause, Folded, Stage},
+    link::{Append, Link, LinkError},
+    names::{QUEUE_CONSUMER, new_name},
+    request::SignedRequest,
+    roster::Beat,
+};
+
+/// Time that a request for a job stays open at the server.
+const PULL_EXPIRES: Duration = Duration::from_secs(5);
+
+/// Pause before something is tried again.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// An operation that waits for a worker. The same as in its log; the queue is only a hint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    pub owner: String,
+    pub operation: String,
+    pub attempt: u32,
+    /// Sequence of the operation's first event.
+    pub first_sequence: u64,
+    pub request: SignedRequest,
+}
+
+/// A job on its way to us.
+#[derive(Debug)]
+pub struct JobDelivery {
+    pub job: Job,
+    /// Number of times it was handed to a worker, this one included.
+    pub deliveries: u64,
+    address: String,
+}
+
+impl JobDelivery {
+    /// Takes the job out of the queue.
+    pub async fn done(self, link: &Link) {
+        link.publish(self.address, Bytes::from_static(b"+ACK")).await;
+    }
+
+    /// Leaves the job to another worker.
+    pub async fn pass_on(self, link: &Link, delay: Duration) {
+        let delay = json!({ "delay": u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX) });
+        link.publish(self.address, format!("-NAK {delay}").into()).await;
+    }
+}
+
+/// Waits for a job. A worker asks once for each place it has free, so that none waits at a busy one.
+pub async fn next_job(link: &Link) -> JobDelivery {
+    let stream = link.pool().jobs_stream();
+    let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{QUEUE_CONSUMER}");
+    let expires = u64::try_from(PULL_EXPIRES.as_nanos()).unwrap_or(u64::MAX);
+    let asked = Bytes::from(json!({ "batch": 1, "expires": expires }).to_string());
+    loop {
+        let mut connects = link.connects();
+        let timeout = PULL_EXPIRES + RETRY;
+        let answered = tokio::select! {
+            answered = link.pull(subject.clone(), asked.clone(), timeout) => answered,
+            // The server has forgotten that we asked.
+            _ = connects.changed() => continue,
+        };
+        match answered {
+            Ok(message) if message.status.is_none() => {
+                let address = message.reply.map(|reply| reply.to_string()).unwrap_or_default();
+                match serde_json::from_slice(&message.payload) {
+                    Ok(job) => {
+                        return JobDelivery {
+                            job,
+                            deliveries: deliveries(&address),
+                            address,
+                        };
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a job cannot be read");
+                        link.publish(address, Bytes::from_static(b"+TERM")).await;
+                    }
+                }
+            }
+            // Nothing came in time.
+            Ok(message) if message.status.is_some_and(|status| status.as_u16() == 408) => {}
+            Err(LinkError::Unanswered) => {}
+            Ok(_) | Err(_) => tokio::time::sleep(RETRY).await,
+        }
+    }
+}
+
+fn deliveries(address: &str) -> u64 {
+    let parts: Vec<&str> = address.split('.').collect();
+    let index = if parts.len() >= 11 { 6 } else { 4 };
+    parts.get(index).and_then(|part| part.parse().ok()).unwrap_or(1)
+}
+
+/// The right to run an operation, until somebody gives the worker up.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    link: Link,
+    pub owner: String,
+    pub operation: String,
+    pub attempt: u32,
+    pub nonce: String,
+    first_sequence: u64,
+}
+
+/// Fate of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reported {
+    Counted,
+    /// The operation was given up before.
+    TooLate,
+}
+
+/// Claims an operation. Nothing if it is another's, or has ended.
+pub async fn claim(link: &Link, job: &Job, worker: &str) -> Option<Claim> {
+    let nonce = new_name("");
+    let event = Event::Claim {
+        attempt: job.attempt,
+        worker: worker.to_owned(),
+        nonce: nonce.clone(),
+    };
+    let claim = Claim {
+        link: link.clone(),
+        owner: job.owner.clone(),
+        operation: job.operation.clone(),
+        attempt: job.attempt,
+        nonce,
+        first_sequence: job.first_sequence,
+    };
+    let mut after = job.first_sequence;
+    loop {
+        let appended = link.append(claim.place(), &event, Append::After(after)).await;
+        // Also after an answer: on some servers several writers with the same expectation are told that they won. The
+        // order of the log is the same for all.
+        let folded = claim.fold().await;
+        if folded.is_run_by(&claim.nonce) {
+            return Some(claim);
+        }
+        match folded.stage {
+            Stage::Queued { attempt } if attempt == job.attempt => after = folded.last_sequence,
+            // Gone from the log, another's, or over.
+            Stage::Unheard | Stage::Queued { .. } | Stage::Running { .. } | Stage::Ended { .. } => {
+                return None;
+            }
+        }
+        if let Err(error) = appended
+            && !error.is_outrun()
+        {
+            tracing::debug!(%error, operation = claim.operation, "cannot claim; trying again");
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+}
+
+impl Claim {
+    /// True while the claim counts. Waits for the log if it cannot be read.
+    pub async fn holds(&self) -> bool {
+        self.fold().await.is_run_by(&self.nonce)
+    }
+
+    /// Reports the end, as often as it takes. After this nothing more may be published.
+    pub async fn report(
+        &self,
+        state: &str,
+        (bytes, findings): (u64, u64),
+        outcome: serde_json::Value,
+    ) -> Reported {
+        let event = Event::End(End {
+            attempt: self.attempt,
+            nonce: self.nonce.clone(),
+            state: state.to_owned(),
+            bytes,
+            findings,
+            outcome,
+        });
+        let mut after = None;
+        loop {
+            let place = match after {
+                Some(sequence) => Append::After(sequence),
+                // The common case: nothing came after the claim, and if something did, the order decides.
+                None => Append::Anytime,
+            };
+            let appended = self.link.append(self.place(), &event, place).await;
+            if let Err(error) = &appended
+                && !error.is_outrun()
+            {
+                tracing::debug!(%error, operation = self.operation, "the end cannot be reported; trying again");
+                tokio::time::sleep(RETRY).await;
+            }
+            let folded = self.fold().await;
+            match folded.stage {
+                Stage::Ended {
+                    attempt,
+                    end: EndCause::Reported { .. },
+                } if attempt == self.attempt => return Reported::Counted,
+                _ if folded.is_run_by(&self.nonce) => after = Some(folded.last_sequence),
+                _ => return Reported::TooLate,
+            }
+        }
+    }
+
+    fn place(&self) -> (&str, &str) {
+        (&self.owner, &self.operation)
+    }
+
+    /// The log as its leader has it now.
+    async fn fold(&self) -> Folded {
+        let mut folded = Folded::default();
+        let mut from = self.first_sequence;
+        loop {
+            match self.link.next_event(self.place(), from).await {
+                Ok(Some((stored, event))) => {
+                    from = stored.sequence + 1;
+                    match event {
+                        Some(event) => drop(folded.take(stored.sequence, &event)),
+                        None => folded.last_sequence = stored.sequence,
+                    }
+                }
+                Ok(None) => return folded,
+                Err(error) => {
+                    tracing::debug!(%error, operation = self.operation, "its log cannot be read; trying again");
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
+    }
+}
+
+/// A request of a front end to one worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "control", rename_all = "snake_case")]
+pub enum Control {
+    /// Stops an operation.
+    Cancel {
+        operation: String,
+        attempt: u32,
+        reason: Option<String>,
+    },
+    /// Asks for the tools that the worker offers.
+    Catalog,
+}
+
+/// Where the answer to a request goes.
+#[derive(Debug)]
+pub struct ControlAnswer {
+    address: String,
+}
+
+impl ControlAnswer {
+    pub async fn send(self, link: &Link, answer: Bytes) {
+        link.publish(self.address, answer).await;
+    }
+}
+
+/// Passes requests on to `take`, for ever.
+pub async fn controls(
+    link: &Link,
+    worker: &str,
+    mut take: impl AsyncFnMut(Control, ControlAnswer),
+) -> Result<(), LinkError> {
+    let mut messages = link.subscribe(link.pool().control_subject(worker)).await?;
+    while let Some(message) = messages.next().await {
+        let (Some(reply), Ok(control)) = (message.reply, serde_json::from_slice(&message.payload)) else {
+            continue;
+        };
+        let answer = ControlAnswer {
+            address: reply.to_string(),
+        };
+        take(control, answer).await;
+    }
+    Ok(())
+}
+
+/// Beats for ever. `suspicion` rises when this worker may have been given up: after a reconnect, and when a beat was late
+/// because the process was stopped.
+pub async fn keep_beating(
+    link: &Link,
+    lease: Duration,
+    describe: impl Fn() -> Beat,
+    suspicion: watch::Sender<u64>,
+) -> Result<(), LinkError> {
+    let mut roll_calls = link.subscribe(link.pool().roll_call_subject()).await?;
+    let mut connects = link.connects();
+    let mut last = Instant::now();
+    let mut interval = tokio::time::interval(lease / 5);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let beat = describe();
+        let subject = link.pool().beat_subject(&beat.worker);
+        let message = serde_json::to_vec(&beat).unwrap_or_default();
+        link.publish(subject, message.into()).await;
+        let now = Instant::now();
+        if now.duration_since(last) > lease / 2 {
+            suspicion.send_modify(|times| *times += 1);
+        }
+        last = now;
+        tokio::select! {
+            _ = interval.tick() => {}
+            _ = roll_calls.next() => {}
+            _ = connects.changed() => suspicion.send_modify(|times| *times += 1),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Every operation is run by one worker, and none is forgotten.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use ahma_cluster::{EndCause, FrontEnd, PoolLimits, Stage, SubmitError, Tail, claim, new_name, next_job};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::pool::{TestPool, completes, request};
+
+/// Counts how often each operation was run.
+type Runs = Arc<Mutex<HashMap<String, usize>>>;
+
+fn counted(runs: &Runs) -> impl Fn(ahma_cluster::Claim) -> futures::future::BoxFuture<'static, ()> + use<> {
+    let runs = Arc::clone(runs);
+    move |claim| {
+        *runs.lock().entry(claim.operation.clone()).or_default() += 1;
+        Box::pin(completes(claim))
+    }
+}
+
+#[tokio::test]
+async fn two_hundred_operations_run_once_each_while_nats_is_killed() {
+    let Some(mut pool) = TestPool::start().await else {
+        return;
+    };
+    let runs = Runs::default();
+    let (one, other) = (pool.front_end().await, pool.front_end().await);
+    let _first = pool.worker("one", counted(&runs)).await;
+    let _second = pool.worker("two", counted(&runs)).await;
+    let mut operations = Vec::new();
+    for number in 0..200 {
+        if number % 60 == 30 {
+            pool.nats.restart();
+        }
+        let front = if number % 2 == 0 { &one } else { &other };
+        operations.push(front.submit(false).await);
+    }
+    for operation in &operations {
+        let ended = one
+            .sees(operation, "ended", ahma_cluster::Folded::has_ended)
+            .await;
+        assert_eq!(
+            other
+                .sees(operation, "ended", ahma_cluster::Folded::has_ended)
+                .await,
+            ended
+        );
+        let Stage::Ended {
+            end: EndCause::Reported { state },
+            ..
+        } = ended.stage
+        else {
+            panic!("{operation}: {ended:?}");
+        };
+        assert_eq!(state, "completed");
+    }
+    let runs = runs.lock();
+    let once: Vec<usize> = operations.iter().map(|operation| runs[operation]).collect();
+    assert_eq!(once, vec![1; 200]);
+}
+
+#[tokio::test]
+async fn of_workers_that_claim_the_same_job_one_wins() {
+    let Some(pool) = TestPool::start().await else {
+        return;
+    };
+    let front = pool.front_end().await;
+    let link = pool.link("workers").await;
+    for _ in 0..50 {
+        let operation = front.submit(false).await;
+        let delivery = next_job(&link).await;
+        assert_eq!(delivery.job.operation, operation);
+        let names: Vec<String> = (0..8).map(|_| new_name("w")).collect();
+        let claims = names.iter().map(|name| claim(&link, &delivery.job, name));
+        let won = futures::future::join_all(claims).await;
+        assert_eq!(won.iter().flatten().count(), 1);
+        delivery.done(&link).await;
+    }
+}
+
+#[tokio::test]
+async fn a_full_queue_is_told_and_leaves_nothing_behind() {
+    let limits = PoolLimits {
+        queue: 2,
+        ..PoolLimits::default()
+    };
+    let Some(pool) = TestPool::start_with(limits).await else {
+        return;
+    };
+    let front = pool.front_end().await;
+    let waiting = [front.submit(false).await, front.submit(false).await];
+    let refused = request();
+    let told = front.front.submit(&refused, false).await;
+    assert_eq!(
+        told,
+        Err(SubmitError::QueueFull {
+            pool: "dev".to_owned()
+        })
+    );
+    front
+        .sees(&refused.operation, "dropped", ahma_cluster::Folded::has_ended)
+        .await;
+    for (place, operation) in (1..).zip(&waiting) {
+        front
+            .sees(operation, "queued", |folded| !folded.has_ended())
+            .await;
+        assert_eq!(front.front.tail().place_in_queue(operation), Some(place));
+    }
+}
+
+#[tokio::test]
+async fn what_waits_is_cancelled_without_a_worker_and_never_runs() {
+    let Some(pool) = TestPool::start().await else {
+        return;
+    };
+    let (one, other) = (pool.front_end().await, pool.front_end().await);
+    let operation = one.submit(false).await;
+    other
+        .sees(&operation, "queued", |folded| !folded.has_ended())
+        .await;
+    let entry = other.front.tail().entry(&operation).unwrap();
+    other.front.cancel(&entry, Some("not needed".to_owned())).await;
+    let ended = one
+        .sees(&operation, "ended", ahma_cluster::Folded::has_ended)
+        .await;
+    let dropped = EndCause::Dropped {
+        state: "cancelled".to_owned(),
+        why: "not needed".to_owned(),
+    };
+    assert_eq!(
+        ended.stage,
+        Stage::Ended {
+            attempt: 1,
+            end: dropped
+        }
+    );
+    let runs = Runs::default();
+    let _worker = pool.worker("late", counted(&runs)).await;
+    let later = one.submit(false).await;
+    one.sees(&later, "ended", ahma_cluster::Folded::has_ended).await;
+    assert_eq!(runs.lock().get(&operation), None);
+}
+
+/// The steward of another front end tells of it.
+#[tokio::test]
+async fn an_operation_whose_front_end_died_before_it_was_queued_is_interrupted() {
+    let Some(pool) = TestPool::start().await else {
+        return;
+    };
+    let front = pool.front_end().await;
+    let link = pool.link("dying").await;
+    let dying = FrontEnd::new(
+        link.clone(),
+        Tail::start(link.clone(), CancellationToken::new()),
+        None,
+    );
+    let request = request();
+    // Both writes, and the second is taken back: the log has the operation, the queue does not.
+    let submitted = tokio::time::timeout(Duration::from_secs(5), dying.submit(&request, false)).await;
+    submitted.unwrap().unwrap();
+    next_job(&link).await.done(&link).await;
+    let ended = front
+        .sees(&request.operation, "ended", ahma_cluster::Folded::has_ended)
+        .await;
+    let Stage::Ended {
+        end: EndCause::Dropped { state, .. },
+        ..
+    } = ended.stage
+    else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(state, "interrupted");
+}
