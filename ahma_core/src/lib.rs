@@ -40,7 +40,7 @@
 //! - `jail/wire.rs`: what server and jail say to each other.
 //! - `ARCHITECTURE.md`: all crates, processes and the glossary.
 //!
-//! The features `mcp`, `bridge` and `client` can be left out; without them this is the bare tool engine.
+//! The features `mcp`, `bridge`, `client` and `cluster` can be left out; without them this is the bare tool engine.
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 compile_error!("ahma_core needs Linux or macOS: only their sandboxes are known here");
@@ -59,6 +59,9 @@ pub mod operation;
 pub mod toolbox;
 
 pub mod history;
+
+#[cfg(feature = "cluster")]
+pub mod cluster;
 
 #[cfg(feature = "mcp")]
 pub mod mcp;

@@ -194,6 +194,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) http: ahma_http_bridge::BridgeArgs,
 
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    pub(crate) cluster: super::cluster::ClusterArgs,
+
     #[arg(skip)]
     pub(crate) ignored: IgnoredInputs,
 

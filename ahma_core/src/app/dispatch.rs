@@ -32,6 +32,12 @@ pub(super) fn dispatch(subcommand: Subcommand, args: Args) -> Result<ExitCode, F
         Subcommand::Admin(task) => super::admin::run(task),
         #[cfg(feature = "bridge")]
         Subcommand::Audit(task) => super::credentials::audit(task),
+        #[cfg(feature = "cluster")]
+        Subcommand::Worker(own) => {
+            super::cluster::worker(&own, Settings::resolve(args, &Environment::read()?)?)
+        }
+        #[cfg(feature = "cluster")]
+        Subcommand::Cluster(task) => super::cluster::administer(&task, &args.cluster),
         #[cfg(feature = "client")]
         Subcommand::Login(own) => super::remote::login(&own, args),
         #[cfg(feature = "client")]

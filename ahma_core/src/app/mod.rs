@@ -8,6 +8,8 @@ mod active_sandbox;
 mod admin;
 mod args;
 mod clients;
+#[cfg(feature = "cluster")]
+mod cluster;
 #[cfg(feature = "bridge")]
 mod console;
 #[cfg(feature = "bridge")]
@@ -45,6 +47,8 @@ mod stdio;
 mod streams;
 mod subcommands;
 
+#[cfg(feature = "cluster")]
+pub use cluster::ClusterChoice;
 pub use exit::{Exit, Failure};
 pub use project::EnclosingProject;
 #[cfg(feature = "client")]

@@ -115,6 +115,8 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 pub(super) enum ToolboxUse {
     /// Its changes are followed, and programs are looked for.
     Serve,
+    /// The same, and other hosts are told of the tools.
+    Announce,
     /// Programs are looked for.
     Look,
     /// One tool is run; what it needs is looked for if it fails.
@@ -136,7 +138,8 @@ pub(super) fn open_toolbox(
             read_only_shell: settings.sandbox.tier != TierChoice::Only(Tier::Off),
         },
         probes: !settings.sandbox.deferred && purpose != ToolboxUse::RunOne,
-        reload: purpose == ToolboxUse::Serve,
+        reload: matches!(purpose, ToolboxUse::Serve | ToolboxUse::Announce),
+        keep_sources: purpose == ToolboxUse::Announce,
     };
     toolbox::open(toolbox, checker.clone(), shutdown.clone())
 }

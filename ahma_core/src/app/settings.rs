@@ -35,6 +35,9 @@ pub struct Settings {
     pub http: ahma_http_bridge::BridgeArgs,
     #[cfg(feature = "client")]
     pub remote: super::remote::RemoteSettings,
+    /// The cluster that runs all calls, if there is one.
+    #[cfg(feature = "cluster")]
+    pub cluster: Option<super::cluster::ClusterChoice>,
     pub tools_dir: PathBuf,
     /// The user named that directory, so it has to be there.
     pub tools_dir_is_named: bool,
@@ -231,9 +234,11 @@ impl Settings {
         let http = args.http.clone();
         #[cfg(feature = "client")]
         let remote = args.remote.clone();
+        #[cfg(feature = "cluster")]
+        let cluster = super::cluster::ClusterChoice::resolve(&args.cluster, &environment.working_directory)?;
         #[cfg_attr(
-            not(feature = "bridge"),
-            expect(unused_mut, reason = "only the bridge has files of its own")
+            not(any(feature = "bridge", feature = "cluster")),
+            expect(unused_mut, reason = "only the bridge and a cluster have files of their own")
         )]
         let mut sandbox = sandbox(args, environment)?;
         #[cfg(feature = "bridge")]
@@ -243,6 +248,12 @@ impl Settings {
                 .map(|file| environment.working_directory.join(file));
             sandbox.out_of_reach.extend(files);
         }
+        #[cfg(feature = "cluster")]
+        sandbox.out_of_reach.extend(
+            cluster
+                .iter()
+                .flat_map(super::cluster::ClusterChoice::private_files),
+        );
         #[cfg(feature = "client")]
         let remote =
             super::remote::RemoteSettings::resolve(&remote, &environment.working_directory, &sandbox.scope)?;
@@ -264,6 +275,8 @@ impl Settings {
             http,
             #[cfg(feature = "client")]
             remote,
+            #[cfg(feature = "cluster")]
+            cluster,
             tools_dir,
             tools_dir_is_named,
             enclosing,
@@ -282,6 +295,14 @@ impl Settings {
 }
 
 impl Settings {
+    /// All calls are run by a cluster.
+    pub(crate) fn is_front_end(&self) -> bool {
+        #[cfg(feature = "cluster")]
+        return self.cluster.is_some();
+        #[cfg(not(feature = "cluster"))]
+        false
+    }
+
     /// For tasks about a project: its own tool files, never those of the directory the task was started in.
     pub(crate) fn of_the_project(mut self) -> Self {
         if !self.tools_dir_is_named {

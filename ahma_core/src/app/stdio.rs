@@ -45,7 +45,13 @@ async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<Ex
     let shutdown = asked_to_end.child_token();
     let (proven, launcher) = watch::channel(None);
     let checker = early_checker(settings, launcher);
-    let toolbox = open_toolbox(settings, &checker, &shutdown, ToolboxUse::Serve);
+    #[cfg(feature = "cluster")]
+    let cluster = super::cluster::open(settings, &asked_to_end).await?;
+    #[cfg(feature = "cluster")]
+    let announced = cluster.as_ref().map(crate::cluster::ClusterFront::toolbox);
+    #[cfg(not(feature = "cluster"))]
+    let announced = None;
+    let toolbox = announced.unwrap_or_else(|| open_toolbox(settings, &checker, &shutdown, ToolboxUse::Serve));
     let greeting = Greeting {
         sandbox: expected_note(settings),
         expose: settings.execution.expose,
@@ -63,7 +69,11 @@ async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<Ex
     let mut failure = None;
     let opening = async {
         match house.open(settings, pending, checker, ends).await {
-            Ok(opened) => {
+            Ok(mut opened) => {
+                #[cfg(feature = "cluster")]
+                if let (Some(opened), Some(cluster)) = (&mut opened, &cluster) {
+                    opened.settings.cluster = Some(cluster.with_engine(opened.engine.clone()));
+                }
                 if opened.is_some() {
                     proven.send_replace(house.launcher());
                 }
@@ -148,7 +158,11 @@ impl House {
             };
             probes = proven?;
         }
-        let history = open_history(settings, sandbox);
+        // The log of a cluster is its history.
+        let history = match settings.is_front_end() {
+            true => None,
+            false => open_history(settings, sandbox),
+        };
         self.history.clone_from(&history);
         let engine = Engine::new(
             sandbox.launcher.clone(),
@@ -210,6 +224,7 @@ fn server_settings(settings: &Settings, sandbox: &ActiveSandbox) -> ServerSettin
     ServerSettings {
         plan: plan_settings(settings, sandbox),
         history: None,
+        cluster: None,
         principal: settings.principal.clone(),
         has_bridge: settings.has_bridge,
         inline_wait: settings.execution.inline_wait,

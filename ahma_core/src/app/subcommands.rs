@@ -47,6 +47,14 @@ pub(crate) enum Subcommand {
     #[cfg(feature = "bridge")]
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Run operations of a cluster: calls that its front ends take
+    #[cfg(feature = "cluster")]
+    #[command(after_help = super::cluster::WORKER_EXAMPLES)]
+    Worker(super::cluster::WorkerArgs),
+    /// Set up a cluster, and see its workers and its queue
+    #[cfg(feature = "cluster")]
+    #[command(subcommand, after_help = super::cluster::CLUSTER_EXAMPLES)]
+    Cluster(super::cluster::ClusterCommand),
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use serde::{Deserialize, Serialize};
 use tokio::{
     io::{Interest, unix::AsyncFd},
     sync::Notify,
@@ -95,7 +96,7 @@ pub struct ExitReport {
 }
 
 /// The end of a process, as `wait` reports it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExitStatus {
     Code(i32),
     Signal(i32),

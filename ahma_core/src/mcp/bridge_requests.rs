@@ -162,7 +162,10 @@ async fn stop(server: &Server, params: StopParams) -> Result<Value, ErrorData> {
     };
     let is_meant = |operation: &&Operation| {
         let principal = params.principal.as_deref();
+        // The end of this server is not the end of what others run.
+        let goes_on = params.end == StopEnd::Interrupted && operation.runs_elsewhere();
         operation.ended().is_none()
+            && !goes_on
             && principal.is_none_or(|principal| operation.principal().name() == Some(principal))
     };
     let meant: Vec<&Operation> = operations.iter().filter(is_meant).collect();

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     call::{CallError, ExecutionMode, ToolCall, plan},
-    catalog::Catalog,
+    catalog::{Catalog, Tool},
     history::redacted_arguments,
     operation::{CallOrigin, Operation, Outcome, preflight},
     sandbox::{self, HintContext},
@@ -51,8 +51,14 @@ pub(super) async fn run(
     let settings = &server.settings.plan;
     let has_history = server.settings.history.is_some();
     let arguments = has_history.then(|| redacted_arguments(&call.arguments)).flatten();
+    let cluster = server.settings.cluster.as_ref();
+    let mut handed_over = None;
     let planned = match builtin::with_content(server, call, ctx).await {
-        Ok(call) if server.settings.deferred => plan(&toolbox.offered, settings, call),
+        // On a cluster the worker looks at the directory: it may be another one than here.
+        Ok(call) if server.settings.deferred || cluster.is_some() => {
+            handed_over = cluster.map(|cluster| (cluster, call.clone()));
+            plan(&toolbox.offered, settings, call)
+        }
         Ok(call) => preflight(&toolbox.offered, settings, call).await,
         Err(error) => Err(error),
     };
@@ -78,7 +84,19 @@ pub(super) async fn run(
         program: ctx.client_info().map(|client| client.name),
         arguments,
     };
-    let operation = server.engine.start_for(origin, plan);
+    let operation = match handed_over {
+        None => server.engine.start_for(origin, plan),
+        Some((cluster, call)) => {
+            let may_rerun = toolbox
+                .offered
+                .get(&call.tool)
+                .is_some_and(|tool| may_rerun(tool));
+            match cluster.submit(origin, call, &plan, may_rerun).await {
+                Ok(operation) => operation,
+                Err(reason) => return Ok(server.results.refusal(reason).into()),
+            }
+        }
+    };
     // It was refused, so there is nothing to wait for.
     if let Some(outcome) = operation.ended() {
         operation.mark_seen();
@@ -87,7 +105,7 @@ pub(super) async fn run(
     // A client that takes tasks follows one by itself: no turn of its model is lost, so there is nothing to wait for.
     if mode != ExecutionMode::Synchronous && tasks::are_offered(ctx) {
         let form = convert::wanted_form(server.settings.results, &ctx.meta);
-        if let Some(task) = tasks::create(server, &operation, timeout, form) {
+        if let Some(task) = tasks::create(server, &operation, timeout, form).await {
             recorded(server).await;
             return Ok(task.into());
         }
@@ -128,6 +146,11 @@ pub(super) async fn run(
         .results
         .about(&report, goes_on(&report, operation_is_ready))
         .into())
+}
+
+/// A second run of the tool does no harm.
+fn may_rerun(tool: &Tool) -> bool {
+    tool.annotations.read_only == Some(true) || tool.annotations.idempotent == Some(true)
 }
 
 /// Waits until the operation is written down: its client is about to learn of it, and may ask for it after the end of this

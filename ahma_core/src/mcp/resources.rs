@@ -94,7 +94,7 @@ pub(super) async fn read(
     };
     let (text, kind) = match parse(uri).ok_or_else(unknown)? {
         ResourceAddress::Operations => {
-            let operations = server.engine.operations_of(&caller.client);
+            let operations = server.operations_of(caller).await;
             let rows: Vec<_> = operations
                 .iter()
                 .map(|operation| OperationReport::row(&operation.snapshot()))
@@ -115,7 +115,7 @@ pub(super) async fn read(
             )
         }
         ResourceAddress::Status => {
-            let report: StatusReport = status_report(server, &caller.client, None);
+            let report: StatusReport = status_report(server, server.operations_of(caller).await, None);
             (pretty(&report), JSON)
         }
     };

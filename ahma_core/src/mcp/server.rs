@@ -12,6 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     bridge_news,
+    client_id::Caller,
     convert::ResultBuilder,
     facts,
     handler::Handler,
@@ -27,7 +28,7 @@ use crate::{
     call::PlanSettings,
     catalog::Expose,
     history::History,
-    operation::{Engine, Operation, Principal},
+    operation::{Cluster, Engine, Operation, Principal},
     toolbox::ToolboxHandle,
 };
 
@@ -41,6 +42,8 @@ pub struct ServerSettings {
     pub has_bridge: bool,
     /// Where operations are kept, if they are.
     pub history: Option<History>,
+    /// Other hosts that run all calls, if there are such.
+    pub cluster: Option<Arc<dyn Cluster>>,
     /// Time after which a call of a tool that runs in the background answers with an operation id.
     pub inline_wait: Duration,
     /// Time after which a synchronous call answers with an operation id; none if it depends on the client.
@@ -223,10 +226,25 @@ impl Server {
         });
     }
 
-    /// An operation of a principal, from memory or from the history. Those of others do not exist for it.
+    /// The operations that a caller is told of without naming them: those of its session, and on a cluster those of its
+    /// principal, whose sessions may be at other front ends.
+    pub(super) async fn operations_of(&self, caller: &Caller) -> Vec<Operation> {
+        let Some(cluster) = &self.settings.cluster else {
+            return self.engine.operations_of(&caller.client);
+        };
+        cluster.recall(&caller.principal).await;
+        let mut operations = self.engine.operations();
+        operations.retain(|operation| operation.principal() == &caller.principal);
+        operations
+    }
+
+    /// An operation of a principal, from memory, from the cluster or from the history. Those of others do not exist for it.
     pub(super) async fn operation_of(&self, principal: &Principal, id: &str) -> Option<Operation> {
         if let Some(operation) = self.engine.get_for(principal, id) {
             return Some(operation);
+        }
+        if let Some(cluster) = &self.settings.cluster {
+            return cluster.find(principal, id).await;
         }
         let history = self.settings.history.as_ref()?;
         history.find(principal, id).await.unwrap_or_else(|error| {

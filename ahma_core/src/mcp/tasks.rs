@@ -174,6 +174,18 @@ async fn outlived(
     id: &str,
 ) -> Result<(TaskRow, Operation), ErrorData> {
     let unknown = || error::unknown_task(id);
+    if let Some(cluster) = &server.settings.cluster {
+        let task = cluster.task(id).await.ok_or_else(unknown)?;
+        let operation = server.operation_of(principal, task.operation.as_str()).await;
+        let operation = operation.ok_or_else(unknown)?;
+        let row = TaskRow {
+            id: id.to_owned(),
+            operation: task.operation,
+            created_at: operation.snapshot().created_at,
+            life: task.life,
+        };
+        return Ok((row, operation));
+    }
     let history = server.settings.history.as_ref().ok_or_else(unknown)?;
     let found = history.task(principal, id).await;
     let row = found.ok().flatten().ok_or_else(unknown)?;
@@ -221,12 +233,25 @@ pub(super) fn are_offered(ctx: &RequestContext<RoleServer>) -> bool {
 }
 
 /// Makes a task of an operation that runs for at most `timeout`. None if there are too many: then the operation has to do.
-pub(super) fn create(
+pub(super) async fn create(
     server: &Arc<Server>,
     operation: &Operation,
     timeout: Duration,
     form: ResultForm,
 ) -> Option<CreateTaskResult> {
+    let (task, life) = spawn(server, operation, timeout, form)?;
+    if let Some(cluster) = &server.settings.cluster {
+        cluster.note_task(operation, &task.task.task_id, life).await;
+    }
+    Some(task)
+}
+
+fn spawn(
+    server: &Arc<Server>,
+    operation: &Operation,
+    timeout: Duration,
+    form: ResultForm,
+) -> Option<(CreateTaskResult, Duration)> {
     // Held until the task is known, so that no other takes its place and its end does not come first.
     let mut known = server.task_store.known.lock();
     if !known.has_room(Instant::now()) {
@@ -267,7 +292,7 @@ pub(super) fn create(
             life,
         });
     }
-    Some(CreateTaskResult::new(task).with_meta(meta))
+    Some((CreateTaskResult::new(task).with_meta(meta), life))
 }
 
 /// Keeps the message of a task up to date.

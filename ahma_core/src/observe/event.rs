@@ -19,7 +19,7 @@ pub enum StreamEvent {
 }
 
 /// Progress of the work. Percent only rises.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<f64>,

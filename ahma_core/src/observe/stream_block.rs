@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Rules for reading progress and findings from the output of a running tool.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
@@ -55,7 +55,7 @@ pub enum Framing {
 }
 
 /// Part of the output that a result shows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Show {
     /// The output without noise, then the findings.

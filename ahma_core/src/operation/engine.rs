@@ -10,6 +10,7 @@ use crate::{call::CommandPlan, sandbox::HintContext, shell::Launcher};
 use super::{
     CallOrigin, ClientId, EngineSettings, Operation, OperationId, Principal, Snapshot,
     queue::{Queue, QueueAdmission, Ticket},
+    recalled::RecalledOperation,
     remembered::{HeldBytes, Remembered, RememberedLimits},
     run::StopReason,
     spool::Spool,
@@ -25,7 +26,7 @@ const MIN_RESULT_BYTES: usize = 1 << 10;
 /// Runs operations. Cheap to clone; all clones are the same engine. Must be used inside a tokio runtime.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    shared: Arc<EngineCore>,
+    pub(super) shared: Arc<EngineCore>,
 }
 
 /// State that clones, operations and their tasks share.
@@ -114,8 +115,18 @@ impl Engine {
 
     /// The same, with a note of where the call came from.
     pub fn start_for(&self, origin: CallOrigin, plan: CommandPlan) -> Operation {
+        self.start_named(None, origin, plan)
+    }
+
+    /// The same under a name that the cluster gave it.
+    pub(crate) fn start_named(
+        &self,
+        id: Option<OperationId>,
+        origin: CallOrigin,
+        plan: CommandPlan,
+    ) -> Operation {
         let mut registry = self.shared.registry.lock();
-        let operation = registry.admit(origin, plan, &self.shared);
+        let operation = registry.admit(id, origin, plan, &self.shared);
         if let Some(journal) = &self.shared.settings.journal {
             journal.changed(&operation);
         }
@@ -168,9 +179,11 @@ impl Engine {
         operations
     }
 
-    /// Asks everything that a client started to stop, without waiting for it.
+    /// Asks everything that a client started here to stop, without waiting for it. What runs elsewhere belongs to its
+    /// principal, who may go on at another front end.
     pub fn stop_all_of(&self, client: &ClientId, reason: &str) {
-        for operation in self.operations_of(client) {
+        let here = self.operations_of(client).into_iter();
+        for operation in here.filter(|operation| !operation.runs_elsewhere()) {
             operation.request_stop(StopReason::Cancelled(Some(reason.to_owned())));
         }
     }
@@ -191,7 +204,11 @@ impl Engine {
         let operations = {
             let mut registry = self.shared.registry.lock();
             registry.intake = Intake::Closed;
-            registry.by_ticket.values().cloned().collect::<Vec<_>>()
+            let here = registry
+                .by_ticket
+                .values()
+                .filter(|operation| !operation.runs_elsewhere());
+            here.cloned().collect::<Vec<_>>()
         };
         for operation in &operations {
             operation.request_stop(StopReason::shutting_down());
@@ -203,6 +220,24 @@ impl Engine {
 }
 
 impl EngineCore {
+    /// Takes in an operation that is run elsewhere, unless it is known.
+    pub(super) fn admit_mirrored(
+        self: &Arc<Self>,
+        recalled: RecalledOperation,
+    ) -> Result<Operation, Operation> {
+        let mut registry = self.registry.lock();
+        let known = registry.tickets.get(&recalled.id);
+        if let Some(known) = known.and_then(|ticket| registry.by_ticket.get(ticket)) {
+            return Err(known.clone());
+        }
+        let ticket = registry.next_ticket;
+        registry.next_ticket += 1;
+        let operation = Operation::mirrored(recalled, ticket, self);
+        registry.tickets.insert(operation.id().clone(), ticket);
+        registry.by_ticket.insert(ticket, operation.clone());
+        Ok(operation)
+    }
+
     pub(super) fn queue_position(&self, ticket: Ticket) -> Option<usize> {
         self.registry.lock().queue.position(ticket)
     }
@@ -240,7 +275,7 @@ impl EngineCore {
     }
 
     /// Remembers an ended operation, and forgets others for it.
-    fn remember(&self, operation: &Operation) {
+    pub(super) fn remember(&self, operation: &Operation) {
         let held = HeldBytes {
             spooled: operation.output().spooled_bytes(),
             findings: operation.cell().spare_finding_bytes(),
@@ -260,7 +295,7 @@ impl EngineCore {
         }
     }
 
-    fn announce(&self, operation: &Operation) {
+    pub(super) fn announce(&self, operation: &Operation) {
         // No listener is not an error.
         let _ = self.changes.send(OperationChange {
             id: operation.id().clone(),
@@ -270,10 +305,16 @@ impl EngineCore {
 }
 
 impl Registry {
-    fn admit(&mut self, origin: CallOrigin, plan: CommandPlan, shared: &Arc<EngineCore>) -> Operation {
+    fn admit(
+        &mut self,
+        id: Option<OperationId>,
+        origin: CallOrigin,
+        plan: CommandPlan,
+        shared: &Arc<EngineCore>,
+    ) -> Operation {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let mut id = OperationId::random();
+        let mut id = id.unwrap_or_else(OperationId::random);
         while self.tickets.contains_key(&id) {
             id = OperationId::random();
         }

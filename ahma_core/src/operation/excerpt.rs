@@ -1,6 +1,6 @@
 //! The part of an output that a result carries: head and tail, with one line between that says exactly what is missing.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{EndState, Loss, LossCause, OperationId, log::count_newlines};
 
@@ -41,7 +41,7 @@ const GLIMPSE_BYTES: usize = 1_200;
 const MARKER_BYTES: usize = 400;
 
 /// Output as a result shows it, decoded lossily.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excerpt {
     pub text: String,
     /// Of the whole output; an unfinished last line counts.
@@ -51,7 +51,7 @@ pub struct Excerpt {
 }
 
 /// Output that an answer does not carry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     pub bytes: u64,
     // Those of which at least one byte is left out.

@@ -66,6 +66,15 @@ pub(super) struct OperationCell {
     /// Hears when its result is collected.
     journal: Option<Arc<dyn Journal>>,
     engine: Weak<EngineCore>,
+    /// For an operation that a worker of the cluster runs: why it has not begun.
+    elsewhere: Option<Mutex<Option<PlaceInQueue>>>,
+}
+
+/// Why an operation of the cluster waits.
+#[derive(Debug, Clone)]
+pub(crate) struct PlaceInQueue {
+    pub(crate) position: usize,
+    pub(crate) why: String,
 }
 
 /// Life of an operation before its outcome.
@@ -157,6 +166,12 @@ impl Operation {
                     0 | 1 => "the only slot is busy (--max-operations)".to_owned(),
                     slots => format!("all {slots} slots are busy (--max-operations)"),
                 });
+        let place = cell.elsewhere.as_ref().and_then(|place| place.lock().clone());
+        let place = place.filter(|_| state == OperationState::Queued);
+        let (queue_position, why_queued) = match place {
+            Some(place) => (Some(place.position), Some(place.why)),
+            None => (queue_position, why_queued),
+        };
         let (output_lines, output_bytes) = cell.log.size();
         let progress = cell.progress.lock();
         Snapshot {
@@ -340,12 +355,27 @@ impl Operation {
             revision: watch::Sender::new(0),
             journal: shared.settings.journal.clone(),
             engine: Arc::downgrade(shared),
+            elsewhere: None,
         };
         Self { cell: Arc::new(cell) }
     }
 
     /// An operation that another server ran or runs. What it has ended with, or ends with later, is set by its follower.
     pub(crate) fn recalled(recalled: RecalledOperation) -> Self {
+        Self::recalled_as(recalled, Ticket::MAX, Weak::new(), None)
+    }
+
+    /// An operation that a worker of the cluster runs.
+    pub(super) fn mirrored(recalled: RecalledOperation, ticket: Ticket, shared: &Arc<EngineCore>) -> Self {
+        Self::recalled_as(recalled, ticket, Arc::downgrade(shared), Some(Mutex::default()))
+    }
+
+    fn recalled_as(
+        recalled: RecalledOperation,
+        ticket: Ticket,
+        engine: Weak<EngineCore>,
+        elsewhere: Option<Mutex<Option<PlaceInQueue>>>,
+    ) -> Self {
         let ago = |elapsed| Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now);
         let stage = match recalled.started_at {
             Some(at) => Stage::Running(Started {
@@ -357,7 +387,7 @@ impl Operation {
         let cell = OperationCell {
             log: recalled.output,
             id: recalled.id,
-            ticket: Ticket::MAX,
+            ticket,
             origin: recalled.origin,
             tool: recalled.tool,
             command: recalled.command,
@@ -374,7 +404,8 @@ impl Operation {
             read_bytes: AtomicU64::new(0),
             revision: watch::Sender::new(0),
             journal: recalled.journal,
-            engine: Weak::new(),
+            engine,
+            elsewhere,
         };
         Self { cell: Arc::new(cell) }
     }
@@ -401,6 +432,16 @@ impl Operation {
     /// Asks for the end, without waiting for it.
     pub fn request_cancel(&self, reason: Option<String>) {
         self.request_stop(StopReason::Cancelled(reason));
+    }
+
+    /// True if a worker of the cluster runs it: the end of this server is not its end.
+    pub(crate) fn runs_elsewhere(&self) -> bool {
+        self.cell.elsewhere.is_some()
+    }
+
+    /// Waits until it is asked to stop.
+    pub(crate) async fn stop_asked(&self) {
+        self.cell.stop.wait().await;
     }
 
     /// A number that grows with every change.
@@ -446,6 +487,18 @@ impl OperationCell {
         drop(stage);
         self.changed();
         Some((plan, started))
+    }
+
+    /// Notes that a worker has begun to run it, or waits for one again.
+    pub(super) fn set_started(&self, started: Option<Started>) {
+        *self.stage.lock() = started.map_or(Stage::NeverRan, Stage::Running);
+        self.changed();
+    }
+
+    pub(super) fn set_place(&self, place: Option<PlaceInQueue>) {
+        if let Some(known) = &self.elsewhere {
+            *known.lock() = place;
+        }
     }
 
     /// Gives up the plan of an operation that will not run.

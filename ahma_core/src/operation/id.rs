@@ -2,7 +2,7 @@
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// `op_` and ten random characters: one in a thousand million million guesses is right, and a history of a million names
 /// has hardly ever two that are the same.
@@ -36,6 +36,12 @@ impl fmt::Debug for OperationId {
 impl Serialize for OperationId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for OperationId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|name| Self(name.into()))
     }
 }
 

@@ -11,6 +11,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use crate::observe::LineTracker;
 
@@ -37,14 +38,14 @@ pub struct OutputLog {
 }
 
 /// Output that was printed but is not kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     pub bytes: u64,
     pub cause: LossCause,
 }
 
 /// Reason why output is not kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LossCause {
     /// The operation printed more than its quota.
     Quota,
@@ -256,7 +257,7 @@ impl OutputLog {
     }
 
     /// Kept bytes from `offset` on, at most `max_bytes`; blocks. Nothing at the end.
-    pub(super) fn bytes_from(&self, offset: u64, max_bytes: usize) -> io::Result<Vec<u8>> {
+    pub(crate) fn bytes_from(&self, offset: u64, max_bytes: usize) -> io::Result<Vec<u8>> {
         let view = self.view();
         let left = view.kept_bytes.saturating_sub(offset);
         let mut bytes = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(max_bytes)];

@@ -15,6 +15,7 @@ mod snapshot;
 mod state;
 
 mod client_id;
+mod cluster;
 mod engine;
 mod handle;
 mod invocation;
@@ -40,6 +41,7 @@ mod grep;
 mod line_merge;
 mod log;
 mod log_view;
+mod mirror;
 mod output_tap;
 mod page;
 mod pipes;
@@ -49,6 +51,7 @@ mod spool_file;
 mod tail_cursor;
 
 pub use client_id::{CallOrigin, ClientId, Principal};
+pub use cluster::{Cluster, ClusterTask};
 pub use engine::{Engine, OperationChange};
 pub use excerpt::{Excerpt, ExcerptFocus, LeftOut};
 pub use handle::Operation;
@@ -67,6 +70,8 @@ pub use state::{EndState, OperationState};
 pub use tail_cursor::NewOutput;
 
 pub(crate) use frames::{FrameStep, FrameWriter};
+pub(crate) use handle::PlaceInQueue;
 pub(crate) use log::RecalledOutput;
+pub(crate) use mirror::{Mirror, MirroredCall};
 pub(crate) use recalled::{RecalledOperation, RecalledProgress};
 pub(crate) use spool_file::{COMPRESSED_EXTENSION, SpoolPlace};

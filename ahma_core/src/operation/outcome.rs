@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     jail::ExitStatus,
     observe::{Finding, Progress, SeverityCounts, Show},
@@ -10,7 +12,7 @@ use crate::{
 use super::{EndState, Excerpt, Loss, OperationId};
 
 /// The one result of an operation. When it exists, nothing of the operation is running any more.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     pub id: OperationId,
     pub tool: String,
@@ -58,7 +60,7 @@ impl Outcome {
 }
 
 /// Fate of processes that outlived their command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Background {
     /// There were none, or they ended by themselves in time.
     Clear,
@@ -67,7 +69,7 @@ pub enum Background {
 }
 
 /// End of one step of a sequence.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepReport {
     pub label: String,
     pub description: Option<String>,
@@ -80,7 +82,7 @@ pub struct StepReport {
 }
 
 /// State at the end of one step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepState {
     Completed,
     Failed,

@@ -103,7 +103,7 @@ impl ProgressState {
         self.forgotten_findings
     }
 
-    fn new(max_findings: usize) -> Self {
+    pub(super) fn new(max_findings: usize) -> Self {
         Self {
             progress: Progress::default(),
             step: None,

@@ -5,6 +5,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     jail::ExitStatus,
     observe::{Progress, SeverityCounts},
@@ -45,7 +47,7 @@ pub struct Snapshot {
 }
 
 /// A place in a sequence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepPosition {
     /// Counted from one.
     pub number: usize,

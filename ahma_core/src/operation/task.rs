@@ -460,7 +460,7 @@ impl Drop for RunSlot<'_> {
     }
 }
 
-fn outcome(cell: &OperationCell, end: WorkResult, shown: &Shown, duration: Duration) -> Outcome {
+pub(super) fn outcome(cell: &OperationCell, end: WorkResult, shown: &Shown, duration: Duration) -> Outcome {
     let WorkResult { result, steps, hints } = end;
     let worst = cell.worst_findings();
     let whole = cell.log.excerpt(ExcerptFocus::of(result.state));

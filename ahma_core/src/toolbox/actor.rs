@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     catalog::{Catalog, CatalogSettings, Tool},
-    mtdf::AvailabilityCheck,
+    mtdf::{AvailabilityCheck, ToolSource},
 };
 
 /// Settings of the toolbox.
@@ -36,20 +36,22 @@ pub struct ToolboxSettings {
     pub probes: bool,
     /// Follow changes of the directory.
     pub reload: bool,
+    /// Keep the texts of the files, to announce them to others.
+    pub keep_sources: bool,
 }
 
 /// Reads the toolbox as it is now, or waits for it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ToolboxHandle {
-    toolbox: watch::Receiver<Arc<Toolbox>>,
-    again: mpsc::Sender<Recheck>,
+    pub(super) toolbox: watch::Receiver<Arc<Toolbox>>,
+    pub(super) again: mpsc::Sender<Recheck>,
 }
 
 /// A request to check again what a tool needs.
 #[derive(Debug)]
-struct Recheck {
+pub(super) struct Recheck {
     tool: String,
-    done: oneshot::Sender<()>,
+    pub(super) done: oneshot::Sender<()>,
 }
 
 impl ToolboxHandle {
@@ -111,6 +113,7 @@ pub fn open(
         cache: FileCache::default(),
         loaded: LoadedTools::default(),
         directory_problem: None,
+        sources: Arc::default(),
         catalog: Catalog::default(),
         answers: HashMap::new(),
         probing: JoinSet::new(),
@@ -143,6 +146,7 @@ struct ToolboxActor {
     cache: FileCache,
     loaded: LoadedTools,
     directory_problem: Option<String>,
+    sources: Arc<Vec<ToolSource>>,
     catalog: Catalog,
     /// Results of availability checks, each distinct one once.
     answers: HashMap<Arc<AvailabilityCheck>, Result<(), Lack>>,
@@ -247,7 +251,14 @@ impl ToolboxActor {
             (cache, loaded)
         });
         match refreshed.await {
-            Ok((cache, loaded)) => (self.cache, self.loaded) = (cache, loaded),
+            Ok((cache, mut loaded)) => {
+                self.sources = match self.settings.keep_sources {
+                    true => Arc::new(std::mem::take(&mut loaded.sources)),
+                    false => Arc::default(),
+                };
+                loaded.sources = Vec::new();
+                (self.cache, self.loaded) = (cache, loaded);
+            }
             Err(error) => tracing::error!(%error, "tool files could not be checked"),
         }
         self.catalog = Catalog::build(&self.loaded.tools, self.settings.catalog);
@@ -379,6 +390,7 @@ impl ToolboxActor {
             catalog: self.catalog.clone(),
             problems: self.loaded.problems.clone(),
             stale: self.loaded.stale.clone(),
+            sources: Arc::clone(&self.sources),
             directory: self.settings.directory.clone(),
             directory_problem: self.directory_problem.clone(),
             probing: self

@@ -26,6 +26,8 @@ pub(super) struct LoadedTools {
     pub(super) problems: Vec<Problem>,
     /// Files whose last good version stands in for what they say now.
     pub(super) stale: Vec<String>,
+    /// The texts in use.
+    pub(super) sources: Vec<ToolSource>,
 }
 
 impl FileCache {
@@ -83,6 +85,9 @@ impl FileCache {
             }
         }
         self.current = current;
+        let in_use: HashSet<&str> = tools.iter().map(|tool| tool.file.as_str()).collect();
+        let sources = chosen.iter().filter(|(name, _)| in_use.contains(name.as_str()));
+        loaded.sources = sources.map(|(name, version)| source(name, version)).collect();
         loaded.tools = tools;
         loaded.stale = stale.into_iter().collect();
         loaded
@@ -110,16 +115,20 @@ impl FileCache {
 
 fn together(versions: &BTreeMap<String, FileVersion>) -> (Vec<ToolDef>, Vec<Problem>) {
     let sources: Vec<ToolSource> = (versions.iter())
-        .map(|(name, version)| ToolSource {
-            name: name.clone(),
-            text: version.text.clone(),
-        })
+        .map(|(name, version)| source(name, version))
         .collect();
     let report = check_together(
         &sources,
         versions.values().map(|version| version.checked.clone()).collect(),
     );
     (report.tools, report.problems)
+}
+
+fn source(name: &str, version: &FileVersion) -> ToolSource {
+    ToolSource {
+        name: name.to_owned(),
+        text: version.text.clone(),
+    }
 }
 
 fn unreadable(file: String, message: String) -> Problem {

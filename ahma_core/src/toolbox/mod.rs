@@ -5,6 +5,7 @@
 //! one down, and a bad edit leaves the version before it in place.
 
 mod actor;
+mod announced;
 mod availability;
 mod file_cache;
 mod known_answers;
@@ -14,6 +15,7 @@ mod state;
 mod watch;
 
 pub use actor::{ToolboxHandle, ToolboxSettings, open};
+pub use announced::{AnnouncedTools, announced};
 pub use availability::{AvailabilityChecker, check_availability};
 pub use load::read_tool_file;
 pub use state::{Toolbox, Unavailable};

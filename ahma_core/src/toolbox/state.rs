@@ -1,11 +1,11 @@
 //! The tools at one moment, and why some of them are missing.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use super::availability::Lack;
 use crate::{
     catalog::{Catalog, Tool},
-    mtdf::Problem,
+    mtdf::{Problem, ToolSource},
 };
 
 /// All tools at one moment.
@@ -24,6 +24,8 @@ pub struct Toolbox {
     pub problems: Vec<Problem>,
     /// Files that were edited into something broken; their last good version is in use.
     pub stale: Vec<String>,
+    /// Texts of the files in use, where they are to be announced to others.
+    pub sources: Arc<Vec<ToolSource>>,
     pub directory: PathBuf,
     /// Reason why the directory as a whole gave no tools.
     pub directory_problem: Option<String>,

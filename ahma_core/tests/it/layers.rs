@@ -17,6 +17,7 @@ const IMPURE: &[&str] = &[
     "toolbox",
     "history",
     "console",
+    "cluster",
     "mcp",
     "app",
     "bin",
@@ -36,6 +37,7 @@ fn rules() -> Layers<'static> {
             &["operation", "toolbox"],
             &["history"],
             &["console"],
+            &["cluster"],
             &["mcp"],
             &["app"],
             &["bin"],
@@ -46,6 +48,7 @@ fn rules() -> Layers<'static> {
             ("rusqlite", &["history"]),
             ("axum", &["console"]),
             ("maud", &["console"]),
+            ("ahma_cluster", &["cluster", "app"]),
             // `app` configures the servers, `mcp` calls them.
             ("ahma_http_mcp_client", &["app", "mcp"]),
             ("tokio", IMPURE),

@@ -34,7 +34,7 @@ until [ -e go ]; do sleep 0.02; done
 echo done
 ";
 
-fn scanning(workspace: &Workspace) {
+pub(crate) fn scanning(workspace: &Workspace) {
     workspace.write_tool("scan.json", &scanner());
     fs::write(workspace.scope().join("scan.sh"), SCRIPT).unwrap();
 }

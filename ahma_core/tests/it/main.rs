@@ -14,6 +14,8 @@ mod awaiting;
 mod call_settings;
 mod calls;
 mod cancelling;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod command_line;
 mod console;
 mod console_browser;

@@ -421,6 +421,7 @@ async fn a_check_that_is_not_waited_for_any_more_ends_at_once() {
         catalog: CatalogSettings::default(),
         probes: true,
         reload: false,
+        keep_sources: false,
     };
     let _toolbox = toolbox::open(settings, prober.clone(), shutdown.clone());
     wait_for("the check to begin", || {

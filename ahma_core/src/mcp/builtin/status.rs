@@ -15,7 +15,7 @@ use crate::{
     call::NamedArguments,
     history::{History, OperationFilter, OperationRow},
     mcp::{client_id::Caller, convert, report::OperationReport, server::Server},
-    operation::{ClientId, Operation, OperationState, Snapshot},
+    operation::{Operation, OperationState, Snapshot},
     toolbox::Toolbox,
 };
 
@@ -142,7 +142,7 @@ pub(super) async fn call(server: &Arc<Server>, arguments: JsonObject, caller: &C
             Ok(report) => report,
             Err(problem) => return server.results.refusal(problem),
         },
-        None => report(server, &caller.client, chosen),
+        None => report(server, server.operations_of(caller).await, chosen),
     };
     let mut text = report.text();
     match &report.tools {
@@ -188,9 +188,13 @@ fn search(arguments: &mut NamedArguments) -> Option<OperationFilter> {
 /// Operations of the caller's principal in this scope that match, whichever session started them.
 async fn found(server: &Server, caller: &Caller, filter: OperationFilter) -> Result<StatusReport, String> {
     let Some(history) = &server.settings.history else {
-        return Err(
-            "no history is kept (--no-history): only operations of this session are known".to_owned(),
-        );
+        return Err(match server.settings.cluster {
+            Some(_) => {
+                "a cluster cannot be searched: status without arguments lists what is open or uncollected"
+            }
+            None => "no history is kept (--no-history): only operations of this session are known",
+        }
+        .to_owned());
     };
     history.recorded().await;
     let rows = history.list(&caller.principal, filter).await;
@@ -218,8 +222,7 @@ fn count_in(snapshots: &[Snapshot], state: OperationState) -> usize {
 }
 
 /// The state of the chosen operations, or of the client's most recent ones.
-pub(crate) fn report(server: &Server, client: &ClientId, chosen: Option<Vec<Operation>>) -> StatusReport {
-    let all = server.engine.operations_of(client);
+pub(crate) fn report(server: &Server, all: Vec<Operation>, chosen: Option<Vec<Operation>>) -> StatusReport {
     let snapshots: Vec<_> = all.iter().map(Operation::snapshot).collect();
     let (running, queued) = (
         count_in(&snapshots, OperationState::Running),

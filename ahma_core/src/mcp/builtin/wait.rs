@@ -95,15 +95,18 @@ pub(super) async fn call(
         Some(_) => Until::All,
         None => Until::Any,
     });
-    let operations = named.unwrap_or_else(|| {
-        let mut uncollected = server.engine.operations_of(&caller.client);
-        uncollected.retain(|operation| !operation.is_seen());
-        // What is meant to keep running is waited for only by its id, or by its output.
-        if until_line.is_none() {
-            uncollected.retain(|operation| operation.ended().is_some() || !operation.keeps_running());
+    let operations = match named {
+        Some(named) => named,
+        None => {
+            let mut uncollected = server.operations_of(&caller).await;
+            uncollected.retain(|operation| !operation.is_seen());
+            // What is meant to keep running is waited for only by its id, or by its output.
+            if until_line.is_none() {
+                uncollected.retain(|operation| operation.ended().is_some() || !operation.keeps_running());
+            }
+            uncollected
         }
-        uncollected
-    });
+    };
 
     let wait = client_wait::await_wait(seconds.map(Duration::from_secs), &server.settings, ctx);
     let waiting = async {

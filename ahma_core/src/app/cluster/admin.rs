@@ -1,0 +1,113 @@
+//! `ahma_mcp cluster init` and `ahma_mcp cluster status`.
+
+use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode, sync::Arc, time::Duration};
+
+use ahma_cluster::{Beat, Link, PoolLimits, Stage, Tail, create, state, watch_over};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    args::{ClusterArgs, ClusterCommand, InitPoolArgs},
+    choice::ClusterChoice,
+    keys,
+};
+use crate::app::{
+    exit::{Exit, Failure, print},
+    run::runtime,
+    settings::Environment,
+};
+
+/// Time in which living workers answer a roll call.
+const ROLL_CALL: Duration = Duration::from_millis(500);
+
+pub(in crate::app) fn administer(command: &ClusterCommand, args: &ClusterArgs) -> Result<ExitCode, Failure> {
+    if let ClusterCommand::Keys(own) = command {
+        print(keys::make(&args.pool, &own.directory)?)?;
+        return Ok(Exit::Success.into());
+    }
+    let choice = ClusterChoice::required(args, &Environment::read()?.working_directory)?;
+    let text = runtime()?.block_on(async {
+        let link = choice.connect("operator").await?;
+        match command {
+            ClusterCommand::Init(limits) => init(&choice, &link, limits).await,
+            ClusterCommand::Status | ClusterCommand::Keys(_) => status(&choice, &link).await,
+        }
+    })?;
+    print(text)?;
+    Ok(Exit::Success.into())
+}
+
+async fn init(choice: &ClusterChoice, link: &Link, args: &InitPoolArgs) -> Result<String, Failure> {
+    let limits = PoolLimits {
+        replicas: args.replicas,
+        queue: args.max_queue,
+        output_bytes: args.max_output as u64,
+        keep: args.max_age,
+    };
+    create(link, limits)
+        .await
+        .map_err(|error| choice.unusable(&error))?;
+    Ok(format!(
+        "pool {} is ready\nhint: ahma_mcp worker --cluster {} --pool {} starts a worker\n",
+        choice.pool, choice.address, choice.pool
+    ))
+}
+
+async fn status(choice: &ClusterChoice, link: &Link) -> Result<String, Failure> {
+    let unusable = |error| choice.unusable(&error);
+    let streams = state(link).await.map_err(unusable)?;
+    let shutdown = CancellationToken::new();
+    let _end = shutdown.clone().drop_guard();
+    let tail = Tail::start(link.clone(), shutdown);
+    tail.synced().await.map_err(unusable)?;
+    let beats = roll_call(link, &tail, choice).await;
+    let mut by_stage: BTreeMap<&str, usize> = BTreeMap::new();
+    for entry in tail.open_entries() {
+        let stage = match entry.folded.stage {
+            Stage::Running { .. } => "running",
+            Stage::Unheard | Stage::Queued { .. } | Stage::Ended { .. } => "queued",
+        };
+        *by_stage.entry(stage).or_default() += 1;
+    }
+    let count = |stage| by_stage.get(stage).copied().unwrap_or(0);
+    let mut text = format!("pool {} on nats-server {}\n", choice.pool, link.server_version());
+    let _ = writeln!(
+        text,
+        "operations: {} running, {} queued",
+        count("running"),
+        count("queued")
+    );
+    let _ = writeln!(
+        text,
+        "streams: log {} events, {} bytes; queue {} jobs; output {} frames, {} bytes",
+        streams.operations.messages,
+        streams.operations.bytes,
+        streams.jobs.messages,
+        streams.output.messages,
+        streams.output.bytes
+    );
+    if beats.is_empty() {
+        text.push_str("no worker is alive\n");
+    }
+    for beat in beats.iter() {
+        let draining = if beat.draining { ", draining" } else { "" };
+        let labels = match beat.labels.is_empty() {
+            true => String::new(),
+            false => format!(", {}", beat.labels.join(" ")),
+        };
+        let _ = writeln!(
+            text,
+            "worker {}: {} of {} running, version {}{labels}{draining}",
+            beat.worker, beat.running, beat.slots, beat.version
+        );
+    }
+    Ok(text)
+}
+
+/// The workers that answer.
+async fn roll_call(link: &Link, tail: &Tail, choice: &ClusterChoice) -> Arc<Vec<Beat>> {
+    let (workers, living) = watch::channel(Arc::default());
+    let _ = tokio::time::timeout(ROLL_CALL, watch_over(link, tail, choice.lease, workers)).await;
+    let living = living.borrow();
+    Arc::clone(&living)
+}

@@ -1,0 +1,129 @@
+//! The cluster that the flags name.
+
+use std::path::{Path, PathBuf};
+
+use ahma_cluster::{Credentials, Link, LinkError, LinkSettings, Pool, Signer};
+use tokio_util::sync::CancellationToken;
+
+use super::args::{ClusterArgs, OnWorkerLoss};
+use crate::{
+    app::{
+        exit::{Failure, chain},
+        settings::Settings,
+    },
+    cluster::{ClusterFront, ClusterSettings},
+};
+
+/// A cluster, and how to reach it.
+#[derive(Debug, Clone)]
+pub struct ClusterChoice {
+    pub address: String,
+    pub pool: Pool,
+    pub credentials: Credentials,
+    pub signing_key: Option<PathBuf>,
+    pub lease: std::time::Duration,
+    pub rerun: bool,
+}
+
+impl ClusterChoice {
+    /// Nothing without `--cluster`.
+    pub(crate) fn resolve(args: &ClusterArgs, directory: &Path) -> Result<Option<Self>, Failure> {
+        let Some(address) = args.cluster.clone().filter(|address| !address.is_empty()) else {
+            return Ok(None);
+        };
+        let absolute = |path: &Option<PathBuf>| path.as_ref().map(|path| directory.join(path));
+        Ok(Some(Self {
+            address,
+            pool: args.pool.clone(),
+            credentials: Credentials {
+                key_file: absolute(&args.cluster_key),
+                authorities: absolute(&args.cluster_ca),
+                certificate: None,
+            },
+            signing_key: absolute(&args.signing_key),
+            lease: args.cluster_lease,
+            rerun: args.on_worker_loss == OnWorkerLoss::Rerun,
+        }))
+    }
+
+    /// The same where a cluster has to be named.
+    pub(crate) fn required(args: &ClusterArgs, directory: &Path) -> Result<Self, Failure> {
+        Self::resolve(args, directory)?.ok_or_else(no_cluster)
+    }
+
+    /// Files that commands must not reach.
+    pub(crate) fn private_files(&self) -> impl Iterator<Item = PathBuf> + use<> {
+        let files = [self.credentials.key_file.clone(), self.signing_key.clone()];
+        files.into_iter().flatten()
+    }
+
+    pub(super) fn link_settings(&self, role: &str) -> LinkSettings {
+        LinkSettings {
+            address: self.address.clone(),
+            pool: self.pool.clone(),
+            name: format!("ahma_mcp {role}"),
+            credentials: self.credentials.clone(),
+        }
+    }
+
+    pub(super) async fn connect(&self, role: &str) -> Result<Link, Failure> {
+        let link = Link::connect(self.link_settings(role)).await;
+        link.map_err(|error| self.unusable(&error))
+    }
+
+    pub(super) fn unusable(&self, error: &LinkError) -> Failure {
+        let hint = match error {
+            LinkError::NoConnection { .. } => {
+                "check --cluster, --cluster-key and --cluster-ca; is nats-server running?".to_owned()
+            }
+            LinkError::KeyFile { .. } => "give --cluster-key a file that you can read".to_owned(),
+            LinkError::NothingThere { .. } => "start nats-server with JetStream: nats-server -js".to_owned(),
+            // Stream not found.
+            LinkError::Refused { code: 10_059, .. } => format!(
+                "ahma_mcp cluster init --cluster {} --pool {} makes the streams of the pool",
+                self.address, self.pool
+            ),
+            LinkError::Refused { .. } | LinkError::Unanswered | LinkError::Unreadable(_) => {
+                "ahma_mcp cluster status says more".to_owned()
+            }
+        };
+        Failure::user(format!("--cluster cannot be used: {}", chain(error))).with_hint(hint)
+    }
+}
+
+pub(super) fn no_cluster() -> Failure {
+    Failure::user("no cluster is named").with_hint("add --cluster nats://HOST:4222")
+}
+
+/// Connects a front end, if the settings name a cluster.
+pub(in crate::app) async fn open(
+    settings: &Settings,
+    shutdown: &CancellationToken,
+) -> Result<Option<ClusterFront>, Failure> {
+    let Some(choice) = &settings.cluster else {
+        return Ok(None);
+    };
+    let signer = choice.signing_key.as_deref().map(read_signer).transpose()?;
+    let cluster = ClusterSettings {
+        link: choice.link_settings("front end"),
+        lease: choice.lease,
+        signer,
+        rerun: choice.rerun,
+        scope: settings.sandbox.scope.clone(),
+        expose: settings.execution.expose,
+    };
+    let opened = ClusterFront::open(cluster, shutdown.clone()).await;
+    opened.map(Some).map_err(|error| choice.unusable(&error))
+}
+
+fn read_signer(file: &Path) -> Result<Signer, Failure> {
+    let unusable = |reason: String| {
+        Failure::user(format!(
+            "--signing-key {} cannot be used: {reason}",
+            file.display()
+        ))
+        .with_hint("give a file with the seed of an nkey, which begins with S")
+    };
+    let seed = std::fs::read_to_string(file).map_err(|error| unusable(error.to_string()))?;
+    Signer::from_seed(&seed).map_err(|error| unusable(error.to_string()))
+}

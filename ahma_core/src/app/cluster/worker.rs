@@ -1,0 +1,100 @@
+//! `ahma_mcp worker`: from the flags to a worker that claims operations.
+
+use std::{io::Write as _, path::Path, process::ExitCode};
+
+use ahma_cluster::{RequestKeys, check, new_name};
+use tokio_util::sync::CancellationToken;
+
+use super::{args::WorkerArgs, choice::no_cluster};
+use crate::{
+    app::{
+        active_sandbox::{ActiveSandbox, start_sandbox},
+        exit::{Exit, Failure},
+        logging,
+        run::{ToolboxUse, engine_settings, open_toolbox, plan_settings, warn, with_sandbox},
+        settings::Settings,
+        signals,
+    },
+    cluster::{WorkerSettings, work},
+    operation::Engine,
+    sandbox::Tier,
+    shell::TierChoice,
+};
+
+pub(in crate::app) fn worker(args: &WorkerArgs, settings: Settings) -> Result<ExitCode, Failure> {
+    settings.require_tools_dir()?;
+    let sandbox = start_sandbox(&settings)?;
+    let _log = logging::start(&settings.log);
+    warn(&settings, &sandbox);
+    with_sandbox(sandbox, async |sandbox| {
+        run(args, &settings, sandbox).await.map(|()| Exit::Success.into())
+    })
+}
+
+async fn run(args: &WorkerArgs, settings: &Settings, sandbox: &ActiveSandbox) -> Result<(), Failure> {
+    let choice = settings.cluster.as_ref().ok_or_else(no_cluster)?;
+    let keys = match &args.request_keys {
+        Some(file) => read_keys(file)?,
+        None => RequestKeys::default(),
+    };
+    let shutdown = CancellationToken::new();
+    signals::watch(shutdown.clone())?;
+    sandbox.prove().await?;
+    let link = choice.connect("worker").await?;
+    check(&link).await.map_err(|error| choice.unusable(&error))?;
+    let warmer = tokio::spawn(sandbox.launcher.clone().keep_pools_filled());
+    let engine = Engine::new(sandbox.launcher.clone(), engine_settings(settings, sandbox, None));
+    let end_of_tools = CancellationToken::new();
+    let toolbox = open_toolbox(settings, &sandbox.prober, &end_of_tools, ToolboxUse::Announce);
+    let host = host_name();
+    let name = new_name(&format!("{host}-"));
+    let worker = WorkerSettings {
+        name: name.clone(),
+        host,
+        labels: args.labels.clone(),
+        slots: settings.execution.max_operations.get(),
+        lease: choice.lease,
+        keys,
+        drain: args.drain_time,
+        plan: plan_settings(settings, sandbox),
+        mapped_from: args.mapped_from.clone(),
+        file_tools: settings.execution.files,
+        read_only_shell: settings.sandbox.tier != TierChoice::Only(Tier::Off),
+    };
+    let _ = writeln!(std::io::stderr(), "worker {name} serves pool {}", choice.pool);
+    let worked = work(link, engine.clone(), toolbox, worker, shutdown).await;
+    engine.shutdown().await;
+    end_of_tools.cancel();
+    warmer.abort();
+    worked.map_err(|error| choice.unusable(&error))
+}
+
+fn read_keys(file: &Path) -> Result<RequestKeys, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::user(format!(
+            "--request-keys {} cannot be read: {error}",
+            file.display()
+        ))
+        .with_hint("give a file with the public keys of front ends, one on each line")
+    })?;
+    let keys: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    if keys.is_empty() {
+        // No key would mean that no signature is needed.
+        return Err(
+            Failure::user(format!("--request-keys {} has no key", file.display()))
+                .with_hint("give a file with the public keys of front ends, one on each line"),
+        );
+    }
+    Ok(RequestKeys::new(keys))
+}
+
+/// The name of this machine, as far as it may stand in a subject.
+fn host_name() -> String {
+    let name = rustix::system::uname();
+    let name = name.nodename().to_string_lossy();
+    let allowed = name
+        .chars()
+        .filter(|character| character.is_ascii_alphanumeric() || *character == '-');
+    let name: String = allowed.take(32).collect();
+    if name.is_empty() { "host".to_owned() } else { name }
+}

@@ -1,0 +1,166 @@
+//! An operation that a worker of the cluster runs, as its front ends have it: what the worker publishes is written into it,
+//! and whoever waits, reads or watches cannot tell it from one that runs here.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use crate::{
+    call::Lifetime,
+    observe::{Finding, Progress},
+};
+
+use super::{
+    CallOrigin, EndState, Engine, Journal, LossCause, Operation, OperationId, Outcome, OutputLog,
+    StepPosition,
+    command_result::CommandResult,
+    engine::EngineCore,
+    handle::{PlaceInQueue, Started},
+    log::{LogWriter, RecalledOutput},
+    progress_state::ProgressState,
+    recalled::RecalledOperation,
+    shown::Shown,
+    task,
+};
+
+/// A worker keeps far fewer.
+const MAX_FINDINGS: usize = 100_000;
+
+/// What is known of a call before it runs.
+#[derive(Debug)]
+pub(crate) struct MirroredCall {
+    pub(crate) id: OperationId,
+    pub(crate) origin: CallOrigin,
+    pub(crate) tool: String,
+    pub(crate) command: String,
+    pub(crate) directory: PathBuf,
+    pub(crate) lifetime: Lifetime,
+    pub(crate) created_at: SystemTime,
+    /// A client was given its result.
+    pub(crate) seen: bool,
+    pub(crate) journal: Option<Arc<dyn Journal>>,
+}
+
+/// The one writer of a mirrored operation.
+#[derive(Debug)]
+pub(crate) struct Mirror {
+    operation: Operation,
+    log: LogWriter,
+    shared: Arc<EngineCore>,
+}
+
+impl Engine {
+    /// Takes in an operation of the cluster. If it is known already, somebody else writes it.
+    pub(crate) fn mirror(&self, call: MirroredCall) -> Result<Mirror, Operation> {
+        let output = OutputLog::new(call.id.clone(), self.settings().result_bytes);
+        let operation = self.shared.admit_mirrored(RecalledOperation {
+            id: call.id,
+            origin: call.origin,
+            tool: call.tool,
+            command: call.command,
+            directory: call.directory,
+            lifetime: call.lifetime,
+            created_at: call.created_at,
+            started_at: None,
+            elapsed: Default::default(),
+            progress: ProgressState::new(MAX_FINDINGS),
+            output: output.clone(),
+            seen: call.seen,
+            journal: call.journal,
+        })?;
+        self.shared.announce(&operation);
+        let shared = Arc::clone(&self.shared);
+        Ok(Mirror {
+            log: LogWriter::new(output, shared.settings.quota_bytes, Arc::clone(&shared.spool)),
+            operation,
+            shared,
+        })
+    }
+}
+
+impl Mirror {
+    pub(crate) fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// It waits for a worker.
+    pub(crate) fn waits(&self, place: Option<PlaceInQueue>) {
+        self.operation.cell().set_place(place);
+    }
+
+    /// A worker began to run it.
+    pub(crate) fn started(&self, at: SystemTime) {
+        let elapsed = SystemTime::now().duration_since(at).unwrap_or_default();
+        let now = Instant::now();
+        self.operation.cell().set_started(Some(Started {
+            instant: now.checked_sub(elapsed).unwrap_or(now),
+            at,
+        }));
+        self.shared.announce(&self.operation);
+    }
+
+    /// Its worker was lost, and another is to run it from the beginning. What the first one printed stays.
+    pub(crate) fn begins_again(&mut self, attempt: u32) {
+        self.log.end_line();
+        let line = format!("[the worker was lost; attempt {attempt} begins]\n");
+        self.print(line.as_bytes());
+        self.operation.cell().set_started(None);
+    }
+
+    pub(crate) fn print(&mut self, bytes: &[u8]) {
+        self.log.append(bytes);
+        self.operation.cell().changed();
+    }
+
+    pub(crate) fn found(&self, finding: Finding) {
+        let cell = self.operation.cell();
+        cell.progress()
+            .take(crate::observe::StreamEvent::Finding(finding));
+        cell.changed();
+    }
+
+    pub(crate) fn reached(&self, progress: Progress, step: Option<StepPosition>) {
+        let cell = self.operation.cell();
+        {
+            let mut known = cell.progress();
+            known.progress = progress;
+            known.step = step;
+        }
+        cell.changed();
+    }
+
+    pub(crate) fn is_ready(&self) {
+        self.operation.cell().set_ready();
+    }
+
+    /// Takes over what its worker could not keep of a long output.
+    pub(crate) fn lost(&self, total_bytes: u64, total_lines: u64, tail: Vec<u8>, cause: LossCause) {
+        let stored = RecalledOutput {
+            tail,
+            total_bytes,
+            total_lines,
+            loss_cause: Some(cause),
+            ..RecalledOutput::default()
+        };
+        // Without a file there is nothing to fail.
+        let _ = self.operation.output().catch_up(&stored);
+    }
+
+    /// Ends it where no worker tells how.
+    pub(crate) fn end_as(self, state: EndState, reason: String) {
+        let cell = self.operation.cell();
+        let elapsed = self.operation.snapshot().elapsed;
+        let result = CommandResult::without_process(state, reason);
+        let outcome = task::outcome(cell, result.into(), &Shown::default(), elapsed);
+        self.end(outcome);
+    }
+
+    /// Sets what it ended with.
+    pub(crate) fn end(self, outcome: Outcome) {
+        self.log.close();
+        self.operation.cell().end(outcome);
+        self.shared.remember(&self.operation);
+    }
+}
