@@ -1,13 +1,11 @@
 use std::{io::Write, os::fd::OwnedFd, process::Command};
 
-use rustix::pipe::{PipeFlags, pipe_with};
-
 use super::*;
-use crate::operation::log::tests::Sample;
+use crate::{operation::log::tests::Sample, sandbox::held};
 
 /// A pipe with a read end as the launcher makes it, and a write end as a command gets it.
 fn pipe() -> (OwnedFd, std::fs::File) {
-    let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    let (read_end, write_end) = held::pipe().unwrap();
     rustix::io::ioctl_fionbio(&read_end, true).unwrap();
     (read_end, write_end.into())
 }
@@ -82,7 +80,7 @@ async fn what_is_left_is_read_without_waiting_even_if_a_writer_lives() {
 #[tokio::test]
 async fn a_terminal_that_no_process_has_open_may_be_opened_again() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
     unlockpt(&controller).unwrap();
     let name = ptsname(&controller, Vec::new()).unwrap().into_string().unwrap();

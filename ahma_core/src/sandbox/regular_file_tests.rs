@@ -1,4 +1,4 @@
-use std::{fs, io::ErrorKind, os::unix::fs::symlink};
+use std::{fs, io::ErrorKind, os::unix::fs::symlink, process::Command};
 
 use super::read_regular_file;
 
@@ -8,7 +8,8 @@ fn only_a_short_plain_file_is_read() {
     let place = |name: &str| directory.path().join(name);
     fs::write(place("text"), "four").unwrap();
     fs::create_dir(place("directory")).unwrap();
-    rustix::fs::mkfifoat(rustix::fs::CWD, place("pipe"), 0o600.into()).unwrap();
+    let made = Command::new("mkfifo").arg(place("pipe")).status();
+    assert!(made.unwrap().success());
     symlink("/dev/zero", place("endless")).unwrap();
     assert_eq!(read_regular_file(&place("text"), 4).unwrap(), b"four");
     for (name, most, kind) in [

@@ -35,6 +35,8 @@ mod grants;
 mod hints;
 mod history;
 mod http_work;
+#[cfg(target_os = "linux")]
+mod hung_file_system;
 mod jail_deaths;
 mod launchers;
 mod layers;

@@ -359,12 +359,17 @@ fn input_that_cannot_be_polled_holds_up_no_end() {
 
 /// A terminal: the user's side and the program's.
 fn terminal() -> (OwnedFd, OwnedFd) {
-    use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let user = openpt(flags).expect("a terminal");
+    use rustix::{
+        fs::{Mode, OFlags},
+        pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    };
+    let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    rustix::io::fcntl_setfd(&user, rustix::io::FdFlags::CLOEXEC).expect("ours");
     grantpt(&user).expect("ours");
     unlockpt(&user).expect("ours");
-    let program = ioctl_tiocgptpeer(&user, flags).expect("its other side");
+    let name = ptsname(&user, Vec::new()).expect("it has one");
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let program = rustix::fs::open(name, flags, Mode::empty()).expect("its other side");
     (user, program)
 }
 

@@ -218,6 +218,7 @@ pub(crate) fn core_tier_works() -> bool {
     landlock_abi() >= CORE_ABI
 }
 
+#[cfg(target_os = "linux")]
 fn landlock_abi() -> i64 {
     const VERSION_QUERY: u32 = 1;
     // SAFETY: asks for the version; the kernel takes no pointer.
@@ -229,6 +230,11 @@ fn landlock_abi() -> i64 {
             VERSION_QUERY,
         )
     }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn landlock_abi() -> i64 {
+    0
 }
 
 /// Whether a server starts with this network at all; it refuses what it cannot keep.
