@@ -12,7 +12,7 @@ use ahma_core::{
     call::{Command, CommandPlan, ExecutionMode, Lifetime, Program, Work},
     jail,
     operation::{Engine, EngineSettings, Outcome},
-    sandbox::{Host, Network, SandboxSettings, Toolchains, assemble},
+    sandbox::{Host, Network, Platform, SandboxSettings, Toolchains, assemble},
     shell::{Launcher, LauncherSettings, PoolSettings, SeatbeltSettings, TierChoice},
 };
 
@@ -52,6 +52,7 @@ fn main() -> Result<ExitCode, Failure> {
 fn launcher(scope: PathBuf, private: PathBuf) -> Result<Launcher, Failure> {
     let variables: BTreeMap<String, String> = env::vars().collect();
     let host = Host {
+        platform: Platform::HERE,
         home: variables.get("HOME").map(PathBuf::from),
         path: variables.get("PATH").cloned().unwrap_or_default(),
         variables: variables.clone(),

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::{
     exit::{Exit, Failure, chain},
-    obstacle::{MachineFacts, Obstacle},
+    obstacle::{MachineFacts, Obstacle, seatbelt_remedy},
     private_dir::PrivateDir,
     scope::exchanged,
     settings::Settings,
@@ -21,8 +21,8 @@ use crate::{
     jail::{Jail, JailError, program::DEFAULT_PATH},
     mcp::SandboxNote,
     sandbox::{
-        Exposed, Host, Network, Policy, PolicyError, Probe, SandboxReport, SandboxSettings, Tier, assemble,
-        exposed, held, real_path, seatbelt::Reads, sensitive_places,
+        Exposed, Host, Network, Platform, Policy, PolicyError, Probe, SandboxReport, SandboxSettings, Tier,
+        assemble, exposed, held, real_path, seatbelt::Reads, sensitive_places,
     },
     shell::{
         self, Launcher, LauncherSettings, PoolSettings, SeatbeltSettings, SelfTestError, StartError,
@@ -31,8 +31,14 @@ use crate::{
     toolbox::AvailabilityChecker,
 };
 
-/// This program plays the jail's role too.
-const HELPER: &str = "/proc/self/exe";
+/// This program, which plays the jail's role too. On Linux by a link that leads to it also when another has its path.
+fn this_program() -> Result<PathBuf, Failure> {
+    match Platform::HERE {
+        Platform::Linux => Ok("/proc/self/exe".into()),
+        Platform::MacOs => std::env::current_exe()
+            .map_err(|error| Failure::internal("the path of this program cannot be found", &error)),
+    }
+}
 
 /// Processes that one operation may have at once; a large build stays well below.
 const MAX_PROCESSES: u32 = 4096;
@@ -118,7 +124,7 @@ pub(crate) fn begin_sandbox() -> Result<PendingSandbox, Failure> {
     // Commands run as the same user; this keeps our environment and memory from them whatever else may fail.
     held::close_process_to_others()
         .map_err(|error| Failure::internal("the process cannot be closed to others", &error))?;
-    let helper = Jail::start(HELPER.as_ref()).map_err(|error| no_jail(&error))?;
+    let helper = Jail::start(&this_program()?).map_err(|error| no_jail(&error))?;
     Ok(PendingSandbox { helper })
 }
 
@@ -141,6 +147,7 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
     let host = Host {
+        platform: Platform::HERE,
         home: variables.get("HOME").map(PathBuf::from),
         path: variables.get("PATH").cloned().unwrap_or_default(),
         variables: variables.clone(),
@@ -175,7 +182,7 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
     }
     let state_dir = state_dir(settings, &policy, &open, &private);
     let launcher = LauncherSettings {
-        helper: HELPER.into(),
+        helper: this_program()?,
         policy,
         tier: asked.tier,
         proven: asked.proven,
@@ -190,7 +197,7 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
         max_file_bytes: MAX_FILE_BYTES,
         quarantine: state_dir.join("quarantine"),
         seatbelt: SeatbeltSettings {
-            sandbox_exec: asked.sandbox_exec.clone(),
+            stand_in: asked.sandbox_exec.clone(),
             reads: if asked.deny_sensitive_reads {
                 Reads::WithoutSensitive
             } else {
@@ -235,7 +242,10 @@ pub(crate) fn expected_note(settings: &Settings) -> SandboxNote {
     let asked = &settings.sandbox;
     let tier = match asked.tier {
         TierChoice::Only(tier) => tier,
-        TierChoice::Highest => asked.proven.unwrap_or(Tier::Full),
+        TierChoice::Highest => asked.proven.unwrap_or(match Platform::HERE {
+            Platform::Linux => Tier::Full,
+            Platform::MacOs => Tier::Seatbelt,
+        }),
     };
     note(tier, &asked.scope, &asked.network)
 }
@@ -395,6 +405,14 @@ fn reachable_files(found: &Exposed) -> Failure {
 
 fn no_sandbox_failure(error: StartError, network: &Network) -> Failure {
     let missing = |hint: String| Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(hint);
+    let of_seatbelt = match &error {
+        StartError::NotThisTier { tier, why } => Some((*tier, why)),
+        StartError::NoTier { attempts } => attempts.last().map(|(tier, why)| (*tier, why)),
+        StartError::Scope { .. } | StartError::Jail(_) => None,
+    };
+    if let Some((Tier::Seatbelt, why)) = of_seatbelt {
+        return missing(seatbelt_remedy(why).to_owned());
+    }
     let facts = MachineFacts::read();
     match &error {
         StartError::NotThisTier { .. } => missing(

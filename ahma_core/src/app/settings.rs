@@ -23,7 +23,7 @@ use crate::{
     history::KeepLimits,
     mcp::ResultForm,
     operation::{EngineSettings, Principal},
-    sandbox::{Network, Tier, Toolchain, Toolchains},
+    sandbox::{Network, Platform, Tier, Toolchain, Toolchains},
     shell::TierChoice,
 };
 
@@ -83,8 +83,8 @@ pub struct RequestedSandbox {
     pub tier: TierChoice,
     /// The tier that the listening process has proven for its children.
     pub proven: Option<Tier>,
-    /// The program that confines commands on macOS.
-    pub sandbox_exec: PathBuf,
+    /// A program that takes the place of `sandbox-exec` in tests.
+    pub sandbox_exec: Option<PathBuf>,
     pub allow_read: Vec<PathBuf>,
     pub allow_write: Vec<PathBuf>,
     pub allow_tmp: bool,
@@ -146,6 +146,7 @@ impl LogSettings {
 /// Everything the process inherits, apart from flags.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
+    pub(crate) platform: Platform,
     pub(crate) working_directory: PathBuf,
     pub(crate) home: Option<PathBuf>,
     pub(crate) cache_home: Option<PathBuf>,
@@ -177,6 +178,7 @@ impl Environment {
                 .map(PathBuf::from)
         };
         Ok(Self {
+            platform: Platform::HERE,
             working_directory,
             home: path("HOME"),
             cache_home: path("XDG_CACHE_HOME").filter(|directory| directory.is_absolute()),
@@ -368,7 +370,7 @@ fn sandbox(args: Args, environment: &Environment) -> Result<RequestedSandbox, Fa
             TierArg::Core => Tier::Core,
             TierArg::Seatbelt => Tier::Seatbelt,
         }),
-        sandbox_exec: sandbox_exec(args.sandbox_exec)?,
+        sandbox_exec: stand_in(args.sandbox_exec, environment.platform)?,
         network,
         toolchains: toolchains(&args.toolchains)?,
         pass_env: args
@@ -424,14 +426,13 @@ fn tier(args: &Args) -> Result<TierChoice, Failure> {
     }
 }
 
-/// By absolute path: PATH may lead into the scope.
-fn sandbox_exec(stand_in: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    match stand_in {
-        Some(_) if cfg!(target_os = "macos") => {
+/// The program that takes the place of `sandbox-exec`.
+fn stand_in(named: Option<PathBuf>, platform: Platform) -> Result<Option<PathBuf>, Failure> {
+    match platform {
+        Platform::MacOs if named.is_some() => {
             Err(Failure::new(Exit::Usage, "--sandbox-exec: macOS has its own").with_hint("leave it out"))
         }
-        Some(path) => Ok(path),
-        None => Ok("/usr/bin/sandbox-exec".into()),
+        Platform::MacOs | Platform::Linux => Ok(named),
     }
 }
 
@@ -490,26 +491,24 @@ pub(super) const TOOLS_DIR: &str = ".ahma/tools";
 
 fn state_dir(environment: &Environment) -> Option<PathBuf> {
     let home = environment.home.as_ref().filter(|home| home.is_absolute());
-    let state = if cfg!(target_os = "macos") {
-        home.map(|home| home.join("Library/Application Support"))
-    } else {
-        environment
+    let state = match environment.platform {
+        Platform::MacOs => home.map(|home| home.join("Library/Application Support")),
+        Platform::Linux => environment
             .state_home
             .clone()
-            .or_else(|| home.map(|home| home.join(".local/state")))
+            .or_else(|| home.map(|home| home.join(".local/state"))),
     };
     state.map(|state| state.join("ahma_mcp"))
 }
 
 fn log_directory(environment: &Environment) -> Option<PathBuf> {
     let home = environment.home.as_ref().filter(|home| home.is_absolute());
-    let cache = if cfg!(target_os = "macos") {
-        home.map(|home| home.join("Library/Caches"))
-    } else {
-        environment
+    let cache = match environment.platform {
+        Platform::MacOs => home.map(|home| home.join("Library/Caches")),
+        Platform::Linux => environment
             .cache_home
             .clone()
-            .or_else(|| home.map(|home| home.join(".cache")))
+            .or_else(|| home.map(|home| home.join(".cache"))),
     };
     cache.map(|cache| cache.join("ahma_mcp"))
 }

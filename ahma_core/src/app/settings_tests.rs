@@ -44,7 +44,7 @@ fn without_flags_everything_has_its_default() {
             deferred: false,
             tier: TierChoice::Highest,
             proven: None,
-            sandbox_exec: "/usr/bin/sandbox-exec".into(),
+            sandbox_exec: None,
             allow_read: Vec::new(),
             allow_write: Vec::new(),
             allow_tmp: false,
@@ -245,5 +245,27 @@ fn a_scope_that_was_judged_and_replaced_since_is_refused() {
 fn as_many_operations_run_at_once_as_the_machine_can_hold() {
     for (cores, operations) in [(0, 1), (1, 4), (3, 12), (1000, 128)] {
         assert_eq!(EngineSettings::operations_on(cores).get(), operations, "{cores}");
+    }
+}
+
+#[test]
+fn each_platform_has_its_own_directories() {
+    for (platform, cache, state) in [
+        (Platform::Linux, "/x/cache/ahma_mcp", "/x/state/ahma_mcp"),
+        (
+            Platform::MacOs,
+            "/Users/me/Library/Caches/ahma_mcp",
+            "/Users/me/Library/Application Support/ahma_mcp",
+        ),
+    ] {
+        let environment = Environment {
+            platform,
+            home: Some("/Users/me".into()),
+            cache_home: Some("/x/cache".into()),
+            state_home: Some("/x/state".into()),
+            ..Default::default()
+        };
+        assert_eq!(log_directory(&environment), Some(cache.into()));
+        assert_eq!(state_dir(&environment), Some(state.into()));
     }
 }

@@ -41,6 +41,7 @@ pub(crate) use prepared::SCRIPT_FD;
 pub(crate) use process::Requested;
 pub use process::{ExitReport, ExitStatus, ProcessEvent, ProcessHandle, SupervisorId};
 pub use program::NulByte;
+pub(crate) use role::VERSION;
 pub use role::run_if_asked;
 pub use standstill::Standstill;
 pub use usage::ProcessUsage;

@@ -34,10 +34,16 @@ use crate::sandbox::{self, held, removal};
 /// The first argument that makes the binary a jail.
 pub(super) use ahma_common::contract::JAIL_ROLE;
 
+/// The path of a program may lead to a newer one after an upgrade, which may understand messages differently.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub(super) const REPLACED: &str = "the program was replaced by another version: start the server again";
+
 /// Interval of sweeps for what killed supervisors left, once the server is gone.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs the jail if this process was started as one, or what stands in its place inside a sandbox of macOS. The first thing `main` does, before any thread exists.
+/// Runs the jail if this process was started as one, or what stands in its place inside a sandbox of macOS. The first
+/// thing `main` does, before any thread exists.
 pub fn run_if_asked() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     let role = arguments.next()?;
@@ -73,6 +79,10 @@ fn run() -> io::Result<()> {
         Mode::empty(),
     )?;
 
+    if configure.version != VERSION {
+        let reason = REPLACED.to_owned();
+        return wire::send(&server, &Configured::Refused { reason }, &[]);
+    }
     let mut built = PreparedSandbox::build(&configure);
     if configure.rehearse
         && let Ok(sandbox) = &mut built

@@ -21,6 +21,7 @@ use super::{
     waiting::{self, is_ready},
     wire::{self, Exited, Instruction, Report, Start},
 };
+use crate::sandbox::held;
 
 /// Time that processes have to clean up when the server is gone.
 const ORPHANED_GRACE: Duration = Duration::from_secs(2);
@@ -161,7 +162,7 @@ impl Supervisor {
                     exited = Some(Exited {
                         wait_status: status,
                         cpu_us: microseconds(usage.ru_utime) + microseconds(usage.ru_stime),
-                        peak_memory_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0),
+                        peak_memory_kib: held::peak_memory_kib(&usage),
                     });
                 }
                 _ => {}

@@ -38,14 +38,17 @@ pub(super) enum Forked {
 impl Wall {
     /// Confines the calling process as far as the jail itself can live with, and prepares the rest.
     pub(super) fn build(configure: &Configure) -> Result<Self, String> {
-        match configure.tier {
+        match (configure.tier, &configure.seatbelt) {
+            (Tier::Seatbelt, _) => Ok(Self::Seatbelt(SeatbeltWall::build(configure)?)),
+            (Tier::Off, Some(_)) => Ok(Self::Seatbelt(SeatbeltWall::open(configure)?)),
             #[cfg(target_os = "linux")]
-            Tier::Full | Tier::Core | Tier::Off => Ok(Self::Linux(Box::new(LinuxWall::build(configure)?))),
+            (Tier::Full | Tier::Core | Tier::Off, _) => {
+                Ok(Self::Linux(Box::new(LinuxWall::build(configure)?)))
+            }
             #[cfg(not(target_os = "linux"))]
-            Tier::Full | Tier::Core => Err(format!("only Linux has the {} tier", configure.tier.name())),
-            Tier::Seatbelt => Ok(Self::Seatbelt(SeatbeltWall::build(configure)?)),
-            #[cfg(not(target_os = "linux"))]
-            Tier::Off => Ok(Self::Seatbelt(SeatbeltWall::open(configure)?)),
+            (Tier::Full | Tier::Core | Tier::Off, _) => {
+                Err(format!("only Linux has the {} tier", configure.tier.name()))
+            }
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Configure {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) max_processes: u32,
     pub(crate) max_file_bytes: u64,
+    /// Of the sender.
+    pub(crate) version: String,
     /// Where Seatbelt confines commands, or there is no sandbox on macOS.
     pub(crate) seatbelt: Option<SeatbeltConfigure>,
 }

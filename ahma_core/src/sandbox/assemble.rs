@@ -11,7 +11,7 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
-    Access, Grant, Network, Policy,
+    Access, Grant, Network, Platform, Policy,
     environment::CERTIFICATES,
     protected::protected,
     resolved_path::ResolvedPath,
@@ -41,6 +41,7 @@ pub struct SandboxSettings {
 /// Facts about the machine.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
+    pub platform: Platform,
     pub home: Option<PathBuf>,
     /// The value of PATH.
     pub path: String,
@@ -68,7 +69,29 @@ pub enum PolicyError {
 }
 
 /// Directories of programs and libraries.
-const SYSTEM: &[&str] = &[
+fn system(platform: Platform) -> &'static [&'static str] {
+    match platform {
+        Platform::Linux => SYSTEM_OF_LINUX,
+        Platform::MacOs => SYSTEM_OF_MACOS,
+    }
+}
+
+/// Reading is open there nearly everywhere; these are the places that a report is about.
+const SYSTEM_OF_MACOS: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/opt",
+    "/System",
+    "/Library",
+    "/Applications/Xcode.app",
+    "/private/etc",
+    "/private/var/db",
+    "/private/var/select",
+    "/nix/store",
+];
+
+const SYSTEM_OF_LINUX: &[&str] = &[
     "/usr",
     "/bin",
     "/sbin",
@@ -165,7 +188,7 @@ pub fn assemble(settings: &SandboxSettings, host: &Host) -> Result<Policy, Polic
     let presets = toolchains::presets(&settings.toolchains, host);
     let temp = Path::new("/tmp").canonicalize().unwrap_or("/tmp".into());
     let mut grants = Grants::new(&scope, settings, worktree.as_ref(), host);
-    grants.add_system();
+    grants.add_system(host.platform);
     for directory in path_directories(host, &scope) {
         grants.add_discovered(directory, Access::ReadExecute, "a directory on PATH");
     }
@@ -263,16 +286,22 @@ impl<'a> Grants<'a> {
     }
 
     /// Adds what every command needs of the system.
-    fn add_system(&mut self) {
-        for path in SYSTEM {
+    fn add_system(&mut self, platform: Platform) {
+        for path in system(platform) {
             self.add(path.into(), Access::ReadExecute, "system programs and libraries");
         }
+        if platform == Platform::Linux {
+            self.add_configuration();
+        }
+    }
+
+    fn add_configuration(&mut self) {
         for name in ETC {
             let path = Path::new("/etc").join(name);
             // A link out of `/etc`, as resolv.conf often is: what it points at must be open as well.
             if let Ok(target) = path.canonicalize()
                 && target != path
-                && !SYSTEM.iter().any(|system| target.starts_with(system))
+                && !SYSTEM_OF_LINUX.iter().any(|system| target.starts_with(system))
             {
                 self.add(target, Access::Read, "system configuration");
             }
@@ -323,7 +352,10 @@ impl<'a> Grants<'a> {
 fn path_directories(host: &Host, scope: &Path) -> Vec<PathBuf> {
     let is_extra = |entry: &PathBuf| {
         entry.canonicalize().is_ok_and(|real| {
-            !scope.starts_with(&real) && !SYSTEM.iter().any(|system| real.starts_with(system))
+            !scope.starts_with(&real)
+                && !system(host.platform)
+                    .iter()
+                    .any(|system| real.starts_with(system))
         })
     };
     std::env::split_paths(&host.path).filter(is_extra).collect()

@@ -1,7 +1,7 @@
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use super::{Host, SandboxSettings, assemble};
-use crate::sandbox::{Access, Network, Policy, Toolchains};
+use crate::sandbox::{Access, Network, Platform, Policy, Toolchains};
 
 fn settings(scope: &Path) -> SandboxSettings {
     SandboxSettings {
@@ -44,6 +44,7 @@ fn the_home_is_closed_but_for_what_toolchains_need() {
         fs::write(home.join(path), "").unwrap();
     }
     let host = Host {
+        platform: Platform::Linux,
         home: Some(home.clone()),
         path: format!("{0}/bin:{0}:.:/usr/bin", home.display()),
         variables: Default::default(),
@@ -77,6 +78,7 @@ fn a_variable_cannot_open_the_home() {
     ]
     .map(|(name, value)| (name.to_owned(), value));
     let host = Host {
+        platform: Platform::Linux,
         home: Some(home.path().to_owned()),
         path: "/".into(),
         variables: variables.into(),
@@ -179,4 +181,18 @@ fn a_scope_does_not_become_a_repository_and_a_bare_one_keeps_its_configuration()
         fs::create_dir(scope.join(name)).unwrap();
     }
     assert_eq!(protects(), ["config", "hooks", "info/attributes"]);
+}
+
+#[test]
+fn nothing_of_linux_is_looked_for_on_macos() {
+    let scope = tempfile::tempdir().unwrap();
+    let host = Host {
+        platform: Platform::MacOs,
+        ..Host::default()
+    };
+    let policy = assemble(&settings(&scope.path().canonicalize().unwrap()), &host).unwrap();
+    let opened: Vec<_> = policy.grants.iter().map(|grant| &grant.path).collect();
+    assert!(opened.contains(&&"/usr".into()), "{opened:?}");
+    let is_of_linux = |path: &&&std::path::PathBuf| path.starts_with("/etc") || path.starts_with("/sys");
+    assert_eq!(opened.iter().find(is_of_linux), None, "{opened:?}");
 }

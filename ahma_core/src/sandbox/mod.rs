@@ -3,6 +3,7 @@
 //! [`Policy`] says what commands may read, write, run and reach; it is data and knows no platform. [`assemble`] computes it from the user's settings, [`environment`] picks what
 //! commands see of the server's environment, `linux` enforces. Nothing here starts a process: `jail` does.
 
+mod platform;
 mod policy;
 
 mod assemble;
@@ -41,6 +42,7 @@ pub use assemble::{Host, PolicyError, SandboxSettings, assemble};
 pub use environment::environment;
 pub use guard::{ChangeKind, Guard, PendingCheck, ProtectedChange};
 pub use hint::{HintContext, hint, hint_about_check, hint_after_success};
+pub use platform::Platform;
 pub use policy::{Access, Grant, Network, Policy, Tier};
 pub use report::{Probe, ProbeOutcome, Promise, SandboxReport};
 pub use sensitive::{Exposed, exposed, real_path, sensitive_places};

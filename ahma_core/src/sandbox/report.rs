@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Network, Policy, Tier};
+use super::{Network, Platform, Policy, Tier};
 
 /// The state of the sandbox. The tier, the interface version and the probes are what the running jail and the self-test
 /// found; the policy is what the jail was told, and the promises are what that tier keeps of it.
@@ -94,9 +94,10 @@ fn attempts_against(promise: &str) -> &'static [&'static str] {
             "truncate a file outside",
             "remove a file outside",
             "move a file outside to another directory",
+            "write to a file outside by a hard link",
         ],
         CHANGED => &["change the mode of a file outside"],
-        READ => &["read a file outside"],
+        READ | READ_OF_PEOPLE => &["read a file outside"],
         SEEN => &["look at the server's descriptors"],
         SIGNALLED => &["signal the server"],
         LOOKED_INTO => &["read the server's environment", "read the server's memory map"],
@@ -108,6 +109,8 @@ fn attempts_against(promise: &str) -> &'static [&'static str] {
 const WRITTEN: &str = "nothing but the scope and what is listed as writable can be written";
 const CHANGED: &str = "modes, owners and times of all other files stay as they are";
 const READ: &str = "nothing outside the listed paths can be read";
+const READ_OF_PEOPLE: &str =
+    "nothing in the home, on other volumes or among temporary files can be read, but for the listed paths";
 const SEEN: &str = "other processes cannot be seen";
 const SIGNALLED: &str = "other processes cannot be signalled";
 const LOOKED_INTO: &str = "the server's environment and memory cannot be read";
@@ -116,50 +119,77 @@ const NETWORK: &str = "the network is limited as asked";
 fn promises(tier: Tier, abi: i32, policy: &Policy, probes: &[Probe]) -> Vec<Promise> {
     let full = tier == Tier::Full;
     let on = tier != Tier::Off;
-    let was_contained = |attempt: &&str| -> bool {
-        let contained = |probe: &Probe| probe.what == *attempt && probe.verdict == ProbeOutcome::Contained;
-        probes.iter().any(contained)
-    };
     let promise = |what: &'static str, enforced: bool, by: &'static str| {
-        let attempts = attempts_against(what);
-        let tried = enforced && !attempts.is_empty() && attempts.iter().all(was_contained);
+        let is_attempt = |probe: &&Probe| attempts_against(what).contains(&probe.what);
+        let mut attempts = probes.iter().filter(is_attempt).peekable();
+        let was_tried = attempts.peek().is_some();
+        let were_contained = attempts.all(|probe| probe.verdict == ProbeOutcome::Contained);
         Promise {
             what,
             enforced,
-            tried,
+            tried: enforced && was_tried && were_contained,
             by,
         }
     };
-    let tiers = |in_full: &'static str, in_core: &'static str| if full { in_full } else { in_core };
+    let tiers = |in_full: &'static str, in_core: &'static str| match tier {
+        Tier::Full => in_full,
+        Tier::Seatbelt => "Seatbelt",
+        Tier::Core | Tier::Off => in_core,
+    };
+    let is_seatbelt = tier == Tier::Seatbelt;
     let mut promises = vec![
         promise(WRITTEN, on, tiers("Landlock, read-only mounts", "Landlock")),
         promise(CHANGED, on, tiers("read-only mounts", "the supervisor")),
-        promise(READ, on, tiers("Landlock, own mount view", "Landlock")),
+        if is_seatbelt {
+            promise(READ_OF_PEOPLE, on, "Seatbelt")
+        } else {
+            promise(READ, on, tiers("Landlock, own mount view", "Landlock"))
+        },
         promise(SEEN, full, "pid namespace"),
         promise(
             SIGNALLED,
-            full || (on && abi >= 6),
+            full || is_seatbelt || (on && abi >= 6),
             tiers("pid namespace", "Landlock scope"),
         ),
-        promise(LOOKED_INTO, on, "Landlock, no capabilities, not dumpable"),
+        promise(
+            LOOKED_INTO,
+            on,
+            if is_seatbelt {
+                "Seatbelt"
+            } else {
+                "Landlock, no capabilities, not dumpable"
+            },
+        ),
         promise(
             "unix sockets outside the scope cannot be reached",
             on,
             tiers("mount view, seccomp", "seccomp, the supervisor, Landlock scope"),
         ),
-        promise("no capability, also for root", on, "empty bounding set"),
-        promise("dangerous system calls are refused", on, "seccomp"),
+    ];
+    if is_seatbelt {
+        promises.push(promise(
+            "no program changes its user, and none that would can be made",
+            on,
+            "Seatbelt",
+        ));
+    } else {
+        promises.extend([
+            promise("no capability, also for root", on, "empty bounding set"),
+            promise("dangerous system calls are refused", on, "seccomp"),
+        ]);
+    }
+    promises.extend([
         promise(
             "files that act later stay as they are",
             on && !policy.protected.is_empty(),
-            tiers("read-only mounts, guard", "guard"),
+            if is_seatbelt {
+                "Seatbelt, guard"
+            } else {
+                tiers("read-only mounts, guard", "guard")
+            },
         ),
-        promise(
-            "nothing is left running after a command ends",
-            true,
-            "a supervisor for each operation",
-        ),
-    ];
+        nothing_left(tier, Platform::HERE),
+    ]);
     // An open network is no broken promise.
     if policy.network != Network::Open {
         promises.push(promise(
@@ -171,10 +201,33 @@ fn promises(tier: Tier, abi: i32, policy: &Policy, probes: &[Probe]) -> Vec<Prom
     promises
 }
 
+/// What is known of the processes that a command has started, and that may have left it.
+fn nothing_left(tier: Tier, platform: Platform) -> Promise {
+    let (enforced, by) = match (tier, platform) {
+        (Tier::Seatbelt, _) => (
+            true,
+            "a supervisor for each operation, which finds daemons too by the mark of their sandbox; within milliseconds",
+        ),
+        (Tier::Off, Platform::MacOs) => (
+            false,
+            "only the command's session and its visible descendants are found: daemons stay",
+        ),
+        (Tier::Full | Tier::Core | Tier::Off, _) => (true, "a supervisor for each operation"),
+    };
+    Promise {
+        what: "nothing is left running after a command ends",
+        enforced,
+        tried: false,
+        by,
+    }
+}
+
 impl fmt::Display for SandboxReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "tier:      {}", self.tier.name())?;
-        writeln!(f, "landlock:  ABI {}", self.landlock_abi)?;
+        if self.tier != Tier::Seatbelt {
+            writeln!(f, "landlock:  ABI {}", self.landlock_abi)?;
+        }
         writeln!(f, "scope:     {}", self.policy.scope.display())?;
         writeln!(
             f,
@@ -185,7 +238,7 @@ impl fmt::Display for SandboxReport {
             Tier::Off => &Network::Open,
             Tier::Full | Tier::Core | Tier::Seatbelt => &self.policy.network,
         };
-        writeln!(f, "network:   {}", network_text(network))?;
+        writeln!(f, "network:   {}", network_text(network, self.tier))?;
         writeln!(f, "\npromises:")?;
         for promise in &self.promises {
             let mark = if promise.enforced { "yes" } else { "NO " };
@@ -247,11 +300,18 @@ fn access_text(access: super::Access) -> &'static str {
     }
 }
 
-fn network_text(network: &Network) -> String {
+fn network_text(network: &Network, tier: Tier) -> String {
     match network {
+        Network::Loopback if tier == Tier::Seatbelt => {
+            "loopback of this machine (reaches its local services)".into()
+        }
         Network::Open => "open (also reaches services on this machine's loopback)".into(),
         Network::Loopback => "own loopback only".into(),
         Network::Off => "off".into(),
         Network::Ports(ports) => format!("TCP connections to ports {ports:?}"),
     }
 }
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

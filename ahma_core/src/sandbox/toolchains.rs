@@ -99,6 +99,8 @@ pub(super) fn presets(toolchains: &Toolchains, host: &Host) -> Presets {
                     home.join(".volta/tools"),
                     home.join(".local/share/fnm"),
                     home.join(".local/share/pnpm"),
+                    home.join("Library/Application Support/fnm"),
+                    home.join("Library/pnpm"),
                 ] {
                     presets.grants.push((path, Access::ReadExecute, name));
                 }
@@ -107,6 +109,7 @@ pub(super) fn presets(toolchains: &Toolchains, host: &Host) -> Presets {
                 for path in [
                     from("PYENV_ROOT", ".pyenv"),
                     home.join(".local/lib"),
+                    home.join("Library/Python"),
                     // Not its parent, which also holds `uv auth` credentials.
                     home.join(".local/share/uv/python"),
                     home.join(".local/share/uv/tools"),

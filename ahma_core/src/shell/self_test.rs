@@ -24,7 +24,7 @@ use super::{LaunchError, Launcher, OutputPipes, RunningProcess, Script, Stdio};
 use crate::{
     call::Program,
     jail::ProcessEvent,
-    sandbox::{Network, Probe, ProbeOutcome, Tier},
+    sandbox::{Network, Platform, Probe, ProbeOutcome, Tier},
 };
 
 /// Reason for which nothing was proven.
@@ -94,6 +94,8 @@ struct Outside {
     listener: Option<TcpListener>,
     /// `/etc` is not opened to commands.
     etc_is_closed: bool,
+    tier: Tier,
+    platform: Platform,
     signals: Signal,
 }
 
@@ -103,7 +105,7 @@ impl Outside {
         let secret = format!("{:032x}", rand::random::<u128>());
         // A whole line, or the shell's `read` fails although it has read it.
         std::fs::write(directory.join("secret"), format!("{secret}\n"))?;
-        for name in ["truncated", "removed", "mode", "moved"] {
+        for name in ["truncated", "removed", "mode", "moved", "linked"] {
             std::fs::write(directory.join(name), UNTOUCHED)?;
         }
         std::fs::set_permissions(directory.join("mode"), Permissions::from_mode(PRIVATE_MODE))?;
@@ -126,6 +128,8 @@ impl Outside {
             secret,
             listener,
             etc_is_closed,
+            tier: launcher.tier(),
+            platform: Platform::HERE,
             // Urgent data is ignored by default, so a signal that arrives does no harm.
             signals: signal(SignalKind::from_raw(libc::SIGURG))?,
         })
@@ -145,6 +149,14 @@ impl Outside {
             .and_then(|listener| listener.local_addr().ok())
             .map_or(0, |a| a.port());
         let try_etc = self.etc_is_closed;
+        let look = self.looks_at_server(pid);
+        // Seatbelt judges a file by the name that is used.
+        let link = match self.tier {
+            Tier::Seatbelt => {
+                "ln $d/linked $TMPDIR/linked && echo x > $TMPDIR/linked; rm -f $TMPDIR/linked\n"
+            }
+            Tier::Full | Tier::Core | Tier::Off => "",
+        };
         format!(
             "d={directory}; exec 2>/dev/null\n\
              line=; read -r line < $d/secret; echo \"read $line\"\n\
@@ -154,9 +166,8 @@ impl Outside {
              chmod 644 $d/mode\n\
              mv $d/moved $d/elsewhere/\n\
              kill -URG {pid}\n\
-             line=; read -r line < /proc/{pid}/environ; test -n \"$line\" && echo environ-read\n\
-             line=; read -r line < /proc/{pid}/maps; test -n \"$line\" && echo maps-read\n\
-             for f in /proc/{pid}/fd/*; do test -e \"$f\" && echo fd-seen; done\n\
+             {link}\
+             {look}\
              {try_etc} && printf '' > /etc/ahma-probe && rm -f /etc/ahma-probe && echo etc-written\n\
              connect='exec 3<>/dev/tcp/127.0.0.1/{port}'\n\
              if test {port} = 0; then :\n\
@@ -165,6 +176,20 @@ impl Outside {
              fi\n\
              echo probe ran\n"
         )
+    }
+
+    /// Lines of the script that look into this process.
+    fn looks_at_server(&self, pid: u32) -> String {
+        match self.platform {
+            Platform::Linux => format!(
+                "line=; read -r line < /proc/{pid}/environ; test -n \"$line\" && echo environ-read\n\
+                 line=; read -r line < /proc/{pid}/maps; test -n \"$line\" && echo maps-read\n\
+                 for f in /proc/{pid}/fd/*; do test -e \"$f\" && echo fd-seen; done\n"
+            ),
+            Platform::MacOs => {
+                format!("case \"$(ps -Eww -o command= -p {pid})\" in *HOME=*) echo environ-read ;; esac\n")
+            }
+        }
     }
 
     /// True if the script's signal has arrived. The runtime hands out all signals that are there, so when a later one of
@@ -199,10 +224,18 @@ impl Outside {
             ),
             ("signal the server", signalled),
             ("read the server's environment", said("environ-read")),
-            ("read the server's memory map", said("maps-read")),
-            ("look at the server's descriptors", said("fd-seen")),
         ]
         .into_iter()
+        .chain(
+            (self.platform == Platform::Linux).then(|| ("read the server's memory map", said("maps-read"))),
+        )
+        .chain(
+            (self.platform == Platform::Linux).then(|| ("look at the server's descriptors", said("fd-seen"))),
+        )
+        .chain((self.tier == Tier::Seatbelt).then(|| {
+            let is_changed = content("linked").as_deref() != Some(UNTOUCHED);
+            ("write to a file outside by a hard link", is_changed)
+        }))
         .map(|(what, escaped)| Probe {
             what,
             verdict: verdict(escaped),

@@ -4,9 +4,12 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 pub use super::pool::PoolSettings;
 use crate::{
-    jail::wire::{Configure, SeatbeltConfigure},
+    jail::{
+        VERSION,
+        wire::{Configure, SeatbeltConfigure},
+    },
     sandbox::{
-        Policy, Tier, environment,
+        Platform, Policy, Tier, environment,
         seatbelt::{self, Reads},
     },
 };
@@ -37,23 +40,17 @@ pub struct LauncherSettings {
     pub seatbelt: SeatbeltSettings,
 }
 
-/// Settings that only macOS uses.
-#[derive(Debug, Clone)]
+/// Settings that only macOS uses, and tests of its way on other systems.
+#[derive(Debug, Clone, Default)]
 pub struct SeatbeltSettings {
-    /// The program that confines commands.
-    pub sandbox_exec: PathBuf,
+    /// A program that takes the place of `sandbox-exec`.
+    pub stand_in: Option<PathBuf>,
     /// What commands may read besides what the policy opens.
     pub reads: Reads,
 }
 
-impl Default for SeatbeltSettings {
-    fn default() -> Self {
-        Self {
-            sandbox_exec: "/usr/bin/sandbox-exec".into(),
-            reads: Reads::Broad,
-        }
-    }
-}
+/// By absolute path: PATH may lead into the scope.
+const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 
 /// The tier to set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +64,10 @@ impl TierChoice {
     /// The tiers to try, in order.
     pub(super) fn candidates(self) -> Vec<Tier> {
         match self {
-            Self::Highest if cfg!(target_os = "linux") => vec![Tier::Full, Tier::Core],
-            Self::Highest => vec![Tier::Seatbelt],
+            Self::Highest => match Platform::HERE {
+                Platform::Linux => vec![Tier::Full, Tier::Core],
+                Platform::MacOs => vec![Tier::Seatbelt],
+            },
             Self::Only(tier) => vec![tier],
         }
     }
@@ -87,13 +86,15 @@ impl LauncherSettings {
             max_processes: self.max_processes,
             max_file_bytes: self.max_file_bytes,
             seatbelt: self.seatbelt(tier),
+            version: VERSION.to_owned(),
         }
     }
 
     fn seatbelt(&self, tier: Tier) -> Option<SeatbeltConfigure> {
         let is_used = match tier {
             Tier::Seatbelt => true,
-            Tier::Off => cfg!(not(target_os = "linux")),
+            // Without a sandbox commands are started and ended in the same way.
+            Tier::Off => Platform::HERE == Platform::MacOs || self.seatbelt.stand_in.is_some(),
             Tier::Full | Tier::Core => false,
         };
         if !is_used {
@@ -102,8 +103,9 @@ impl LauncherSettings {
         // Without links: it is started from inside the sandbox, where `/proc/self/exe` would be another program.
         let program = self.helper.canonicalize().unwrap_or_else(|_| self.helper.clone());
         let home = self.variables.get("HOME").map(PathBuf::from);
+        let stand_in = self.seatbelt.stand_in.clone();
         Some(SeatbeltConfigure {
-            sandbox_exec: self.seatbelt.sandbox_exec.clone(),
+            sandbox_exec: stand_in.unwrap_or_else(|| SANDBOX_EXEC.into()),
             profile: seatbelt::profile(&self.policy, home.as_deref(), &program, self.seatbelt.reads),
             program,
         })

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use ahma_core::{
-    sandbox::{Host, Network, SandboxSettings, Tier, Toolchains, assemble},
+    sandbox::{Host, Network, Platform, SandboxSettings, Tier, Toolchains, assemble},
     shell::{Launcher, LauncherSettings, PoolSettings, SeatbeltSettings, TierChoice},
 };
 use tempfile::TempDir;
@@ -33,6 +33,7 @@ pub(crate) fn settings(tier: TierChoice) -> (LauncherSettings, TempDir, TempDir)
     std::fs::create_dir(private.path().join("tmp")).unwrap();
     let variables: BTreeMap<String, String> = std::env::vars().collect();
     let host = Host {
+        platform: Platform::HERE,
         home: variables.get("HOME").map(PathBuf::from),
         path: variables.get("PATH").cloned().unwrap_or_default(),
         variables: variables.clone(),
@@ -63,7 +64,7 @@ pub(crate) fn settings(tier: TierChoice) -> (LauncherSettings, TempDir, TempDir)
         quarantine: private.path().join("quarantine"),
         seatbelt: match tier {
             TierChoice::Only(Tier::Seatbelt) => SeatbeltSettings {
-                sandbox_exec: test_support::sandbox_exec().to_owned(),
+                stand_in: Some(test_support::sandbox_exec().to_owned()),
                 ..SeatbeltSettings::default()
             },
             TierChoice::Only(_) | TierChoice::Highest => SeatbeltSettings::default(),

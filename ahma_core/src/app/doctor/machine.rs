@@ -53,9 +53,12 @@ pub(super) async fn sandbox(sandbox: &ActiveSandbox, asked: TierChoice) -> Vec<C
     let mut checks = vec![Check::ok(
         AREA,
         format!(
-            "tier {}, Landlock ABI {}, network {}; {} escape attempts contained",
+            "tier {}{}, network {}; {} escape attempts contained",
             report.tier.name(),
-            report.landlock_abi,
+            match report.tier {
+                Tier::Full | Tier::Core => format!(", Landlock ABI {}", report.landlock_abi),
+                Tier::Seatbelt | Tier::Off => String::new(),
+            },
             sandbox.note.network,
             report.contained()
         ),

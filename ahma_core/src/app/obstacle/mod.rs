@@ -6,7 +6,9 @@
 mod apparmor;
 mod facts;
 mod judgement;
+mod seatbelt;
 
 pub(super) use apparmor::profile_for_this_program;
 pub(super) use facts::MachineFacts;
 pub(super) use judgement::Obstacle;
+pub(super) use seatbelt::seatbelt_remedy;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rustix::process::{Pid, Signal, getsid};
+use rustix::process::{Pid, Signal};
 
 use super::{
     kernel::{self, ProcessFacts},
@@ -11,6 +11,12 @@ use super::{
 
 /// Rounds of a kill after which the rest is left to the next one. Each finds only what was born during the one before.
 const MAX_ROUNDS: usize = 16;
+
+/// The session of a process; 0 or less if it has none that can be seen, as the kernel's own have.
+fn session_of(pid: Pid) -> i32 {
+    // SAFETY: takes a number and returns one.
+    unsafe { libc::getsid(pid.as_raw_nonzero().get()) }
+}
 
 /// Tells the processes of an operation from others.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +37,9 @@ impl Membership {
             Self::Session(leader) => {
                 let mut members: HashSet<i32> = all
                     .iter()
-                    .filter(|process| process.pid == leader || getsid(Some(process.pid)) == Ok(leader))
+                    .filter(|process| {
+                        process.pid == leader || session_of(process.pid) == leader.as_raw_nonzero().get()
+                    })
                     .map(|process| process.pid.as_raw_nonzero().get())
                     .collect();
                 // Until nobody is added: a child may be listed before its parent.

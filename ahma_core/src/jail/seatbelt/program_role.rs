@@ -16,14 +16,12 @@ use crate::jail::{
     child::MESSAGE_PREFIX,
     prepared::{ExecDefaults, SCRIPT_FD, c_string},
     program::{self, NotStarted},
+    role::{REPLACED, VERSION},
     waiting,
 };
 
 /// The first argument that makes the binary this.
 pub(in crate::jail) const PROGRAM_ROLE: &str = "__ahma_program";
-
-/// The path of a program may lead to a newer one after an upgrade, which may understand requests differently.
-pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs if this process was started for it. `arguments` are those after the role.
 pub(in crate::jail) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -36,9 +34,7 @@ fn start(mut arguments: impl Iterator<Item = OsString>) -> Result<std::convert::
     let failed = |reason: String| NotStarted { code: 126, reason };
     let (version, shell) = (arguments.next(), arguments.next().unwrap_or_default());
     if version.as_deref() != Some(VERSION.as_ref()) {
-        return Err(failed(
-            "the program was replaced by another version: start the server again".into(),
-        ));
+        return Err(failed(REPLACED.into()));
     }
     // The runtime of this program ignores SIGPIPE, which survives `exec`.
     waiting::reset_signals();

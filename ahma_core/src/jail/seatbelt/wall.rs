@@ -16,6 +16,7 @@ use crate::{
     jail::{
         child,
         prepared::{PreparedSandbox, SCRIPT_FD, c_string, read_script},
+        role::VERSION,
         streams::Streams,
         wall::{Forked, forked},
         wire::{Configure, ProcessKind, SeatbeltConfigure},
@@ -102,10 +103,6 @@ impl SeatbeltWall {
     }
 
     /// No sandbox at all.
-    #[cfg_attr(
-        target_os = "linux",
-        expect(dead_code, reason = "Linux has better means to keep processes together")
-    )]
     pub(in crate::jail) fn open(configure: &Configure) -> Result<Self, String> {
         Self::with(None, configure)
     }
@@ -189,7 +186,7 @@ impl SeatbeltWall {
             program_words: c_words(&[
                 self.program.as_os_str().as_bytes(),
                 program_role::PROGRAM_ROLE.as_bytes(),
-                program_role::VERSION.as_bytes(),
+                VERSION.as_bytes(),
                 self.shell.as_os_str().as_bytes(),
             ])?,
             status: their_status,

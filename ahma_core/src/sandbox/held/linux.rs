@@ -117,3 +117,8 @@ pub(crate) fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     let terminal = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
     Ok((master, terminal))
 }
+
+/// The most memory that a process had, which the kernel tells in kibibytes already.
+pub(crate) fn peak_memory_kib(usage: &libc::rusage) -> u64 {
+    u64::try_from(usage.ru_maxrss).unwrap_or(0)
+}

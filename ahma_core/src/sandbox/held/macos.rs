@@ -131,3 +131,8 @@ pub(crate) fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
 fn close_on_exec(fd: impl AsFd) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC)?)
 }
+
+/// The most memory that a process had, which the kernel tells in bytes here.
+pub(crate) fn peak_memory_kib(usage: &libc::rusage) -> u64 {
+    u64::try_from(usage.ru_maxrss / 1024).unwrap_or(0)
+}

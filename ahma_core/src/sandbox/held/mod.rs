@@ -18,7 +18,8 @@ use rustix::io::FdFlags;
 pub(crate) use system::stream_pair;
 pub(crate) use system::{
     HELD, NO_SIGNAL, PASSED, close_process_to_others, device_of, mode_of, nameless_file, open_beneath,
-    open_terminal, open_without_links, path_of, pipe, same_path, set_mode, times_tell_changes, widen_pipe,
+    open_terminal, open_without_links, path_of, peak_memory_kib, pipe, same_path, set_mode,
+    times_tell_changes, widen_pipe,
 };
 
 /// Marks every descriptor but the standard streams and these to be closed on exec.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::guess::{HintContext, RefusalReason, Refused, guess};
+use crate::sandbox::Tier;
 
 /// A hint names this many paths.
 const MAX_NAMED: usize = 8;
@@ -174,12 +175,29 @@ fn ask(refused: &[Refused], around: HintContext<'_>) -> Option<String> {
             | RefusalReason::ReadOnlyShell => {}
         }
     }
+    if around.tier == Tier::Seatbelt
+        && refused
+            .iter()
+            .any(|refused| is_private(&refused.path, around.home))
+    {
+        others.insert(
+            "to allow the app that started ahma_mcp in System Settings, Privacy & Security, Files and Folders: macOS keeps \
+             these directories from apps in the same words"
+                .to_owned(),
+        );
+    }
     let mut wishes: Vec<String> = others.into_iter().collect();
     if !flags.is_empty() {
         let flags: Vec<String> = flags.into_iter().take(MAX_FLAGS).collect();
         wishes.push(format!("to start ahma_mcp with {}", flags.join(" ")));
     }
     (!wishes.is_empty()).then(|| format!("Else ask the user {}", wishes.join(", or ")))
+}
+
+/// A directory that macOS itself keeps from apps until the user allows it.
+fn is_private(path: &Path, home: Option<&Path>) -> bool {
+    const NAMES: &[&str] = &["Desktop", "Documents", "Downloads"];
+    home.is_some_and(|home| NAMES.iter().any(|name| path.starts_with(home.join(name))))
 }
 
 /// The directory to open for a path that was to be written. Programs replace files by others and make new ones beside

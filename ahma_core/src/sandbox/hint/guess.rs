@@ -32,6 +32,9 @@ pub struct HintContext<'a> {
 /// Names of POSIX shared memory and semaphores, whose files are in `/dev/shm` whatever they are called.
 const SHARED_MEMORY: &[&str] = &["/dev/shm", "shm_open", "shared_memory", "semlock", "sem_open"];
 
+/// In the message of a program that starts a sandbox inside ours.
+const NESTED_SANDBOX: &str = "sandbox_apply";
+
 /// A guess about a failure in a few sentences, or nothing.
 pub fn hint(output: &str, around: HintContext<'_>) -> Option<String> {
     if around.tier == Tier::Off {
@@ -152,6 +155,12 @@ fn about_line(line: &str, near: &[&str], around: HintContext<'_>) -> LineGuess {
     let Some(complaint) = complaint.filter(|_| refused || tier == Tier::Full) else {
         return LineGuess::Nothing;
     };
+    if refused && tier == Tier::Seatbelt && lower.contains(NESTED_SANDBOX) {
+        return LineGuess::Other(guess(
+            "a program starts a sandbox of its own, and macOS puts none inside another",
+            "Switch the program's own off: swift build --disable-sandbox, --no-sandbox of Chrome and Electron, sandbox = false of Nix",
+        ));
+    }
     let nearby = |words: &[&str]| {
         near.iter()
             .map(|line| line.to_lowercase())

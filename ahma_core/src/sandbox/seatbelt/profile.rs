@@ -14,9 +14,10 @@ use super::{
 use crate::sandbox::{Access, Network, Policy, sensitive::SENSITIVE};
 
 /// Which reads are open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reads {
     /// The system, and what the policy opens.
+    #[default]
     Broad,
     /// Without the places where people keep keys and tokens, whatever opens them.
     WithoutSensitive,

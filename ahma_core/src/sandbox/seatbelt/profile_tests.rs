@@ -1,4 +1,9 @@
-use std::path::{Path, PathBuf};
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
+
+use test_support::Subject;
 
 use super::{Reads, profile};
 use crate::sandbox::{Access, Grant, Network, Policy};
@@ -27,39 +32,241 @@ fn policy(scope: &str) -> Policy {
     }
 }
 
-#[test]
-fn a_plain_policy() {
-    insta::assert_snapshot!(profile(
-        &policy("/Users/me/project"),
-        Some(Path::new("/Users/me")),
-        Path::new(PROGRAM),
-        Reads::Broad
-    ));
+fn text(policy: &Policy, reads: Reads) -> String {
+    profile(policy, Some(Path::new("/Users/me")), Path::new(PROGRAM), reads)
+}
+
+/// One line for each rule that the plain policy does not have, or that only it has.
+fn against_plain(policy: &Policy, reads: Reads) -> String {
+    let plain = text(&self::policy("/Users/me/project"), Reads::Broad);
+    let this = text(policy, reads);
+    let only = |sign: char, in_this: &str, not_in: &str| -> String {
+        let missing = |line: &&str| not_in.lines().all(|other| other != *line);
+        let lines = in_this.lines().filter(missing);
+        lines.map(|line| format!("{sign} {line}\n")).collect()
+    };
+    only('-', &plain, &this) + &only('+', &this, &plain)
+}
+
+fn grant(path: &str, access: Access, reason: &str) -> Grant {
+    Grant {
+        path: path.into(),
+        real: path.into(),
+        access,
+        reason: reason.into(),
+    }
 }
 
 #[test]
-fn sensitive_reads_denied_and_network_off() {
-    let policy = Policy {
-        network: Network::Off,
-        ..policy("/Users/me/project")
+fn a_plain_policy() {
+    insta::assert_snapshot!(text(&policy("/Users/me/project"), Reads::Broad));
+}
+
+#[test]
+fn what_each_setting_changes() {
+    let plain = policy("/Users/me/project");
+    let changed = |change: &dyn Fn(&mut Policy)| {
+        let mut policy = plain.clone();
+        change(&mut policy);
+        policy
     };
-    insta::assert_snapshot!(profile(
-        &policy,
-        Some(Path::new("/Users/me")),
-        Path::new(PROGRAM),
-        Reads::WithoutSensitive
-    ));
+    for (name, policy, reads) in [
+        ("sensitive_reads_denied", plain.clone(), Reads::WithoutSensitive),
+        (
+            "network_off",
+            changed(&|policy| policy.network = Network::Off),
+            Reads::Broad,
+        ),
+        (
+            "network_loopback",
+            changed(&|policy| policy.network = Network::Loopback),
+            Reads::Broad,
+        ),
+        (
+            "network_ports",
+            changed(&|policy| policy.network = Network::Ports(vec![443, 5432])),
+            Reads::Broad,
+        ),
+        (
+            "read_only_shell",
+            plain.read_only("/private/var/folders/xy/ahma/readonly".into()),
+            Reads::Broad,
+        ),
+        (
+            "more_grants",
+            changed(&|policy| {
+                policy
+                    .grants
+                    .push(grant("/Users/me/data", Access::ReadExecute, "--allow-read"));
+                policy
+                    .grants
+                    .push(grant("/private/tmp", Access::Write, "--allow-tmp"));
+            }),
+            Reads::Broad,
+        ),
+        (
+            "toolchains",
+            changed(&|policy| {
+                policy
+                    .grants
+                    .push(grant("/Users/me/.rustup", Access::ReadExecute, "toolchain rust"));
+                policy.overlays.push("/Users/me/.cargo/registry".into());
+            }),
+            Reads::Broad,
+        ),
+        (
+            "protected_names_and_a_worktree",
+            changed(&|policy| {
+                let own = PathBuf::from("/Users/me/main/.git/worktrees/wt");
+                policy.protected = vec![
+                    policy.scope.join(".ahma/tools"),
+                    policy.scope.join(".git"),
+                    policy.scope.join(".git/hooks"),
+                    own.join("commondir"),
+                ];
+                policy.worktree = Some(own);
+            }),
+            Reads::Broad,
+        ),
+        (
+            "nothing_protected",
+            changed(&|policy| policy.protected.clear()),
+            Reads::Broad,
+        ),
+    ] {
+        insta::assert_snapshot!(name, against_plain(&policy, reads));
+    }
 }
 
 #[test]
 fn odd_names_and_linked_directories() {
     let policy = Policy {
-        scope_access: Access::Write,
         private: "/var/folders/xy/ahma".into(),
-        network: Network::Ports(vec![443]),
         ..policy("/var/work/a b \"c\" \\d (e) ünï 日本\n(allow default)")
     };
     insta::assert_snapshot!(profile(&policy, None, Path::new(PROGRAM), Reads::Broad));
+}
+
+fn read(policy: &Policy, reads: Reads) -> test_support::Profile {
+    let names = [("MARK_ALLOWED", "mark.yes"), ("MARK_DENIED", "mark.no")];
+    let marks = names
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+    test_support::Profile::read(&text(policy, reads), &marks).unwrap()
+}
+
+/// What commands may do, asked of the profile as its reader understands it.
+#[test]
+fn each_rule_means_what_it_says() {
+    let mut policy = policy("/Users/me/project");
+    policy
+        .protected
+        .extend([".ahma/tools", ".git/hooks"].map(|name| policy.scope.join(name)));
+    policy
+        .grants
+        .push(grant("/Users/me/.aws", Access::ReadExecute, "--allow-read"));
+    let open = read(&policy, Reads::Broad);
+    let narrow = read(&policy, Reads::WithoutSensitive);
+    for (operation, path, is_allowed) in [
+        ("file-read-data", "/", true),
+        ("file-read-data", "/usr/lib/dyld", true),
+        ("file-read-metadata", "/Users/me/.ssh/id_ed25519", true),
+        ("file-read-data", "/Users/me/.ssh/id_ed25519", false),
+        ("file-read-xattr", "/Users/me/.ssh/id_ed25519", false),
+        ("file-read-data", "/Users/other/file", false),
+        ("file-read-data", "/Volumes/disk/file", false),
+        ("file-read-data", "/private/tmp/other", false),
+        (
+            "file-read-data",
+            "/private/var/folders/xy/ahma/probe/secret",
+            false,
+        ),
+        ("file-read-data", "/private/var/folders/xy/ahma/tmp/mine", true),
+        ("file-read-data", "/Users/me/project/src/main.rs", true),
+        ("file-read-data", PROGRAM, true),
+        ("file-write-create", "/Users/me/project/new", true),
+        ("file-write-create", "/private/var/folders/xy/ahma/tmp/new", true),
+        ("file-write-create", "/Users/me/cache/new", true),
+        ("file-write-create", "/Users/me/new", false),
+        ("file-write-create", "/private/etc/new", false),
+        ("file-write-mode", "/private/etc/hosts", false),
+        ("file-write-mode", "/Users/me/project/run", true),
+        ("file-write-setugid", "/Users/me/project/run", false),
+        ("file-write-unlink", "/Users/me/project", false),
+        ("file-write-unlink", "/Users/me/project/.git", false),
+        ("file-write-create", "/Users/me/project/.git/index.lock", true),
+        (
+            "file-write-create",
+            "/Users/me/project/.git/hooks/pre-commit",
+            false,
+        ),
+        (
+            "file-write-create",
+            "/Users/me/project/.GIT/Hooks/pre-commit",
+            false,
+        ),
+        ("file-write-create", "/Users/me/project/.VSCode/tasks.json", false),
+        ("file-write-create", "/Users/me/project/.vscode-other", true),
+        ("file-write-unlink", "/Users/me/project/.ahma", false),
+        ("file-write-create", "/Users/me/project/.ahma/other", true),
+        ("file-write-data", "/dev/null", true),
+        ("file-write-data", "/dev/disk0", false),
+        ("network-outbound", "/private/var/run/docker.sock", false),
+        ("network-outbound", "/Users/me/project/s", true),
+        ("network-outbound", "/private/var/run/mDNSResponder", true),
+    ] {
+        let subject = Subject::Path(Path::new(path));
+        assert_eq!(open.allows(operation, subject), is_allowed, "{operation} {path}");
+    }
+    let keys = Subject::Path(Path::new("/Users/me/.aws/credentials"));
+    assert!(open.allows("file-read-data", keys) && !narrow.allows("file-read-data", keys));
+    for (service, is_allowed) in [
+        ("mark.yes", true),
+        ("mark.no", false),
+        ("com.apple.trustd.agent", true),
+        ("com.apple.SecurityServer", false),
+        ("com.apple.coreservices.launchservicesd", false),
+        ("com.apple.pasteboard.1", false),
+    ] {
+        assert_eq!(
+            open.allows("mach-lookup", Subject::Service(service)),
+            is_allowed,
+            "{service}"
+        );
+    }
+    assert!(open.allows("sysctl-read", Subject::Sysctl("hw.ncpu")));
+    assert!(!open.allows("sysctl-read", Subject::Sysctl("kern.procargs2")));
+}
+
+#[test]
+fn the_network_is_open_as_far_as_asked() {
+    let here = IpAddr::from([127, 0, 0, 1]);
+    let elsewhere = IpAddr::from([93, 184, 216, 34]);
+    for (network, to_here, to_https, to_other, listens) in [
+        (Network::Open, true, true, true, true),
+        (Network::Loopback, true, false, false, true),
+        (Network::Off, false, false, false, false),
+        (Network::Ports(vec![443]), false, true, false, false),
+    ] {
+        let policy = Policy {
+            network,
+            ..policy("/Users/me/project")
+        };
+        let profile = read(&policy, Reads::Broad);
+        let reaches = |ip, port| profile.allows("network-outbound", Subject::Remote(ip, port));
+        let found = (
+            reaches(here, 8080),
+            reaches(elsewhere, 443),
+            reaches(elsewhere, 80),
+            profile.allows("network-bind", Subject::Local(here, 0)),
+        );
+        assert_eq!(
+            found,
+            (to_here, to_https, to_other, listens),
+            "{:?}",
+            policy.network
+        );
+    }
 }
 
 #[test]

@@ -35,7 +35,10 @@ pub(crate) fn enter(profile: &Profile) -> io::Result<()> {
     for (path, _) in &changes {
         mount_bind_recursive(path, path)?;
     }
-    set_read_only(Path::new("/"), !may_write(profile, Path::new("/")))?;
+    // What was read-only before stays so.
+    if !may_write(profile, Path::new("/")) {
+        set_read_only(Path::new("/"), true)?;
+    }
     for (path, is_writable) in &changes {
         set_read_only(path, !is_writable)?;
     }
