@@ -76,7 +76,7 @@ fn the_exit_code_is_that_of_the_command_or_says_why_there_is_none() {
             &["unready", "x"],
             1,
             "",
-            "exit code 1: no module\nhint: fetch the module",
+            "exit code 1: no module (inside the sandbox; the program is there: ",
         ),
         (
             &["sandboxed_shell", "ls", "-la"],

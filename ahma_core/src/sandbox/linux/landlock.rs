@@ -166,7 +166,8 @@ impl Rules {
     fn add_rights(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(fd) => self.add_opened(path, fd, rights),
+            // A link lies elsewhere than its name says.
+            Ok(fd) => self.add_opened(&path.canonicalize()?, fd, rights),
             Err(error) if is_absence(error) => Ok(()),
             Err(error) => Err(error.into()),
         }
