@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What `git log --oneline` shows of a large repository.
+/// Digits of an abbreviated commit, as in `git log --oneline` of a large repository.
 const SHORT_LENGTH: usize = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -34,6 +34,8 @@ pub enum Event {
     End(End),
     /// A client was given its result.
     Collected,
+    /// Its output was dropped, because its principal keeps too much.
+    OutputDropped,
     /// A front end made a task of it.
     Task { id: String, life_ms: u64 },
 }

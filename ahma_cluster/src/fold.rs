@@ -38,7 +38,7 @@ pub enum Stage {
     },
 }
 
-/// How an operation came to its end.
+/// The end of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EndCause {
     /// Its worker says so.
@@ -49,7 +49,7 @@ pub enum EndCause {
     WorkerLost { worker: String },
 }
 
-/// What an event changed.
+/// Effect of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     Ignored,

@@ -28,6 +28,9 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Requests that fit into a message with room for everything else.
 const MAX_REQUEST_BYTES: usize = 256 << 10;
 
+/// Operations of one principal that may be open. Several front ends may exceed it by a few, since none asks the others.
+const MAX_OPEN: usize = 64;
+
 /// Submits operations and stops them. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct FrontEnd {
@@ -39,8 +42,16 @@ pub struct FrontEnd {
 /// Reason why an operation was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
-    #[error("the queue of pool {pool} is full; try again when some operations have ended")]
-    QueueFull { pool: String },
+    #[error(
+        "the queue of pool {pool} is full: {ahead} operations wait ahead of it; try again when some have ended"
+    )]
+    QueueFull { pool: String, ahead: usize },
+    #[error("{open} of your operations have not ended, which is the limit; await or cancel some first")]
+    TooManyOpen { open: usize },
+    #[error(
+        "the log of pool {pool} is nearly full; older operations have to be forgotten first (`cluster init --max-age`)"
+    )]
+    LogFull { pool: String },
     #[error("the arguments take {bytes} bytes; a cluster takes up to 262144")]
     TooLarge { bytes: usize },
     #[error("the cluster could not take the operation")]
@@ -56,6 +67,8 @@ pub struct OperationLog {
     /// Time of the claim that counts.
     pub claimed_at: Option<OffsetDateTime>,
     pub ended_at: Option<OffsetDateTime>,
+    /// The worker of the claim that counts.
+    pub worker: Option<String>,
     /// Times at which the workers of the first attempts were given up.
     pub lost_at: Vec<OffsetDateTime>,
     /// The end as its worker reported it.
@@ -86,6 +99,7 @@ impl FrontEnd {
         if bytes > MAX_REQUEST_BYTES {
             return Err(SubmitError::TooLarge { bytes });
         }
+        self.admit(&request.owner)?;
         let place = (request.owner.as_str(), request.operation.as_str());
         let queued = Event::Queued {
             request: signed.clone(),
@@ -107,6 +121,10 @@ impl FrontEnd {
             Ok(()) => Ok(()),
             Err(error) => {
                 let is_full = error.is_full();
+                if is_full {
+                    // To count those of other front ends, too; the refusal stands without them.
+                    let _ = self.tail.synced().await;
+                }
                 let why = if is_full {
                     "the queue is full"
                 } else {
@@ -116,10 +134,25 @@ impl FrontEnd {
                 Err(match is_full {
                     true => SubmitError::QueueFull {
                         pool: self.link.pool().to_string(),
+                        // The log has those of all front ends; this one was dropped from it.
+                        ahead: self.tail.waiting_before(first_sequence),
                     },
                     false => error.into(),
                 })
             }
+        }
+    }
+
+    /// Refuses what would be too much before it is in the log.
+    fn admit(&self, owner: &str) -> Result<(), SubmitError> {
+        if self.tail.is_nearly_full() {
+            let pool = self.link.pool().to_string();
+            return Err(SubmitError::LogFull { pool });
+        }
+        let open = self.tail.open_of(owner);
+        match open < MAX_OPEN {
+            true => Ok(()),
+            false => Err(SubmitError::TooManyOpen { open }),
         }
     }
 
@@ -194,6 +227,7 @@ impl FrontEnd {
                     queued_at: stored.time,
                     claimed_at: None,
                     ended_at: None,
+                    worker: None,
                     lost_at: Vec::new(),
                     end: None,
                 });
@@ -204,7 +238,12 @@ impl FrontEnd {
                 log.lost_at.push(stored.time);
             }
             match effect {
-                Effect::Claimed => log.claimed_at = Some(stored.time),
+                Effect::Claimed => {
+                    log.claimed_at = Some(stored.time);
+                    if let Event::Claim { worker, .. } = event {
+                        log.worker = Some(worker);
+                    }
+                }
                 Effect::Requeued => log.claimed_at = None,
                 Effect::Ended => {
                     log.ended_at = Some(stored.time);

@@ -3,11 +3,16 @@
 //! A request that is not answered may have been carried out, and one that was given up is still sent after a reconnect. So
 //! nothing here is repeated in silence: those who ask decide, knowing that a repetition must do no harm.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    error::Error as _,
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use async_nats::{
-    Client, ConnectOptions, Event as ConnectionEvent, HeaderMap, Message, Request, Subscriber,
-    client::RequestErrorKind, connection::State,
+    Client, ConnectError, ConnectErrorKind, ConnectOptions, Event as ConnectionEvent, HeaderMap, Message,
+    Request, ServerError, Subscriber, client::RequestErrorKind, connection::State, rustls,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -27,10 +32,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// A dead peer is noticed after two or three of these.
 const PING_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Messages that one subscription may hold; they are up to 32 KiB each.
-const SUBSCRIPTION_CAPACITY: usize = 1_024;
+/// Messages that one subscription may hold. The server sends two megabytes of events before it waits for us, which are some
+/// five thousand. Frames of output are larger, but those of one operation are no more than its output may be.
+const SUBSCRIPTION_CAPACITY: usize = 16_384;
 
-/// Where NATS is, and who we are there.
+/// Address of NATS and the credentials for it.
 #[derive(Debug, Clone)]
 pub struct LinkSettings {
     /// Addresses as `nats://host:port` or `tls://host:port`, separated by commas.
@@ -59,6 +65,8 @@ pub struct Link {
     pool: Pool,
     /// Number of times that a connection was made.
     connects: watch::Receiver<u64>,
+    /// Latest complaint of the server; it names the subject that our credential may not use.
+    complaint: watch::Receiver<String>,
 }
 
 /// Reason why a request had no success.
@@ -66,12 +74,18 @@ pub struct Link {
 pub enum LinkError {
     #[error("cannot connect to NATS at {address}: {reason}")]
     NoConnection { address: String, reason: String },
-    #[error("cannot read the key file {file}: {reason}")]
-    KeyFile { file: String, reason: String },
+    #[error("cannot use {file}: {reason}")]
+    CredentialFile { file: String, reason: String },
+    #[error("the certificate of NATS at {address} is not trusted: {reason}")]
+    UntrustedServer { address: String, reason: String },
+    #[error("NATS at {address} does not accept our certificate, or the lack of one: {reason}")]
+    CertificateRefused { address: String, reason: String },
     /// It may have been carried out nevertheless.
     #[error("NATS does not answer")]
     Unanswered,
-    /// Nobody listens to the subject: the stream does not exist, or JetStream is off.
+    #[error("NATS does not let this process use {subject}")]
+    Denied { subject: String },
+    /// The subject has no listener: the stream does not exist, or JetStream is off.
     #[error("NATS has nothing at {subject}")]
     NothingThere { subject: String },
     #[error("NATS refuses: {text} ({code})")]
@@ -89,6 +103,39 @@ pub(crate) struct Stored {
 }
 
 impl LinkError {
+    fn from_connect(address: String, credentials: &Credentials, error: &ConnectError) -> Self {
+        if let (ConnectErrorKind::Tls, Some((certificate, key))) = (error.kind(), &credentials.certificate) {
+            return Self::CredentialFile {
+                file: certificate.display().to_string(),
+                reason: format!("{} is not the key of this certificate", key.display()),
+            };
+        }
+        let cause = error
+            .source()
+            .and_then(|source| source.downcast_ref::<io::Error>());
+        let cause = cause
+            .and_then(io::Error::get_ref)
+            .and_then(|cause| cause.downcast_ref());
+        match cause {
+            Some(rustls::Error::InvalidCertificate(reason)) => Self::UntrustedServer {
+                address,
+                reason: reason.to_string(),
+            },
+            Some(reason @ rustls::Error::AlertReceived(_)) => Self::CertificateRefused {
+                address,
+                reason: reason.to_string(),
+            },
+            Some(rustls::Error::InvalidMessage(_)) => Self::NoConnection {
+                address,
+                reason: "it does not speak TLS there".to_owned(),
+            },
+            _ => Self::NoConnection {
+                address,
+                reason: error.to_string(),
+            },
+        }
+    }
+
     /// Another event came first, so what the sender knew is old.
     pub(crate) fn is_outrun(&self) -> bool {
         matches!(
@@ -114,7 +161,8 @@ impl LinkError {
 impl Link {
     /// Connects. The first time there has to be a server: a wrong address or certificate would never show otherwise.
     pub async fn connect(settings: LinkSettings) -> Result<Self, LinkError> {
-        let (connected, connects) = watch::channel(0_u64);
+        let (connected, mut connects) = watch::channel(0_u64);
+        let (complaining, complaint) = watch::channel(String::new());
         let mut options = ConnectOptions::new()
             .name(&settings.name)
             .ping_interval(PING_INTERVAL)
@@ -132,38 +180,45 @@ impl Link {
             .event_callback(move |event| {
                 match event {
                     ConnectionEvent::Connected => connected.send_modify(|connects| *connects += 1),
+                    ConnectionEvent::ServerError(ServerError::Other(text)) => {
+                        tracing::debug!(text, "NATS complains");
+                        complaining.send_replace(text);
+                    }
                     other => tracing::debug!(event = %other, "NATS"),
                 }
                 std::future::ready(())
             });
-        if let Some(file) = &settings.credentials.key_file {
-            let read = tokio::fs::read_to_string(file).await;
-            let seed = read.map_err(|error| LinkError::KeyFile {
-                file: file.display().to_string(),
-                reason: error.to_string(),
-            })?;
+        let credentials = &settings.credentials;
+        if let Some(file) = &credentials.key_file {
+            let seed = read_credential(file).await?;
             options = options.nkey(seed.trim().to_owned());
             // Answers to others must not be readable, so every credential has its own inbox.
             options = options.custom_inbox_prefix(inbox_prefix(seed.trim()));
         }
-        if let Some(file) = settings.credentials.authorities {
-            options = options.add_root_certificates(file).require_tls(true);
+        if let Some(file) = &credentials.authorities {
+            expect_pem(file, "CERTIFICATE").await?;
+            options = options.add_root_certificates(file.clone()).require_tls(true);
         }
-        if let Some((certificate, key)) = settings.credentials.certificate {
-            options = options.add_client_certificate(certificate, key).require_tls(true);
+        if let Some((certificate, key)) = &credentials.certificate {
+            expect_pem(certificate, "CERTIFICATE").await?;
+            expect_pem(key, "PRIVATE KEY").await?;
+            options = options
+                .add_client_certificate(certificate.clone(), key.clone())
+                .require_tls(true);
         }
         let addresses: Vec<&str> = settings.address.split(',').map(str::trim).collect();
         let client = options
             .connect(addresses)
             .await
-            .map_err(|error| LinkError::NoConnection {
-                address: settings.address.clone(),
-                reason: error.to_string(),
-            })?;
+            .map_err(|error| LinkError::from_connect(settings.address.clone(), credentials, &error))?;
+        // The event of this connection comes late. Taken for another connection, it would make a worker ask for its first job
+        // again, while the answer to its first question is on its way.
+        let _ = tokio::time::timeout(ANSWER_TIMEOUT, connects.wait_for(|count| *count > 0)).await;
         Ok(Self {
             client,
             pool: settings.pool,
             connects,
+            complaint,
         })
     }
 
@@ -185,6 +240,12 @@ impl Link {
         let mut connects = self.connects.clone();
         connects.mark_unchanged();
         connects
+    }
+
+    /// True if the last complaint of the server was about this subject. It says so some time after it was used.
+    pub(crate) fn is_denied(&self, subject: &str) -> bool {
+        let complaint = self.complaint.borrow();
+        complaint.starts_with("Permissions Violation") && complaint.contains(&format!("\"{subject}\""))
     }
 
     /// Sends what is still on its way.
@@ -237,6 +298,7 @@ impl Link {
         let answered = self.client.send_request(subject.clone(), request).await;
         answered.map_err(|error| match error.kind() {
             RequestErrorKind::NoResponders => LinkError::NothingThere { subject },
+            RequestErrorKind::TimedOut if self.is_denied(&subject) => LinkError::Denied { subject },
             RequestErrorKind::TimedOut => LinkError::Unanswered,
             RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => LinkError::Refused {
                 code: 0,
@@ -274,15 +336,15 @@ impl Link {
         Ok(kept.seq)
     }
 
-    /// Appends an event after the one with sequence `after`; refused if there is a newer one.
-    pub(crate) async fn append(
+    /// Publishes into a stream, at a certain place of the subject.
+    pub(crate) async fn store_at(
         &self,
-        (owner, operation): (&str, &str),
-        event: &Event,
-        after: Append<'_>,
+        subject: String,
+        data: Bytes,
+        place: Append<'_>,
     ) -> Result<u64, LinkError> {
         let mut headers = HeaderMap::new();
-        match after {
+        match place {
             Append::First { name } => headers.insert("Nats-Msg-Id", name),
             Append::After(sequence) => {
                 headers.insert(
@@ -292,9 +354,19 @@ impl Link {
             }
             Append::Anytime => {}
         }
+        self.store(subject, data, Some(headers)).await
+    }
+
+    /// Appends an event after the one with sequence `after`; refused if there is a newer one.
+    pub(crate) async fn append(
+        &self,
+        (owner, operation): (&str, &str),
+        event: &Event,
+        after: Append<'_>,
+    ) -> Result<u64, LinkError> {
         let data = serde_json::to_vec(event).map_err(|error| LinkError::Unreadable(error.to_string()))?;
         let subject = self.pool.operation_subject(owner, operation);
-        self.store(subject, data.into(), Some(headers)).await
+        self.store_at(subject, data.into(), after).await
     }
 
     /// The first event of an operation at or after a sequence, as the leader has it.
@@ -303,6 +375,26 @@ impl Link {
         (owner, operation): (&str, &str),
         from: u64,
     ) -> Result<Option<(Stored, Option<Event>)>, LinkError> {
+        let subject = self.pool.operation_subject(owner, operation);
+        let asked = json!({ "seq": from, "next_by_subj": subject });
+        let stored = self.message(&self.pool.operations_stream(), &asked).await?;
+        Ok(stored.map(|stored| {
+            let event = serde_json::from_slice(&stored.data).ok();
+            (stored, event)
+        }))
+    }
+
+    /// The newest message of a subject, as the leader has it.
+    pub(crate) async fn last_message(
+        &self,
+        stream: &str,
+        subject: &str,
+    ) -> Result<Option<Stored>, LinkError> {
+        self.message(stream, &json!({ "last_by_subj": subject })).await
+    }
+
+    /// One message of a stream, as the leader has it.
+    async fn message(&self, stream: &str, asked: &Value) -> Result<Option<Stored>, LinkError> {
         #[derive(Deserialize)]
         struct Answer {
             message: Kept,
@@ -313,10 +405,7 @@ impl Link {
             data: Option<String>,
             time: String,
         }
-        let subject = self.pool.operation_subject(owner, operation);
-        let method = format!("STREAM.MSG.GET.{}", self.pool.operations_stream());
-        let asked = json!({ "seq": from, "next_by_subj": subject });
-        let answer: Answer = match self.api(&method, &asked).await {
+        let answer: Answer = match self.api(&format!("STREAM.MSG.GET.{stream}"), asked).await {
             Ok(answer) => answer,
             // No such message.
             Err(LinkError::Refused { code: 10_037, .. }) => return Ok(None),
@@ -325,13 +414,11 @@ impl Link {
         let data = STANDARD
             .decode(answer.message.data.unwrap_or_default())
             .map_err(|error| LinkError::Unreadable(error.to_string()))?;
-        let event = serde_json::from_slice(&data).ok();
-        let stored = Stored {
+        Ok(Some(Stored {
             sequence: answer.message.seq,
             time: read_time(&answer.message.time),
             data: data.into(),
-        };
-        Ok(Some((stored, event)))
+        }))
     }
 
     /// The first frame of an attempt at or after a sequence, from whichever server is near.
@@ -368,6 +455,26 @@ pub(crate) enum Append<'a> {
     /// Only if no other came after this sequence.
     After(u64),
     Anytime,
+}
+
+/// Reads a file here, so that one that cannot be read is named.
+async fn read_credential(file: &Path) -> Result<String, LinkError> {
+    let read = tokio::fs::read_to_string(file).await;
+    read.map_err(|error| LinkError::CredentialFile {
+        file: file.display().to_string(),
+        reason: error.to_string(),
+    })
+}
+
+/// The client does not say which file has nothing in it.
+async fn expect_pem(file: &Path, what: &str) -> Result<(), LinkError> {
+    if read_credential(file).await?.contains(&format!("{what}-----")) {
+        return Ok(());
+    }
+    Err(LinkError::CredentialFile {
+        file: file.display().to_string(),
+        reason: format!("it has no {} in PEM form", what.to_ascii_lowercase()),
+    })
 }
 
 /// The inbox of a credential: its public key tells it from others.

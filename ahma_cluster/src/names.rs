@@ -55,6 +55,11 @@ impl Pool {
         format!("ahma.out.{self}.{owner}.{operation}.{attempt}")
     }
 
+    /// The output of all attempts of an operation.
+    pub(crate) fn outputs_subject(&self, owner: &str, operation: &str) -> String {
+        format!("ahma.out.{self}.{owner}.{operation}.*")
+    }
+
     /// Heartbeats of a worker; `*` for those of all.
     pub(crate) fn beat_subject(&self, worker: &str) -> String {
         format!("ahma.hb.{self}.{worker}")
@@ -70,6 +75,11 @@ impl Pool {
         format!("ahma.ctl.{self}.{worker}")
     }
 
+    /// The record of a session; `*` for those of all.
+    pub(crate) fn session_subject(&self, name: &str) -> String {
+        format!("ahma.ses.{self}.{name}")
+    }
+
     pub(crate) fn operations_stream(&self) -> String {
         self.stream("OPS")
     }
@@ -80,6 +90,10 @@ impl Pool {
 
     pub(crate) fn output_stream(&self) -> String {
         self.stream("OUT")
+    }
+
+    pub(crate) fn sessions_stream(&self) -> String {
+        self.stream("SESSIONS")
     }
 
     fn stream(&self, what: &str) -> String {
@@ -116,7 +130,15 @@ pub fn owner_of(principal: Option<&str>) -> String {
         .collect()
 }
 
-/// 100 bits: nobody finds a second principal with the same name.
+/// The name under which a session is recorded. The session itself cannot be found by it.
+pub(crate) fn record_name(session: &str) -> String {
+    Sha256::digest(session)
+        .iter()
+        .map(|byte| character(*byte))
+        .collect()
+}
+
+/// 100 bits: a second principal with the same name cannot be found.
 const OWNER_CHARACTERS: usize = 20;
 
 /// A name that nothing else has: `prefix` and 80 random bits.

@@ -1,4 +1,4 @@
-//! What a running operation prints and finds: published by its worker, read by front ends.
+//! Output and findings of a running operation: published by its worker, read by front ends.
 
 use std::{
     collections::BTreeSet,
@@ -145,7 +145,7 @@ async fn store(link: &Link, subject: &str, message: Bytes, is_full: &AtomicBool)
     }
 }
 
-/// What a reader is to wait for.
+/// The event that ends a reader's wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goal {
     /// The operation runs.
@@ -168,7 +168,7 @@ pub enum Piece {
     CaughtUp,
 }
 
-/// How a reader came to its end.
+/// Reason why a reader stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadEnd {
     /// All that the operation published.

@@ -99,12 +99,14 @@ struct Permissions {
 
 fn permissions(pool: &Pool, role: Role) -> Permissions {
     let (log, jobs, output) = (pool.operations_stream(), pool.jobs_stream(), pool.output_stream());
+    let sessions = pool.sessions_stream();
     let api = |method: &str| format!("$JS.API.{method}");
     let reads_log = || {
         vec![
             api(&format!("STREAM.INFO.{log}")),
             api(&format!("STREAM.INFO.{jobs}")),
             api(&format!("STREAM.INFO.{output}")),
+            api(&format!("STREAM.INFO.{sessions}")),
             api(&format!("CONSUMER.CREATE.{log}")),
             api(&format!("STREAM.MSG.GET.{log}")),
             api(&format!("STREAM.MSG.GET.{jobs}")),
@@ -120,6 +122,9 @@ fn permissions(pool: &Pool, role: Role) -> Permissions {
                 format!("ahma.job.{pool}.>"),
                 format!("ahma.ctl.{pool}.*"),
                 api(&format!("DIRECT.GET.{output}")),
+                api(&format!("STREAM.PURGE.{output}")),
+                pool.session_subject("*"),
+                api(&format!("STREAM.MSG.GET.{sessions}")),
             ]
             .into_iter()
             .chain(reads_log())
@@ -141,7 +146,7 @@ fn permissions(pool: &Pool, role: Role) -> Permissions {
             answers: true,
         },
         Role::Operator => Permissions {
-            publish: [&log, &jobs, &output]
+            publish: [&log, &jobs, &output, &sessions]
                 .into_iter()
                 .flat_map(|stream| {
                     [

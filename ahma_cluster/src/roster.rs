@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-/// What a worker says of itself, every fifth of a lease. It is not stored: writes to a stream stall while its leader is
+/// A worker's report on itself, every fifth of a lease. It is not stored: writes to a stream stall while its leader is
 /// replaced, and then live workers would look dead.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {

@@ -23,7 +23,7 @@ fn a_worker_is_lost_after_a_lease_of_silence_that_we_heard() {
     // One that was never heard of.
     assert!(!roster.has_lost("w2", at(3), at(18)));
     assert!(roster.has_lost("w2", at(3), at(19)));
-    // While we were not connected nobody could be heard.
+    // While we were not connected no worker could be heard.
     roster.was_deaf(at(30));
     assert!(!roster.has_lost("w1", at(1), at(45)));
     assert!(roster.has_lost("w1", at(1), at(46)));

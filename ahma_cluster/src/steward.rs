@@ -20,6 +20,7 @@ use crate::{
     front::{dispatch, request_of},
     link::{Append, Link, LinkError},
     roster::{Beat, Roster},
+    streams::{drop_output, is_nearly_full, output_limits},
     tail::{Entry, Tail},
     worker::Job,
 };
@@ -65,9 +66,9 @@ pub async fn watch_over(
                     roster.was_deaf(now);
                 }
                 last_tick = now;
-                look(link, tail, &roster, lease).await;
+                look(link, tail, &roster, lease, now).await;
                 last_tick = last_tick.max(Instant::now());
-                roster.forget_silent(Instant::now())
+                roster.forget_silent(now)
             }
         };
         // Loads change with every beat, and those who look want them as they are.
@@ -78,14 +79,22 @@ pub async fn watch_over(
     }
 }
 
-async fn look(link: &Link, tail: &Tail, roster: &Roster, lease: Duration) {
+/// `heard` is when beats were last taken: those that come while requests wait for an answer are not missing.
+async fn look(link: &Link, tail: &Tail, roster: &Roster, lease: Duration, heard: Instant) {
     if let Some(oldest) = SystemTime::now().checked_sub(FORGET_AFTER) {
         tail.forget_before(oldest);
+    }
+    match is_nearly_full(link, &link.pool().operations_stream()).await {
+        Ok(is_so) => tail.set_nearly_full(is_so),
+        Err(error) => tracing::debug!(%error, "the size of the log is not known"),
+    }
+    if let Err(error) = trim_outputs(link, tail).await {
+        tracing::debug!(%error, "output over the limit of its principal cannot be dropped now");
     }
     for entry in tail.open_entries() {
         let now = Instant::now();
         let looked = match &entry.folded.stage {
-            Stage::Running { attempt, worker, .. } if roster.has_lost(worker, entry.noticed, now) => {
+            Stage::Running { attempt, worker, .. } if roster.has_lost(worker, entry.noticed, heard) => {
                 give_up(link, &entry, *attempt, worker).await
             }
             Stage::Queued { attempt } if now.duration_since(entry.noticed) > lease => {
@@ -100,6 +109,23 @@ async fn look(link: &Link, tail: &Tail, roster: &Roster, lease: Duration) {
             return;
         }
     }
+}
+
+/// Drops the oldest output of principals that keep too much. Repeated until the log says so.
+async fn trim_outputs(link: &Link, tail: &Tail) -> Result<(), LinkError> {
+    let limits = output_limits(link).await?;
+    let oldest = SystemTime::now().checked_sub(limits.age);
+    for entry in tail.over_quota(limits.bytes, oldest.unwrap_or(SystemTime::UNIX_EPOCH)) {
+        drop_output(link, &entry.owner, &entry.operation).await?;
+        let after = Append::After(entry.folded.last_sequence);
+        match link.append(place(&entry), &Event::OutputDropped, after).await {
+            Ok(_) => {}
+            // Another steward was faster, or a client collected the result just now.
+            Err(error) if error.is_outrun() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Says that a worker is gone. What may run again is queued at once.
@@ -131,7 +157,7 @@ async fn requeue(link: &Link, entry: &Entry, attempt: u32) -> Result<(), LinkErr
     if attempt > 1 {
         return queue(link, entry, attempt).await;
     }
-    // Nobody was ever told of it.
+    // No client was ever told of it.
     let dropped = Event::Drop {
         attempt,
         state: "interrupted".to_owned(),

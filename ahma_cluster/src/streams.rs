@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::{
     link::{Link, LinkError},
@@ -36,16 +37,25 @@ impl Default for PoolLimits {
 
 /// Jobs are kept for less time than the log: an old job that met a forgotten log could run a second time.
 const JOBS_AGE: Duration = Duration::from_secs(3600);
-const MIN_KEEP: Duration = Duration::from_secs(4 * 3600);
+pub(crate) const MIN_KEEP: Duration = Duration::from_secs(4 * 3600);
 
 /// A job that its worker does not acknowledge within this time is handed to another.
 const ACK_WAIT: Duration = Duration::from_secs(15);
 
-/// Room for some hundred thousand operations. The server reserves it on its disk.
-const LOG_BYTES: u64 = 256 << 20;
+/// Room for half a million operations. The server reserves it on its disk.
+const LOG_BYTES: u64 = 1 << 30;
+
+/// Room for ten thousands of sessions.
+const SESSIONS_BYTES: u64 = 32 << 20;
+
+/// A client that subscribes to more than fits keeps its session at one front end.
+const SESSION_BYTES: u64 = 128 << 10;
 
 /// Servers before this one have faults in the storage of replicated streams.
 const REPLICATION_SINCE: (u64, u64, u64) = (2, 10, 23);
+
+/// Time for the answers that a process needs to start.
+const CHECK_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Makes the streams of a pool, or brings their settings up to date.
 pub async fn create(link: &Link, limits: PoolLimits) -> Result<(), LinkError> {
@@ -105,6 +115,8 @@ pub struct StreamState {
     pub bytes: u64,
     #[serde(default, rename = "last_seq")]
     pub last_sequence: u64,
+    #[serde(default, rename = "consumer_count")]
+    pub consumers: u64,
 }
 
 /// The streams of a pool.
@@ -125,23 +137,87 @@ pub async fn state(link: &Link) -> Result<PoolState, LinkError> {
     })
 }
 
-/// Refuses a pool that `create` has not made.
+/// Refuses a pool that `create` has not made, as far as a worker may look.
+pub async fn check_log(link: &Link) -> Result<(), LinkError> {
+    patiently_check(link, &link.pool().operations_stream()).await
+}
+
+/// The same for a front end.
 pub async fn check(link: &Link) -> Result<(), LinkError> {
-    stream_state(link, &link.pool().operations_stream())
+    check_log(link).await?;
+    patiently_check(link, &link.pool().sessions_stream()).await
+}
+
+/// Servers that choose a leader do not answer for some seconds.
+async fn patiently_check(link: &Link, stream: &str) -> Result<(), LinkError> {
+    let deadline = Instant::now() + CHECK_PATIENCE;
+    loop {
+        match stream_state(link, stream).await {
+            Err(LinkError::Unanswered) if Instant::now() < deadline => {}
+            checked => return checked.map(drop),
+        }
+    }
+}
+
+pub(crate) async fn stream_state(link: &Link, stream: &str) -> Result<StreamState, LinkError> {
+    Ok(stream_info(link, stream).await?.state)
+}
+
+/// True if a stream is over nine tenths of what it may take.
+pub(crate) async fn is_nearly_full(link: &Link, stream: &str) -> Result<bool, LinkError> {
+    let info = stream_info(link, stream).await?;
+    // Negative: no limit.
+    let limit = u64::try_from(info.config.max_bytes).unwrap_or(u64::MAX);
+    Ok(info.state.bytes > limit / 10 * 9)
+}
+
+/// Limits of the output of a pool.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutputLimits {
+    /// Of one principal's ended operations.
+    pub(crate) bytes: u64,
+    pub(crate) age: Duration,
+}
+
+/// A principal keeps a quarter of what the pool may: none fills it alone, and none has to be configured.
+const SHARE_OF_PRINCIPAL: u64 = 4;
+
+pub(crate) async fn output_limits(link: &Link) -> Result<OutputLimits, LinkError> {
+    let config = stream_info(link, &link.pool().output_stream()).await?.config;
+    Ok(OutputLimits {
+        // Negative: no limit.
+        bytes: u64::try_from(config.max_bytes).map_or(u64::MAX, |bytes| bytes / SHARE_OF_PRINCIPAL),
+        age: Duration::from_nanos(config.max_age),
+    })
+}
+
+/// Drops the output of all attempts of an operation.
+pub(crate) async fn drop_output(link: &Link, owner: &str, operation: &str) -> Result<(), LinkError> {
+    let stream = link.pool().output_stream();
+    let asked = json!({ "filter": link.pool().outputs_subject(owner, operation) });
+    link.api::<Value>(&format!("STREAM.PURGE.{stream}"), &asked)
         .await
         .map(drop)
 }
 
-pub(crate) async fn stream_state(link: &Link, stream: &str) -> Result<StreamState, LinkError> {
-    #[derive(Deserialize)]
-    struct Info {
-        state: StreamState,
-    }
-    let info: Info = link.api(&format!("STREAM.INFO.{stream}"), &json!({})).await?;
-    Ok(info.state)
+#[derive(Deserialize)]
+struct StreamInfo {
+    config: StreamLimits,
+    state: StreamState,
 }
 
-fn configs(pool: &Pool, limits: PoolLimits) -> [(String, Value); 3] {
+#[derive(Deserialize)]
+struct StreamLimits {
+    max_bytes: i64,
+    #[serde(default)]
+    max_age: u64,
+}
+
+async fn stream_info(link: &Link, stream: &str) -> Result<StreamInfo, LinkError> {
+    link.api(&format!("STREAM.INFO.{stream}"), &json!({})).await
+}
+
+pub(crate) fn configs(pool: &Pool, limits: PoolLimits) -> [(String, Value); 4] {
     let common = |name: String, subjects: String, special: Value| {
         let mut config = json!({
             "name": name,
@@ -195,10 +271,21 @@ fn configs(pool: &Pool, limits: PoolLimits) -> [(String, Value); 3] {
                 "allow_direct": true,
             }),
         ),
+        common(
+            pool.sessions_stream(),
+            pool.session_subject("*"),
+            json!({
+                "max_age": nanos(limits.keep),
+                "max_msgs_per_subject": 1,
+                "max_bytes": SESSIONS_BYTES,
+                "max_msg_size": SESSION_BYTES,
+                "allow_direct": false,
+            }),
+        ),
     ]
 }
 
-fn nanos(duration: Duration) -> u64 {
+pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -4,8 +4,12 @@
 //! when the connection was lost, and when a number is missing.
 
 use std::{
+    cmp::Reverse,
     collections::HashMap,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -39,14 +43,22 @@ pub struct Entry {
     pub operation: String,
     pub owner: String,
     pub tool: String,
+    /// The command on one short line.
+    pub command: String,
     /// The session that its call came from.
     pub client: Option<String>,
     pub folded: Folded,
     /// Sequence of its first event.
     pub first_sequence: u64,
     pub created_at: SystemTime,
+    /// The worker that runs it, or was the last to do so.
+    pub worker: Option<String>,
     /// A client was given its result.
     pub collected: bool,
+    /// Bytes of output that its worker published, known at the end.
+    pub output_bytes: u64,
+    /// They were dropped to make room.
+    pub output_dropped: bool,
     /// When its stage was noticed here.
     pub noticed: Instant,
 }
@@ -63,6 +75,7 @@ struct TailShared {
     index: Mutex<Index>,
     /// Sequence of the newest event that is in the index.
     reached: watch::Sender<u64>,
+    is_nearly_full: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -70,6 +83,8 @@ struct Index {
     operations: HashMap<String, Entry>,
     /// The operation of each task.
     tasks: HashMap<String, (String, Duration)>,
+    /// Workers that were given up while they ran an operation, counted by operation.
+    verdicts: u64,
 }
 
 impl Tail {
@@ -80,6 +95,7 @@ impl Tail {
             shared: Arc::new(TailShared {
                 index: Mutex::default(),
                 reached: watch::Sender::new(0),
+                is_nearly_full: AtomicBool::new(false),
             }),
         };
         let reading = tail.clone();
@@ -139,6 +155,46 @@ impl Tail {
         open.cloned().collect()
     }
 
+    /// Number of times that the worker of an operation was given up, as far back as the log is kept.
+    pub fn verdicts(&self) -> u64 {
+        self.shared.index.lock().verdicts
+    }
+
+    /// The newest of those that are wanted, the newest first.
+    pub fn newest(&self, most: usize, is_wanted: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+        let index = self.shared.index.lock();
+        let mut wanted: Vec<&Entry> = index
+            .operations
+            .values()
+            .filter(|entry| is_wanted(entry))
+            .collect();
+        wanted.sort_unstable_by_key(|entry| Reverse(entry.first_sequence));
+        wanted.into_iter().take(most).cloned().collect()
+    }
+
+    /// Ended operations whose output is more than its owner may keep: of each owner, what is older than the newest `limit`
+    /// bytes. Those from before `oldest` have none any more.
+    pub(crate) fn over_quota(&self, limit: u64, oldest: SystemTime) -> Vec<Entry> {
+        let index = self.shared.index.lock();
+        let has_output = |entry: &&Entry| {
+            entry.folded.has_ended()
+                && entry.output_bytes > 0
+                && !entry.output_dropped
+                && entry.created_at >= oldest
+        };
+        let mut entries: Vec<&Entry> = index.operations.values().filter(has_output).collect();
+        entries.sort_unstable_by_key(|entry| Reverse(entry.first_sequence));
+        let mut kept: HashMap<&str, u64> = HashMap::new();
+        entries.retain(|entry| {
+            let kept = kept.entry(&entry.owner).or_default();
+            // The newest stays however long it is: nobody may have read it yet.
+            let is_newest = *kept == 0;
+            *kept += entry.output_bytes;
+            *kept > limit && !is_newest
+        });
+        entries.into_iter().cloned().collect()
+    }
+
     /// Place of an operation among those that wait, from one on.
     pub fn place_in_queue(&self, operation: &str) -> Option<usize> {
         let index = self.shared.index.lock();
@@ -146,6 +202,32 @@ impl Tail {
         let first = index.operations.get(operation).filter(waits)?.first_sequence;
         let waiting = index.operations.values().filter(waits);
         Some(waiting.filter(|entry| entry.first_sequence <= first).count())
+    }
+
+    /// Number of operations that wait and were queued before this sequence.
+    pub(crate) fn waiting_before(&self, sequence: u64) -> usize {
+        let index = self.shared.index.lock();
+        let entries = index.operations.values();
+        let waiting = entries.filter(|entry| matches!(entry.folded.stage, Stage::Queued { .. }));
+        waiting.filter(|entry| entry.first_sequence < sequence).count()
+    }
+
+    /// Number of operations of an owner that have not ended.
+    pub(crate) fn open_of(&self, owner: &str) -> usize {
+        let index = self.shared.index.lock();
+        let entries = index.operations.values();
+        entries
+            .filter(|entry| entry.owner == owner && !entry.folded.has_ended())
+            .count()
+    }
+
+    /// The log has room for the ends of operations, and no longer for new ones.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.shared.is_nearly_full.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_nearly_full(&self, is_so: bool) {
+        self.shared.is_nearly_full.store(is_so, Ordering::Relaxed);
     }
 
     /// The operation that a task is of, and the life of the task.
@@ -156,7 +238,9 @@ impl Tail {
     /// Forgets operations whose log is not kept any more.
     pub(crate) fn forget_before(&self, oldest: SystemTime) {
         let mut index = self.shared.index.lock();
-        let Index { operations, tasks } = &mut *index;
+        let Index {
+            operations, tasks, ..
+        } = &mut *index;
         operations.retain(|_, entry| entry.created_at >= oldest);
         tasks.retain(|_, (operation, _)| operations.contains_key(operation));
     }
@@ -265,24 +349,36 @@ impl Index {
                 operation: operation.to_owned(),
                 owner: owner.to_owned(),
                 tool: request.tool,
+                command: request.command,
                 client: request.client,
                 folded: Folded::default(),
                 first_sequence: place.sequence,
                 created_at: place.time,
+                worker: None,
                 collected: false,
+                output_bytes: 0,
+                output_dropped: false,
                 noticed: Instant::now(),
             }
         };
         let entry = self.operations.entry(operation.to_owned()).or_insert_with(new);
         entry.collected |= entry.owner == owner && *event == Event::Collected;
-        // An operation belongs to the owner that queued it; nobody else can add to its log.
-        if entry.owner == owner && entry.folded.take(place.sequence, event) != Effect::Ignored {
-            entry.noticed = Instant::now();
+        entry.output_dropped |= entry.owner == owner && *event == Event::OutputDropped;
+        // An operation belongs to the owner that queued it; no other owner can add to its log.
+        if entry.owner != owner || entry.folded.take(place.sequence, event) == Effect::Ignored {
+            return;
+        }
+        entry.noticed = Instant::now();
+        self.verdicts += u64::from(matches!(event, Event::Lost { .. }));
+        match event {
+            Event::Claim { worker, .. } => entry.worker = Some(worker.clone()),
+            Event::End(end) => entry.output_bytes = end.bytes,
+            _ => {}
         }
     }
 }
 
-/// Where a message stands, by the address for its acknowledgement.
+/// Position of a message in the stream, read from its acknowledgement subject.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     sequence: u64,

@@ -11,6 +11,7 @@ use tokio::{sync::watch, time::Instant};
 use crate::{
     event::{End, Event},
     fold::{EndCause, Folded, Stage},
+    inspect::SentBeat,
     link::{Append, Link, LinkError},
     names::{QUEUE_CONSUMER, new_name},
     request::SignedRequest,
@@ -101,7 +102,7 @@ fn deliveries(address: &str) -> u64 {
     parts.get(index).and_then(|part| part.parse().ok()).unwrap_or(1)
 }
 
-/// The right to run an operation, until somebody gives the worker up.
+/// The right to run an operation, until a steward gives the worker up.
 #[derive(Debug, Clone)]
 pub struct Claim {
     link: Link,
@@ -249,7 +250,7 @@ pub enum Control {
     Catalog,
 }
 
-/// Where the answer to a request goes.
+/// Subject for the answer to a request.
 #[derive(Debug)]
 pub struct ControlAnswer {
     address: String,
@@ -296,7 +297,7 @@ pub async fn keep_beating(
     loop {
         let beat = describe();
         let subject = link.pool().beat_subject(&beat.worker);
-        let message = serde_json::to_vec(&beat).unwrap_or_default();
+        let message = serde_json::to_vec(&SentBeat::now(beat)).unwrap_or_default();
         link.publish(subject, message.into()).await;
         let now = Instant::now();
         if now.duration_since(last) > lease / 2 {

@@ -8,6 +8,11 @@ pub const PRODUCT: &str = "ahma_mcp";
 /// First argument of the helper process that starts confined commands. A listener recognises commands by it.
 pub const JAIL_ROLE: &str = "__jail";
 
+/// Services that do not exist. On macOS the sandbox of every command allows the first to be looked up and denies the second;
+/// a listener recognises commands by it.
+pub const COMMAND_MARK_ALLOWED: &str = "org.ahma.command.allowed";
+pub const COMMAND_MARK_DENIED: &str = "org.ahma.command.denied";
+
 /// Prefix of methods and `_meta` keys that are the product's own. No client may send them through the bridge.
 pub const OWN_PREFIX: &str = "ahma/";
 
@@ -17,6 +22,10 @@ pub const META_CLIENT: &str = "ahma/client";
 /// `_meta` key of a request: the principal it comes from, written by the bridge alone, beside [`META_CLIENT`].
 /// Without it a request comes from the principal in [`ENV_PRINCIPAL`], else from the local user.
 pub const META_PRINCIPAL: &str = "ahma/principal";
+
+/// `_meta` key of a request: patterns of the tools it may list and call, as [`crate::ToolPatterns`] reads them, written by the
+/// bridge alone, also into a request without `params`. Without it all are allowed.
+pub const META_TOOLS: &str = "ahma/tools";
 
 /// Variable that tells a backend of one client the principal of all its requests. The bridge never passes on its own.
 pub const ENV_PRINCIPAL: &str = "AHMA_PRINCIPAL";
@@ -33,7 +42,7 @@ pub const NOTIFY_OPERATION: &str = "notifications/ahma/operation";
 ///
 /// `{}` gives `{"operations": [{"id", "client", "principal", "tool", "command", "directory", "status", "percent", "phase",
 /// "elapsed_ms", "output_lines", "output_bytes", "newest_line", "findings", "exit_code", "cpu_ms", "max_rss_bytes",
-/// "reason"}]}`.
+/// "reason"}]}`, `{"id"}` one of them, `{"only_open": true}` those that have not ended; on a cluster those of the whole pool, with "worker" and "since" in addition, and without "client".
 pub const LIST_OPERATIONS: &str = "ahma/operations/list";
 /// `{"id", "from_line"?, "lines"?}` gives `{"id", "text", "first_line", "lines", "total_lines", "total_bytes", "has_ended"}`.
 pub const READ_OUTPUT: &str = "ahma/operations/output";

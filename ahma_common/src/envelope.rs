@@ -25,6 +25,7 @@ pub struct Envelope<'a> {
     pub kind: Kind<'a>,
     /// `params`, or the `result` of a response.
     body: Option<&'a RawValue>,
+    lacks_params: bool,
     /// The fields of `params`, read once. Those of a `result`, which may be long, are read on demand.
     params: Option<Result<Params<'a>, EnvelopeError>>,
 }
@@ -89,11 +90,14 @@ pub struct Meta<'a> {
     #[serde(borrow, default, rename = "io.modelcontextprotocol/subscriptionId")]
     pub subscription_id: Option<&'a RawValue>,
     /// Of a request: the client it comes from, for the bridge alone to write. Of a notification: the client it is for.
-    #[serde(borrow, default, rename = "ahma/client")]
+    #[serde(borrow, default, rename = "ahma/client", deserialize_with = "present")]
     pub client: Option<&'a RawValue>,
     /// Of a request: the principal it comes from, for the bridge alone to write.
-    #[serde(borrow, default, rename = "ahma/principal")]
+    #[serde(borrow, default, rename = "ahma/principal", deserialize_with = "present")]
     pub principal: Option<&'a RawValue>,
+    /// Of a request: the tools it may list and call, for the bridge alone to write.
+    #[serde(borrow, default, rename = "ahma/tools", deserialize_with = "present")]
+    pub tools: Option<&'a RawValue>,
     /// Of a notification: the request it belongs to. Not in the specification, where stdio has one client.
     #[serde(borrow, default, rename = "ahma/relatedRequestId")]
     pub related_request: Option<&'a RawValue>,
@@ -125,7 +129,7 @@ struct Wire<'a> {
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
@@ -192,7 +196,11 @@ impl<'a> Envelope<'a> {
                 ));
             }
         };
-        let body = wire.params.or(wire.result);
+        let lacks_params = wire.params.is_none();
+        let body = wire
+            .params
+            .filter(|params| params.get() != "null")
+            .or(wire.result);
         let params = match &kind {
             Kind::Request { .. } | Kind::Notification { .. } => Some(object_fields(body)),
             Kind::Response { .. } => None,
@@ -201,6 +209,7 @@ impl<'a> Envelope<'a> {
             text,
             kind,
             body,
+            lacks_params,
             params,
         })
     }
@@ -242,6 +251,11 @@ impl<'a> Envelope<'a> {
     pub fn params_object(&self) -> Option<&'a RawValue> {
         let body = self.body.filter(|_| !matches!(self.kind, Kind::Response { .. }));
         body.filter(|params| params.get().starts_with('{'))
+    }
+
+    /// True if there is no member `params`, not even one that is `null`.
+    pub fn lacks_params(&self) -> bool {
+        self.lacks_params
     }
 
     /// The request or notification method, if it is one.

@@ -9,12 +9,14 @@
 //! Processes and time:
 //! - [`process::ChildProcess`] is a child in its own process group: its exit is watched without reaping, and the group is
 //!   killed before its number can be used again.
+//! - `darwin`, on macOS alone, asks the kernel about processes.
 //! - [`retry::Retry`] decides when to try again and when to give up. It neither sleeps nor looks at a clock.
 //!
 //! Single values:
-//! - [`secret::Secret`] never shows in `Debug`; [`private_file`] replaces a file of mode 0600 in one step;
+//! - [`secret::Secret`] never shows in `Debug`; [`redaction`] finds credentials in text; [`private_file`] replaces a file of mode 0600 in one step;
 //!   [`loopback`] recognises addresses of this machine.
-//! - [`error_chain`] puts an error and its causes on one line; [`nearest`] guesses which known name was meant.
+//! - [`error_chain`] puts an error and its causes on one line; [`nearest`] guesses which known name was meant;
+//!   [`ToolPatterns`] limits a client to some tools.
 //!
 //! Command line: [`value`] parses durations, sizes, numbers, switches and addresses; [`variables`] (feature `flags`) maps flags to
 //! environment variables; [`words`] makes text fit for a terminal.
@@ -22,6 +24,8 @@
 //! Names: [`contract`] holds every string that two crates, or two processes of one product, must spell alike.
 
 pub mod contract;
+#[cfg(any(test, target_os = "macos"))]
+pub mod darwin;
 pub mod envelope;
 mod error_chain;
 pub mod lines;
@@ -30,8 +34,10 @@ mod nearest;
 pub mod outbox;
 pub mod private_file;
 pub mod process;
+pub mod redaction;
 pub mod retry;
 pub mod secret;
+mod tool_patterns;
 pub mod value;
 #[cfg(feature = "flags")]
 pub mod variables;
@@ -39,3 +45,4 @@ pub mod words;
 
 pub use error_chain::error_chain;
 pub use nearest::{is_slip, nearest};
+pub use tool_patterns::{PatternError, ToolPatterns};

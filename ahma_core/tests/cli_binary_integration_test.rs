@@ -1,6 +1,6 @@
 //! Every program of the workspace as an external process: it helps, names its version, and does its basic job.
 //!
-//! What each of them does beyond that is tested in its own crate.
+//! All else they do is tested in their own crates.
 
 #![allow(
     clippy::expect_used,
@@ -23,7 +23,7 @@ const PROGRAMS: [&str; 5] = [
     "ahma_http_bridge",
 ];
 
-/// Where a program is. Those of other crates are there only if the whole workspace was built.
+/// Path of a program. Those of other crates are there only if the whole workspace was built.
 fn program(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_BIN_EXE_ahma_mcp")).with_file_name(name);
     test_support::needs(&path, &["--version"], "cargo build --workspace --bins").then_some(path)

@@ -31,6 +31,8 @@ pub enum AdminClientError {
     Refused { status: StatusCode, message: String },
     #[error("the answer is not that of an admin API")]
     Answer(#[source] reqwest::Error),
+    #[error("the answer is not that of an admin API")]
+    Form(#[source] serde_json::Error),
 }
 
 impl AdminClientError {
@@ -68,6 +70,11 @@ impl AdminClient {
         })
     }
 
+    /// A document in a form of its own.
+    pub async fn get_file(&self, path: &[&str]) -> Result<Vec<u8>, AdminClientError> {
+        self.send(Method::GET, path, &[], None).await
+    }
+
     pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, AdminClientError> {
         self.ask(Method::GET, path, query, None).await
     }
@@ -87,6 +94,17 @@ impl AdminClient {
         query: &[(&str, String)],
         body: Option<Value>,
     ) -> Result<Value, AdminClientError> {
+        let answer = self.send(method, path, query, body).await?;
+        serde_json::from_slice(&answer).map_err(AdminClientError::Form)
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: Option<Value>,
+    ) -> Result<Vec<u8>, AdminClientError> {
         let mut url = self.server.clone();
         url.set_path("");
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -111,10 +129,10 @@ impl AdminClient {
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         let bytes = response.bytes().await.map_err(AdminClientError::Answer)?;
-        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         if status.is_success() {
-            return Ok(answer);
+            return Ok(bytes.into());
         }
+        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let message = answer["error"]["message"].as_str().map(str::to_owned);
         let message = message.unwrap_or_else(|| format!("the server answered {status}"));
         Err(AdminClientError::Refused { status, message })

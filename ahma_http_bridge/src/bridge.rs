@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use crate::audit::{Audit, CallRecord, shown_arguments};
 use crate::auth::{AuthSettings, Authenticator, Principal};
@@ -22,8 +23,8 @@ use crate::pressure::Pressure;
 use crate::redact::Redactor;
 use crate::serve_error::ServeError;
 use crate::session::{
-    BackendLease, ClientDetails, EndReason, Hub, InitializeCache, Isolated, RequestError, RootsRule, Service,
-    Session, SessionParams, SessionlessBackends, Sessions, Transport,
+    BITS_OF_BRIDGE, BackendLease, ClientDetails, EndReason, Hub, InitializeCache, Isolated, RequestError,
+    RootsRule, Service, Session, SessionParams, SessionlessBackends, Sessions, Transport,
 };
 use crate::settings::BridgeSettings;
 use ahma_common::contract::STOP_OPERATIONS;
@@ -136,6 +137,12 @@ impl Bridge {
         transport: Transport,
     ) -> Result<Arc<Session>, RequestError> {
         self.refuse_under_pressure()?;
+        let session = self.sessions.open(self.session_params(principal, transport))?;
+        self.metrics.session_opened();
+        Ok(session)
+    }
+
+    pub(crate) fn session_params(&self, principal: &Arc<Principal>, transport: Transport) -> SessionParams {
         let service = match &self.shared {
             Some(Shared { hub, backend }) => Service::Shared {
                 backend: Arc::clone(backend),
@@ -146,17 +153,19 @@ impl Bridge {
                 self.roots_rule(principal),
             ))),
         };
-        let max_calls = self.settings.limits.calls_per_session;
-        let params = SessionParams {
+        // Where several bridges have parts of one session, the number of a stream tells theirs apart.
+        let first_stream = match self.settings.session_store {
+            Some(_) => (Uuid::new_v4().as_u64_pair().0 | 1) << BITS_OF_BRIDGE,
+            None => 0,
+        };
+        SessionParams {
             audit: Arc::clone(&self.audit),
             principal: Arc::clone(principal),
             transport,
             service,
-            max_calls,
-        };
-        let session = self.sessions.open(params)?;
-        self.metrics.session_opened();
-        Ok(session)
+            max_calls: self.settings.limits.calls_per_session,
+            first_stream,
+        }
     }
 
     /// Refuses new work when memory or load are over their thresholds; what is open goes on.

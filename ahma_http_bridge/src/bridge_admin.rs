@@ -16,6 +16,33 @@ use crate::session::EndReason;
 
 /// A backend answers such a question at once, unless it hangs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Operations to ask the backends for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Asked<'a> {
+    All,
+    Open,
+    One(&'a str),
+}
+
+impl Asked<'_> {
+    fn params(self) -> Value {
+        match self {
+            Self::All => json!({}),
+            Self::Open => json!({ "only_open": true }),
+            Self::One(id) => json!({ "id": id }),
+        }
+    }
+
+    /// True of an operation that no backend tells of, if it belongs to the answer.
+    fn includes(self, operation: &KnownOperation) -> bool {
+        match self {
+            Self::All => true,
+            Self::Open => matches!(operation.report.status.as_str(), "queued" | "running"),
+            Self::One(id) => operation.report.id == id,
+        }
+    }
+}
+
 /// A command has five seconds for its last words.
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -47,13 +74,13 @@ impl Bridge {
         described.collect()
     }
 
-    /// Every operation that a backend knows, and those that ended with their backend.
-    pub(crate) async fn described_operations(&self) -> Vec<Value> {
+    /// Operations that a backend knows, and those that ended with their backend.
+    pub(crate) async fn described_operations(&self, asked_for: Asked<'_>) -> Vec<Value> {
         let children = self.children();
-        let empty = json!({});
+        let params = asked_for.params();
         let asked = children
             .iter()
-            .map(|child| child.ask_about_operations(LIST_OPERATIONS, &empty, ANSWER_TIMEOUT));
+            .map(|child| child.ask_about_operations(LIST_OPERATIONS, &params, ANSWER_TIMEOUT));
         let mut known: Vec<KnownOperation> = self.recorder.ended();
         known.extend(children.iter().flat_map(|child| child.operations().all()));
         let mut operations = Vec::new();
@@ -71,9 +98,14 @@ impl Bridge {
             };
             for mut operation in listed.drain(..) {
                 let id = operation["id"].as_str().unwrap_or_default().to_owned();
+                // Backends of a cluster know those of each other.
+                if seen.contains(&id) {
+                    continue;
+                }
                 let of_bridge = known.iter().find(|known| known.report.id == id);
                 operation["session"] = of_bridge.and_then(|known| known.session.as_deref()).into();
-                operation["since"] = of_bridge.map(|known| known.since.as_str()).into();
+                let since = of_bridge.map(|known| known.since.as_str().into());
+                operation["since"] = since.unwrap_or_else(|| operation["since"].take());
                 if let Some(operation) = operation.as_object_mut() {
                     operation.remove("client");
                 }
@@ -81,7 +113,9 @@ impl Bridge {
                 operations.push(operation);
             }
         }
-        let gone = known.iter().filter(|known| !seen.contains(&known.report.id));
+        let gone = known
+            .iter()
+            .filter(|known| asked_for.includes(known) && !seen.contains(&known.report.id));
         operations.extend(gone.filter_map(|known| serde_json::to_value(known).ok()));
         operations
     }

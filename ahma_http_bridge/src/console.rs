@@ -1,4 +1,4 @@
-//! What the pages of a console know of the server they are served by, and of the person who looks at them.
+//! Facts about the server and its visitor that the pages of a console need.
 //!
 //! The bridge has no pages of its own: the program hands them in as a router. `routes/console.rs` lets people in.
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::auth::{AuthSettings, Principal};
 use crate::bridge::Bridge;
-use crate::bridge_admin::AdminError;
+use crate::bridge_admin::{AdminError, Asked};
 use crate::session::EndReason;
 
 /// The one who asks for a page; goes with every request as an extension.
@@ -29,7 +29,7 @@ pub enum Visitor {
 pub enum Entry {
     /// By the link that the terminal shows.
     Link,
-    /// By a button: whoever can reach the server may do everything anyway.
+    /// By a button: a visitor who can reach the server may do everything anyway.
     Button,
     /// By the token of an operator.
     Token,
@@ -76,6 +76,33 @@ impl ServerAccess {
 
     pub fn audit_file(&self) -> Option<PathBuf> {
         self.0.settings.audit_file.clone()
+    }
+
+    /// True if there is a server process to ask. With isolation there is none without a session.
+    pub fn has_backends(&self) -> bool {
+        !self.0.children().is_empty()
+    }
+
+    /// Operations that have not ended, in the form of the admin API.
+    pub async fn open_operations(&self) -> Vec<Value> {
+        self.0.described_operations(Asked::Open).await
+    }
+
+    pub async fn operation(&self, id: &str) -> Option<Value> {
+        let found = self.0.described_operations(Asked::One(id)).await;
+        found.into_iter().next()
+    }
+
+    /// Lines of an operation from there on; without a place the last ones.
+    pub async fn output(&self, id: &str, from_line: Option<u64>, lines: u64) -> Result<Value, String> {
+        let place = json!({ "id": id, "from_line": from_line, "lines": lines });
+        let read = self.0.read_output(id, place).await;
+        read.map_err(|error| error.to_string())
+    }
+
+    pub async fn findings(&self, id: &str) -> Result<Value, String> {
+        let read = self.0.read_findings(id, json!({ "id": id })).await;
+        read.map_err(|error| error.to_string())
     }
 
     /// Stops an operation; answers when nothing of it is left. False if no server process here has it.

@@ -42,14 +42,17 @@
 
 mod activity;
 mod admin_client;
+mod archive;
 mod args;
 mod audit;
 mod auth;
 mod bridge;
 mod bridge_admin;
+mod bridge_sessions;
 mod child;
 mod console;
 mod console_server;
+mod dependency;
 mod descriptors;
 mod echo;
 mod harmless;
@@ -67,6 +70,7 @@ mod routes;
 mod serve_error;
 mod server;
 mod session;
+mod session_store;
 mod settings;
 mod sse_endpoint;
 mod stall;
@@ -75,8 +79,9 @@ mod version;
 
 pub use admin_client::{AdminClient, AdminClientError};
 pub use ahma_common::secret::Secret;
+pub use archive::{Archive, ArchiveAnswer, ArchiveError, ArchiveQuestion};
 pub use args::{ArgsError, AuthMode, BridgeArgs};
-pub use audit::{AuditError, verify_audit};
+pub use audit::{AuditError, newest_lines, verify_audit};
 pub use auth::{
     AuthSettings, IssuedToken, OAuthSettings, Role, TokenEntry, TokenError, TokenParams, TokenSource,
     issue_token, list_tokens, revoke_token,
@@ -84,9 +89,12 @@ pub use auth::{
 pub use child::{ChildCommand, ChildFactory, FixedCommand, Spawn};
 pub use console::{Entry, Operator, ServerAccess, Visitor};
 pub use console_server::serve_console;
+pub use dependency::Dependency;
 pub use isolation::Isolation;
+pub use routes::OperatorSide;
 pub use serve_error::ServeError;
 pub use server::{Shutdown, serve};
+pub use session_store::{SessionStore, StoreError, StoredSession};
 pub use settings::{BridgeSettings, ExposureError, Limits, Times};
 pub use sse_endpoint::{SseEndpoint, SsePath};
 pub use tls::{TlsError, TlsSettings};

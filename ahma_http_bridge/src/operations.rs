@@ -71,7 +71,7 @@ pub(crate) struct OperationOwner {
 /// Name of a client that has not authenticated.
 const ANONYMOUS: &str = "anonymous";
 
-/// What became of the operations of all backends.
+/// Counts of the operations of all backends, by outcome.
 #[derive(Debug)]
 pub(crate) struct OperationRecorder {
     audit: Arc<Audit>,
@@ -172,7 +172,7 @@ struct OpenOperation {
     _activity: Option<Activity>,
 }
 
-/// How many operations wait and how many run.
+/// Numbers of operations that wait and that run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OperationCount {
     pub(crate) queued: usize,

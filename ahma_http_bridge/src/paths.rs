@@ -7,7 +7,7 @@ pub(crate) const METRICS_PATH: &str = "/metrics";
 /// The admin API.
 pub(crate) const ADMIN_PREFIX: &str = "/admin/";
 /// Pages of the console; the first one is at `/`.
-pub(crate) const CONSOLE_PREFIX: &str = "/console/";
+const CONSOLE_PREFIX: &str = "/console/";
 pub(crate) const CONSOLE_LOGIN: &str = "/console/login";
 pub(crate) const CONSOLE_LOGOUT: &str = "/console/logout";
 /// Everyone may read these.

@@ -1,7 +1,6 @@
 //! Takes credentials out of what is shown or written down.
 //!
-//! They are known by the name of their key, by the way they are written (`Bearer …`, a JWT), and, wherever they stand,
-//! those that clients came in with. A few innocent words go too; that is the safe side.
+//! They are known as [`ahma_common::redaction`] says, and, wherever they stand, those that clients came in with.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -11,6 +10,7 @@ use parking_lot::RwLock;
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use ahma_common::redaction::{REDACTED, is_secret_name, without_credentials};
 use ahma_common::secret::Secret;
 
 #[derive(Debug)]
@@ -24,7 +24,6 @@ pub(crate) struct Redactor {
 const REMEMBERED: usize = 256;
 /// Shorter ones are replaced where they are a word of their own only, or they would eat every text.
 const LONG_ENOUGH: usize = 8;
-const REDACTED: &str = "[redacted]";
 
 impl Redactor {
     pub(crate) fn new() -> Self {
@@ -53,7 +52,7 @@ impl Redactor {
                 let redacted: Map<String, Value> = std::mem::take(fields)
                     .into_iter()
                     .map(|(key, mut value)| {
-                        if is_secret(&key) {
+                        if is_secret_name(&key) {
                             value = Value::from(REDACTED);
                         } else {
                             self.redact(&mut value);
@@ -81,10 +80,8 @@ impl Redactor {
                 scrubbed = Cow::Owned(without);
             }
         }
-        for (pattern, replacement) in PATTERNS.iter() {
-            if let Cow::Owned(without) = pattern.replace_all(&scrubbed, *replacement) {
-                scrubbed = Cow::Owned(without);
-            }
+        if let Cow::Owned(without) = without_credentials(&scrubbed, &HEADER, "$1$2[redacted]") {
+            scrubbed = Cow::Owned(without);
         }
         scrubbed
     }
@@ -109,57 +106,14 @@ fn without(text: &str, credential: &str) -> Option<String> {
     (copied > 0).then(|| result + &text[copied..])
 }
 
-/// Forms of credentials, known or not.
-static PATTERNS: LazyLock<[(Regex, &'static str); 4]> = LazyLock::new(|| {
-    #[expect(
-        clippy::expect_used,
-        reason = "the patterns are constants, and a test uses each of them"
-    )]
-    let pattern = |text: &str| Regex::new(text).expect("a valid pattern");
-    [
-        // Headers, as in `curl -H 'X-API-Key: …'`.
-        (
-            pattern(
-                r#"(?i)\b(authorization|x-api-key)(["']?\s*[:=]\s*["']?)(?:(?:basic|bearer|digest|token) +)?[^\s"',;]+"#,
-            ),
-            "$1$2[redacted]",
-        ),
-        (pattern(r"(?i)\b(bearer\s+)[a-z0-9._~+/=-]{8,}"), "$1[redacted]"),
-        // A JWT: three parts, of which the first is JSON.
-        (
-            pattern(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"),
-            REDACTED,
-        ),
-        // What `token new` makes.
-        (pattern(r"\bahma_[0-9a-f]{64}\b"), REDACTED),
-    ]
+/// Headers, as in `curl -H 'X-API-Key: …'`.
+#[expect(clippy::expect_used, reason = "the pattern is a constant, and a test uses it")]
+static HEADER: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r#"(?i)\b(authorization|x-api-key)(["']?\s*[:=]\s*["']?)(?:(?:basic|bearer|digest|token) +)?[^\s"',;]+"#,
+    )
+    .expect("a valid pattern")
 });
-
-/// Parts of key names that mean a credential.
-const SECRET_KEYS: [&str; 9] = [
-    "password",
-    "passwd",
-    "secret",
-    "authorization",
-    "apikey",
-    "credential",
-    "privatekey",
-    "cookie",
-    "bearer",
-];
-
-/// Keys that contain "token" and are no credential.
-const PROTOCOL_TOKENS: [&str; 1] = ["progresstoken"];
-
-fn is_secret(key: &str) -> bool {
-    let key: String = key
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect();
-    let token = key.contains("token") && !PROTOCOL_TOKENS.contains(&key.as_str());
-    token || SECRET_KEYS.iter().any(|part| key.contains(part))
-}
 
 #[cfg(test)]
 #[path = "redact_tests.rs"]

@@ -29,7 +29,7 @@ use crate::descriptors::room_for_connections;
 use crate::http::guard::WebGuard;
 use crate::maintenance::maintain;
 use crate::peer::{Peer, PeerCheck};
-use crate::routes::{self, console::ConsoleDoor};
+use crate::routes::{self, OperatorSide, console::ConsoleDoor};
 use crate::serve_error::ServeError;
 use crate::settings::{BridgeSettings, Limits, Times};
 use crate::stall::{MeasuredBody, StallLimit};
@@ -61,13 +61,12 @@ impl From<CancellationToken> for Shutdown {
 
 /// Serves MCP on `listener` until `shutdown`; when this returns, no child is left.
 ///
-/// `console` is the pages of a console, for `/` (which `/console/login` is too) and below `/console/`; they find a [`Visitor`](crate::Visitor) in every
-/// request. `ready` is called once nothing in the settings can be wrong any more: only then is the address worth telling.
+/// `ready` is called once nothing in the settings can be wrong any more: only then is the address worth telling.
 pub async fn serve(
     listener: TcpListener,
     settings: BridgeSettings,
     factory: Arc<dyn ChildFactory>,
-    console: Option<Router>,
+    operators: Option<OperatorSide>,
     shutdown: impl Into<Shutdown>,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
@@ -88,20 +87,21 @@ pub async fn serve(
     let peers = PeerCheck::new();
     // With authentication the process at the other end matters to the console alone.
     let peer_check = matches!(settings.auth, AuthSettings::None).then(|| Arc::clone(&peers));
-    if peer_check.is_some() && !cfg!(target_os = "linux") {
-        tracing::warn!("commands are not kept from this listener on this system; use --auth token");
-    }
     let bridge = Bridge::new(settings, factory, shutdown.clone())?;
     bridge.start_shared();
     bridge.tasks.spawn(Arc::clone(&bridge).sweep());
+    bridge.tasks.spawn(Arc::clone(&bridge).look_after_records());
     bridge.tasks.spawn(maintain(Arc::clone(&bridge), certificate));
 
-    let console = console.map(|pages| {
+    let operators = operators.map(|side| {
         let door = ConsoleDoor::of_bridge(&bridge, address.port(), peers);
-        routes::console::router(&Arc::new(door), pages)
+        OperatorSide {
+            pages: routes::console::router(&Arc::new(door), side.pages),
+            ..side
+        }
     });
     let handler = Arc::new(ConnectionHandler {
-        service: TowerToHyperService::new(routes::router(&bridge, guard, console)),
+        service: TowerToHyperService::new(routes::router(&bridge, guard, operators)),
         http1: http1_builder(times, limits),
         http2: http2_builder(times, limits),
         tls,

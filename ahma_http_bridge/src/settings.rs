@@ -2,12 +2,15 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ahma_common::loopback::is_loopback;
 
 use crate::auth::AuthSettings;
+use crate::dependency::Dependency;
 use crate::isolation::Isolation;
+use crate::session_store::SessionStore;
 use crate::sse_endpoint::SsePath;
 use crate::tls::TlsSettings;
 
@@ -33,6 +36,10 @@ pub struct BridgeSettings {
     pub metrics: bool,
     /// File of the audit trail; without it, session events go to the log.
     pub audit_file: Option<PathBuf>,
+    /// Something else that the backends need, for `/healthz` and `/metrics`.
+    pub dependency: Option<Arc<dyn Dependency>>,
+    /// Records sessions, so that other bridges go on with them.
+    pub session_store: Option<Arc<dyn SessionStore>>,
     pub times: Times,
     pub limits: Limits,
 }
@@ -94,6 +101,8 @@ impl BridgeSettings {
             allowed_origins: Vec::new(),
             metrics: false,
             audit_file: None,
+            dependency: None,
+            session_store: None,
             times: Times::default(),
             limits: Limits::default(),
         }

@@ -1,7 +1,7 @@
 //! Protocol revisions. They are dates, so they compare as text.
 
 /// The first revision without sessions.
-pub(crate) const FIRST_MODERN: &str = "2026-07-28";
+const FIRST_MODERN: &str = "2026-07-28";
 /// The first revision of Streamable HTTP, assumed for a client that sends no version.
 pub(crate) const OLDEST_STREAMABLE: &str = "2025-03-26";
 /// The first revision whose clients understand an event without data, sent to give them an id to resume from.

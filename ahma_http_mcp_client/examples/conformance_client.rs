@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 const SERVER: &str = "conformance";
-/// Where the suite pretends that our client-id metadata document is.
+/// The address at which the suite pretends that our client-id metadata document is.
 const METADATA_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 #[tokio::main]
@@ -188,7 +188,7 @@ impl ClientHandler for Person {
     }
 }
 
-/// What the suite prescribes, or one call to every tool.
+/// The calls that the suite prescribes, or one to every tool.
 fn calls(tools: &[Tool], context: &Value) -> Vec<CallToolRequestParams> {
     // One scenario wants to see whether a tool's schema survived the way through us.
     if let [focal, echo] = tools

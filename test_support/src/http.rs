@@ -49,6 +49,17 @@ impl HttpServer {
         &self.address
     }
 
+    /// Status and body at a path.
+    #[track_caller]
+    pub fn get(&self, path: &str) -> (u16, String) {
+        let mut answer = String::new();
+        let mut connection = exchange(&self.address, "GET", path, "", "");
+        connection.read_to_string(&mut answer).expect("an answer");
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        (status.unwrap_or_else(|| panic!("{answer}")), body.to_owned())
+    }
+
     /// The process that listens.
     pub fn process(&mut self) -> &mut Server {
         &mut self.process
@@ -91,17 +102,15 @@ impl HttpServer {
         sessionless_at(&self.address)
     }
 
-    /// A client over Streamable HTTP that has sent nothing.
+    /// The same for the bearer of a token.
+    pub fn sessionless_as(&self, token: &str) -> Client {
+        let mut client = self.client(Credential::Token(token.to_owned()));
+        client.open(Era::Modern);
+        client
+    }
+
     fn client(&self, credential: Credential) -> Client {
-        let (sender, messages) = mpsc::channel();
-        let wire = Streamable {
-            address: self.address.clone(),
-            credential,
-            session: None,
-            sender,
-            listens: true,
-        };
-        Client::new(wire, messages)
+        client_at(&self.address, credential)
     }
 
     /// A client over HTTP+SSE as it was in 2024. Its stream is lost with the value.
@@ -134,17 +143,30 @@ impl HttpServer {
 
 /// A client of the modern era of whatever serves at this host and port.
 pub fn sessionless_at(address: &str) -> Client {
+    let mut client = client_at(address, Credential::None);
+    client.open(Era::Modern);
+    client
+}
+
+/// A client with a session at whatever serves at this host and port.
+#[track_caller]
+pub fn session_at(address: &str) -> Client {
+    let mut client = client_at(address, Credential::None);
+    open_session(&mut client, Roots::None);
+    client
+}
+
+/// A client over Streamable HTTP that has sent nothing.
+fn client_at(address: &str, credential: Credential) -> Client {
     let (sender, messages) = mpsc::channel();
     let wire = Streamable {
         address: address.to_owned(),
-        credential: Credential::None,
+        credential,
         session: None,
         sender,
         listens: true,
     };
-    let mut client = Client::new(wire, messages);
-    client.open(Era::Modern);
-    client
+    Client::new(wire, messages)
 }
 
 /// The handshake, and the answer to the question about directories.
@@ -165,7 +187,7 @@ fn open_session(client: &mut Client, roots: Roots<'_>) {
     }
 }
 
-/// What a client shows with every request.
+/// The credential a client shows with every request.
 #[derive(Debug)]
 enum Credential {
     None,
@@ -280,7 +302,7 @@ impl Drop for Streamable {
 struct LegacySse {
     address: String,
     endpoint: String,
-    /// What comes from the server, also held by the thread that reads it.
+    /// Messages from the server, also held by the thread that reads it.
     stream: TcpStream,
 }
 

@@ -20,21 +20,31 @@ pub struct Layers<'a> {
 impl Layers<'_> {
     /// Everything that is against the rules, a line for each.
     pub fn violations(&self) -> Vec<String> {
-        let sources = rust_files(&self.sources).into_iter();
-        let sources = sources.filter(|path| !path.to_string_lossy().ends_with("_tests.rs"));
-        let found = sources.flat_map(|path| {
+        let found = sources(&self.sources).into_iter().flat_map(|(path, text)| {
             let relative = path.strip_prefix(&self.sources).unwrap();
             let first = relative.iter().next().unwrap().to_string_lossy();
             let module = first.trim_end_matches(".rs").to_owned();
-            let violations = self.violations_in(&module, &fs::read_to_string(&path).unwrap());
+            let violations = self.violations_in(&module, &text);
             let shown = relative.display().to_string();
             violations.into_iter().map(move |what| format!("{shown}: {what}"))
         });
         found.collect()
     }
 
-    /// The same for one text of a module.
-    pub fn violations_in(&self, module: &str, text: &str) -> Vec<String> {
+    /// Shows that the rules can fail: finds something against them in each text of the first list, a module and a line of
+    /// it, and nothing in those of the second.
+    pub fn assert_sees(&self, forbidden: &[(&str, &str)], allowed: &[(&str, &str)]) {
+        for (module, text) in forbidden {
+            let found = self.violations_in(module, text);
+            assert!(!found.is_empty(), "{module} may, but must not: {text}");
+        }
+        for (module, text) in allowed {
+            let found = self.violations_in(module, text);
+            assert!(found.is_empty(), "{module}: {found:?} in {text}");
+        }
+    }
+
+    fn violations_in(&self, module: &str, text: &str) -> Vec<String> {
         let paths = used_paths(&code_of(text));
         let layer_of = |module: &str| self.layers.iter().position(|layer| layer.contains(&module));
         let mut violations = Vec::new();
@@ -62,14 +72,17 @@ impl Layers<'_> {
     }
 }
 
-fn rust_files(directory: &Path) -> Vec<PathBuf> {
+/// The Rust files below a directory except unit tests, with their text.
+pub fn sources(directory: &Path) -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
+        let name = path.to_string_lossy();
         if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
+            files.extend(sources(&path));
+        } else if name.ends_with(".rs") && !name.ends_with("_tests.rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            files.push((path, text));
         }
     }
     files.sort();

@@ -28,8 +28,8 @@ use std::{
 };
 
 pub use client::{Client, Era};
-pub use http::{HttpServer, Roots, sessionless_at};
-pub use layers::Layers;
+pub use http::{HttpServer, Roots, session_at, sessionless_at};
+pub use layers::{Layers, sources};
 pub use nats::Nats;
 pub use seatbelt::{Profile, Subject};
 pub use server::{Server, ServerOptions};

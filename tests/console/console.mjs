@@ -77,6 +77,28 @@ const orders = {
     await page.locator("#summary .state.cancelled").waitFor();
     return await page.locator("#summary").innerText();
   },
+  async press({ button }) {
+    await page.getByRole("button", { name: button, exact: true }).click();
+  },
+  // Goes to a link with the keyboard alone, from the top of the page. Every stop on the way has to be seen.
+  async walk({ where, to }) {
+    await page.goto(origin + where);
+    for (let steps = 0; steps < 100; steps++) {
+      await page.keyboard.press("Tab");
+      const stop = await page.evaluate(() => {
+        const at = document.activeElement;
+        const { outlineStyle, outlineWidth } = getComputedStyle(at);
+        return { name: at.textContent.trim(), tag: at.tagName, seen: outlineStyle !== "none" && parseFloat(outlineWidth) >= 2 };
+      });
+      if (!stop.seen) throw new Error(`the focus is not seen at ${stop.tag} ${stop.name}`);
+      if (stop.tag === "A" && stop.name === to) {
+        await page.keyboard.press("Enter");
+        await page.getByRole("log").waitFor();
+        return steps;
+      }
+    }
+    throw new Error(`never reached ${to}`);
+  },
   async find({ text }) {
     await page.getByRole("link", { name: "History" }).click();
     await page.getByLabel("Text").fill(text);

@@ -8,4 +8,5 @@ mod once;
 mod output;
 mod permissions;
 mod pool;
+mod sessions;
 mod verdicts;

@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use ahma_cluster::{EndCause, FrontEnd, PoolLimits, Stage, SubmitError, Tail, claim, new_name, next_job};
+use ahma_cluster::{
+    EndCause, FrontEnd, PoolLimits, Request, Stage, SubmitError, Tail, claim, new_name, next_job,
+};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -95,7 +97,8 @@ async fn a_full_queue_is_told_and_leaves_nothing_behind() {
     assert_eq!(
         told,
         Err(SubmitError::QueueFull {
-            pool: "dev".to_owned()
+            pool: "dev".to_owned(),
+            ahead: 2,
         })
     );
     front
@@ -107,6 +110,36 @@ async fn a_full_queue_is_told_and_leaves_nothing_behind() {
             .await;
         assert_eq!(front.front.tail().place_in_queue(operation), Some(place));
     }
+}
+
+#[tokio::test]
+async fn a_principal_with_too_many_open_operations_is_refused_and_others_are_not() {
+    let Some(pool) = TestPool::start().await else {
+        return;
+    };
+    let (one, other) = (pool.front_end().await, pool.front_end().await);
+    let anna = request();
+    let of_anna = || Request {
+        owner: anna.owner.clone(),
+        ..request()
+    };
+    let mut open = Vec::new();
+    for _ in 0..64 {
+        let request = of_anna();
+        one.front.submit(&request, false).await.unwrap();
+        open.push(request.operation);
+    }
+    for front in [&one, &other] {
+        front.front.tail().synced().await.unwrap();
+        let told = front.front.submit(&of_anna(), false).await;
+        assert_eq!(told, Err(SubmitError::TooManyOpen { open: 64 }));
+        front.submit(false).await;
+    }
+    let entry = one.front.tail().entry(&open[0]).unwrap();
+    one.front.cancel(&entry, None).await;
+    one.sees(&open[0], "cancelled", ahma_cluster::Folded::has_ended)
+        .await;
+    one.front.submit(&of_anna(), false).await.unwrap();
 }
 
 #[tokio::test]
@@ -171,4 +204,29 @@ async fn an_operation_whose_front_end_died_before_it_was_queued_is_interrupted()
         panic!("{ended:?}");
     };
     assert_eq!(state, "interrupted");
+}
+
+/// A front end that lost events on the way would have to ask the server for them again and again.
+#[tokio::test]
+async fn a_long_log_is_read_in_one_go() {
+    const EVENTS: u64 = 20_000;
+    let Some(pool) = TestPool::start().await else {
+        return;
+    };
+    let client = async_nats::connect(pool.nats.address()).await.unwrap();
+    let event = serde_json::to_vec(&ahma_cluster::Event::Collected).unwrap();
+    for number in 0..EVENTS {
+        let subject = format!("ahma.op.dev.anna.op_{number}");
+        client.publish(subject, event.clone().into()).await.unwrap();
+    }
+    client.flush().await.unwrap();
+    let link = pool.link("front end").await;
+    while ahma_cluster::state(&link).await.unwrap().operations.messages < EVENTS {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let tail = Tail::start(link.clone(), CancellationToken::new());
+    while tail.synced().await.is_err() {}
+    assert_eq!(tail.open_entries().len(), EVENTS as usize);
+    let consumers = ahma_cluster::state(&link).await.unwrap().operations.consumers;
+    assert!(consumers <= 3, "{consumers} consumers were made");
 }

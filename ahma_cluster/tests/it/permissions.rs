@@ -1,10 +1,10 @@
-//! What NATS itself refuses to a credential of the wrong role or pool, with the configuration that is generated.
+//! Refusals by NATS itself of a credential of the wrong role or pool, with the configuration that is generated.
 
 use std::time::Duration;
 
 use ahma_cluster::{
-    Credentials, FrontEnd, Link, LinkSettings, Pool, PoolLimits, Role, RoleKey, Tail, account, claim, create,
-    next_job,
+    Credentials, FrontEnd, Link, LinkSettings, Pool, PoolLimits, Role, RoleKey, SessionRecords, Tail,
+    account, claim, create, next_job,
 };
 use futures::StreamExt as _;
 use test_support::Nats;
@@ -101,6 +101,9 @@ async fn each_role_can_do_its_work_and_nothing_else() {
     // The whole way of an operation.
     let front_link = accounts.link("dev", Role::FrontEnd).await;
     let tail = Tail::start(front_link.clone(), CancellationToken::new());
+    let sessions = SessionRecords::new(front_link.clone());
+    sessions.write("session", "{}".into(), None).await.unwrap();
+    assert_eq!(sessions.read("session").await.unwrap().unwrap().data, "{}");
     let front = FrontEnd::new(front_link, tail.clone(), None);
     let request = request();
     front.submit(&request, false).await.unwrap();
@@ -171,6 +174,18 @@ async fn each_role_can_do_its_work_and_nothing_else() {
             "$JS.API.STREAM.NAMES".into(),
             String::new(),
         ),
+        (
+            "a worker reads sessions",
+            &worker,
+            "$JS.API.STREAM.MSG.GET.AHMA_DEV_SESSIONS".into(),
+            "{\"seq\":1}".into(),
+        ),
+        (
+            "a worker writes a session",
+            &worker,
+            "ahma.ses.dev.x".into(),
+            "{}".into(),
+        ),
         ("a front end publishes output", &front, output.clone(), "x".into()),
         ("a front end beats", &front, "ahma.hb.dev.w1".into(), "{}".into()),
         (
@@ -228,13 +243,19 @@ async fn each_role_can_do_its_work_and_nothing_else() {
             next_output,
         ),
         (
+            "another pool's front end reads sessions",
+            &other_front,
+            "$JS.API.STREAM.MSG.GET.AHMA_DEV_SESSIONS".into(),
+            "{\"seq\":1}".into(),
+        ),
+        (
             "another pool's front end looks",
             &other_front,
             "$JS.API.STREAM.INFO.AHMA_DEV_OPS".into(),
             String::new(),
         ),
     ];
-    assert_eq!(attempts.len(), 20);
+    assert_eq!(attempts.len(), 23);
     let tries = attempts
         .into_iter()
         .map(|(what, client, subject, text)| async move {
@@ -243,7 +264,7 @@ async fn each_role_can_do_its_work_and_nothing_else() {
         });
     futures::future::join_all(tries).await;
 
-    // Listening: what the front end of `dev` hears, nobody else does.
+    // Listening: only the front end of `dev` hears what is meant for it.
     let mut ears = Vec::new();
     for (client, subject) in [
         (&worker, "ahma.out.dev.>"),
@@ -255,12 +276,15 @@ async fn each_role_can_do_its_work_and_nothing_else() {
         client.flush().await.unwrap();
     }
     let mut heard = front.subscribe("ahma.out.dev.>").await.unwrap();
-    front.flush().await.unwrap();
-    worker
-        .publish("ahma.out.dev.anna.op_y.1", "told".into())
-        .await
-        .unwrap();
-    assert_eq!(heard.next().await.unwrap().payload, "told");
+    // Connections are served in any order: the first words may be too early.
+    let told = loop {
+        let word = worker.publish("ahma.out.dev.anna.op_y.1", "told".into());
+        word.await.unwrap();
+        if let Ok(told) = tokio::time::timeout(Duration::from_millis(100), heard.next()).await {
+            break told;
+        }
+    };
+    assert_eq!(told.unwrap().payload, "told");
     for ear in &mut ears {
         let nothing = tokio::time::timeout(Duration::from_millis(300), ear.next()).await;
         assert!(!matches!(nothing, Ok(Some(_))), "{nothing:?}");

@@ -161,7 +161,7 @@ impl TestWorker {
         self.hands.abort();
     }
 
-    /// It goes on working, but nobody hears of it.
+    /// It goes on working, but is not heard.
     pub(crate) fn fall_silent(&self) {
         self.heart.abort();
     }
@@ -173,11 +173,12 @@ impl Drop for TestWorker {
     }
 }
 
+/// A request of a principal of its own: each may have a few operations only.
 pub(crate) fn request() -> Request {
     Request {
         pool: "dev".to_owned(),
         operation: new_name("op_"),
-        owner: owner_of(Some("anna")),
+        owner: owner_of(Some(&new_name("anna"))),
         tool: "echo".to_owned(),
         issued_at: Request::now(),
         ..Request::default()

@@ -1,8 +1,8 @@
 //! Workers that are gone, or only seem to be.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use ahma_cluster::{Claim, EndCause, Folded, Reported, Stage};
+use ahma_cluster::{Claim, EndCause, Folded, Reported, Stage, roll_call};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -104,6 +104,11 @@ async fn workers_are_known_while_they_beat() {
     let name = worker.name.clone();
     let is_there = |list: &Arc<Vec<ahma_cluster::Beat>>| list.iter().any(|beat| beat.worker == name);
     front.living.wait_for(is_there).await.unwrap();
+    let link = pool.link("operator").await;
+    let heard = roll_call(&link, Duration::from_secs(1)).await.unwrap();
+    assert_eq!(heard.len(), 1);
+    assert_eq!(heard[0].beat.worker, worker.name);
+    assert!(heard[0].clock_ahead_ms.is_some());
     worker.die();
     front.living.wait_for(|list| !is_there(list)).await.unwrap();
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    What,
+    BRIDGES, Bench, PACE, What,
     client::{Listening, Session},
     pipelined,
     processor_time::ProcessGroup,
@@ -24,6 +24,8 @@ const RAPID: usize = 150;
 const IN_FLIGHT: usize = 300;
 const STARTS: usize = 4;
 const SESSIONS: usize = 8;
+const CALLING_SESSIONS: usize = 3;
+const HTTP_ROUNDS: usize = 96;
 
 /// One build, with a session and a listener that last for the whole run.
 struct Build {
@@ -42,9 +44,12 @@ struct Figures {
     program: Vec<Duration>,
     starts: Vec<Duration>,
     sessions: Vec<Duration>,
+    http: [Vec<Duration>; 2],
+    http_rates: [f64; 2],
     /// Time of all parts with calls in flight, and of all sessions with their ends.
     in_flight: Duration,
     whole_sessions: Duration,
+    calling_sessions: Duration,
     /// Processor time in milliseconds of the parts of that name.
     rapid_ms: f64,
     in_flight_ms: f64,
@@ -70,21 +75,20 @@ impl Build {
     }
 
     fn turn(&mut self) {
-        const PAUSE: Duration = Duration::from_millis(10);
-        let paced = timed_calls(What::Shell, &mut self.session, PAUSE, PACED);
+        let paced = timed_calls(What::Shell, &mut self.session, PACE, PACED);
         self.figures.paced.extend(paced);
         let before = self.used_ms();
         let rapid = timed_calls(What::Shell, &mut self.session, Duration::ZERO, RAPID);
         self.figures.rapid.extend(rapid);
         // The processes that replace the last ones are started a moment later.
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(PACE);
         self.figures.rapid_ms += self.used_ms() - before;
         let program = timed_calls(What::Tool, &mut self.session, Duration::ZERO, RAPID);
         self.figures.program.extend(program);
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(PACE);
         let before = self.used_ms();
         self.figures.in_flight += pipelined(What::Shell, &mut self.session, 16, IN_FLIGHT);
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(PACE);
         self.figures.in_flight_ms += self.used_ms() - before;
         for _ in 0..STARTS {
             let begun = Instant::now();
@@ -99,6 +103,20 @@ impl Build {
             self.figures.sessions.push(elapsed);
         }
         self.figures.whole_sessions += begun.elapsed();
+        let begun = Instant::now();
+        for _ in 0..CALLING_SESSIONS {
+            sessions::with_a_call(&self.listening);
+        }
+        self.figures.calling_sessions += begun.elapsed();
+        let bench = Bench {
+            server: self.program.clone(),
+            rounds: HTTP_ROUNDS,
+            short: false,
+        };
+        for (place, (_, flags)) in BRIDGES.iter().enumerate() {
+            self.figures.http[place].extend(bench.http(flags, Duration::ZERO, HTTP_ROUNDS));
+            self.figures.http_rates[place] += bench.http_rate(flags, 16) / TURNS as f64;
+        }
     }
 
     fn rows(&self, name: &str, table: &mut Table, floor: &[Duration]) {
@@ -141,20 +159,47 @@ impl Build {
             per_second(SESSIONS, figures.whole_sessions),
             None,
         );
+        table.rate(
+            &format!("{name}: the same, with a call in each"),
+            per_second(CALLING_SESSIONS, figures.calling_sessions),
+            None,
+        );
+        for (place, (how, _)) in BRIDGES.iter().enumerate() {
+            table.times(
+                &format!("{name}: sync call over HTTP, back to back, {how}"),
+                &figures.http[place],
+                floor,
+            );
+            table.rate(
+                &format!("{name}: sync calls over HTTP, 16 clients, {how}"),
+                figures.http_rates[place],
+                None,
+            );
+        }
     }
 }
 
 /// Measures `servers`, named by their place in the list.
-pub(crate) fn measure(table: &mut Table, servers: &[PathBuf], floor: impl Fn(usize) -> Vec<Duration>) {
+pub(crate) fn measure(
+    table: &mut Table,
+    servers: &[PathBuf],
+    floor: impl Fn(Duration, usize) -> Vec<Duration>,
+) {
     let mut builds: Vec<Build> = servers.iter().map(|server| Build::start(server)).collect();
-    let mut floors = Vec::new();
+    let (mut floors, mut paced_floors) = (Vec::new(), Vec::new());
     for turn in 0..TURNS {
-        floors.extend(floor(RAPID));
+        floors.extend(floor(Duration::ZERO, RAPID));
+        paced_floors.extend(floor(PACE, PACED));
         // None is always the first.
         builds.rotate_left(turn % servers.len());
         builds.iter_mut().for_each(Build::turn);
     }
     table.times("bare posix_spawn of sh -c 'echo hi'", &floors, None);
+    table.times(
+        "bare posix_spawn of sh -c 'echo hi', 10 ms apart",
+        &paced_floors,
+        Some(&floors),
+    );
     builds.sort_by_key(|build| servers.iter().position(|server| *server == build.program));
     for (number, build) in builds.iter().enumerate() {
         build.rows(&format!("{}", number + 1), table, &floors);

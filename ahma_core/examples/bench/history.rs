@@ -1,4 +1,4 @@
-//! What the history costs: calls with and without it, by turns, so that both see the same machine; and what a large output
+//! Cost of the history: calls with and without it, by turns, so that both see the same machine; and what a large output
 //! leaves in memory and on disk.
 
 use std::{

@@ -1,4 +1,4 @@
-//! How long a finding takes from the tool that prints it to the client that reads it.
+//! Time of a finding from the tool that prints it to the client that reads it.
 //!
 //! The tool prints the time as a finding, and the client compares it with its own clock. The reading is too large by
 //! the time that the tool needs between looking at the clock and writing.
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     call,
     client::{Http, Listening, Session},
+    sessions,
 };
 
 /// A directory with a tool that finds the time, in nanoseconds, again and again.
@@ -68,6 +69,25 @@ pub(crate) fn over_stdio(server: &Path, samples: usize) -> Vec<Duration> {
 pub(crate) fn over_http(server: &Path, samples: usize) -> Vec<Duration> {
     let tools = tools();
     let server = Listening::start(server, &[], Some(tools.path()));
+    of_session(&server, samples)
+}
+
+/// Isolated sessions that run the tool at the same time.
+pub(crate) fn in_sessions(server: &Path, count: usize, samples: usize) -> Vec<Duration> {
+    let tools = tools();
+    let server = Listening::start(server, &sessions::FLAGS, Some(tools.path()));
+    std::thread::scope(|scope| {
+        let sessions: Vec<_> = (0..count)
+            .map(|_| scope.spawn(|| of_session(&server, samples)))
+            .collect();
+        sessions
+            .into_iter()
+            .flat_map(|session| session.join().unwrap())
+            .collect()
+    })
+}
+
+fn of_session(server: &Listening, samples: usize) -> Vec<Duration> {
     let http = Http::open(&server.address);
     let mut latencies = Vec::new();
     http.stream(&clock(samples), |line| {

@@ -4,7 +4,7 @@
 //! machine may be busy, so only ratios within one run mean anything. `--short` runs few rounds, to show that it runs.
 //! `--json` keeps the rows, `--also` adds those that another program wrote, `--against` compares them with a run before, and
 //! `--peers` measures other servers too. `--beside` measures other builds of the server turn by turn, and nothing else;
-//! `--history` measures what the history costs, and nothing else.
+//! `--history` measures what the history costs, and nothing else; `--cluster` the same for workers on NATS.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,6 +17,7 @@
 mod against;
 mod beside;
 mod client;
+mod cluster;
 mod history;
 mod latency;
 mod memory;
@@ -44,7 +45,7 @@ use self::{
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let server = arguments.next().expect(
-        "usage: bench SERVER [--short] [--json FILE] [--also FILE]... [--against FILE] [--peers FILE] [--beside SERVER]... [--history]",
+        "usage: bench SERVER [--short] [--json FILE] [--also FILE]... [--against FILE] [--peers FILE] [--beside SERVER]... [--history] [--cluster]",
     );
     let server = PathBuf::from(server)
         .canonicalize()
@@ -71,7 +72,14 @@ fn main() {
     if builds.len() > 1 {
         beside::measure(&mut table, &builds, floor);
     } else if rest.iter().any(|word| word == "--history") {
-        history::measure(&mut table, &bench.server, short, &floor(bench.rounds));
+        history::measure(
+            &mut table,
+            &bench.server,
+            short,
+            &floor(Duration::ZERO, bench.rounds),
+        );
+    } else if rest.iter().any(|word| word == "--cluster") {
+        cluster::measure(&mut table, &bench.server, short);
     } else {
         bench.all(&mut table, file_of("--peers").as_deref());
     }
@@ -90,7 +98,7 @@ fn main() {
     }
 }
 
-/// What says hi.
+/// The command of every call.
 #[derive(Clone, Copy)]
 enum What {
     /// `sandboxed_shell`: a warm shell, which does it itself.
@@ -134,15 +142,22 @@ struct Bench {
 impl Bench {
     /// Every row.
     fn all(&self, table: &mut Table, peers: Option<&Path>) {
-        let floor = floor(self.rounds);
+        // After a pause the caches of the processors are another program's, and a bare spawn takes longer too.
+        let paced_floor = floor(PACE, self.rounds / 5);
+        let floor = floor(Duration::ZERO, self.rounds);
         table.times("bare posix_spawn of sh -c 'echo hi'", &floor, None);
+        table.times(
+            "bare posix_spawn of sh -c 'echo hi', 10 ms apart",
+            &paced_floor,
+            Some(&floor),
+        );
         history::measure(table, &self.server, self.short, &floor);
         for (name, flags) in [
             ("sandbox on", &[] as &[&str]),
             ("core tier", &["--sandbox-tier", "core"]),
             ("no sandbox", &["--no-sandbox"]),
         ] {
-            let paced = self.calls(What::Shell, flags, Duration::from_millis(10), self.rounds / 5);
+            let paced = self.calls(What::Shell, flags, PACE, self.rounds / 5);
             table.times(
                 &format!("sync call over stdio, 10 ms apart, {name}"),
                 &paced,
@@ -155,7 +170,7 @@ impl Bench {
                 Some(&floor),
             );
         }
-        let paced = self.calls(What::Tool, &[], Duration::from_millis(10), self.rounds / 5);
+        let paced = self.calls(What::Tool, &[], PACE, self.rounds / 5);
         table.times("sync call of a tool, 10 ms apart", &paced, Some(&floor));
         let rapid = self.calls(What::Tool, &[], Duration::ZERO, self.rounds);
         table.times("sync call of a tool, back to back", &rapid, Some(&floor));
@@ -181,8 +196,8 @@ impl Bench {
                 None,
             );
         }
-        for (name, flags) in [("shared", &[] as &[&str]), ("isolated", &["--session-isolation"])] {
-            let paced = self.http(flags, Duration::from_millis(10), self.rounds / 5);
+        for (name, flags) in BRIDGES {
+            let paced = self.http(flags, PACE, self.rounds / 5);
             table.times(
                 &format!("sync call over HTTP, 10 ms apart, {name}"),
                 &paced,
@@ -201,7 +216,8 @@ impl Bench {
                 Some(spawn_rate),
             );
         }
-        sessions::measure(table, &self.server, self.short);
+        sessions::measure(table, self);
+        cluster::measure(table, &self.server, self.short);
         let samples = if self.short { 10 } else { 300 };
         table.times(
             "finding printed by a tool to client, stdio",
@@ -211,6 +227,12 @@ impl Bench {
         table.times(
             "finding printed by a tool to client, HTTP",
             &latency::over_http(&self.server, samples),
+            None,
+        );
+        let clients = if self.short { 3 } else { sessions::MANY };
+        table.times(
+            &format!("the same, {clients} isolated sessions at once"),
+            &latency::in_sessions(&self.server, clients, samples / 10),
             None,
         );
         if let Some(file) = peers {
@@ -226,7 +248,7 @@ impl Bench {
         let start = Instant::now();
         std::thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(|| floor(self.rounds));
+                scope.spawn(|| floor(Duration::ZERO, self.rounds));
             }
         });
         (threads * self.rounds) as f64 / start.elapsed().as_secs_f64()
@@ -300,9 +322,17 @@ impl Bench {
         (clients * each) as f64 / start.elapsed().as_secs_f64()
     }
 
+    /// Some seconds without a call: then a server gives back what it does not need.
+    fn fall_quiet(&self) {
+        if !self.short {
+            std::thread::sleep(UNTIL_QUIET);
+        }
+    }
+
     fn memory(&self, table: &mut Table) {
         let mut session = Session::start(&self.server, &[], None);
         session.settle();
+        self.fall_quiet();
         let pid = session.process.id();
         table.figure("idle memory, server", pss_kib(pid) as f64 / 1024.0, "MB");
         let below: u64 = memories(&descendants(pid)).into_iter().map(pss_kib).sum();
@@ -375,9 +405,19 @@ impl Bench {
     }
 }
 
-fn floor(rounds: usize) -> Vec<Duration> {
+/// Flags of a server that listens.
+const BRIDGES: [(&str, &[&str]); 2] = [("shared", &[]), ("isolated", &["--session-isolation"])];
+
+/// Longer than a server takes to notice that no call has come for a while.
+const UNTIL_QUIET: Duration = Duration::from_secs(15);
+
+/// Pause before each call of a client that thinks in between.
+const PACE: Duration = Duration::from_millis(10);
+
+fn floor(pause: Duration, rounds: usize) -> Vec<Duration> {
     (0..rounds)
         .map(|_| {
+            std::thread::sleep(pause);
             let start = Instant::now();
             let output = Command::new("/bin/sh").args(["-c", "echo hi"]).output().unwrap();
             assert_eq!(output.stdout, b"hi\n");

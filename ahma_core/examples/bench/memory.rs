@@ -1,4 +1,4 @@
-//! What /proc says about memory.
+//! Memory, as `/proc` reports it.
 
 pub(crate) fn pss_kib(pid: u32) -> u64 {
     number(&format!("/proc/{pid}/smaps_rollup"), "Pss:")

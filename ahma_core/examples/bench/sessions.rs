@@ -8,20 +8,22 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    call,
+    Bench,
     client::{Http, Listening},
     memory::{descendants, memories, pss_kib},
+    say_hi,
     table::Table,
 };
 
 pub(crate) const FLAGS: [&str; 3] = ["--session-isolation", "--max-sessions", "1000"];
 
 /// Sessions that exist at once.
-const MANY: usize = 50;
+pub(crate) const MANY: usize = 50;
 
 const CALLS_OF_EACH: usize = 5;
 
-pub(crate) fn measure(table: &mut Table, server: &Path, short: bool) {
+pub(crate) fn measure(table: &mut Table, bench: &Bench) {
+    let (server, short) = (bench.server.as_path(), bench.short);
     let rounds = if short { 3 } else { 60 };
     let (starts, rate) = one_by_one(server, None, rounds);
     table.times(
@@ -33,7 +35,7 @@ pub(crate) fn measure(table: &mut Table, server: &Path, short: bool) {
     let tools = shipped_tools();
     let (starts, _) = one_by_one(server, Some(tools.path()), rounds.min(20));
     table.times("the same with all shipped tool files", &starts, None);
-    idle(table, server);
+    idle(table, bench);
     many(table, server, tools.path(), if short { 4 } else { MANY });
 }
 
@@ -54,6 +56,13 @@ fn one_by_one(server: &Path, tools: Option<&Path>, rounds: usize) -> (Vec<Durati
     (starts, rate)
 }
 
+/// Sessions in which one call is made, one after the other.
+pub(crate) fn with_a_call(server: &Listening) {
+    let (mut http, _) = open(server);
+    say_hi(&mut http, 3);
+    http.end();
+}
+
 pub(crate) fn open(server: &Listening) -> (Http, Duration) {
     let start = Instant::now();
     let mut http = Http::open(&server.address);
@@ -62,9 +71,9 @@ pub(crate) fn open(server: &Listening) -> (Http, Duration) {
     (http, start.elapsed())
 }
 
-/// What a session costs that waits for its client.
-fn idle(table: &mut Table, server: &Path) {
-    let server = Listening::start(server, &FLAGS, None);
+/// Cost of a session that waits for its client.
+fn idle(table: &mut Table, bench: &Bench) {
+    let server = Listening::start(&bench.server, &FLAGS, None);
     let without = descendants(server.process_id());
     let (mut http, _) = open(&server);
     let mut count = |name: &str| {
@@ -82,12 +91,14 @@ fn idle(table: &mut Table, server: &Path) {
             "MB",
         );
     };
+    bench.fall_quiet();
     count("before its first call");
-    let say = call(3, "sandboxed_shell", &json!({"command": "echo hi"}));
-    assert!(http.post(&say).contains("hi\\n"));
+    say_hi(&mut http, 3);
     // Time for what waits for the next call.
     std::thread::sleep(Duration::from_millis(200));
     count("after a call");
+    bench.fall_quiet();
+    count("some seconds after a call");
     http.end();
 }
 
@@ -101,9 +112,7 @@ fn many(table: &mut Table, server: &Path, tools: &Path, count: usize) {
                 scope.spawn(|| {
                     let (mut http, _) = open(&server);
                     for number in 0..CALLS_OF_EACH {
-                        let say = call(number + 3, "sandboxed_shell", &json!({"command": "echo hi"}));
-                        let answer = http.post(&say);
-                        assert!(answer.contains("hi\\n"), "{answer}");
+                        say_hi(&mut http, number + 3);
                     }
                     http
                 })

@@ -1,14 +1,16 @@
 //! Puts the sandbox up: from settings to a launcher behind which commands run.
 //!
 //! [`begin_sandbox`] must be called before any thread exists, because it starts the helper process; the rest may be done in
-//! any thread, and is done while clients are greeted.
+//! any thread, and is done while clients are greeted. One of many servers starts the helper process later too, as it would
+//! replace one that died.
 
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::{
     exit::{Exit, Failure, chain},
@@ -52,6 +54,10 @@ const STATE: &str = "state";
 /// Shells in the order they are preferred. By absolute path: PATH may lead into the scope.
 const SHELLS: [&str; 4] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh"];
 
+/// The reason why nothing starts without a sandbox unless that is asked for.
+const RISK: &str =
+    "without a sandbox commands could change and send away all that you can, so the server does not start";
+
 /// A standing sandbox.
 #[derive(Debug)]
 pub(crate) struct ActiveSandbox {
@@ -80,11 +86,11 @@ impl ActiveSandbox {
                      AHMA_NO_SANDBOX=1 runs commands without one"
                 }
             };
-            Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(hint)
+            Failure::new(Exit::MissingPrerequisite, format!("{}; {RISK}", chain(&error))).with_hint(hint)
         })
     }
 
-    /// What it enforces, and what happened to the attempts to get out.
+    /// The enforced rules, and the results of the self-test.
     pub(crate) fn report(&self, probes: Vec<Probe>) -> SandboxReport {
         let launcher = &self.launcher;
         SandboxReport::new(
@@ -113,29 +119,43 @@ impl ActiveSandbox {
     }
 }
 
-/// A sandbox whose helper process is loading. Dropping it ends that.
+/// A sandbox that is not set up yet.
 #[derive(Debug)]
-pub(crate) struct PendingSandbox {
-    helper: Jail,
+pub(crate) enum PendingSandbox {
+    /// Its helper process is loading. Dropping it ends that.
+    Loading(Jail),
+    /// Nothing of it exists.
+    Postponed,
 }
 
-/// Starts the helper process, which must be done before there are threads.
-pub(crate) fn begin_sandbox() -> Result<PendingSandbox, Failure> {
+/// Starts the helper process, which must be done before there are threads. One of many servers has none before it needs a
+/// sandbox.
+pub(crate) fn begin_sandbox(settings: &Settings) -> Result<PendingSandbox, Failure> {
     // Commands run as the same user; this keeps our environment and memory from them whatever else may fail.
     held::close_process_to_others()
         .map_err(|error| Failure::internal("the process cannot be closed to others", &error))?;
-    let helper = Jail::start(&this_program()?).map_err(|error| no_jail(&error))?;
-    Ok(PendingSandbox { helper })
+    match settings.sandbox.one_of_many {
+        true => Ok(PendingSandbox::Postponed),
+        false => start_helper().map(PendingSandbox::Loading),
+    }
+}
+
+fn start_helper() -> Result<Jail, Failure> {
+    Jail::start(&this_program()?).map_err(|error| no_jail(&error))
 }
 
 pub(crate) fn start_sandbox(settings: &Settings) -> Result<ActiveSandbox, Failure> {
-    begin_sandbox()?.finish(settings)
+    begin_sandbox(settings)?.finish(settings)
 }
 
 impl PendingSandbox {
     /// Sets it up. Blocks for some milliseconds; may be called in any thread.
     pub(crate) fn finish(self, settings: &Settings) -> Result<ActiveSandbox, Failure> {
-        set_up(self.helper, settings)
+        let helper = match self {
+            Self::Loading(helper) => helper,
+            Self::Postponed => start_helper()?,
+        };
+        set_up(helper, settings)
     }
 }
 
@@ -225,9 +245,10 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
 pub(crate) fn early_checker(
     settings: &Settings,
     launcher: watch::Receiver<Option<Launcher>>,
+    needed: Arc<Notify>,
 ) -> AvailabilityChecker {
     let search_path = std::env::var("PATH").unwrap_or_else(|_| DEFAULT_PATH.to_owned());
-    let checker = AvailabilityChecker::before_sandbox(launcher, search_path);
+    let checker = AvailabilityChecker::before_sandbox(launcher, needed, search_path);
     // A scope around it would let commands write there.
     let open = open_to_commands(settings);
     let shared = settings.sandbox.shared_checks.clone();
@@ -320,7 +341,7 @@ fn state_dir(settings: &Settings, policy: &Policy, open: &[PathBuf], private: &P
     })
 }
 
-/// Where state may be that has no place in the home directory: preferably where a restart of the machine leaves it alone.
+/// Directories for state that has no place in the home directory, first those that survive a restart of the machine.
 fn lasting_bases() -> Vec<PathBuf> {
     let chosen = std::env::var_os("TMPDIR").map(|chosen| vec![chosen.into()]);
     let mut places = chosen.unwrap_or_else(|| vec!["/var/tmp".into(), "/tmp".into()]);
@@ -373,29 +394,21 @@ fn unusable_policy(error: PolicyError) -> Failure {
 
 /// The kernel's rules only add: what is open by a directory above cannot be closed again in every tier.
 fn readable_secrets(found: &Exposed) -> Failure {
-    let Exposed {
-        place,
-        through,
-        reason,
-    } = found;
     Failure::user(format!(
-        "--deny-sensitive-reads: {} would be open to commands through {} ({reason})",
-        place.display(),
-        through.display()
+        "--deny-sensitive-reads: {} would be open to commands through {} ({})",
+        found.place.display(),
+        found.through.display(),
+        found.reason
     ))
     .with_hint("choose a narrower directory, or leave --deny-sensitive-reads out")
 }
 
 fn reachable_files(found: &Exposed) -> Failure {
-    let Exposed {
-        place,
-        through,
-        reason,
-    } = found;
     Failure::user(format!(
-        "commands could reach {} through {} ({reason}), and so let themselves in or change what was recorded",
-        place.display(),
-        through.display()
+        "commands could reach {} through {} ({}), and so let themselves in or change what was recorded",
+        found.place.display(),
+        found.through.display(),
+        found.reason
     ))
     .with_hint(
         "keep the files of --tokens-file, --tls-key and --audit-file outside of the scope and of what --allow-read \
@@ -404,14 +417,17 @@ fn reachable_files(found: &Exposed) -> Failure {
 }
 
 fn no_sandbox_failure(error: StartError, network: &Network) -> Failure {
-    let missing = |hint: String| Failure::new(Exit::MissingPrerequisite, chain(&error)).with_hint(hint);
+    let refusal =
+        |exit: Exit, hint: String| Failure::new(exit, format!("{}; {RISK}", chain(&error))).with_hint(hint);
+    let missing = |hint: String| refusal(Exit::MissingPrerequisite, hint);
     let of_seatbelt = match &error {
         StartError::NotThisTier { tier, why } => Some((*tier, why)),
         StartError::NoTier { attempts } => attempts.last().map(|(tier, why)| (*tier, why)),
         StartError::Scope { .. } | StartError::Jail(_) => None,
     };
     if let Some((Tier::Seatbelt, why)) = of_seatbelt {
-        return missing(seatbelt_remedy(why).to_owned());
+        let (exit, remedy) = seatbelt_remedy(why);
+        return refusal(exit, remedy.to_owned());
     }
     let facts = MachineFacts::read();
     match &error {

@@ -13,7 +13,7 @@ use clap::{
 
 use super::{
     exit::Exit, flag_order, ignored_inputs::IgnoredInputs, repeatable_flags::RepeatableFlags,
-    subcommands::Subcommand,
+    settings::Format, subcommands::Subcommand,
 };
 
 /// Turn command-line programs into MCP tools that run in a kernel-enforced sandbox.
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 
     /// Output format of list-tools, --sandbox-report and history [default: json for list-tools, else text].
     #[arg(long, env = "AHMA_FORMAT", value_enum, value_name = "FORMAT", help_heading = SERVING)]
-    pub(crate) format: Option<FormatArg>,
+    pub(crate) format: Option<Format>,
 
     /// Directory of tool files [default: .ahma/tools in the scope, else in the current directory].
     #[arg(long, env = "AHMA_TOOLS_DIR", value_name = "DIR", help_heading = SERVING)]
@@ -332,14 +332,6 @@ pub(crate) enum ModeArg {
     Stdio,
     Http,
     ListTools,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatArg {
-    Text,
-    Json,
-    /// Bytes and tokens that each tool takes in the list; list-tools only.
-    Cost,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

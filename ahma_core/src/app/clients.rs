@@ -3,21 +3,24 @@
 use ahma_common::contract::SCOPE_VARIABLE;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use super::{repeatable_flags::RepeatableFlags, subcommands::ClientArg};
+use super::repeatable_flags::RepeatableFlags;
 
 /// The name under which clients know the running server.
 pub(crate) const SERVER: &str = "Ahama";
 
 /// A program that speaks to MCP servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Client {
+    #[value(name = "vscode")]
     VsCode,
     Cursor,
     Claude,
     Codex,
     Windsurf,
+    #[value(name = "copilot")]
     CopilotCli,
 }
 
@@ -191,16 +194,3 @@ pub(crate) enum Fit {
 const WORKSPACE: &str = "${workspaceFolder}";
 
 pub(crate) const SCOPE_FLAG: &str = "--sandbox-scope";
-
-impl From<ClientArg> for Client {
-    fn from(client: ClientArg) -> Self {
-        match client {
-            ClientArg::Vscode => Self::VsCode,
-            ClientArg::Cursor => Self::Cursor,
-            ClientArg::Claude => Self::Claude,
-            ClientArg::Codex => Self::Codex,
-            ClientArg::Windsurf => Self::Windsurf,
-            ClientArg::Copilot => Self::CopilotCli,
-        }
-    }
-}

@@ -20,6 +20,7 @@ pub(super) fn run(own: &ConsoleArgs, args: Args) -> Result<ExitCode, Failure> {
     let settings = Settings::resolve(args, &Environment::read()?)?;
     let console = ConsoleSettings {
         state_dirs: active_sandbox::history_places(&settings),
+        pool: None,
         audit_file: settings.http.audit_file,
     };
     let runtime = runtime()?;

@@ -43,6 +43,7 @@ pub(super) fn token(task: TokenCommand, tokens_file: Option<PathBuf>) -> Result<
             expires,
             scope,
             max_sessions,
+            tools,
             file,
         } => {
             let params = TokenParams {
@@ -55,6 +56,7 @@ pub(super) fn token(task: TokenCommand, tokens_file: Option<PathBuf>) -> Result<
                 lifetime: expires,
                 scope,
                 max_sessions,
+                tools,
             };
             new(params, &file_or_default(file)?)
         }
@@ -72,7 +74,14 @@ fn list(file: &Path) -> Result<ExitCode, Failure> {
             .scope
             .map(|scope| format!(", confined to {}", scope.display()));
         let scope = scope.unwrap_or_default();
-        text.push_str(&format!("{}: {role}, expires {expires}{scope}\n", token.name));
+        let tools = token
+            .tools
+            .map(|tools| format!(", tools {tools}"))
+            .unwrap_or_default();
+        text.push_str(&format!(
+            "{}: {role}, expires {expires}{scope}{tools}\n",
+            token.name
+        ));
     }
     print(text)?;
     Ok(Exit::Success.into())

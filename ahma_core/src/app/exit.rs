@@ -8,7 +8,7 @@ use std::{
 
 pub(crate) use ahma_common::error_chain as chain;
 
-/// Whose turn it is after the program ended.
+/// Exit codes, by whose turn it is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// All went well.

@@ -3,17 +3,35 @@
 //! Each child is `ahma_mcp` in stdio mode with the same flags and its own scope behind them. The process that listens
 //! runs no command and keeps no sandbox; that one holds is proven before the port is opened, once for all children.
 
-#[cfg(feature = "bridge")]
-use super::args::ModeArg;
-use super::{active_sandbox::ActiveSandbox, args::Args, exit::Failure, settings::Settings};
+use std::{
+    ffi::OsString,
+    io::Write as _,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
-#[cfg(not(feature = "bridge"))]
-pub(super) fn check(_args: &Args) -> Result<(), Failure> {
-    Ok(())
-}
+use ahma_http_bridge::{ChildCommand, ChildFactory, ServeError, Shutdown, Spawn, TlsError};
+use tokio::net::TcpListener;
+
+#[cfg(feature = "cluster")]
+use super::cluster;
+use super::{
+    active_sandbox::{ActiveSandbox, history_places},
+    args::{Args, ModeArg},
+    exit::{Exit, Failure, chain},
+    http_summary::summary,
+    settings::Settings,
+    signals,
+};
+use crate::{
+    console::{Console, ConsoleSettings},
+    mcp::{DEFAULT_SYNC_WAIT, MAX_QUIET_AWAIT},
+    sandbox::Tier,
+};
 
 /// Refuses to open the server by mistake, before anything else is done.
-#[cfg(feature = "bridge")]
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
     if args.mode == ModeArg::Http && !args.http.has_auth() {
         args.ignored.refuse_open_server()?;
@@ -21,275 +39,249 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-#[cfg(not(feature = "bridge"))]
-pub(super) fn serve(_settings: Settings, _wall: ActiveSandbox) -> Result<(), Failure> {
-    Err(Failure::user("--mode http is not part of this build")
-        .with_hint("build with the feature `bridge`, or serve over stdio, which is the default"))
-}
-
-#[cfg(feature = "bridge")]
 pub(super) fn serve(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> {
     // Connections and children are many; one slow one must not hold up the others.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::internal("the runtime could not be started", &error))?;
-    runtime.block_on(bridge::run(settings, sandbox))
+    runtime.block_on(run(settings, sandbox))
 }
 
-#[cfg(feature = "bridge")]
-mod bridge {
-    use std::{
-        ffi::OsString,
-        io::Write as _,
-        net::SocketAddr,
-        path::{Path, PathBuf},
-        sync::Arc,
-        time::Duration,
-    };
-
-    use ahma_http_bridge::{ChildCommand, ChildFactory, ServeError, Shutdown, Spawn, TlsError};
-    use tokio::net::TcpListener;
-
-    use super::{ActiveSandbox, Failure, Settings};
-    use crate::{
-        app::{
-            active_sandbox::history_places,
-            exit::{Exit, chain},
-            http_summary::summary,
-            signals,
-        },
-        console::{Console, ConsoleSettings},
-        mcp::{DEFAULT_SYNC_WAIT, MAX_QUIET_AWAIT},
-        sandbox::Tier,
-    };
-
-    pub(super) async fn run(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> {
-        // It holds, so the children's will. They have their own.
-        sandbox.prove().await?;
-        let proven = sandbox.launcher.tier();
-        let note = sandbox.note.clone();
-        let mut state_dirs = history_places(&settings);
-        if !state_dirs.contains(&sandbox.state_dir) {
-            state_dirs.push(sandbox.state_dir.clone());
-        }
-        let private = sandbox.end_processes().await;
-        let shutdown = Shutdown::default();
-        signals::watch_twice(shutdown.leave.clone(), shutdown.at_once.clone())?;
-        let address = settings.http.address();
-        let listener = TcpListener::bind(address).await.map_err(|error| {
-            Failure::user(format!("cannot listen on {address}: {error}")).with_hint(
-                "choose another address with --http-host and --http-port; port 0 takes any free one",
-            )
+async fn run(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> {
+    // It holds, so the children's will. They have their own.
+    sandbox.prove().await?;
+    let proven = sandbox.launcher.tier();
+    let note = sandbox.note.clone();
+    let mut state_dirs = history_places(&settings);
+    if !state_dirs.contains(&sandbox.state_dir) {
+        state_dirs.push(sandbox.state_dir.clone());
+    }
+    let private = sandbox.end_processes().await;
+    let shutdown = Shutdown::default();
+    signals::watch_twice(shutdown.leave.clone(), shutdown.at_once.clone())?;
+    let address = settings.http.address();
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        Failure::user(format!("cannot listen on {address}: {error}"))
+            .with_hint("choose another address with --http-host and --http-port; port 0 takes any free one")
+    })?;
+    let bound = listener
+        .local_addr()
+        .map_err(|error| Failure::internal("the listener has no address", &error))?;
+    let factory = OwnBackends::of_this_program(&settings, proven, bound, private.path())
+        .map_err(|error| Failure::internal("the program cannot find itself", &error))?;
+    let mut bridge = settings
+        .http
+        .settings(settings.sandbox.scope.clone())
+        .map_err(|error| {
+            Failure::new(Exit::Usage, error.to_string()).with_hint("--help shows the flags under HTTP")
         })?;
-        let bound = listener
-            .local_addr()
-            .map_err(|error| Failure::internal("the listener has no address", &error))?;
-        let factory = Children::of_this_program(&settings, proven, bound, private.path())
-            .map_err(|error| Failure::internal("the program cannot find itself", &error))?;
-        let mut bridge = settings
-            .http
-            .settings(settings.sandbox.scope.clone())
-            .map_err(|error| {
-                Failure::new(Exit::Usage, error.to_string()).with_hint("--help shows the flags under HTTP")
-            })?;
-        bridge.times.request = request_timeout(
-            settings.http.request_timeout,
-            settings
-                .execution
-                .sync_wait
-                .unwrap_or(DEFAULT_SYNC_WAIT)
-                .max(settings.execution.inline_wait),
-            bridge.times.request,
-        )?;
-        bridge.debug_echo = settings.log.debug;
-        let console = Console::start(
-            ConsoleSettings {
-                state_dirs,
-                audit_file: None,
-            },
-            shutdown.leave.clone(),
-        );
-        let origin = format!("{}://{bound}", bridge.scheme());
-        let summary = summary(&settings, &bridge, &note, &origin);
-        let ready = |bound| {
-            write!(std::io::stderr().lock(), "listening on {origin}/mcp\n{summary}").ok();
-            tracing::info!(address = %bound, "listening");
-        };
-        let pages = Some(console.router());
-        let served =
-            ahma_http_bridge::serve(listener, bridge, Arc::new(factory), pages, shutdown, ready).await;
-        drop(private);
-        served.map_err(refused)
+    bridge.times.request = request_timeout(
+        settings.http.request_timeout,
+        settings
+            .execution
+            .sync_wait
+            .unwrap_or(DEFAULT_SYNC_WAIT)
+            .max(settings.execution.inline_wait),
+        bridge.times.request,
+    )?;
+    bridge.debug_echo = settings.log.debug;
+    let origin = format!("{}://{bound}", bridge.scheme());
+    let summary = summary(&settings, &bridge, &note, &origin);
+    let ready = |bound| {
+        write!(std::io::stderr().lock(), "listening on {origin}/mcp\n{summary}").ok();
+        tracing::info!(address = %bound, "listening");
+    };
+    #[cfg(feature = "cluster")]
+    if let Some(sessions) = cluster::open_sessions(&settings).await? {
+        bridge.session_store = Some(Arc::new(sessions));
     }
+    #[cfg(feature = "cluster")]
+    let pool = cluster::watch(&settings, &shutdown.leave).await?.map(|watched| {
+        bridge.dependency = Some(watched.dependency);
+        watched.workforce
+    });
+    #[cfg(not(feature = "cluster"))]
+    let pool = None;
+    let console = Console::start(
+        ConsoleSettings {
+            state_dirs,
+            audit_file: None,
+            pool,
+        },
+        shutdown.leave.clone(),
+    );
+    let operators = Some(console.operator_side());
+    let served =
+        ahma_http_bridge::serve(listener, bridge, Arc::new(factory), operators, shutdown, ready).await;
+    drop(private);
+    served.map_err(refused)
+}
 
-    /// Time for an answer to arrive once the wait for it is over.
-    const MARGIN: Duration = Duration::from_secs(10);
+/// Time for an answer to arrive once the wait for it is over.
+const MARGIN: Duration = Duration::from_secs(10);
 
-    /// Longest silence of a request. A call that waits is silent by design, and one that the bridge gives up takes
-    /// its command with it.
-    fn request_timeout(
-        asked: Option<Duration>,
-        sync_wait: Duration,
-        default: Duration,
-    ) -> Result<Duration, Failure> {
-        let longest = sync_wait.max(MAX_QUIET_AWAIT);
-        let enough = longest.saturating_add(MARGIN);
-        match asked {
-            None => Ok(default.max(enough)),
-            Some(asked) if asked > longest => Ok(asked),
-            Some(asked) => Err(Failure::new(
-                Exit::Usage,
-                format!(
-                    "--request-timeout {asked:?} ends calls that still wait: synchronous ones wait up to {sync_wait:?} \
-                     (--sync-wait), await up to {MAX_QUIET_AWAIT:?}"
-                ),
-            )
-            .with_hint(format!("use --request-timeout {}s, or leave it out", enough.as_secs()))),
+/// Longest silence of a request. A call that waits is silent by design, and one that the bridge gives up takes
+/// its command with it.
+fn request_timeout(
+    asked: Option<Duration>,
+    sync_wait: Duration,
+    default: Duration,
+) -> Result<Duration, Failure> {
+    let longest = sync_wait.max(MAX_QUIET_AWAIT);
+    let enough = longest.saturating_add(MARGIN);
+    match asked {
+        None => Ok(default.max(enough)),
+        Some(asked) if asked > longest => Ok(asked),
+        Some(asked) => Err(Failure::new(
+            Exit::Usage,
+            format!(
+                "--request-timeout {asked:?} ends calls that still wait: synchronous ones wait up to {sync_wait:?} \
+                 (--sync-wait), await up to {MAX_QUIET_AWAIT:?}"
+            ),
+        )
+        .with_hint(format!("use --request-timeout {}s, or leave it out", enough.as_secs()))),
+    }
+}
+
+/// Most failures here are for the user to fix.
+fn refused(error: ServeError) -> Failure {
+    let hint = match &error {
+        ServeError::Exposed(_) => {
+            "add --auth token --tokens-file FILE (ahma_mcp token new makes the file), or listen on 127.0.0.1"
         }
-    }
+        ServeError::Tokens(_) => "ahma_mcp token new makes a tokens file in its right form",
+        ServeError::Tls(TlsError::File { .. }) => "give a PEM file that you can read",
+        ServeError::Tls(TlsError::Pair(_)) => "give a certificate and the key it was made for",
+        ServeError::Audit { .. } => "give a file that you can write to, in a directory that exists",
+        ServeError::Http(_) | ServeError::Listener(_) => {
+            return Failure::internal("the bridge failed", &error);
+        }
+    };
+    Failure::user(chain(&error)).with_hint(hint)
+}
 
-    /// Most failures here are for the user to fix.
-    fn refused(error: ServeError) -> Failure {
-        let hint = match &error {
-            ServeError::Exposed(_) => {
-                "add --auth token --tokens-file FILE (ahma_mcp token new makes the file), or listen on 127.0.0.1"
-            }
-            ServeError::Tokens(_) => "ahma_mcp token new makes a tokens file in its right form",
-            ServeError::Tls(TlsError::File { .. }) => "give a PEM file that you can read",
-            ServeError::Tls(TlsError::Pair(_)) => "give a certificate and the key it was made for",
-            ServeError::Audit { .. } => "give a file that you can write to, in a directory that exists",
-            ServeError::Http(_) | ServeError::Listener(_) => {
-                return Failure::internal("the bridge failed", &error);
-            }
-        };
-        Failure::user(chain(&error)).with_hint(hint)
-    }
+#[derive(Debug)]
+struct OwnBackends {
+    program: PathBuf,
+    /// This process's own flags.
+    flags: Vec<OsString>,
+    default_scope: PathBuf,
+    /// The tier that no child has to test again.
+    proven: Tier,
+    /// The address of this listener, so that no child mounts it.
+    bound: SocketAddr,
+    out_of_reach: Vec<PathBuf>,
+    /// Directory in which children share results of availability checks.
+    shared_checks: PathBuf,
+    /// The user did not say how long synchronous calls wait. The bridge gives up a request that is silent for long,
+    /// whatever its client allows.
+    sync_wait_is_default: bool,
+}
 
-    #[derive(Debug)]
-    struct Children {
-        program: PathBuf,
-        /// This process's own flags.
-        flags: Vec<OsString>,
-        default_scope: PathBuf,
-        /// The tier that no child has to test again.
+impl OwnBackends {
+    fn of_this_program(
+        settings: &Settings,
         proven: Tier,
-        /// The address of this listener, so that no child mounts it.
         bound: SocketAddr,
-        out_of_reach: Vec<PathBuf>,
-        /// Where children share results of availability checks.
-        shared_checks: PathBuf,
-        /// The user did not say how long synchronous calls wait. The bridge gives up a request that is silent for long,
-        /// whatever its client allows.
-        sync_wait_is_default: bool,
+        private: &Path,
+    ) -> std::io::Result<Self> {
+        let program = std::env::current_exe()?;
+        Ok(Self {
+            program,
+            flags: without_token(std::env::args_os().skip(1)),
+            default_scope: settings.sandbox.scope.clone(),
+            proven,
+            bound,
+            out_of_reach: settings.sandbox.out_of_reach.clone(),
+            shared_checks: private.to_owned(),
+            sync_wait_is_default: settings.execution.sync_wait.is_none(),
+        })
     }
+}
 
-    impl Children {
-        fn of_this_program(
-            settings: &Settings,
-            proven: Tier,
-            bound: SocketAddr,
-            private: &Path,
-        ) -> std::io::Result<Self> {
-            let program = std::env::current_exe()?;
-            Ok(Self {
-                program,
-                flags: without_token(std::env::args_os().skip(1)),
-                default_scope: settings.sandbox.scope.clone(),
-                proven,
-                bound,
-                out_of_reach: settings.sandbox.out_of_reach.clone(),
-                shared_checks: private.to_owned(),
-                sync_wait_is_default: settings.execution.sync_wait.is_none(),
-            })
+/// A credential of the listener is none of its children's business.
+fn without_token(flags: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    const TOKEN: &str = "--http-token";
+    let mut kept = Vec::new();
+    let mut skip_value = false;
+    for flag in flags {
+        let text = flag.to_string_lossy();
+        if std::mem::take(&mut skip_value) {
+            continue;
+        }
+        if text == TOKEN {
+            skip_value = true;
+        } else if !text.starts_with(&format!("{TOKEN}=")) {
+            kept.push(flag);
         }
     }
+    kept
+}
 
-    /// A credential of the listener is none of its children's business.
-    fn without_token(flags: impl Iterator<Item = OsString>) -> Vec<OsString> {
-        const TOKEN: &str = "--http-token";
-        let mut kept = Vec::new();
-        let mut skip_value = false;
-        for flag in flags {
-            let text = flag.to_string_lossy();
-            if std::mem::take(&mut skip_value) {
-                continue;
-            }
-            if text == TOKEN {
-                skip_value = true;
-            } else if !text.starts_with(&format!("{TOKEN}=")) {
-                kept.push(flag);
-            }
+impl ChildFactory for OwnBackends {
+    fn command(&self, spawn: &Spawn) -> ChildCommand {
+        let mut args = self.flags.clone();
+        args.extend(["--mode".into(), "stdio".into()]);
+        if self.sync_wait_is_default {
+            let seconds = DEFAULT_SYNC_WAIT.as_secs();
+            args.extend(["--sync-wait".into(), format!("{seconds}s").into()]);
         }
-        kept
-    }
-
-    impl ChildFactory for Children {
-        fn command(&self, spawn: &Spawn) -> ChildCommand {
-            let mut args = self.flags.clone();
-            args.extend(["--mode".into(), "stdio".into()]);
-            if self.sync_wait_is_default {
-                let seconds = DEFAULT_SYNC_WAIT.as_secs();
-                args.extend(["--sync-wait".into(), format!("{seconds}s").into()]);
-            }
-            if self.proven != Tier::Off {
-                args.extend(["--proven-tier".into(), self.proven.name().into()]);
-            }
-            for file in &self.out_of_reach {
-                args.extend(["--out-of-reach".into(), file.into()]);
-            }
-            args.extend(["--shared-checks".into(), self.shared_checks.clone().into()]);
-            if matches!(spawn, Spawn::Scoped(_)) {
-                args.push("--one-of-many".into());
-            }
-            let scope = match spawn {
-                Spawn::Deferred => None,
-                Spawn::Scoped(scope) => Some(scope),
-                Spawn::Shared => Some(&self.default_scope),
-            };
-            match scope {
-                None => args.push("--defer-sandbox".into()),
-                // Canonical, and judged as such. A command that has put a link in its place since must not choose where
-                // the next child is confined to.
-                Some(scope) => {
-                    args.extend(["--sandbox-scope".into(), scope.into(), "--scope-is-final".into()])
-                }
-            }
-            ChildCommand {
-                program: self.program.clone().into(),
-                args,
-                env: vec![(
-                    ahma_common::contract::BRIDGE_ADDRESS_VARIABLE.into(),
-                    self.bound.to_string().into(),
-                )],
-                keeps_clients_apart: true,
-            }
+        if self.proven != Tier::Off {
+            args.extend(["--proven-tier".into(), self.proven.name().into()]);
+        }
+        for file in &self.out_of_reach {
+            args.extend(["--out-of-reach".into(), file.into()]);
+        }
+        args.extend(["--shared-checks".into(), self.shared_checks.clone().into()]);
+        if matches!(spawn, Spawn::Scoped(_)) {
+            args.push("--one-of-many".into());
+        }
+        let scope = match spawn {
+            Spawn::Deferred => None,
+            Spawn::Scoped(scope) => Some(scope),
+            Spawn::Shared => Some(&self.default_scope),
+        };
+        match scope {
+            None => args.push("--defer-sandbox".into()),
+            // Canonical, and judged as such. A command that has put a link in its place since must not choose where
+            // the next child is confined to.
+            Some(scope) => args.extend(["--sandbox-scope".into(), scope.into(), "--scope-is-final".into()]),
+        }
+        ChildCommand {
+            program: self.program.clone().into(),
+            args,
+            env: vec![(
+                ahma_common::contract::BRIDGE_ADDRESS_VARIABLE.into(),
+                self.bound.to_string().into(),
+            )],
+            keeps_clients_apart: true,
         }
     }
+}
 
-    #[cfg(test)]
-    mod tests {
-        use super::*;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-        #[test]
-        fn calls_that_wait_are_not_given_up_meanwhile() {
-            let seconds = Duration::from_secs;
-            let check = |asked: Option<u64>, sync_wait: u64, expected: Option<u64>| {
-                let found = request_timeout(asked.map(seconds), seconds(sync_wait), seconds(60)).ok();
-                assert_eq!(
-                    found,
-                    expected.map(seconds),
-                    "{asked:?} with --sync-wait {sync_wait}s"
-                );
-            };
-            check(None, 45, Some(60));
-            check(None, 0, Some(60));
-            check(None, 120, Some(130));
-            check(Some(600), 120, Some(600));
-            check(Some(120), 120, None);
-            // The tool `await` waits on its own account.
-            check(Some(30), 10, None);
-            check(Some(55), 45, Some(55));
-        }
+    #[test]
+    fn calls_that_wait_are_not_given_up_meanwhile() {
+        let seconds = Duration::from_secs;
+        let check = |asked: Option<u64>, sync_wait: u64, expected: Option<u64>| {
+            let found = request_timeout(asked.map(seconds), seconds(sync_wait), seconds(60)).ok();
+            assert_eq!(
+                found,
+                expected.map(seconds),
+                "{asked:?} with --sync-wait {sync_wait}s"
+            );
+        };
+        check(None, 45, Some(60));
+        check(None, 0, Some(60));
+        check(None, 120, Some(130));
+        check(Some(600), 120, Some(600));
+        check(Some(120), 120, None);
+        // The tool `await` waits on its own account.
+        check(Some(30), 10, None);
+        check(Some(55), 45, Some(55));
     }
 }

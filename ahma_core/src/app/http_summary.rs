@@ -1,4 +1,4 @@
-//! What a server over HTTP says of itself at its start: the decisions that its flags led to.
+//! Summary of an HTTP server at its start: the decisions that its flags led to.
 
 use std::fmt::Write as _;
 

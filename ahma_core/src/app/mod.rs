@@ -19,6 +19,10 @@ mod doctor;
 mod exit;
 mod flag_order;
 mod history;
+#[cfg(feature = "bridge")]
+mod http;
+#[cfg(not(feature = "bridge"))]
+#[path = "http_disabled.rs"]
 mod http;
 #[cfg(feature = "bridge")]
 mod http_summary;
@@ -40,12 +44,14 @@ mod repeatable_flags;
 mod run;
 mod run_tool;
 mod sandbox_report;
+mod sandbox_settings;
 mod scope;
 mod settings;
 mod signals;
 mod stdio;
 mod streams;
 mod subcommands;
+mod table;
 
 #[cfg(feature = "cluster")]
 pub use cluster::ClusterChoice;
@@ -54,4 +60,5 @@ pub use project::EnclosingProject;
 #[cfg(feature = "client")]
 pub use remote::{ConfigFile, RemoteSettings};
 pub use run::main;
-pub use settings::{ExecutionSettings, Format, LogSettings, Mode, RequestedSandbox, Settings};
+pub use sandbox_settings::RequestedSandbox;
+pub use settings::{ExecutionSettings, Format, LogSettings, Mode, Settings};

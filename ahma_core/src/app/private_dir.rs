@@ -1,7 +1,7 @@
 //! The server's own directories: one for each run, private, and gone afterwards.
 //!
 //! A run's directory comes with a lock file that the server holds as long as it lives, so that the next server can
-//! tell what a dead one left behind, and removes it.
+//! tell what a dead one left behind, ends it and removes it.
 
 use std::{
     fs, io,
@@ -12,7 +12,7 @@ use std::{
 use rustix::fs::FlockOperation;
 
 use super::exit::Failure;
-use crate::sandbox::removal;
+use crate::{jail, sandbox::removal};
 
 /// The directory of this run. Dropping it removes it.
 #[derive(Debug)]
@@ -97,6 +97,8 @@ impl PrivateDir {
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
+        // The jail has done it, unless it was killed.
+        jail::end_remains(&self.path);
         remove(&self.path, &self.lock_path);
     }
 }
@@ -118,7 +120,10 @@ fn remove_stale(base: &Path) {
             continue;
         };
         if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            remove(&lock_path.with_extension(""), &lock_path);
+            let directory = lock_path.with_extension("");
+            if jail::end_remains(&directory) {
+                remove(&directory, &lock_path);
+            }
         }
     }
 }

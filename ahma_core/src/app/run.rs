@@ -9,7 +9,7 @@ use super::{
     args::Args,
     dispatch,
     exit::{Exit, Failure},
-    http, list_tools, logging, remote, sandbox_report,
+    http, list_tools, logging, sandbox_report,
     settings::{Environment, Mode, Settings},
     signals, stdio,
 };
@@ -41,7 +41,7 @@ fn start(mut args: Args) -> Result<ExitCode, Failure> {
     }
     #[cfg(feature = "client")]
     if let Some(url) = &args.remote.server_url {
-        return remote::front(url, &args).map(|()| Exit::Success.into());
+        return super::remote::front(url, &args).map(|()| Exit::Success.into());
     }
     serve(args)
 }
@@ -52,34 +52,43 @@ fn serve(args: Args) -> Result<ExitCode, Failure> {
     let settings = Settings::resolve(args, &Environment::read()?)?;
     settings.require_tools_dir()?;
     if settings.mode == Mode::Stdio {
-        let pending = begin_sandbox()?;
+        let pending = begin_sandbox(&settings)?;
         let _log = logging::start(&settings.log);
         return stdio::serve(settings, pending);
     }
-    let sandbox = start_sandbox(&settings)?;
-    let _log = logging::start(&settings.log);
-    warn(&settings, &sandbox);
     match settings.mode {
-        // Served above, before the sandbox stands.
+        Mode::Http => {
+            let (sandbox, _log) = sandbox_and_log(&settings)?;
+            http::serve(settings, sandbox).map(|()| Exit::Success.into())
+        }
+        // Stdio is served above, before the sandbox stands.
         Mode::Stdio => Ok(Exit::Success.into()),
-        Mode::Http => http::serve(settings, sandbox).map(|()| Exit::Success.into()),
-        Mode::ListTools(format) => with_sandbox(sandbox, async |sandbox| {
+        Mode::ListTools(format) => with_sandbox(&settings, async |sandbox| {
             let shutdown = CancellationToken::new();
             let _end = shutdown.clone().drop_guard();
             let toolbox = open_toolbox(&settings, &sandbox.prober, &shutdown, ToolboxUse::Look);
             unless_broken_off(list_tools::run(&toolbox, format)).await
         }),
-        Mode::SandboxReport(format) => with_sandbox(sandbox, async |sandbox| {
+        Mode::SandboxReport(format) => with_sandbox(&settings, async |sandbox| {
             unless_broken_off(sandbox_report::run(sandbox, format)).await
         }),
     }
 }
 
-/// Does `work` on a runtime, then takes the sandbox down.
+/// The sandbox must stand before the log, which has a thread.
+fn sandbox_and_log(settings: &Settings) -> Result<(ActiveSandbox, logging::LogGuard), Failure> {
+    let sandbox = start_sandbox(settings)?;
+    let log = logging::start(&settings.log);
+    warn(settings, &sandbox);
+    Ok((sandbox, log))
+}
+
+/// Puts a sandbox up, does `work` on a runtime, then takes the sandbox down.
 pub(super) fn with_sandbox(
-    sandbox: ActiveSandbox,
+    settings: &Settings,
     work: impl AsyncFnOnce(&ActiveSandbox) -> Result<ExitCode, Failure>,
 ) -> Result<ExitCode, Failure> {
+    let (sandbox, _log) = sandbox_and_log(settings)?;
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         let done = work(&sandbox).await;

@@ -11,20 +11,20 @@ use std::{
 };
 
 use ahma_common::contract;
+use clap::ValueEnum;
 
 use super::{
-    args::{Args, ExposeArg, FormatArg, ModeArg, NetworkArg, OnOff, ResultsArg, TierArg},
-    exit::{Exit, Failure},
+    args::{Args, ExposeArg, ModeArg, OnOff, ResultsArg},
+    exit::Failure,
     project::{self, EnclosingProject},
-    scope,
+    sandbox_settings::{RequestedSandbox, sandbox},
 };
 use crate::{
     catalog::Expose,
     history::KeepLimits,
     mcp::ResultForm,
     operation::{EngineSettings, Principal},
-    sandbox::{Network, Platform, Tier, Toolchain, Toolchains},
-    shell::TierChoice,
+    sandbox::Platform,
 };
 
 /// All decisions of one run.
@@ -63,44 +63,12 @@ pub enum Mode {
 }
 
 /// For people or for programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     Text,
     Json,
-    /// The price of each tool in the list; for the list of tools alone.
+    /// Bytes and tokens that each tool takes in the list; list-tools only.
     Cost,
-}
-
-/// The sandbox around commands, as asked for; what is enforced is decided by the kernel at start-up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestedSandbox {
-    /// Canonical.
-    pub scope: PathBuf,
-    /// The scope as the user wrote it, where that is another path.
-    pub scope_aliases: Vec<PathBuf>,
-    /// No scope is known yet: nothing may run.
-    pub deferred: bool,
-    pub tier: TierChoice,
-    /// The tier that the listening process has proven for its children.
-    pub proven: Option<Tier>,
-    /// A program that takes the place of `sandbox-exec` in tests.
-    pub sandbox_exec: Option<PathBuf>,
-    pub allow_read: Vec<PathBuf>,
-    pub allow_write: Vec<PathBuf>,
-    pub allow_tmp: bool,
-    pub pass_env: Vec<String>,
-    pub toolchains: Toolchains,
-    pub network: Network,
-    pub trust_workspace_config: bool,
-    pub deny_sensitive_reads: bool,
-    /// Files of the HTTP bridge, such as tokens and audit trails, that commands must not reach.
-    pub out_of_reach: Vec<PathBuf>,
-    /// The server of one session among many.
-    pub one_of_many: bool,
-    /// Where the children of one listener share results of availability checks.
-    pub shared_checks: Option<PathBuf>,
-    /// Warnings about these choices, printed at startup.
-    pub warnings: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,12 +166,12 @@ impl Settings {
     pub(crate) fn resolve(args: Args, environment: &Environment) -> Result<Self, Failure> {
         let log = LogSettings::new(&args, environment);
         let mode = match (args.sandbox_report, args.mode) {
-            (true, _) if args.format == Some(FormatArg::Cost) => {
+            (true, _) if args.format == Some(Format::Cost) => {
                 return Err(Failure::user("--format cost is for --mode list-tools")
                     .with_hint("the report is printed as text or json"));
             }
-            (true, _) => Mode::SandboxReport(args.format.map_or(Format::Text, Format::from)),
-            (false, ModeArg::ListTools) => Mode::ListTools(args.format.map_or(Format::Json, Format::from)),
+            (true, _) => Mode::SandboxReport(args.format.unwrap_or(Format::Text)),
+            (false, ModeArg::ListTools) => Mode::ListTools(args.format.unwrap_or(Format::Json)),
             (false, ModeArg::Stdio) => Mode::Stdio,
             (false, ModeArg::Http) => Mode::Http,
         };
@@ -326,145 +294,6 @@ impl Settings {
     }
 }
 
-fn sandbox(args: Args, environment: &Environment) -> Result<RequestedSandbox, Failure> {
-    let mut warnings = Vec::new();
-    let written = environment
-        .working_directory
-        .join(args.sandbox_scope.as_deref().unwrap_or(Path::new("")));
-    let tier = tier(&args)?;
-    let scope = scope::resolve(&args, environment, &mut warnings)?;
-    if args.scope_is_final && scope != written {
-        return Err(scope::exchanged(&written, &scope));
-    }
-    let network = network(&args)?;
-    if network == Network::Loopback && tier == TierChoice::Only(Tier::Core) {
-        return Err(Failure::new(
-            Exit::Usage,
-            "--network loopback needs a network namespace, which --sandbox-tier core does not have",
-        )
-        .with_hint("leave --sandbox-tier out, or use --network off"));
-    }
-    if args.deny_sensitive_reads && tier == TierChoice::Only(Tier::Off) {
-        return Err(
-            Failure::new(Exit::Usage, "--no-sandbox contradicts --deny-sensitive-reads")
-                .with_hint("give only one of the two"),
-        );
-    }
-    let absolute = |paths: Vec<PathBuf>| {
-        paths
-            .into_iter()
-            .filter(|path| !path.as_os_str().is_empty())
-            .map(|path| environment.working_directory.join(path))
-            .collect()
-    };
-    Ok(RequestedSandbox {
-        scope_aliases: Some(written)
-            .filter(|written| *written != scope)
-            .into_iter()
-            .collect(),
-        scope,
-        deferred: args.defer_sandbox,
-        tier,
-        proven: args.proven_tier.map(|tier| match tier {
-            TierArg::Full => Tier::Full,
-            TierArg::Core => Tier::Core,
-            TierArg::Seatbelt => Tier::Seatbelt,
-        }),
-        sandbox_exec: stand_in(args.sandbox_exec, environment.platform)?,
-        network,
-        toolchains: toolchains(&args.toolchains)?,
-        pass_env: args
-            .pass_env
-            .into_iter()
-            .filter(|name| !name.is_empty())
-            .collect(),
-        allow_read: absolute(args.allow_read),
-        allow_write: absolute(args.allow_write),
-        allow_tmp: args.allow_tmp,
-        trust_workspace_config: args.trust_workspace_config,
-        deny_sensitive_reads: args.deny_sensitive_reads,
-        out_of_reach: args.out_of_reach,
-        shared_checks: args.shared_checks,
-        one_of_many: args.one_of_many,
-        warnings,
-    })
-}
-
-fn network(args: &Args) -> Result<Network, Failure> {
-    let contradiction = |one: &str, other: &str| {
-        Failure::new(Exit::Usage, format!("{one} contradicts {other}"))
-            .with_hint("give only one of the two, as a flag or as its variable")
-    };
-    match (args.network, args.restrict_network, args.allow_connect.as_slice()) {
-        (None | Some(NetworkArg::Ports), false, ports @ [_, ..]) => Ok(Network::Ports(ports.to_vec())),
-        (_, true, [_, ..]) => Err(contradiction("--restrict-network", "--allow-connect")),
-        (_, false, [_, ..]) => Err(contradiction("--network", "--allow-connect")),
-        (None | Some(NetworkArg::Off), true, []) => Ok(Network::Off),
-        (Some(_), true, []) => Err(contradiction("--network", "--restrict-network")),
-        (None | Some(NetworkArg::Open), false, []) => Ok(Network::Open),
-        (Some(NetworkArg::Loopback), false, []) => Ok(Network::Loopback),
-        (Some(NetworkArg::Off), false, []) => Ok(Network::Off),
-        (Some(NetworkArg::Ports), false, []) => {
-            Err(Failure::new(Exit::Usage, "--network ports names no port")
-                .with_hint("add --allow-connect PORT for each port, or use --network off"))
-        }
-    }
-}
-
-/// Without a sandbox only if the user said so in as many words.
-fn tier(args: &Args) -> Result<TierChoice, Failure> {
-    match (args.no_sandbox, args.sandbox_tier) {
-        (true, Some(_)) => Err(
-            Failure::new(Exit::Usage, "--no-sandbox contradicts --sandbox-tier")
-                .with_hint("give only one of the two"),
-        ),
-        (true, None) => Ok(TierChoice::Only(Tier::Off)),
-        (false, Some(TierArg::Full)) => Ok(TierChoice::Only(Tier::Full)),
-        (false, Some(TierArg::Core)) => Ok(TierChoice::Only(Tier::Core)),
-        (false, Some(TierArg::Seatbelt)) => Ok(TierChoice::Only(Tier::Seatbelt)),
-        (false, None) => Ok(TierChoice::Highest),
-    }
-}
-
-/// The program that takes the place of `sandbox-exec`.
-fn stand_in(named: Option<PathBuf>, platform: Platform) -> Result<Option<PathBuf>, Failure> {
-    match platform {
-        Platform::MacOs if named.is_some() => {
-            Err(Failure::new(Exit::Usage, "--sandbox-exec: macOS has its own").with_hint("leave it out"))
-        }
-        Platform::MacOs | Platform::Linux => Ok(named),
-    }
-}
-
-fn toolchains(names: &[String]) -> Result<Toolchains, Failure> {
-    let names: Vec<&str> = names
-        .iter()
-        .map(String::as_str)
-        .filter(|name| !name.is_empty())
-        .collect();
-    match names.as_slice() {
-        [] | ["auto"] => return Ok(Toolchains::Auto),
-        ["none"] => return Ok(Toolchains::None),
-        _ => {}
-    }
-    let known = |name: &str| {
-        Toolchain::ALL
-            .iter()
-            .copied()
-            .find(|toolchain| toolchain.name() == name)
-    };
-    names
-        .iter()
-        .map(|name| known(name).ok_or(name))
-        .collect::<Result<_, _>>()
-        .map(Toolchains::Only)
-        .map_err(|name| {
-            let all: Vec<_> = Toolchain::ALL.iter().map(|toolchain| toolchain.name()).collect();
-            Failure::new(Exit::Usage, format!("--toolchains {name} is not known"))
-                .with_hint(format!("give auto, none, or a list of {}", all.join(", ")))
-        })
-}
-
 /// A shell is never looked up through PATH, which may lead into the scope.
 fn absolute_shell(shell: PathBuf) -> Result<PathBuf, Failure> {
     if shell.is_absolute() {
@@ -490,37 +319,28 @@ fn default_tools_dir(working_directory: &Path, scope: &Path) -> PathBuf {
 pub(super) const TOOLS_DIR: &str = ".ahma/tools";
 
 fn state_dir(environment: &Environment) -> Option<PathBuf> {
-    let home = environment.home.as_ref().filter(|home| home.is_absolute());
-    let state = match environment.platform {
-        Platform::MacOs => home.map(|home| home.join("Library/Application Support")),
-        Platform::Linux => environment
-            .state_home
-            .clone()
-            .or_else(|| home.map(|home| home.join(".local/state"))),
-    };
-    state.map(|state| state.join("ahma_mcp"))
+    let named = environment.state_home.clone();
+    own_directory(environment, "Library/Application Support", named, ".local/state")
 }
 
 fn log_directory(environment: &Environment) -> Option<PathBuf> {
-    let home = environment.home.as_ref().filter(|home| home.is_absolute());
-    let cache = match environment.platform {
-        Platform::MacOs => home.map(|home| home.join("Library/Caches")),
-        Platform::Linux => environment
-            .cache_home
-            .clone()
-            .or_else(|| home.map(|home| home.join(".cache"))),
-    };
-    cache.map(|cache| cache.join("ahma_mcp"))
+    let named = environment.cache_home.clone();
+    own_directory(environment, "Library/Caches", named, ".cache")
 }
 
-impl From<FormatArg> for Format {
-    fn from(format: FormatArg) -> Self {
-        match format {
-            FormatArg::Text => Self::Text,
-            FormatArg::Json => Self::Json,
-            FormatArg::Cost => Self::Cost,
-        }
-    }
+/// A directory of this program below one of the user's: `macos` in the home, or `named` by XDG, else `linux` in the home.
+fn own_directory(
+    environment: &Environment,
+    macos: &str,
+    named: Option<PathBuf>,
+    linux: &str,
+) -> Option<PathBuf> {
+    let home = environment.home.as_ref().filter(|home| home.is_absolute());
+    let base = match environment.platform {
+        Platform::MacOs => home.map(|home| home.join(macos)),
+        Platform::Linux => named.or_else(|| home.map(|home| home.join(linux))),
+    };
+    base.map(|base| base.join("ahma_mcp"))
 }
 
 impl From<ExposeArg> for Expose {

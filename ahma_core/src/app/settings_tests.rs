@@ -1,6 +1,10 @@
 use clap::Parser as _;
 
 use super::*;
+use crate::{
+    sandbox::{Network, Tier, Toolchain, Toolchains},
+    shell::TierChoice,
+};
 
 fn resolve_in(directory: &Path, flags: &[&str]) -> Result<Settings, Failure> {
     let environment = Environment {

@@ -6,10 +6,14 @@
 use std::{
     io::{IsTerminal as _, Write as _},
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -44,7 +48,8 @@ async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<Ex
     // The end of the client is an end too, but the self-test goes on: its result is the server's.
     let shutdown = asked_to_end.child_token();
     let (proven, launcher) = watch::channel(None);
-    let checker = early_checker(settings, launcher);
+    let needed = Arc::new(Notify::new());
+    let checker = early_checker(settings, launcher, Arc::clone(&needed));
     #[cfg(feature = "cluster")]
     let cluster = super::cluster::open(settings, &asked_to_end).await?;
     #[cfg(feature = "cluster")]
@@ -57,6 +62,7 @@ async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<Ex
         expose: settings.execution.expose,
         toolbox,
         has_remotes: remote::is_configured(settings),
+        needed: Arc::clone(&needed),
     };
     if std::io::stdin().is_terminal() {
         greet_person();
@@ -68,6 +74,9 @@ async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<Ex
     };
     let mut failure = None;
     let opening = async {
+        if matches!(pending, PendingSandbox::Postponed) && is_gone_unasked(&shutdown, &needed).await {
+            return None;
+        }
         match house.open(settings, pending, checker, ends).await {
             Ok(mut opened) => {
                 #[cfg(feature = "cluster")]
@@ -96,6 +105,20 @@ async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<Ex
     }
 }
 
+/// Time after which a postponed sandbox is set up although no request needs it: the first one that does is not to wait.
+const UNASKED: Duration = Duration::from_millis(20);
+
+/// Waits until the sandbox is needed or may be soon. True if the client went without that, as one does that only wanted to
+/// see the tools: then there is nothing to set up, and nothing to take down.
+async fn is_gone_unasked(client_gone: &CancellationToken, needed: &Notify) -> bool {
+    tokio::select! {
+        biased;
+        () = needed.notified() => false,
+        () = client_gone.cancelled() => true,
+        () = tokio::time::sleep(UNASKED) => false,
+    }
+}
+
 /// Time for the result of setting up the sandbox, once the client is gone; it takes milliseconds.
 const SET_UP_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -108,7 +131,7 @@ struct Ends<'a> {
     client_gone: &'a CancellationToken,
 }
 
-/// What calls need, as far as it is there.
+/// The parts that calls need, as they become ready.
 #[derive(Debug, Default)]
 struct House {
     sandbox: Option<ActiveSandbox>,
@@ -235,3 +258,7 @@ fn server_settings(settings: &Settings, sandbox: &ActiveSandbox) -> ServerSettin
         sandbox_report: String::new(),
     }
 }
+
+#[cfg(test)]
+#[path = "stdio_tests.rs"]
+mod tests;

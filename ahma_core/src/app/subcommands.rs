@@ -10,7 +10,9 @@ use clap::{Parser, ValueEnum, builder::PossibleValuesParser};
 #[cfg(feature = "bridge")]
 use ahma_common::value;
 
-use super::packs;
+#[cfg(feature = "bridge")]
+use super::admin::{AdminCommand, AdminOptions};
+use super::{clients::Client, packs};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Subcommand {
@@ -71,7 +73,7 @@ pub(crate) enum Subcommand {
 pub(crate) struct InitArgs {
     /// The client whose configuration gets the entry `Ahama`; asked for on a terminal if omitted.
     #[arg(long, value_enum, value_name = "CLIENT")]
-    pub(crate) client: Option<ClientArg>,
+    pub(crate) client: Option<Client>,
 
     /// A pack to add to those that fit the project's files; may be repeated. `ahma_mcp packs` lists them.
     #[arg(long = "pack", value_name = "NAME", value_parser = PossibleValuesParser::new(packs::names()), hide_possible_values = true)]
@@ -88,16 +90,6 @@ pub(crate) struct InitArgs {
     /// Show the changes without making them.
     #[arg(long)]
     pub(crate) dry_run: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ClientArg {
-    Vscode,
-    Cursor,
-    Claude,
-    Codex,
-    Windsurf,
-    Copilot,
 }
 
 #[derive(Debug, Parser)]
@@ -135,13 +127,7 @@ pub(crate) enum PacksFormat {
 pub(crate) struct RunArgs {
     /// The tool, followed by its arguments: --NAME VALUE, --NAME for a switch, repeated for a list. Other words are
     /// positional arguments.
-    #[arg(
-        value_name = "TOOL",
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        num_args = 1..
-    )]
+    #[arg(value_name = "TOOL", required = true, trailing_var_arg = true, allow_hyphen_values = true, num_args = 1..)]
     pub(crate) words: Vec<String>,
 }
 
@@ -149,13 +135,7 @@ pub(crate) struct RunArgs {
 #[command(after_help = RECORD_EXAMPLES, override_usage = "ahma_mcp [FLAGS] record <TOOL> [--NAME VALUE]...\n       ahma_mcp [FLAGS] record -- <COMMAND> [ARGUMENT]...")]
 pub(crate) struct RecordArgs {
     /// The tool with its arguments, as for `run`; after `--`, a command that needs no tool file.
-    #[arg(
-        value_name = "TOOL",
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        num_args = 1..
-    )]
+    #[arg(value_name = "TOOL", required = true, trailing_var_arg = true, allow_hyphen_values = true, num_args = 1..)]
     pub(crate) words: Vec<String>,
 }
 
@@ -209,12 +189,16 @@ pub(crate) enum TokenCommand {
         #[arg(long, value_name = "COUNT")]
         max_sessions: Option<usize>,
 
+        /// The only tools that it lists and calls, such as 'git_*,cargo_test' [default: all].
+        #[arg(long, value_name = "NAMES")]
+        tools: Option<String>,
+
         /// Tokens file, created if missing; must be out of reach of commands, so outside any project
         /// [default: that of --tokens-file, else ~/.config/ahma_mcp/tokens.json].
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// List the tokens: name, role, expiry and scope
+    /// List the tokens: name, role, expiry, scope and tools
     List {
         /// Tokens file [default: that of --tokens-file, else ~/.config/ahma_mcp/tokens.json].
         #[arg(long, value_name = "FILE")]
@@ -244,110 +228,6 @@ pub(crate) enum RoleArg {
     Agent,
     Operator,
     Metrics,
-}
-
-/// The server that is asked, and the form of the answer.
-#[cfg(feature = "bridge")]
-#[derive(Debug, Clone, Parser)]
-pub(crate) struct AdminOptions {
-    /// Address of the server.
-    #[arg(
-        long,
-        env = "AHMA_ADMIN_URL",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:3000"
-    )]
-    pub(crate) admin_url: String,
-
-    /// File that holds the token of an operator.
-    #[arg(long, env = "AHMA_ADMIN_TOKEN_FILE", value_name = "FILE")]
-    pub(crate) admin_token_file: Option<PathBuf>,
-
-    /// The token itself. A flag shows in the list of processes, so use the variable.
-    #[arg(long, env = "AHMA_ADMIN_TOKEN", hide = true, hide_env_values = true)]
-    pub(crate) admin_token: Option<ahma_http_bridge::Secret>,
-
-    /// A table for people, or JSON.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = AdminFormat::Text)]
-    pub(crate) format: AdminFormat,
-}
-
-#[cfg(feature = "bridge")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AdminFormat {
-    Text,
-    Json,
-}
-
-#[cfg(feature = "bridge")]
-#[derive(Debug, clap::Subcommand)]
-pub(crate) enum AdminCommand {
-    /// List open sessions: who, from where, since when
-    Sessions {
-        #[command(flatten)]
-        options: AdminOptions,
-    },
-    /// List operations: what runs, for whom, how far
-    Operations {
-        /// Only those with this status, such as running.
-        #[arg(long)]
-        status: Option<String>,
-
-        /// Only those of this token or OAuth subject.
-        #[arg(long, value_name = "NAME")]
-        principal: Option<String>,
-
-        #[command(flatten)]
-        options: AdminOptions,
-    },
-    /// Follow the output of an operation
-    Tail {
-        operation: String,
-
-        #[command(flatten)]
-        options: AdminOptions,
-    },
-    /// Cancel an operation. Its agent is told who did it, and why
-    Cancel {
-        operation: String,
-
-        /// For the agent and the audit trail.
-        #[arg(long)]
-        reason: Option<String>,
-
-        #[command(flatten)]
-        options: AdminOptions,
-    },
-    /// End a session and stop what it runs
-    End {
-        session: String,
-
-        /// For the client and the audit trail.
-        #[arg(long)]
-        reason: Option<String>,
-
-        #[command(flatten)]
-        options: AdminOptions,
-    },
-    /// Take no new work, let what runs finish for --drain of the server, then end it
-    Drain {
-        #[command(flatten)]
-        options: AdminOptions,
-    },
-}
-
-#[cfg(feature = "bridge")]
-impl AdminCommand {
-    pub(crate) fn options(&self) -> &AdminOptions {
-        match self {
-            Self::Sessions { options }
-            | Self::Operations { options, .. }
-            | Self::Tail { options, .. }
-            | Self::Cancel { options, .. }
-            | Self::End { options, .. }
-            | Self::Drain { options } => options,
-        }
-    }
 }
 
 #[cfg(feature = "bridge")]
@@ -404,6 +284,7 @@ const TOKEN_EXAMPLES: &str = "\
 Examples:
   ahma_mcp token new --name laptop --expires 30d
   ahma_mcp token new --name ci --scope ~/project --max-sessions 2
+  ahma_mcp token new --name reviewer --tools 'git_*,cargo_test'
 
 The client sends it as `Authorization: Bearer TOKEN` to a server started with
   ahma_mcp --mode http --session-isolation --tokens-file ~/.config/ahma_mcp/tokens.json";

@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::{
-    file_request::{FileRequest, ReadRequest, TextEdit},
-    named_arguments::NamedArguments,
-};
+use super::{FileRequest, ReadRequest, TextEdit, named_arguments::NamedArguments};
 use crate::mtdf::{ArgumentProblem, FileTool, META_PARAMETERS};
 
 /// Lines read unless the call says otherwise; the budget of bytes usually ends first.

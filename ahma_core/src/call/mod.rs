@@ -6,7 +6,6 @@
 mod arguments;
 mod error;
 mod file_arguments;
-mod file_request;
 mod meta;
 mod named_arguments;
 mod no_input;
@@ -18,13 +17,12 @@ mod planner;
 mod call_tests;
 
 pub use error::CallError;
-pub use file_request::{FileRequest, ReadRequest, TextEdit};
 pub(crate) use named_arguments::NamedArguments;
 pub use no_input::read_nothing;
 pub(crate) use paths::{normalise, outside};
 pub use plan::{
-    ArgumentFile, Command, CommandPlan, ExecutionMode, ExitCodes, ExitMeaning, Lifetime, Program, Ready,
-    Sequence, SequenceStep, SkipCondition, StopSignal, Work,
+    ArgumentFile, Command, CommandPlan, ExecutionMode, ExitCodes, ExitMeaning, FileRequest, Lifetime,
+    Program, ReadRequest, Ready, Sequence, SequenceStep, SkipCondition, StopSignal, TextEdit, Work,
 };
 pub use planner::{PlanSettings, ToolCall, plan, working_directory};
 

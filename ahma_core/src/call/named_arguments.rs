@@ -1,6 +1,6 @@
 //! Arguments of a built-in tool, read one by one by their names.
 //!
-//! What can only mean one thing is taken, as for tools from files: `"3"` for 3, `"true"` for true, one string for a list of
+//! A value that can only mean one thing is taken, as for tools from files: `"3"` for 3, `"true"` for true, one string for a list of
 //! one, `from-line` for `from_line`. Everything else is refused, all of it at once.
 
 use std::ops::RangeInclusive;

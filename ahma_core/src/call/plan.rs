@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 
-use super::file_request::FileRequest;
 pub use crate::mtdf::{ExitCodes, ExitMeaning, StopSignal};
 use crate::observe::{CallArguments, StreamRules};
 
@@ -226,4 +226,53 @@ pub enum ExecutionMode {
     /// For a moment; what takes longer goes on in the background.
     Inline,
     Asynchronous,
+}
+
+/// One call of a file tool, carried out by `files` in a confined process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum FileRequest {
+    Read(ReadRequest),
+    Write { path: PathBuf, content: String },
+    Edit { path: PathBuf, edits: Vec<TextEdit> },
+    Patch { patch: String },
+}
+
+/// Lines of one or several files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadRequest {
+    pub paths: Vec<PathBuf>,
+    /// First line shown, counted from 1.
+    pub from_line: usize,
+    pub max_lines: usize,
+    /// Bytes of text for all paths together.
+    pub max_bytes: usize,
+}
+
+/// One replacement in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextEdit {
+    #[serde(alias = "old_string", alias = "old_str")]
+    pub old: String,
+    #[serde(alias = "new_string", alias = "new_str")]
+    pub new: String,
+    /// Replaces every occurrence; otherwise `old` must be unique.
+    #[serde(default, alias = "replace_all")]
+    pub all: bool,
+}
+
+impl FileRequest {
+    /// The request on one line, without contents.
+    fn line(&self) -> String {
+        match self {
+            Self::Read(request) => {
+                let paths: Vec<_> = request.paths.iter().map(|path| path.to_string_lossy()).collect();
+                format!("file_read {}", paths.join(" "))
+            }
+            Self::Write { path, .. } => format!("file_write {}", path.display()),
+            Self::Edit { path, .. } => format!("file_edit {}", path.display()),
+            Self::Patch { .. } => "file_patch".into(),
+        }
+    }
 }

@@ -42,7 +42,7 @@ pub struct PlanSettings {
     pub scope_aliases: Vec<PathBuf>,
     /// Directories outside the scope that commands may reach, such as the private temporary directory.
     pub also_allowed: Vec<PathBuf>,
-    /// What commands may read besides, such as system directories: for their arguments, not to run in.
+    /// Further readable paths, such as system directories: valid as arguments, not as working directories.
     pub readable: Vec<PathBuf>,
     pub default_timeout: Duration,
     /// Every call waits for its result.

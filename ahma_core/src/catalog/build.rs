@@ -6,11 +6,11 @@ use std::{
 };
 
 use super::{
-    annotations, builtin,
+    builtin,
     input_schema::input_schema,
     tool::{Catalog, CatalogSettings, Tool},
 };
-use crate::mtdf::{AvailabilityCheck, Leaf, LeafAction, ToolDef};
+use crate::mtdf::{Annotations, AvailabilityCheck, Leaf, LeafAction, ToolDef};
 
 impl Catalog {
     /// The enabled tools of `files`, plus the built-in ones. A name that is taken twice goes to the first file.
@@ -33,7 +33,7 @@ impl Catalog {
                     name: leaf.name.clone(),
                     description: leaf.description.trim().to_owned(),
                     input_schema: Arc::new(input_schema(leaf)),
-                    annotations: annotations::complete(&leaf.annotations),
+                    annotations: complete(&leaf.annotations),
                     file: Some(file.file.clone()),
                     probes: probes(leaf, &leaves),
                     install_instructions: leaf.install_instructions.clone(),
@@ -45,6 +45,19 @@ impl Catalog {
             tools,
             expose: settings.expose,
         }
+    }
+}
+
+/// All four hints for clients. What is not said is taken for the worst that a program can do, because clients skip the question to
+/// their user where a hint allows it.
+fn complete(given: &Annotations) -> Annotations {
+    let reads_only = given.read_only.unwrap_or(false);
+    Annotations {
+        title: given.title.clone(),
+        read_only: Some(reads_only),
+        destructive: Some(!reads_only && given.destructive.unwrap_or(true)),
+        idempotent: Some(given.idempotent.unwrap_or(reads_only)),
+        open_world: Some(given.open_world.unwrap_or(true)),
     }
 }
 

@@ -3,7 +3,6 @@
 //! Built from valid tool files and never changed afterwards; a reload builds a new one.
 //! Knows no protocol: the `mcp` layer turns a [`Tool`] into what goes over the wire.
 
-mod annotations;
 mod build;
 mod builtin;
 mod familiar_names;

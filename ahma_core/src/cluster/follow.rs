@@ -6,12 +6,16 @@ use ahma_cluster::{EndCause, Entry, FrontEnd, Goal, OperationLog, Piece, ReadEnd
 use tokio::sync::{oneshot, watch};
 
 use super::wire::{EndReport, ProgressReport};
-use crate::operation::{EndState, Mirror, Operation, OperationState, PlaceInQueue};
+use crate::operation::{EndState, LossCause, Mirror, Operation, OperationState, PlaceInQueue};
 
 /// Time between two requests to stop, and between two looks at the queue.
 const PACE: Duration = Duration::from_secs(1);
 
 const RETRY: Duration = Duration::from_millis(200);
+
+/// Said where output is missing.
+const NOT_KEPT: &str =
+    "the cluster does not keep it any more: the principal's newer operations needed the room";
 
 pub(super) struct Follower {
     pub(super) front: FrontEnd,
@@ -19,6 +23,8 @@ pub(super) struct Follower {
     pub(super) mirror: Mirror,
     /// Told when all that was there at the beginning is read.
     pub(super) caught_up: Option<oneshot::Sender<()>>,
+    /// Some of its output is not kept any more.
+    pub(super) is_incomplete: bool,
 }
 
 impl Follower {
@@ -40,7 +46,11 @@ impl Follower {
             if let Some(at) = log.and_then(|log| log.claimed_at) {
                 self.mirror.started(at.into());
             }
-            self.read(&operation, read).await;
+            if entry.output_dropped {
+                self.is_incomplete = true;
+            } else {
+                self.read(&operation, read).await;
+            }
         }
     }
 
@@ -120,9 +130,7 @@ impl Follower {
         };
         match read {
             Ok(ReadEnd::Whole | ReadEnd::Cut) => {}
-            Ok(ReadEnd::Incomplete) => {
-                tracing::warn!(operation = %operation.id(), "some of its output is not stored any more");
-            }
+            Ok(ReadEnd::Incomplete) => self.is_incomplete = true,
             Err(error) => tracing::warn!(%error, operation = %operation.id(), "its output cannot be read"),
         }
     }
@@ -156,6 +164,13 @@ impl Follower {
         if let Some(lost) = report.lost {
             self.mirror
                 .lost(lost.total_bytes, lost.total_lines, lost.tail, lost.cause);
+        } else if let (true, Some(outcome)) = (self.is_incomplete, &report.outcome) {
+            // The result has the end of it in any case.
+            let excerpt = &outcome.output;
+            let end = excerpt.end().as_bytes().to_vec();
+            let cause = LossCause::Storage(NOT_KEPT.to_owned());
+            self.mirror
+                .lost(excerpt.total_bytes, excerpt.total_lines, end, cause);
         }
         match report.outcome {
             Some(outcome) => self.mirror.end(outcome),
@@ -194,7 +209,7 @@ async fn watch_attempt(front: &FrontEnd, operation: &Operation, attempt: u32, go
     }
 }
 
-/// What is known of an attempt that is over.
+/// Summary of an attempt that is over.
 fn goal_of(log: Option<OperationLog>, attempt: u32) -> Goal {
     let nothing = Goal::Ended {
         bytes: 0,

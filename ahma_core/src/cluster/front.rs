@@ -16,20 +16,17 @@ use crate::{
     call::{CommandPlan, Lifetime, ToolCall},
     catalog::Expose,
     operation::{
-        CallOrigin, ClientId, Cluster, ClusterTask, Engine, Journal, MirroredCall, Operation, OperationId,
-        Principal,
+        CallOrigin, ClientId, Cluster, ClusterTask, Engine, Journal, Operation, OperationId, PoolFilter,
+        PoolOperation, Principal, RecordedCall, Whose,
     },
     toolbox::{self, ToolboxHandle},
 };
 
-/// Ended operations that are recalled besides those whose results nobody collected.
+/// Ended operations that are recalled besides those whose results were not collected.
 const RECENT: usize = 5;
 
 /// Operations that are recalled at once.
 const MAX_RECALLED: usize = 50;
-
-/// Name of clients of other front ends; the bridge gives numbers.
-const ELSEWHERE: &str = "elsewhere";
 
 /// Time for the output of an operation that is recalled; what is missing then comes later.
 const CATCH_UP: Duration = Duration::from_secs(10);
@@ -52,7 +49,7 @@ pub struct ClusterSettings {
 /// The connection of a front end, with what it knows of the pool. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ClusterFront {
-    front: FrontEnd,
+    pub(super) front: FrontEnd,
     rerun: bool,
     scope: PathBuf,
     toolbox: ToolboxHandle,
@@ -106,9 +103,9 @@ impl ClusterFront {
 }
 
 #[derive(Debug)]
-struct EngineOnCluster {
-    cluster: ClusterFront,
-    engine: Engine,
+pub(super) struct EngineOnCluster {
+    pub(super) cluster: ClusterFront,
+    pub(super) engine: Engine,
 }
 
 impl Cluster for EngineOnCluster {
@@ -122,15 +119,19 @@ impl Cluster for EngineOnCluster {
         self.hand_over(origin, call, plan, may_rerun).boxed()
     }
 
-    fn find<'a>(&'a self, principal: &'a Principal, id: &'a str) -> BoxFuture<'a, Option<Operation>> {
+    fn find<'a>(&'a self, whose: Whose<'a>, id: &'a str) -> BoxFuture<'a, Option<Operation>> {
         async move {
             let entry = self.entry(id).await?;
-            if entry.owner != owner_of(principal.name()) {
-                return None;
+            match whose {
+                Whose::One(principal) if entry.owner != owner_of(principal.name()) => None,
+                Whose::One(_) | Whose::All => self.followed(&entry).await,
             }
-            self.followed(&entry).await
         }
         .boxed()
+    }
+
+    fn list<'a>(&'a self, wanted: PoolFilter<'a>) -> BoxFuture<'a, Vec<PoolOperation>> {
+        self.listed(wanted).boxed()
     }
 
     fn recall<'a>(&'a self, principal: &'a Principal) -> BoxFuture<'a, ()> {
@@ -188,7 +189,7 @@ impl EngineOnCluster {
         };
         let submitted = cluster.front.submit(&request, cluster.rerun && may_rerun).await;
         submitted.map_err(|error| error_chain(&error))?;
-        let call = MirroredCall {
+        let call = RecordedCall {
             lifetime: plan.lifetime.clone(),
             ..self.mirrored(&request, origin, std::time::SystemTime::now())
         };
@@ -196,7 +197,7 @@ impl EngineOnCluster {
     }
 
     /// The operation of a log, followed here from now on. One that has ended has its outcome.
-    async fn followed(&self, entry: &Entry) -> Option<Operation> {
+    pub(super) async fn followed(&self, entry: &Entry) -> Option<Operation> {
         if let Some(known) = self.engine.get(&entry.operation) {
             return Some(known);
         }
@@ -209,8 +210,7 @@ impl EngineOnCluster {
         };
         let request = &log.request;
         let origin = CallOrigin {
-            // Sessions of different front ends may have the same name.
-            client: ClientId::named(ELSEWHERE),
+            client: ClientId::elsewhere(),
             principal: request
                 .principal
                 .as_deref()
@@ -219,7 +219,7 @@ impl EngineOnCluster {
             program: request.program.clone(),
             arguments: None,
         };
-        let call = MirroredCall {
+        let call = RecordedCall {
             seen: entry.collected,
             ..self.mirrored(request, origin, log.queued_at.into())
         };
@@ -255,7 +255,7 @@ impl EngineOnCluster {
         }
     }
 
-    /// What the log says, after another look if it says nothing.
+    /// State in the log, after another look if it has none.
     async fn entry(&self, id: &str) -> Option<Entry> {
         let tail = self.cluster.front.tail();
         if let Some(entry) = tail.entry(id) {
@@ -272,11 +272,11 @@ impl EngineOnCluster {
         request: &Request,
         origin: CallOrigin,
         created_at: std::time::SystemTime,
-    ) -> MirroredCall {
+    ) -> RecordedCall {
         let journal = CollectedJournal {
             front: self.cluster.front.clone(),
         };
-        MirroredCall {
+        RecordedCall {
             id: OperationId::recalled(&request.operation),
             origin,
             tool: request.tool.clone(),
@@ -293,11 +293,11 @@ impl EngineOnCluster {
     }
 
     /// Follows an operation until it has ended or this front end does. The receiver hears when what was there is read.
-    fn mirror(&self, call: MirroredCall, owner: &str) -> (Operation, oneshot::Receiver<()>) {
+    fn mirror(&self, call: RecordedCall, owner: &str) -> (Operation, oneshot::Receiver<()>) {
         let (caught_up, heard) = oneshot::channel();
         let mirror = match self.engine.mirror(call) {
             Ok(mirror) => mirror,
-            // Somebody was faster.
+            // Another task was faster.
             Err(known) => return (known, heard),
         };
         let operation = mirror.operation().clone();
@@ -306,6 +306,7 @@ impl EngineOnCluster {
             owner: owner.to_owned(),
             mirror,
             caught_up: Some(caught_up),
+            is_incomplete: false,
         };
         let shutdown = self.cluster.shutdown.clone();
         // Ends with the operation, or with the token.

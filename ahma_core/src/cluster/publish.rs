@@ -3,6 +3,7 @@
 use std::{io, time::Duration};
 
 use ahma_cluster::OutputPublisher;
+use tokio::time::Instant;
 
 use super::wire::{LostOutput, ProgressReport};
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
 /// Bytes of one frame.
 const FRAME_BYTES: usize = 32 << 10;
 
-/// Pause between two looks at an operation that prints.
+/// Pause after a frame of an operation that prints, so that not every line is one.
 const PACE: Duration = Duration::from_millis(10);
 
 /// Findings that are read at once.
@@ -27,11 +28,16 @@ pub(super) async fn publish(operation: &Operation, publisher: &mut OutputPublish
     let mut changes = operation.watch();
     let mut next_finding = 0;
     let mut told = None;
+    let mut printed: Option<Instant> = None;
     loop {
         changes.mark_unchanged();
         let has_ended = operation.ended().is_some();
+        let (before, _) = publisher.sent();
         if let Err(error) = output(operation, publisher).await {
             tracing::warn!(%error, operation = %operation.id(), "its output cannot be read back");
+        }
+        if publisher.sent().0 > before {
+            printed = Some(Instant::now());
         }
         loop {
             let news = operation.findings_since(next_finding, FINDINGS);
@@ -62,8 +68,12 @@ pub(super) async fn publish(operation: &Operation, publisher: &mut OutputPublish
         }
         // The operation itself holds the sender.
         let _ = changes.changed().await;
-        if operation.ended().is_none() {
-            tokio::time::sleep(PACE).await;
+        if let Some(printed) = printed {
+            // Not after the end, which a client may be waiting for.
+            tokio::select! {
+                () = tokio::time::sleep_until(printed + PACE) => {}
+                _ = operation.outcome() => {}
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What front ends and workers tell each other about tools and operations; JSON for `ahma_cluster`.
+//! Messages between front ends and workers about tools and operations; JSON for `ahma_cluster`.
 
 use std::io;
 

@@ -29,11 +29,11 @@ use crate::{
     toolbox::{Toolbox, ToolboxHandle},
 };
 
-/// A job for a tool that is not here is left to others for this long, so often. Then it is refused: nobody has the tool.
+/// A job for a tool that is not here is left to others for this long, so often. Then it is refused: no worker has the tool.
 const PASS_ON_DELAY: Duration = Duration::from_millis(500);
 const MAX_PASSES: u64 = 20;
 
-/// Commands are stopped after so long without a connection: nobody can see or stop them.
+/// Commands are stopped after so long without a connection: no client can see or stop them.
 const ORPHAN_GRACE: Duration = Duration::from_secs(300);
 
 /// A worker, apart from its tools and its sandbox.
@@ -51,7 +51,7 @@ pub struct WorkerSettings {
     /// Time for running operations when the worker is asked to end.
     pub drain: Duration,
     pub plan: PlanSettings,
-    /// What front ends call the scope of this worker, besides its own path.
+    /// Paths by which front ends name the scope of this worker, besides its own.
     pub mapped_from: Vec<PathBuf>,
     /// The tools for files, and the shell that only reads, are offered.
     pub file_tools: bool,

@@ -1,24 +1,19 @@
 //! The audit trail: its newest lines, and whether it is as it was written.
 
-use std::{
-    fs::File,
-    io::{self, Read as _, Seek as _, SeekFrom},
-    path::Path,
-};
+use std::path::Path;
 
-use ahma_http_bridge::{Operator, verify_audit};
+use ahma_http_bridge::{Operator, newest_lines, verify_audit};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::{
-    layout::{self, table, text},
+    layout::{self, Head::Text, table, text},
     routes::Console,
     source::SourceError,
 };
 
-/// Lines on the page, and the part of the file they are looked for in.
+/// Lines on the page.
 const LINES: usize = 200;
-const TAIL_BYTES: u64 = 256 << 10;
 
 pub(super) async fn page(console: &Console, operator: &Operator) -> Result<Markup, SourceError> {
     let of_server = operator.server.as_ref().and_then(|server| server.audit_file());
@@ -41,13 +36,13 @@ fn trail(file: &Path) -> Markup {
         }
         Err(error) => html! { p { span.state.failed { "broken" } " " (text(&error.to_string())) } },
     };
-    let lines = match newest_lines(file) {
+    let lines = match newest_lines(file, LINES) {
         Ok(lines) => lines,
         Err(error) => return html! { (verdict) p { "It cannot be read: " (error.to_string()) } },
     };
     html! {
         (verdict)
-        (table("Newest lines", &["Time", "Event", "Client", "Details"], &html! {
+        (table("Newest lines", &[Text("Time (UTC)"), Text("Event"), Text("Client"), Text("Details")], &html! {
             @for line in lines.iter().rev() { (row(line)) }
         }))
     }
@@ -69,7 +64,7 @@ fn row(line: &str) -> Markup {
             td { (text(time.as_deref().unwrap_or("–"))) }
             td { (text(event.as_deref().unwrap_or("–"))) }
             td { (text(client.as_deref().unwrap_or("–"))) }
-            td { (text(&details(&fields))) }
+            td.main { (text(&details(&fields))) }
         }
     }
 }
@@ -81,17 +76,4 @@ fn details(fields: &Map<String, Value>) -> String {
         other => format!("{name}: {other}"),
     });
     said.collect::<Vec<_>>().join(", ")
-}
-
-fn newest_lines(path: &Path) -> io::Result<Vec<String>> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
-    let mut tail = Vec::new();
-    file.read_to_end(&mut tail)?;
-    let tail = String::from_utf8_lossy(&tail);
-    // The first may be a part of one.
-    let skipped = usize::from(length > TAIL_BYTES);
-    let lines: Vec<String> = tail.lines().skip(skipped).map(str::to_owned).collect();
-    Ok(lines[lines.len().saturating_sub(LINES)..].to_vec())
 }

@@ -1,4 +1,4 @@
-//! What ran: a search over everything that is kept.
+//! The page History: a search over everything that is kept.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,13 @@ use ahma_http_bridge::Operator;
 use maud::{Markup, html};
 
 use super::{
-    layout::{self, Query, SEVERITIES, bytes, moment, table, text},
+    layout::{
+        self,
+        Head::{Number, Text},
+        SEVERITIES, bytes, moment, nothing, number, table, text,
+    },
+    pool::missing_here,
+    query::Query,
     routes::Console,
     source::SourceError,
 };
@@ -18,7 +24,7 @@ use crate::{
 };
 
 /// Operations on a page.
-const ROWS: usize = 200;
+pub(super) const ROWS: usize = 200;
 
 /// Stretches of time to choose from.
 const TIMES: [(&str, &str); 5] = [
@@ -34,43 +40,52 @@ pub(super) async fn page(
     operator: &Operator,
     query: &Query,
 ) -> Result<Markup, SourceError> {
-    let rows = console.source.operations(operator, filter(query)).await?;
+    let filter = filter(query)?;
+    let rows = console.source.operations(operator, filter).await?;
     let head = [
-        "Started", "Status", "Tool", "Command", "Client", "Took", "Findings", "Output",
+        Text("Started (UTC)"),
+        Text("Status"),
+        Text("Command"),
+        Text("Tool"),
+        Text("Client"),
+        Text("Findings"),
+        Number("Took"),
+        Number("Output"),
     ];
     let older = rows.last().filter(|_| rows.len() == ROWS);
     let content = html! {
+        (missing_here(console))
         (search(query))
-        @if rows.is_empty() { p { "Nothing was found." } } @else {
+        @if rows.is_empty() { (nothing("Nothing was found.")) } @else {
             (table("Operations", &head, &html! { @for row in &rows { (operation(row)) } }))
         }
         @if let Some(last) = older {
-            p { a href={ "/console/history?" (query.with("until", &millis(last.created_at).to_string())) } { "Older" } }
+            p.more { a href={ "/console/history?" (query.with("until", &millis(last.created_at).to_string())) } { "Older" } }
         }
     };
     Ok(layout::page(operator, "/console/history", "History", &content))
 }
 
-fn filter(query: &Query) -> OperationFilter {
-    let since = query
-        .text("since")
-        .and_then(|since| value::positive_duration(&since).ok());
-    let ago = |age: Duration| SystemTime::now().checked_sub(age);
-    OperationFilter {
+/// The search that a form or an address asks for.
+pub(super) fn filter(query: &Query) -> Result<OperationFilter, SourceError> {
+    let ago = |age: Duration| {
+        SystemTime::now()
+            .checked_sub(age)
+            .unwrap_or(SystemTime::UNIX_EPOCH)
+    };
+    Ok(OperationFilter {
         text: query.text("text"),
         tool: query.text("tool"),
         client: query.text("client"),
-        state: query
-            .text("status")
-            .and_then(|status| OperationState::named(&status)),
-        least: query
-            .text("severity")
-            .and_then(|severity| Severity::parse(&severity)),
-        since: since.and_then(ago),
-        until: query.number("until").and_then(at_millis),
+        state: query.read_as("status", OperationState::named)?,
+        least: query.read_as("severity", Severity::parse)?,
+        since: query
+            .read_as("since", |since| value::positive_duration(since).ok())?
+            .map(ago),
+        until: query.read_as("until", at_millis)?,
         limit: ROWS,
         ..OperationFilter::default()
-    }
+    })
 }
 
 /// Moments in addresses. Numbers of operations would not do: each place of the history has its own.
@@ -80,18 +95,18 @@ fn millis(at: SystemTime) -> u128 {
         .as_millis()
 }
 
-fn at_millis(millis: u64) -> Option<SystemTime> {
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis))
+fn at_millis(millis: &str) -> Option<SystemTime> {
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis.parse().ok()?))
 }
 
 fn search(query: &Query) -> Markup {
     let field = |label: &str, name: &str| {
-        html! { label { (label) " " input name=(name) value=[query.text(name)] autocomplete="off"; } }
+        html! { label { (label) input name=(name) value=[query.text(name)] autocomplete="off"; } }
     };
     let choice = |label: &str, name: &str, choices: &[(&str, &str)]| {
         let chosen = query.text(name).unwrap_or_default();
         html! {
-            label { (label) " " select name=(name) {
+            label { (label) select name=(name) {
                 @for (value, shown) in choices { option value=(value) selected[*value == chosen] { (shown) } }
             } }
         }
@@ -121,13 +136,13 @@ fn operation(row: &OperationRow) -> Markup {
     html! {
         tr {
             td { (moment(row.created_at)) }
-            td { (layout::state(row.state)) }
+            td { (layout::state(row.state.as_str())) }
+            td.main { (layout::operation_link(row.id.as_str(), &row.command)) }
             td { (text(&row.tool)) }
-            td.command { (layout::operation_link(row)) }
             td { (layout::client(row)) }
-            td { (layout::took(row)) }
-            td { (layout::counts(&row.finding_counts)) }
-            td.number { (bytes(row.output_bytes)) }
+            td.counts { (layout::counts(&row.finding_counts)) }
+            (number("Took", &layout::took(row)))
+            (number("Output", &html! { (bytes(row.output_bytes)) }))
         }
     }
 }

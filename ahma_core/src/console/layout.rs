@@ -7,15 +7,14 @@ use std::{
 };
 
 use ahma_http_bridge::Operator;
-use axum::http::Uri;
 use maud::{DOCTYPE, Markup, html};
 use url::form_urlencoded;
 
 use super::{source::SourceError, terminal};
 use crate::{
-    history::{OperationRow, document::time},
+    history::OperationRow,
     observe::{Severity, SeverityCounts},
-    operation::OperationState,
+    operation::rfc3339,
 };
 
 /// A file that comes with the pages.
@@ -70,7 +69,7 @@ pub(super) fn page(operator: &Operator, place: &str, title: &str, content: &Mark
         &html! {
             header {
                 a.skip href="#content" { "Skip to the content" }
-                strong { "Ahma" }
+                a.brand href="/" { "Ahma" }
                 nav aria-label="Pages" {
                     @for (path, name) in PAGES {
                         a href=(path) aria-current=[(path == place).then_some("page")] { (name) }
@@ -82,7 +81,10 @@ pub(super) fn page(operator: &Operator, place: &str, title: &str, content: &Mark
                     button { "Log out" }
                 }
             }
-            main id="content" { h1 { (title) } (content) }
+            main id="content" {
+                div.title { h1 { (title) } span.live id="live" role="status" hidden {} }
+                (content)
+            }
         },
     )
 }
@@ -115,16 +117,39 @@ pub(super) fn form_token(operator: &Operator) -> Markup {
     html! { input type="hidden" name="form_token" value=(operator.form_token); }
 }
 
-/// A table that may be wider than the window.
-pub(super) fn table(label: &str, head: &[&str], rows: &Markup) -> Markup {
+/// Heading of a column.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Head {
+    Text(&'static str),
+    /// Numbers end where those above and below end.
+    Number(&'static str),
+}
+
+/// A table that may be wider than the window. In a narrow one, each row is a block of its own.
+pub(super) fn table(label: &str, head: &[Head], rows: &Markup) -> Markup {
     html! {
         div.table tabindex="0" role="region" aria-label=(label) {
             table {
-                thead { tr { @for name in head { th scope="col" { (name) } } } }
+                thead { tr { @for head in head {
+                    @match head {
+                        Head::Text(name) => th scope="col" { (name) },
+                        Head::Number(name) => th.number scope="col" { (name) },
+                    }
+                } } }
                 tbody { (rows) }
             }
         }
     }
+}
+
+/// A number in a row. Where the row is a block, its heading is beside it.
+pub(super) fn number(head: &str, value: &Markup) -> Markup {
+    html! { td.number data-label=(head) { (value) } }
+}
+
+/// The sentence in place of what is not there.
+pub(super) fn nothing(text: &str) -> Markup {
+    html! { p.nothing { (text) } }
 }
 
 /// Text from commands, clients and tool files, on one line.
@@ -137,17 +162,18 @@ pub(super) fn operation_path(id: &str) -> String {
     format!("/console/operations/{id}")
 }
 
-pub(super) fn operation_link(row: &OperationRow) -> Markup {
-    html! { a href=(operation_path(row.id.as_str())) { (text(&row.command)) } }
+pub(super) fn operation_link(id: &str, command: &str) -> Markup {
+    html! { a href=(operation_path(id)) { (text(command)) } }
 }
 
-pub(super) fn state(state: OperationState) -> Markup {
-    html! { span class={ "state " (state.as_str()) } { (state.as_str().replace('_', " ")) } }
+/// The state of an operation or of a step, by its name.
+pub(super) fn state(name: &str) -> Markup {
+    html! { span class={ "state " (name) } { (name.replace('_', " ")) } }
 }
 
 /// A moment to the second, in UTC.
 pub(super) fn moment(at: SystemTime) -> Markup {
-    let whole = time(at);
+    let whole = rfc3339(at);
     let short: String = whole.chars().take(19).collect();
     html! { time datetime=(whole) { (short.replace('T', " ")) } }
 }
@@ -171,7 +197,8 @@ pub(super) fn took(row: &OperationRow) -> Markup {
 
 pub(super) fn span(duration: Duration) -> String {
     match duration.as_secs() {
-        0..10 => format!("{:.1} s", duration.as_secs_f64()),
+        0 => format!("{} ms", duration.as_millis()),
+        1..10 => format!("{:.1} s", duration.as_secs_f64()),
         seconds @ 10..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
         seconds => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
@@ -230,39 +257,18 @@ pub(super) fn counts(counts: &SeverityCounts) -> Markup {
     }
 }
 
-/// What an address or a form says.
-#[derive(Debug, Default)]
-pub(super) struct Query(Vec<(String, String)>);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Query {
-    pub(super) fn of(uri: &Uri) -> Self {
-        Self::read(uri.query().unwrap_or_default())
-    }
-
-    pub(super) fn read(text: &str) -> Self {
-        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
-    }
-
-    /// A field that was filled in.
-    pub(super) fn text(&self, name: &str) -> Option<String> {
-        let mut fields = self.0.iter();
-        let (_, value) = fields.find(|(key, _)| key == name)?;
-        Some(value.trim())
-            .filter(|value| !value.is_empty())
-            .map(str::to_owned)
-    }
-
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
-        self.text(name)?.parse().ok()
-    }
-
-    /// The same with another value for one field.
-    pub(super) fn with(&self, name: &str, value: &str) -> String {
-        let kept = self
-            .0
-            .iter()
-            .filter(|(key, value)| key != name && !value.is_empty());
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(kept).append_pair(name, value).finish()
+    #[test]
+    fn what_comes_with_the_pages_is_small_and_from_here() {
+        let bytes: usize = ASSETS.iter().map(|asset| asset.text.len()).sum();
+        assert!(bytes < 100_000, "{bytes} bytes");
+        for asset in ASSETS {
+            let elsewhere = asset.text.matches("://").count();
+            // The name of the SVG format is an address that is never asked for.
+            assert_eq!(elsewhere, usize::from(asset.name == "icon.svg"), "{}", asset.name);
+        }
     }
 }

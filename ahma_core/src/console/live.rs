@@ -22,10 +22,11 @@ use super::{routes::Console, source::SourceError};
 /// Time between two glances. With the half second of the writers, a page is never behind by a second.
 const GLANCE: Duration = Duration::from_millis(250);
 
-/// Time after which a page is rendered again although nothing was written: load, memory and sessions are not in the history.
+/// Time after which a page is rendered again although nothing was written: load, memory, sessions and a pool
+/// are not in the history.
 const REFRESH: Duration = Duration::from_secs(2);
 
-/// What is to happen in the page.
+/// A change of an open page.
 #[derive(Debug)]
 pub(super) enum PageChange {
     /// The content of the element with this id is this now.

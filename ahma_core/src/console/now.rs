@@ -1,4 +1,4 @@
-//! What runs now, for whom, and how the machine does.
+//! The page Now: running work, its clients, and the load of the machine.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,10 +8,15 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{
-    layout::{self, bytes, form_token, moment, since, span, table, text},
+    layout::{
+        self,
+        Head::{Number, Text},
+        bytes, form_token, moment, nothing, number, since, span, table, text,
+    },
     live::{PageChange, PageView},
     machine::{INTERVAL, SAMPLES},
     plot::plot,
+    pool::PoolParts,
     routes::Console,
     source::{SourceError, facts, sees_only_named},
 };
@@ -20,7 +25,7 @@ use crate::{
     operation::OperationState,
 };
 
-/// Operations on the page. More than this nobody reads.
+/// Limit of operations on the page. A longer list is not read.
 const MAX_SHOWN: usize = 500;
 
 pub(super) async fn page(console: &Console, operator: &Operator) -> Result<Markup, SourceError> {
@@ -32,7 +37,7 @@ pub(super) async fn page(console: &Console, operator: &Operator) -> Result<Marku
             @if operator.server.is_some() {
                 section { h2 { "Sessions" } div id="sessions" { (parts.sessions(operator)) } }
             }
-            section { h2 { "Servers" } div id="servers" { (parts.servers()) } }
+            section { h2 { (parts.servers_heading()) } div id="servers" { (parts.servers()) } }
         }
     };
     Ok(layout::page(operator, "/", "Now", &content))
@@ -70,8 +75,10 @@ impl PageView for NowView {
     }
 }
 
-/// What the page shows.
+/// Contents of the page.
 struct Parts {
+    /// On a front end, in place of what runs on this machine.
+    pool: Option<PoolParts>,
     open: Vec<(OperationRow, Vec<UsageSample>)>,
     servers: Vec<ServerRow>,
     sessions: Vec<Value>,
@@ -100,6 +107,7 @@ impl Parts {
         });
         let (open, spans): (Vec<_>, Vec<_>) = read.await?.into_iter().unzip();
         Ok(Self {
+            pool: PoolParts::read(console, operator).await,
             open: open.concat(),
             spans: spans.concat(),
             servers: console.source.servers(operator).await?,
@@ -128,49 +136,62 @@ impl Parts {
         html! {
             (plot("Load", &of_machine(|sample| sample.0), 1.0, |load| format!("{load:.1}")))
             (plot("Memory", &of_machine(|sample| sample.1), 1.0, |share| format!("{:.0} %", share * 100.0)))
-            (plot("Operations", &running, 1.0, |count| format!("{count:.0}")))
-            (plot("Duration", &latency, 1.0, |seconds| span(Duration::from_secs_f64(seconds))))
+            @if self.pool.is_none() {
+                (plot("Operations", &running, 1.0, |count| format!("{count:.0}")))
+                (plot("Typical duration", &latency, 1.0, |seconds| span(Duration::from_secs_f64(seconds))))
+            }
         }
     }
 
     fn operations(&self) -> Markup {
+        if let Some(pool) = &self.pool {
+            return pool.operations();
+        }
         let (running, queued): (Vec<_>, Vec<_>) = self
             .open
             .iter()
             .partition(|(row, _)| row.state == OperationState::Running);
         let head = [
-            "Status",
-            "Tool",
-            "Command",
-            "Client",
-            "Progress",
-            "For",
-            "Processor",
-            "Memory",
+            Text("Status"),
+            Text("Command"),
+            Text("Tool"),
+            Text("Client"),
+            Text("Progress"),
+            Number("For"),
+            Number("Processor"),
+            Number("Memory"),
         ];
         html! {
-            p { (counted(running.len() as u64, "running operation")) ", " (queued.len()) " queued" }
-            @if !self.open.is_empty() {
+            @if self.open.is_empty() { (nothing("Nothing runs. What a client starts appears here by itself.")) } @else {
+                p.count { (counted(running.len() as u64, "running operation")) ", " (queued.len()) " queued" }
                 (table("Operations", &head, &html! { @for (row, usage) in running.into_iter().chain(queued) { (operation(row, usage)) } }))
             }
         }
     }
 
     fn sessions(&self, operator: &Operator) -> Markup {
-        let head = ["Client", "Token", "Address", "Since", "Scope", "Operations", ""];
+        let head = [
+            Text("Client"),
+            Text("Token"),
+            Text("Scope"),
+            Text("Address"),
+            Text("Since (UTC)"),
+            Number("Operations"),
+            Text("Action"),
+        ];
         let field = |session: &Value, name: &str| text(session[name].as_str().unwrap_or("–"));
         html! {
-            @if self.sessions.is_empty() { p { "No client is connected." } } @else {
+            @if self.sessions.is_empty() { (nothing("No client is connected.")) } @else {
                 (table("Sessions", &head, &html! {
                     @for session in &self.sessions {
                         @let client = &session["client"];
                         tr id={ "session-" (session["id"].as_str().unwrap_or_default()) } {
-                            td { (text(client["name"].as_str().unwrap_or("–"))) " " (text(client["version"].as_str().unwrap_or_default())) }
+                            td.main { (text(client["name"].as_str().unwrap_or("–"))) " " (text(client["version"].as_str().unwrap_or_default())) }
                             td { (field(session, "principal")) }
+                            td { (field(session, "scope")) }
                             td { (field(session, "address")) }
                             td { (session["since"].as_str().unwrap_or_default().chars().take(19).collect::<String>().replace('T', " ")) }
-                            td { (field(session, "scope")) }
-                            td.number { (session["operations"]) }
+                            (number("Operations", &html! { (session["operations"]) }))
                             td {
                                 form method="post" action={ "/console/sessions/" (session["id"].as_str().unwrap_or_default()) "/end" } {
                                     (form_token(operator))
@@ -184,22 +205,39 @@ impl Parts {
         }
     }
 
+    fn servers_heading(&self) -> &'static str {
+        match self.pool {
+            Some(_) => "Workers",
+            None => "Servers",
+        }
+    }
+
     fn servers(&self) -> Markup {
+        if let Some(pool) = &self.pool {
+            return pool.workers();
+        }
         let head = [
-            "Client", "Scope", "Sandbox", "Network", "Tools", "Process", "Version", "Since",
+            Text("Client"),
+            Text("Scope"),
+            Text("Sandbox"),
+            Text("Network"),
+            Number("Tools"),
+            Number("Process"),
+            Text("Version"),
+            Text("Since (UTC)"),
         ];
         html! {
-            @if self.servers.is_empty() { p { "No server is running." } } @else {
+            @if self.servers.is_empty() { (nothing("No server is running.")) } @else {
                 (table("Servers", &head, &html! {
                     @for server in &self.servers {
                         @let facts = facts(server);
                         tr id={ "server-" (server.server) } {
                             td { (server_client(&facts)) }
-                            td { (text(&server.scope.to_string_lossy())) }
+                            td.main { (text(&server.scope.to_string_lossy())) }
                             td { (facts["tier"].as_str().unwrap_or("–")) }
                             td { (facts["network"].as_str().unwrap_or("–")) }
-                            td.number { a href={ "/console/tools?server=" (server.server) } { (facts["tools"].as_array().map_or(0, Vec::len)) } }
-                            td.number { (server.pid) }
+                            (number("Tools", &html! { a href={ "/console/tools?server=" (server.server) } { (facts["tools"].as_array().map_or(0, Vec::len)) } }))
+                            (number("Process", &html! { (server.pid) }))
                             td { (text(&server.version)) }
                             td { (moment(server.started_at)) }
                         }
@@ -233,24 +271,24 @@ fn operation(row: &OperationRow, usage: &[UsageSample]) -> Markup {
         .map(|(last, before)| last.processors_since(before));
     html! {
         tr id={ "row-" (row.id) } {
-            td { (layout::state(row.state)) }
+            td { (layout::state(row.state.as_str())) }
+            td.main { (layout::operation_link(row.id.as_str(), &row.command)) }
             td { (text(&row.tool)) }
-            td.command { (layout::operation_link(row)) }
             td { (layout::client(row)) }
-            td { (progress(row)) }
-            td { @match row.started_at { Some(at) => (since(at)), None => "–" } }
-            td.number { @match processors { Some(busy) => { (format!("{:.0} %", busy * 100.0)) }, None => "–" } }
-            td.number { @match last { Some(last) => (bytes(last.memory_bytes)), None => "–" } }
+            td { (progress(row.reached.percent, row.reached.phase.as_deref())) }
+            (number("For", &html! { @match row.started_at { Some(at) => (since(at)), None => "–" } }))
+            (number("Processor", &html! { @match processors { Some(busy) => { (format!("{:.0} %", busy * 100.0)) }, None => "–" } }))
+            (number("Memory", &html! { @match last { Some(last) => (bytes(last.memory_bytes)), None => "–" } }))
         }
     }
 }
 
-pub(super) fn progress(row: &OperationRow) -> Markup {
+pub(super) fn progress(percent: Option<f64>, phase: Option<&str>) -> Markup {
     html! {
-        @if let Some(percent) = row.reached.percent {
+        @if let Some(percent) = percent {
             progress max="100" value=(percent) aria-label="Progress" {} " " (format!("{percent:.0} %")) " "
         }
-        @if let Some(phase) = &row.reached.phase { (text(phase)) }
+        @if let Some(phase) = phase { (text(phase)) }
     }
 }
 

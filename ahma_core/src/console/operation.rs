@@ -4,18 +4,23 @@ use ahma_http_bridge::Operator;
 use maud::{Markup, html};
 
 use super::{
-    layout::{self, Query, SEVERITIES, bytes, form_token, moment, span, table, text},
+    layout::{
+        self,
+        Head::{Number, Text},
+        SEVERITIES, bytes, form_token, moment, nothing, number, span, table, text,
+    },
     live::{PageChange, PageView},
     now::progress,
     output::{self, OutputTail},
     plot::plot,
+    query::Query,
     routes::Console,
     source::{ShownOperation, SourceError},
 };
 use crate::{
     history::UsageSample,
     jail::ExitStatus,
-    observe::{FindingBudget, Severity},
+    observe::{Finding, FindingBudget, Severity},
 };
 
 /// Findings on the page; the export has all of them.
@@ -40,16 +45,11 @@ pub(super) async fn page(
         div data-live=[events] {
             div id="summary" { (summary(&known)) }
             @if is_open {
-                form.cancel method="post" action={ (path) "/cancel" } {
-                    (form_token(operator))
-                    label { "Reason " input name="reason" maxlength="200" placeholder="told to the agent" autocomplete="off"; }
-                    button.danger { "Cancel" }
-                }
+                (cancel_form(operator, &path))
             }
             div id="usage" { (usage(&known.usage)) }
             section {
                 h2 { "Findings" }
-                (finding_filter(&path, query))
                 div id="findings" { (findings(&known, &path, least_of(query))) }
             }
             section {
@@ -123,6 +123,21 @@ fn least_of(query: &Query) -> Severity {
         .unwrap_or(Severity::Info)
 }
 
+pub(super) fn cancel_form(operator: &Operator, path: &str) -> Markup {
+    html! {
+        form.cancel method="post" action={ (path) "/cancel" } {
+            (form_token(operator))
+            label { "Reason" input name="reason" maxlength="200" placeholder="told to the agent" autocomplete="off"; }
+            button.danger { "Cancel" }
+        }
+    }
+}
+
+/// A line of a summary.
+pub(super) fn field(name: &str, value: &Markup) -> Markup {
+    html! { div { dt { (name) } dd { (value) } } }
+}
+
 fn summary(known: &ShownOperation) -> Markup {
     let row = &known.row;
     let outcome = known.operation.ended();
@@ -130,39 +145,34 @@ fn summary(known: &ShownOperation) -> Markup {
         ExitStatus::Code(code) => format!("code {code}"),
         ExitStatus::Signal(signal) => format!("signal {signal}"),
     });
-    let hints = outcome.iter().flat_map(|outcome| {
-        let hints = [&outcome.hint, &outcome.sandbox_hint];
-        hints.into_iter().flatten().chain(&outcome.notices)
-    });
-    let field = |name: &str, value: Markup| html! { div { dt { (name) } dd { (value) } } };
     html! {
         p.command { code { (text(&row.command)) } }
-        p { (layout::state(row.state)) " " (progress(row)) }
+        p.state-line { (layout::state(row.state.as_str())) " " (progress(row.reached.percent, row.reached.phase.as_deref())) }
         @if let Some(reason) = &row.reason { p.reason { (text(reason)) } }
-        @for hint in hints { p.hint { (text(hint)) } }
+        @for hint in known.hints() { p.hint { (text(&hint)) } }
         dl {
-            (field("Client", layout::client(row)))
-            (field("Directory", text(&row.directory.to_string_lossy())))
-            (field("Created", moment(row.created_at)))
-            @if let Some(at) = row.started_at { (field("Started", moment(at))) }
-            @if let Some(at) = row.ended_at { (field("Ended", moment(at))) }
-            (field("Took", layout::took(row)))
-            @if let Some(exit) = &exit { (field("Exit", html! { (exit) })) }
-            @if let Some(cpu) = row.cpu { (field("Processor time", html! { (span(cpu)) })) }
-            @if let Some(memory) = row.peak_memory_bytes { (field("Peak memory", html! { (bytes(memory)) })) }
-            (field("Output", html! { (row.output_lines) " lines, " (bytes(row.output_bytes)) }))
+            (field("Client", &layout::client(row)))
+            (field("Directory", &text(&row.directory.to_string_lossy())))
+            (field("Created", &moment(row.created_at)))
+            @if let Some(at) = row.started_at { (field("Started", &moment(at))) }
+            @if let Some(at) = row.ended_at { (field("Ended", &moment(at))) }
+            (field("Took", &layout::took(row)))
+            @if let Some(exit) = &exit { (field("Exit", &html! { (exit) })) }
+            @if let Some(cpu) = row.cpu { (field("Processor time", &html! { (span(cpu)) })) }
+            @if let Some(memory) = row.peak_memory_bytes { (field("Peak memory", &html! { (bytes(memory)) })) }
+            (field("Output", &html! { (row.output_lines) " lines, " (bytes(row.output_bytes)) }))
         }
         @if let Some(outcome) = &outcome && !outcome.steps.is_empty() {
-            (table("Steps", &["Step", "Status", "Took"], &html! {
+            (table("Steps", &[Text("Step"), Text("Status"), Number("Took")], &html! {
                 @for step in &outcome.steps {
-                    tr { td { (text(&step.label)) } td { (step.state.as_str()) } td { (span(step.duration)) } }
+                    tr { td.main { (text(&step.label)) } td { (layout::state(step.state.as_str())) } (number("Took", &html! { (span(step.duration)) })) }
                 }
             }))
         }
     }
 }
 
-/// What it used over time.
+/// Usage over time.
 fn usage(samples: &[UsageSample]) -> Markup {
     if samples.len() < 2 {
         return html! {};
@@ -179,13 +189,12 @@ fn usage(samples: &[UsageSample]) -> Markup {
     }
 }
 
-fn finding_filter(path: &str, query: &Query) -> Markup {
-    let least = query.text("least").unwrap_or_default();
+fn finding_filter(path: &str, least: Severity) -> Markup {
     html! {
         form.filter method="get" action=(path) {
-            label { "At least " select name="least" {
+            label { "At least" select name="least" {
                 @for severity in SEVERITIES.iter().rev() {
-                    option value=(severity.as_str()) selected[severity.as_str() == least] { (severity.as_str()) }
+                    option value=(severity.as_str()) selected[*severity == least] { (severity.as_str()) }
                 }
             } }
             button { "Filter" }
@@ -201,24 +210,35 @@ fn findings(known: &ShownOperation, path: &str, least: Severity) -> Markup {
         .filter(|finding| finding.severity >= least)
         .collect();
     html! {
-        @if page.counts.total() == 0 { p { "None." } } @else {
-            p { (layout::counts(&page.counts)) }
-            p.export { "Export: "
-                @for (form, name) in [("sarif", "SARIF"), ("junit", "JUnit"), ("json", "JSON")] {
-                    a href={ (path) "/export/" (form) } download { (name) } " "
-                }
-            }
-            (table("Findings", &["Severity", "Id", "Message", "Place"], &html! {
-                @for finding in shown.iter().take(MAX_FINDINGS) {
-                    tr {
-                        td { (layout::severity(finding.severity)) }
-                        td { (text(&finding.id)) }
-                        td { (text(&finding.title)) }
-                        td { (text(finding.location.as_deref().unwrap_or("–"))) }
+        @if page.counts.total() == 0 { (nothing("None.")) } @else {
+            div.bar {
+                (finding_filter(path, least))
+                p.counts { (layout::counts(&page.counts)) }
+                p.export { "Export "
+                    @for (form, name) in [("sarif", "SARIF"), ("junit", "JUnit"), ("json", "JSON")] {
+                        a href={ (path) "/export/" (form) } download { (name) } " "
                     }
                 }
-            }))
+            }
+            (finding_table(shown.iter().copied().take(MAX_FINDINGS)))
             @if shown.len() > MAX_FINDINGS { p { (shown.len() - MAX_FINDINGS) " more are in the export." } }
         }
     }
+}
+
+pub(super) fn finding_table<'a>(findings: impl Iterator<Item = &'a Finding>) -> Markup {
+    table(
+        "Findings",
+        &[Text("Severity"), Text("Message"), Text("Id"), Text("Place")],
+        &html! {
+            @for finding in findings {
+                tr {
+                    td { (layout::severity(finding.severity)) }
+                    td.main { (text(&finding.title)) }
+                    td { (text(&finding.id)) }
+                    td { (text(finding.location.as_deref().unwrap_or("–"))) }
+                }
+            }
+        },
+    )
 }

@@ -5,7 +5,8 @@ use axum::{http::header, response::IntoResponse as _};
 use maud::{Markup, html};
 
 use super::{
-    layout::{self, Query},
+    layout,
+    query::Query,
     routes::PageResult,
     source::{HistorySource, PAGE_BYTES, ShownOperation, SourceError},
     terminal::Terminal,
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// Lines on a page.
-const LINES: u64 = 1_000;
+pub(super) const LINES: u64 = 1_000;
 
 /// Lines that a search shows.
 const MATCHES: u64 = 500;
@@ -48,7 +49,7 @@ pub(super) async fn shown(known: &ShownOperation, query: &Query) -> Result<Outpu
         (None, None) => OutputQuery::Tail { lines: LINES },
     };
     let page = match log.read(asked).await {
-        Err(error @ PageError::Pattern(_)) => return Err(SourceError::Refused(error.to_string())),
+        Err(error @ PageError::Pattern(_)) => return Err(SourceError::Malformed(error.to_string())),
         read => read?,
     };
     let mut terminal = Terminal::new(page.first_line.unwrap_or(1));
@@ -62,16 +63,18 @@ pub(super) async fn shown(known: &ShownOperation, query: &Query) -> Result<Outpu
     );
     let is_tail = grep.is_none() && from.is_none();
     let markup = html! {
-        form.filter method="get" action=(path) {
-            label { "Search " input type="search" name="grep" value=[grep.as_deref()] placeholder="regular expression"; }
+        div.bar {
+          form.filter method="get" action=(path) {
+            label { "Search" input type="search" name="grep" value=[grep.as_deref()] placeholder="regular expression"; }
             button { "Search" }
             @if is_tail && !known.row.state.is_final() {
                 button type="button" id="follow" aria-pressed="true" hidden { "Follow" }
             }
-        }
-        p.export {
-            a href={ (path) "/export/text" } download { "All of it" } " "
-            @if !is_tail { a href=(path) { "The end" } }
+          }
+          p.export {
+            @if !is_tail { a href=(path) { "Back to the end" } " " }
+            a href={ (path) "/export/text" } download { "Download" }
+          }
         }
         @if let Some(loss) = log.loss() { p.hint { (loss.bytes) " bytes were printed but could not be kept." } }
         @if let Some(matches) = page.matches { p { (matches) " matching lines" } }
@@ -119,8 +122,32 @@ impl OutputTail {
     }
 }
 
-/// A file about an operation.
+/// A file about an operation, to take away.
 pub(super) async fn export(source: &HistorySource, operator: &Operator, id: &str, form: &str) -> PageResult {
+    let file = file(source, operator, id, form).await?;
+    let headers = [
+        (header::CONTENT_TYPE, file.kind.to_owned()),
+        (
+            header::CONTENT_DISPOSITION,
+            format!("attachment; filename=\"{}\"", file.name),
+        ),
+    ];
+    Ok((headers, file.body).into_response())
+}
+
+#[derive(Debug)]
+pub(super) struct ExportedFile {
+    pub(super) name: String,
+    pub(super) kind: &'static str,
+    pub(super) body: Vec<u8>,
+}
+
+pub(super) async fn file(
+    source: &HistorySource,
+    operator: &Operator,
+    id: &str,
+    form: &str,
+) -> Result<ExportedFile, SourceError> {
     let ShownOperation { row, operation, .. } = source.operation(operator, id).await?;
     let (kind, suffix, body) = match form {
         "sarif" => (
@@ -137,12 +164,8 @@ pub(super) async fn export(source: &HistorySource, operator: &Operator, id: &str
         "text" => ("application/octet-stream", "txt", whole(&operation).await?),
         _ => return Err(SourceError::Unknown(format!("the format {form}"))),
     };
-    let name = format!("attachment; filename=\"{}.{suffix}\"", row.id);
-    let headers = [
-        (header::CONTENT_TYPE, kind.to_owned()),
-        (header::CONTENT_DISPOSITION, name),
-    ];
-    Ok((headers, body).into_response())
+    let name = format!("{}.{suffix}", row.id);
+    Ok(ExportedFile { name, kind, body })
 }
 
 async fn whole(operation: &Operation) -> Result<Vec<u8>, SourceError> {

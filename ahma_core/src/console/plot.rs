@@ -25,13 +25,23 @@ pub(super) fn plot(
     let label = format!("{title}: now {now}, at most {}", shown(highest));
     html! {
         figure.plot {
-            figcaption { (title) " " b { (now) } }
+            figcaption { span { (title) } b { (now) } }
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(label) {
                 @for run in places.split(Option::is_none).filter(|run| !run.is_empty()) {
-                    path d=(line(run)) {}
+                    path.area d={ (line(run)) (ground(run)) } {}
+                    path.line d=(line(run)) {}
                 }
             }
         }
+    }
+}
+
+/// The rest of the area between a line and the ground.
+fn ground(run: &[Option<(f64, f64)>]) -> String {
+    let mut places = run.iter().flatten();
+    match (places.next(), places.next_back()) {
+        (Some((first, _)), Some((last, _))) => format!("L{last:.1} {HEIGHT}L{first:.1} {HEIGHT}Z"),
+        _ => String::new(),
     }
 }
 
@@ -57,7 +67,7 @@ mod tests {
         let values = [Some(0.0), Some(2.0), None, Some(1.0)];
         let svg = plot("Load", &values, 1.0, |value| format!("{value:.1}")).into_string();
         assert!(svg.contains("Load: now 1.0, at most 2.0"), "{svg}");
-        assert_eq!(svg.matches("<path").count(), 2, "{svg}");
+        assert_eq!(svg.matches("class=\"line\"").count(), 2, "{svg}");
         let empty = plot("Load", &[], 1.0, |value| format!("{value:.1}")).into_string();
         assert!(empty.contains("now –"), "{empty}");
     }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use ahma_http_bridge::{Operator, Visitor};
+use ahma_http_bridge::{Operator, OperatorSide, ServerAccess, Visitor};
 use axum::{
     Extension, Router,
     extract::{Path, State},
@@ -15,27 +15,31 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     audit, history,
-    layout::{self, ASSETS, Query},
+    layout::{self, ASSETS},
     live,
     machine::Machine,
-    now, operation, output,
+    now, operation, output, pooled,
+    query::Query,
     source::{HistorySource, SourceError},
     tools, welcome,
 };
+use crate::operation::Workforce;
 
-/// Places of the history, and of the audit trail if there is one.
+/// Places of the history, and of the audit trail if there is one; the workers of the pool if the server is a front end.
 #[derive(Debug, Clone)]
 pub struct ConsoleSettings {
     pub state_dirs: Vec<PathBuf>,
     pub audit_file: Option<PathBuf>,
+    pub pool: Option<Arc<dyn Workforce>>,
 }
 
-/// What all pages share. Cheap to clone.
+/// State shared by all pages. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Console {
     pub(super) source: HistorySource,
     pub(super) machine: Arc<Machine>,
     pub(super) audit_file: Option<PathBuf>,
+    pub(super) pool: Option<Arc<dyn Workforce>>,
     pub(super) shutdown: CancellationToken,
 }
 
@@ -50,7 +54,21 @@ impl Console {
             source: HistorySource::new(&settings.state_dirs),
             machine,
             audit_file: settings.audit_file,
+            pool: settings.pool,
             shutdown,
+        }
+    }
+
+    /// The server to ask about a pool, if it is a front end.
+    fn front_end<'a>(&self, operator: &'a Operator) -> Option<&'a ServerAccess> {
+        self.pool.as_ref().and(operator.server.as_ref())
+    }
+
+    /// The pages and the history, for a server over HTTP.
+    pub fn operator_side(self) -> OperatorSide {
+        OperatorSide {
+            archive: Arc::new(self.source.clone()),
+            pages: self.router(),
         }
     }
 
@@ -81,6 +99,7 @@ impl IntoResponse for SourceError {
             Self::Unknown(_) => StatusCode::NOT_FOUND,
             Self::History(_) | Self::Output(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Refused(_) => StatusCode::CONFLICT,
+            Self::Malformed(_) => StatusCode::BAD_REQUEST,
         };
         (status, Html(layout::failure(&self).into_string())).into_response()
     }
@@ -111,7 +130,14 @@ async fn operation_page(
     Path(id): Path<String>,
     uri: Uri,
 ) -> PageResult {
-    page(operation::page(&console, &operator, &id, &Query::of(&uri)).await?)
+    let query = Query::of(&uri);
+    let shown = operation::page(&console, &operator, &id, &query).await;
+    match (shown, console.front_end(&operator)) {
+        (Err(SourceError::Unknown(_)), Some(server)) => {
+            page(pooled::page(&operator, server, &id, &query).await?)
+        }
+        (shown, _) => page(shown?),
+    }
 }
 
 async fn operation_events(
@@ -120,8 +146,14 @@ async fn operation_events(
     Path(id): Path<String>,
     uri: Uri,
 ) -> PageResult {
-    let view = operation::OperationView::open(console, &operator, &id, &Query::of(&uri)).await?;
-    Ok(live::stream(view))
+    let query = Query::of(&uri);
+    let view = operation::OperationView::open(console.clone(), &operator, &id, &query).await;
+    match (view, console.front_end(&operator)) {
+        (Err(SourceError::Unknown(_)), Some(server)) => Ok(live::stream(
+            pooled::PooledView::open(console.clone(), server, &id, &query).await?,
+        )),
+        (view, _) => Ok(live::stream(view?)),
+    }
 }
 
 async fn export(
@@ -139,7 +171,13 @@ async fn cancel(
     form: String,
 ) -> PageResult {
     let reason = Query::read(&form).text("reason");
-    console.source.cancel(&operator, &id, reason.as_deref()).await?;
+    let cancelled = console.source.cancel(&operator, &id, reason.as_deref()).await;
+    match (cancelled, console.front_end(&operator)) {
+        (Err(SourceError::Unknown(_)), Some(server)) => {
+            pooled::cancel(&operator, server, &id, reason.as_deref()).await?;
+        }
+        (cancelled, _) => cancelled?,
+    }
     Ok(Redirect::to(&layout::operation_path(&id)).into_response())
 }
 

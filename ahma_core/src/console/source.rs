@@ -1,6 +1,10 @@
-//! What the pages show, read from the history in all its places, and the one thing they change there.
+//! The data of the pages, read from the history in all its places, and the one change they make there.
 
-use std::{cmp::Reverse, path::PathBuf};
+use std::{
+    cmp::Reverse,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use ahma_http_bridge::Operator;
 
@@ -13,6 +17,10 @@ use crate::{
 
 /// Bytes of output on one page, and in one step of an export.
 pub(super) const PAGE_BYTES: usize = 256 << 10;
+
+/// A command has five seconds for its last words, and its server looks for requests twice a second.
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
+const STOP_GLANCE: Duration = Duration::from_millis(100);
 
 /// The history as an operator may see it.
 #[derive(Debug, Clone)]
@@ -32,6 +40,9 @@ pub(super) enum SourceError {
     Output(#[from] PageError),
     #[error("{0}")]
     Refused(String),
+    /// A field of a form, or a parameter, that cannot be what it is.
+    #[error("{0}")]
+    Malformed(String),
 }
 
 /// An operation with all that is known of it.
@@ -43,7 +54,19 @@ pub(super) struct ShownOperation {
     place: SharedReader,
 }
 
-/// Where clients have names, an operator is not the local user, whose own work is none of an operator's business.
+impl ShownOperation {
+    /// Advice on how it ended, and what the sandbox did about it.
+    pub(super) fn hints(&self) -> Vec<String> {
+        let outcome = self.operation.ended();
+        let said = outcome.iter().flat_map(|outcome| {
+            let hints = [&outcome.hint, &outcome.sandbox_hint];
+            hints.into_iter().flatten().chain(&outcome.notices)
+        });
+        said.cloned().collect()
+    }
+}
+
+/// If clients have names, an operator is not the local user, whose own work is none of an operator's business.
 pub(super) fn sees_only_named(operator: &Operator) -> bool {
     operator
         .server
@@ -61,7 +84,7 @@ impl HistorySource {
         }
     }
 
-    /// What is seen in each place.
+    /// The view of each place.
     pub(super) async fn read<T: Default + Send + 'static>(
         &self,
         look: impl Fn(&HistoryReader) -> Result<T, HistoryError> + Clone + Send + 'static,
@@ -153,9 +176,32 @@ impl HistorySource {
             return Ok(());
         }
         let why = operator.did("cancelled it", reason);
-        let asked = place.read(move |reader| reader.request_stop(&row, Some(&why)));
-        Ok(asked.await?)
+        request_stop(&place, row, why).await
     }
+
+    /// Has the server that runs an operation stop it, and waits for its end. False if it had ended already.
+    pub(super) async fn stop(&self, operator: &Operator, id: &str, why: String) -> Result<bool, SourceError> {
+        let ShownOperation { row, place, .. } = self.operation(operator, id).await?;
+        if row.state.is_final() {
+            return Ok(false);
+        }
+        request_stop(&place, row, why).await?;
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while Instant::now() < deadline {
+            tokio::time::sleep(STOP_GLANCE).await;
+            if self.operation(operator, id).await?.row.state.is_final() {
+                return Ok(true);
+            }
+        }
+        Err(SourceError::Refused(format!(
+            "{id} was asked to stop, and has not ended yet"
+        )))
+    }
+}
+
+async fn request_stop(place: &SharedReader, row: OperationRow, why: String) -> Result<(), SourceError> {
+    let asked = place.read(move |reader| reader.request_stop(&row, Some(&why)));
+    Ok(asked.await?)
 }
 
 pub(super) fn facts(server: &ServerRow) -> serde_json::Value {

@@ -1,4 +1,4 @@
-//! What a command printed, as a terminal would show it: colours, and of what is drawn again only the last state.
+//! Output as a terminal would show it: colours, and of what is drawn again only the last state.
 //!
 //! Nothing of it acts here. A sequence that a terminal would obey colours text, moves the place of writing within the rows
 //! at hand, or is left out; characters that turn text around or cannot be seen are shown by their number.

@@ -39,7 +39,7 @@ fn log_in(entry: Entry) -> Markup {
             Entry::Link => p { "Open the link that " code { "ahma_mcp console" } " shows in its terminal. It is good for one browser; start the command again for another." },
             Entry::Button => form method="post" action="/console/login" { button { "Open the console" } },
             Entry::Token => form.filter method="post" action="/console/login" {
-                label { "Token of an operator " input type="password" name="token" required autocomplete="current-password"; }
+                label { "Token of an operator" input type="password" name="token" required autocomplete="current-password"; }
                 button { "Log in" }
             },
         }

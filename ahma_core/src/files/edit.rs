@@ -95,7 +95,7 @@ fn find_all(content: &[u8], text: &str) -> Vec<usize> {
     places
 }
 
-pub(super) fn with_ending<'t>(text: &'t str, ending: &str) -> Cow<'t, str> {
+fn with_ending<'t>(text: &'t str, ending: &str) -> Cow<'t, str> {
     if !text.contains('\n') || (ending == "\n" && !text.contains("\r\n")) {
         return Cow::Borrowed(text);
     }

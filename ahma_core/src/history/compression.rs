@@ -22,7 +22,7 @@ pub(super) struct Compression {
     writer: Option<FrameWriter>,
 }
 
-/// What came of a step.
+/// Result of a step.
 #[derive(Debug)]
 pub(super) enum CompressionStep {
     More,

@@ -18,7 +18,7 @@ const MIGRATIONS: [&str; 2] = [include_str!("schema_v1.sql"), include_str!("sche
 /// Others write in batches of some milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pages of 4 KiB in the log before they are moved to the database. Whoever fills it waits for the disk, so it is longer
+/// Pages of 4 KiB in the log before they are moved to the database. The writer that fills it waits for the disk, so it is longer
 /// than SQLite's own; and it is read by the next one that opens the database, so it is not much longer.
 const LOG_PAGES: i64 = 4_000;
 

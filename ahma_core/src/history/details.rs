@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     jail::ExitStatus,
     observe::SeverityCounts,
-    operation::{Background, LossCause, Outcome, StepReport, StepState},
+    operation::{Background, LossCause, OperationState, Outcome, StepReport, StepState},
 };
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -85,33 +85,15 @@ impl OutcomeDetails {
     }
 }
 
-const STEP_STATES: [(&str, StepState); 6] = [
-    ("completed", StepState::Completed),
-    ("failed", StepState::Failed),
-    ("cancelled", StepState::Cancelled),
-    ("timed_out", StepState::TimedOut),
-    ("interrupted", StepState::Interrupted),
-    ("not_run", StepState::NotRun),
-];
-
 impl From<&StepReport> for StepDetails {
     fn from(step: &StepReport) -> Self {
-        let known = STEP_STATES.iter().find(|(_, state)| *state == step.state);
-        let (exit_code, signal) = match step.exit {
-            Some(ExitStatus::Code(code)) => (Some(code), None),
-            Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
-            None => (None, None),
-        };
         Self {
             label: step.label.clone(),
             description: step.description.clone(),
-            state: known.map_or("skipped", |(name, _)| name).to_owned(),
-            skipped: match &step.state {
-                StepState::Skipped(why) => Some(why.clone()),
-                _ => None,
-            },
-            exit_code,
-            signal,
+            state: step.state.as_str().to_owned(),
+            skipped: step.state.skipped().map(str::to_owned),
+            exit_code: step.exit.and_then(ExitStatus::code),
+            signal: step.exit.and_then(ExitStatus::signal),
             millis: u64::try_from(step.duration.as_millis()).unwrap_or(u64::MAX),
             first_line: step.first_line,
             lines: step.lines,
@@ -121,14 +103,15 @@ impl From<&StepReport> for StepDetails {
 
 impl From<&StepDetails> for StepReport {
     fn from(step: &StepDetails) -> Self {
-        let known = STEP_STATES.iter().find(|(name, _)| *name == step.state);
+        let end = OperationState::named(&step.state).and_then(OperationState::as_end);
         Self {
             label: step.label.clone(),
             description: step.description.clone(),
-            state: known.map_or_else(
-                || StepState::Skipped(step.skipped.clone().unwrap_or_default()),
-                |(_, state)| state.clone(),
-            ),
+            state: match (end, &step.skipped) {
+                (Some(end), _) => StepState::Ended(end),
+                (None, Some(reason)) => StepState::Skipped(reason.clone()),
+                (None, None) => StepState::NotRun,
+            },
             exit: exit_status(step.exit_code, step.signal),
             duration: Duration::from_millis(step.millis),
             first_line: step.first_line,

@@ -1,20 +1,17 @@
-//! Rows of the history as JSON, for programs.
-
-use std::time::SystemTime;
+//! Operations as JSON, for programs: rows of the history, and what can be read of one in pages.
 
 use serde_json::{Map, Value, json};
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::rows::{FindingRow, OperationRow};
-use crate::jail::ExitStatus;
+use crate::{
+    jail::ExitStatus,
+    operation::{Operation, OutputQuery, PageError, PageStart, rfc3339},
+};
 
-pub(crate) fn time(time: SystemTime) -> String {
-    let time = OffsetDateTime::from(time);
-    let whole = time.replace_millisecond(time.millisecond()).unwrap_or(time);
-    whole.format(&Rfc3339).unwrap_or_default()
-}
+/// Lines of one answer; a page has a limit in bytes, too.
+const MAX_LINES: u64 = 10_000;
 
-/// What is unknown is left out.
+/// Unknown fields are left out.
 pub(crate) fn operation(row: &OperationRow) -> Value {
     fields(row)
         .into_iter()
@@ -24,11 +21,6 @@ pub(crate) fn operation(row: &OperationRow) -> Value {
 
 /// The parts of an operation that are known, in the order in which a person reads them.
 pub(crate) fn fields(row: &OperationRow) -> Vec<(&'static str, Value)> {
-    let (exit_code, signal) = match row.exit {
-        Some(ExitStatus::Code(code)) => (Some(code), None),
-        Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
-        None => (None, None),
-    };
     let arguments = row.arguments.as_deref();
     // Long ones are cut and no JSON any more.
     let arguments = arguments.map(|text| serde_json::from_str(text).unwrap_or_else(|_| json!(text)));
@@ -36,8 +28,8 @@ pub(crate) fn fields(row: &OperationRow) -> Vec<(&'static str, Value)> {
         ("id", json!(row.id)),
         ("status", json!(row.state)),
         ("reason", json!(row.reason)),
-        ("exit_code", json!(exit_code)),
-        ("signal", json!(signal)),
+        ("exit_code", json!(row.exit.and_then(ExitStatus::code))),
+        ("signal", json!(row.exit.and_then(ExitStatus::signal))),
         ("tool", json!(row.tool)),
         ("command", json!(row.command)),
         ("arguments", json!(arguments)),
@@ -47,10 +39,10 @@ pub(crate) fn fields(row: &OperationRow) -> Vec<(&'static str, Value)> {
         ("program", json!(row.program)),
         ("session", json!(row.session)),
         ("server", json!(row.server)),
-        ("created_at", json!(time(row.created_at))),
-        ("started_at", json!(row.started_at.map(time))),
-        ("ended_at", json!(row.ended_at.map(time))),
-        ("collected_at", json!(row.collected_at.map(time))),
+        ("created_at", json!(rfc3339(row.created_at))),
+        ("started_at", json!(row.started_at.map(rfc3339))),
+        ("ended_at", json!(row.ended_at.map(rfc3339))),
+        ("collected_at", json!(row.collected_at.map(rfc3339))),
         ("duration_seconds", json!(row.duration.as_secs_f64())),
         ("cpu_seconds", json!(row.cpu.map(|cpu| cpu.as_secs_f64()))),
         ("peak_memory_bytes", json!(row.peak_memory_bytes)),
@@ -68,10 +60,49 @@ pub(crate) fn finding(row: &FindingRow) -> Value {
     let mut fields = Map::from_iter([
         ("operation".to_owned(), json!(row.operation)),
         ("tool".to_owned(), json!(row.tool)),
-        ("found_at".to_owned(), json!(time(row.found_at))),
+        ("found_at".to_owned(), json!(rfc3339(row.found_at))),
     ]);
     if let Ok(Value::Object(finding)) = serde_json::to_value(&row.finding) {
         fields.extend(finding);
     }
     Value::Object(fields)
+}
+
+/// Lines of an output from there on; without a place the last ones.
+pub(crate) async fn output(
+    operation: &Operation,
+    from_line: Option<u64>,
+    lines: Option<u64>,
+) -> Result<Value, PageError> {
+    let lines = lines.unwrap_or(MAX_LINES).min(MAX_LINES);
+    let query = match from_line {
+        Some(line) => OutputQuery::Range {
+            from: PageStart::Line(line.max(1)),
+            max_lines: lines,
+        },
+        None => OutputQuery::Tail { lines },
+    };
+    let has_ended = operation.ended().is_some();
+    let page = operation.output().read(query).await?;
+    Ok(json!({
+        "id": operation.id(),
+        "text": page.text,
+        "first_line": page.first_line,
+        "lines": page.lines,
+        "total_lines": page.total_lines,
+        "total_bytes": page.total_bytes,
+        "has_ended": has_ended,
+    }))
+}
+
+/// A page of findings, from this index on.
+pub(crate) fn findings(operation: &Operation, from: usize) -> Value {
+    let page = operation.findings(from, operation.finding_budget());
+    json!({
+        "id": operation.id(),
+        "findings": page.findings,
+        "next": page.next,
+        "kept": page.kept,
+        "counts": page.counts,
+    })
 }

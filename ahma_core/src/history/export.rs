@@ -1,20 +1,15 @@
 //! Documents about one operation for other programs.
 
 use super::{document, rows::OperationRow};
-use crate::{
-    observe::{self, FindingBudget},
-    operation::Operation,
-};
+use crate::{observe::FindingBudget, operation::Operation};
 
 pub(crate) fn sarif(operation: &Operation) -> String {
     let page = operation.findings(0, FindingBudget::ALL);
-    let log = observe::sarif(&page, operation.tool(), &operation.invocation());
-    serde_json::to_string_pretty(&log).unwrap_or_default() + "\n"
+    serde_json::to_string_pretty(&operation.sarif(&page)).unwrap_or_default() + "\n"
 }
 
 pub(crate) fn junit(operation: &Operation) -> String {
-    let page = operation.findings(0, FindingBudget::ALL);
-    observe::junit(&page, operation.tool(), &operation.invocation())
+    operation.junit(&operation.findings(0, FindingBudget::ALL))
 }
 
 pub(crate) fn json(row: &OperationRow, operation: &Operation) -> String {

@@ -8,7 +8,7 @@ use crate::operation::Operation;
 /// Time between two looks. The other server writes at this pace.
 const INTERVAL: Duration = Duration::from_millis(300);
 
-/// Looks until the operation has ended or nobody holds it any more. A wish to stop it is passed on.
+/// Looks until the operation has ended or its last handle is dropped. A cancellation is passed on.
 pub(super) async fn follow(history: History, row: OperationRow, operation: Operation) {
     let mut stop_is_asked = false;
     while operation.ended().is_none() && !operation.is_let_go() {

@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     path::PathBuf,
     sync::{Arc, mpsc},
-    thread::JoinHandle,
+    thread::{JoinHandle, Thread},
     time::Duration,
 };
 
@@ -60,6 +60,7 @@ struct HistoryCore {
     /// Not bounded: a message is a handle of something that exists anyway.
     messages: mpsc::Sender<WriterMessage>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    writer_thread: Option<Thread>,
     reader: SharedReader,
     /// The newest last.
     recalled: Mutex<VecDeque<Operation>>,
@@ -97,6 +98,7 @@ impl History {
             scope: settings.scope,
             result_bytes: settings.result_bytes,
             messages,
+            writer_thread: spawned.as_ref().ok().map(|writer| writer.thread().clone()),
             writer: Mutex::new(spawned.ok()),
             recalled: Mutex::default(),
             trouble,
@@ -138,19 +140,28 @@ impl History {
     /// this finds it again whatever happens to this server.
     pub async fn recorded(&self) {
         let (tx, rx) = oneshot::channel();
-        if self.core.messages.send(WriterMessage::Flush(tx)).is_ok() {
+        if self.send(WriterMessage::Flush(tx)).is_ok() {
             let _ = tokio::time::timeout(RECORD_TIMEOUT, rx).await;
         }
     }
 
+    fn send(&self, message: WriterMessage) -> Result<(), mpsc::SendError<WriterMessage>> {
+        let is_urgent = message.is_urgent();
+        let sent = self.core.messages.send(message);
+        if is_urgent && let Some(writer) = &self.core.writer_thread {
+            writer.unpark();
+        }
+        sent
+    }
+
     /// Notes a task, which is to live on when this server does not.
     pub fn note_task(&self, task: TaskRow) {
-        let _ = self.core.messages.send(WriterMessage::Task(task));
+        let _ = self.send(WriterMessage::Task(task));
     }
 
     /// Notes what this server says of itself, as JSON.
     pub fn note_facts(&self, facts: String) {
-        let _ = self.core.messages.send(WriterMessage::Facts(facts));
+        let _ = self.send(WriterMessage::Facts(facts));
     }
 
     /// An operation of a principal that is not in memory. One that another server runs is followed.
@@ -174,7 +185,7 @@ impl History {
             return Ok(None);
         };
         if operation.ended().is_none() {
-            // Ends with the operation, or when nobody is interested any more.
+            // Ends with the operation, or with its last reader.
             tokio::spawn(follower::follow(self.clone(), row, operation.clone()));
             return Ok(Some(operation));
         }
@@ -207,7 +218,7 @@ impl History {
 
     /// Writes what is left and ends the writer.
     pub async fn close(&self) {
-        let _ = self.core.messages.send(WriterMessage::Close);
+        let _ = self.send(WriterMessage::Close);
         let Some(writer) = self.core.writer.lock().take() else {
             return;
         };

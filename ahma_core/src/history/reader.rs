@@ -186,7 +186,7 @@ impl HistoryReader {
         Ok(rows.into_iter().map(with_life).collect())
     }
 
-    /// What an operation used while it ran, the oldest first.
+    /// Usage samples of an operation, the oldest first.
     pub fn usage(&self, row: &OperationRow) -> Result<Vec<UsageSample>, HistoryError> {
         let samples: Option<String> = self
             .database

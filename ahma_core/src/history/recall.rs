@@ -14,7 +14,7 @@ use crate::{
     observe::Show,
     operation::{
         CallOrigin, ClientId, EndState, ExcerptFocus, Journal, Operation, Outcome, OutputLog,
-        RecalledOperation, RecalledOutput, RecalledProgress, SpoolFile, SpoolPlace,
+        RecalledOperation, RecalledOutput, RecalledProgress, RecordedCall, SpoolFile, SpoolPlace,
     },
 };
 
@@ -28,7 +28,7 @@ pub(super) fn operation(
     let state = RecalledState::read(reader, row)?;
     let output =
         OutputLog::recalled(row.id.clone(), result_bytes, &state.output).map_err(HistoryError::Output)?;
-    let operation = Operation::recalled(RecalledOperation {
+    let call = RecordedCall {
         id: row.id.clone(),
         origin: CallOrigin {
             client: row.session.as_deref().map(ClientId::named).unwrap_or_default(),
@@ -45,12 +45,15 @@ pub(super) fn operation(
             Lifetime::Finite
         },
         created_at: row.created_at,
+        seen: row.collected_at.is_some(),
+        journal,
+    };
+    let operation = Operation::recalled(RecalledOperation {
+        call,
         started_at: row.started_at,
         elapsed: row.duration,
         progress: state.progress.clone().into(),
         output,
-        seen: row.collected_at.is_some(),
-        journal,
     });
     if let Some(end) = row.state.as_end() {
         operation.recall_end(outcome(&operation, row, end, &state.details));

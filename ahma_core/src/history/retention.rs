@@ -1,4 +1,4 @@
-//! How long operations are kept: by age and by size, the oldest first, always whole.
+//! Retention: operations are dropped by age and by size, the oldest first, always whole.
 
 use std::{
     fs,

@@ -11,7 +11,7 @@ use crate::{
     operation::{OperationId, OperationState, Principal, Snapshot},
 };
 
-/// Whose an operation is: for every other owner it does not exist.
+/// Owner of an operation: for every other owner it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     pub principal: Principal,
@@ -50,7 +50,7 @@ pub struct OperationRow {
     pub peak_memory_bytes: Option<u64>,
     pub output_bytes: u64,
     pub output_lines: u64,
-    /// How far it came.
+    /// Progress when it ended.
     pub reached: Progress,
     pub finding_counts: SeverityCounts,
     /// Time at which a client was given the result.
@@ -135,7 +135,7 @@ pub struct ServerRow {
     pub version: String,
     pub started_at: SystemTime,
     pub is_alive: bool,
-    /// What it says of itself, as JSON.
+    /// Its description of itself, as JSON.
     pub facts: Option<String>,
 }
 

@@ -28,7 +28,7 @@ const SEARCHED: usize = 600;
 const PACK_FROM: usize = 512;
 const PACK_LEVEL: i32 = 1;
 
-/// Where an output is.
+/// Location of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StoredWhere {
     Row,
@@ -144,11 +144,6 @@ fn upsert(
     let now = to_millis(SystemTime::now());
     let origin = operation.origin();
     let command = without_secrets(&snapshot.command);
-    let (exit_code, signal) = match snapshot.exit {
-        Some(ExitStatus::Code(code)) => (Some(code), None),
-        Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
-        None => (None, None),
-    };
     let reached = outcome.map_or(&snapshot.progress, |outcome| &outcome.reached);
     let counts = snapshot.finding_counts;
     let state = outcome.map_or(snapshot.state, |outcome| outcome.state.into());
@@ -166,8 +161,8 @@ fn upsert(
             ":directory": snapshot.directory.to_string_lossy(),
             ":state": state.as_str(),
             ":reason": reason,
-            ":exit_code": exit_code,
-            ":signal": signal,
+            ":exit_code": snapshot.exit.and_then(ExitStatus::code),
+            ":signal": snapshot.exit.and_then(ExitStatus::signal),
             ":created_at": to_millis(snapshot.created_at),
             ":started_at": snapshot.started_at.map(to_millis),
             ":ended_at": outcome.map(|_| ended_at(snapshot).map_or(now, to_millis)),
@@ -270,7 +265,7 @@ pub(super) fn write_server(
     Ok(())
 }
 
-/// What an operation has used so far.
+/// Usage of an operation so far.
 pub(super) fn write_usage(connection: &Connection, id: &OperationId, samples: &str) -> rusqlite::Result<()> {
     connection
         .prepare_cached(

@@ -1,4 +1,4 @@
-//! What an operation used while it ran: samples over its whole life, however long that is.
+//! Usage of an operation while it ran: samples over its whole life, however long that is.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const FIRST_INTERVAL: Duration = Duration::from_secs(1);
 /// Samples of one operation. Once there are more, every other one is dropped and they are taken half as often.
 const MAX_SAMPLES: usize = 240;
 
-/// What an operation had used at one moment.
+/// Usage of an operation up to one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageSample {
     /// Milliseconds since it began.

@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        mpsc::{Receiver, RecvTimeoutError},
+        mpsc::{Receiver, RecvTimeoutError, TryRecvError},
     },
     time::{Duration, Instant, SystemTime},
 };
@@ -33,18 +33,25 @@ use super::{
 };
 use crate::operation::{Operation, OperationId};
 
-/// What calls have to say to the writer.
+/// Messages from calls to the writer.
 #[derive(Debug)]
 pub(super) enum WriterMessage {
     Changed(Operation),
     Collected(OperationId),
     Task(TaskRow),
-    /// What the server says of itself.
+    /// The server's description of itself.
     Facts(String),
     /// Everything sent before is to be written now.
     Flush(oneshot::Sender<()>),
     /// The same, and nothing comes after.
     Close,
+}
+
+impl WriterMessage {
+    /// Its sender unparks the writer, which may be collecting a batch.
+    pub(super) fn is_urgent(&self) -> bool {
+        matches!(self, Self::Flush(_) | Self::Close)
+    }
 }
 
 /// The writer's part of a history.
@@ -139,7 +146,7 @@ impl Writer {
             rustix::process::nice(NICENESS).ok();
         }
         let mut work = WriterLoop::new(self);
-        while let Ok(Flow::GoOn) = work.turn() {}
+        while work.turn() == Flow::GoOn {}
     }
 }
 
@@ -174,13 +181,17 @@ impl WriterLoop {
     }
 
     /// Waits for a message or for something that is due, and does it.
-    fn turn(&mut self) -> Result<Flow, RecvTimeoutError> {
+    fn turn(&mut self) -> Flow {
         let mut flow = Flow::GoOn;
-        match self.writer.messages.recv_timeout(self.patience()) {
-            Ok(message) => flow = self.take(message),
-            // Whoever had the handle is gone.
-            Err(RecvTimeoutError::Disconnected) => flow = Flow::End,
-            Err(RecvTimeoutError::Timeout) => {}
+        let mut next = self.first_message();
+        while flow == Flow::GoOn {
+            flow = match next {
+                Ok(message) => self.take(message),
+                // The last handle is gone.
+                Err(TryRecvError::Disconnected) => Flow::End,
+                Err(TryRecvError::Empty) => break,
+            };
+            next = self.writer.messages.try_recv();
         }
         let now = Instant::now();
         let is_due = self.batch_due.is_some_and(|due| due <= now);
@@ -195,7 +206,25 @@ impl WriterLoop {
         } else if self.batch_due.is_none_or(|due| due > now) {
             self.do_a_piece();
         }
-        Ok(flow)
+        flow
+    }
+
+    /// Waits for a message. While a batch is collected only those are waited for that say so
+    /// ([`WriterMessage::is_urgent`]): a call sends several, and to wake this thread costs it more than all else about them.
+    fn first_message(&self) -> Result<WriterMessage, TryRecvError> {
+        let messages = &self.writer.messages;
+        if self.batch_due.is_none() {
+            return messages
+                .recv_timeout(self.patience())
+                .map_err(|error| match error {
+                    RecvTimeoutError::Timeout => TryRecvError::Empty,
+                    RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
+                });
+        }
+        messages.try_recv().or_else(|_| {
+            std::thread::park_timeout(self.patience());
+            messages.try_recv()
+        })
     }
 
     fn patience(&self) -> Duration {

@@ -9,23 +9,13 @@ fn what_is_to_be_written_does_not_wait_until_everything_is_dropped() {
     made.add(5_000);
     made.execute("UPDATE operations SET collected_at = ended_at");
     let (messages, receiver) = mpsc::channel();
-    let mut work = WriterLoop::new(Writer {
-        directory: made.reader.directory.clone(),
-        server: "living".to_owned(),
-        scope: "/one".into(),
-        limits: KeepLimits {
-            age: Duration::MAX,
-            bytes: 0,
-        },
-        messages: receiver,
-        trouble: Arc::default(),
-    });
+    let mut work = WriterLoop::new(writer_of(&made, 0, receiver));
     work.keep_house();
     let mut waiting = 5_000;
     while waiting > 0 {
         let (asker, answer) = oneshot::channel();
         messages.send(WriterMessage::Flush(asker)).unwrap();
-        work.turn().unwrap();
+        assert_eq!(work.turn(), Flow::GoOn);
         assert_eq!(answer.blocking_recv(), Ok(()), "with {waiting} operations");
         let left = made.count();
         assert!(
@@ -35,4 +25,37 @@ fn what_is_to_be_written_does_not_wait_until_everything_is_dropped() {
         waiting = left;
     }
     assert_eq!(*work.writer.trouble.lock(), None);
+}
+
+#[test]
+fn all_that_has_come_is_written_with_the_batch() {
+    let mut made = Made::new();
+    made.add(3);
+    let (messages, receiver) = mpsc::channel();
+    let mut work = WriterLoop::new(writer_of(&made, u64::MAX, receiver));
+    let (asker, answer) = oneshot::channel();
+    for number in 0..3 {
+        let id = OperationId::recalled(&format!("op_{number:010}"));
+        messages.send(WriterMessage::Collected(id)).unwrap();
+    }
+    messages.send(WriterMessage::Flush(asker)).unwrap();
+    assert_eq!(work.turn(), Flow::GoOn);
+    assert_eq!(answer.blocking_recv(), Ok(()));
+    made.execute("DELETE FROM operations WHERE collected_at IS NULL");
+    assert_eq!(made.count(), 3);
+}
+
+/// Keeps this many bytes.
+fn writer_of(made: &Made, bytes: u64, messages: Receiver<WriterMessage>) -> Writer {
+    Writer {
+        directory: made.reader.directory.clone(),
+        server: "living".to_owned(),
+        scope: "/one".into(),
+        limits: KeepLimits {
+            age: Duration::MAX,
+            bytes,
+        },
+        messages,
+        trouble: Arc::default(),
+    }
 }

@@ -29,6 +29,7 @@ mod usage;
 mod waiting;
 mod wall;
 pub(crate) mod wire;
+mod wire_descriptors;
 #[cfg(target_os = "linux")]
 mod wire_packets;
 #[cfg(any(test, not(target_os = "linux")))]
@@ -43,5 +44,6 @@ pub use process::{ExitReport, ExitStatus, ProcessEvent, ProcessHandle, Superviso
 pub use program::NulByte;
 pub(crate) use role::VERSION;
 pub use role::run_if_asked;
+pub(crate) use seatbelt::mark_record::end_remains;
 pub use standstill::Standstill;
 pub use usage::ProcessUsage;

@@ -102,6 +102,22 @@ pub enum ExitStatus {
     Signal(i32),
 }
 
+impl ExitStatus {
+    pub fn code(self) -> Option<i32> {
+        match self {
+            Self::Code(code) => Some(code),
+            Self::Signal(_) => None,
+        }
+    }
+
+    pub fn signal(self) -> Option<i32> {
+        match self {
+            Self::Code(_) => None,
+            Self::Signal(signal) => Some(signal),
+        }
+    }
+}
+
 impl ProcessHandle {
     /// `control` must not block.
     pub(crate) fn new(control: OwnedFd) -> io::Result<Self> {

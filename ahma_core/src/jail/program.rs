@@ -32,7 +32,7 @@ pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const FILE_WORKER: &str = "file-worker/";
 const FILE_WORKER_BYTES: &[u8] = FILE_WORKER.as_bytes();
 
-/// What a process that waits has two pipes for, and a program may want in one.
+/// An idle process has two output pipes; a program may want both streams in one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputStreams {
     /// Standard error goes where standard output goes.

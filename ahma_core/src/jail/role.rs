@@ -103,6 +103,7 @@ fn run() -> io::Result<()> {
         &[],
     )?;
 
+    held::release_memory();
     // The server takes the end of this socket for the end of the jail, so it stays open.
     let mut supervisors = serve(sandbox, &server, &child_ended)?;
     // What a killed supervisor left becomes a child only when its own parent is gone, and the kernel's list of children

@@ -14,7 +14,7 @@ pub enum Standstill {
     /// This program waits for keys.
     Keys { program: String },
     Lock {
-        /// Where it can be told.
+        /// On systems that tell.
         file: Option<PathBuf>,
         /// Process that has the lock, with its name.
         holder: Option<(i32, String)>,

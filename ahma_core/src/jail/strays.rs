@@ -1,4 +1,4 @@
-//! What a killed supervisor leaves behind, and the jail ends.
+//! Processes that a killed supervisor leaves behind; the jail ends them.
 
 use std::collections::HashSet;
 
@@ -31,7 +31,7 @@ impl Strays {
         match wall {
             #[cfg(target_os = "linux")]
             Wall::Linux(wall) => Self::Linux(OrphanedChildren::new(wall)),
-            Wall::Seatbelt(_) => Self::Seatbelt(MarkedStrays::default()),
+            Wall::Seatbelt(wall) => Self::Seatbelt(MarkedStrays::new(wall)),
         }
     }
 

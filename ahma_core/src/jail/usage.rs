@@ -1,4 +1,4 @@
-//! What the processes of a command use, as far as the kernel tells.
+//! Resource usage of a command's processes, as far as the kernel reports it.
 
 use std::{collections::HashSet, fs, time::Duration};
 
@@ -15,7 +15,7 @@ fn children_of(_pid: rustix::process::Pid) -> Vec<rustix::process::Pid> {
 /// Processes of a command that are looked at: a runaway command does not hold up the server.
 const MAX_PROCESSES: usize = 1_000;
 
-/// What all processes of a command use together.
+/// Total usage of all processes of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessUsage {
     /// Processor time so far, of those that have ended too.
@@ -37,7 +37,7 @@ impl SupervisorId {
         processes
     }
 
-    /// What the command below this supervisor uses; none if it is gone.
+    /// Usage of the command below this supervisor; none if it is gone.
     pub fn usage(&self) -> Option<ProcessUsage> {
         let processes = self.processes();
         let used = processes.iter().filter_map(|pid| {

@@ -22,7 +22,7 @@ pub(super) enum Wall {
     Seatbelt(SeatbeltWall),
 }
 
-/// What a new process needs to get behind the wall.
+/// Data with which a new process confines itself.
 pub(super) enum Confinement {
     #[cfg(target_os = "linux")]
     Linux(LinuxConfinement),

@@ -25,11 +25,11 @@ pub(crate) struct Configure {
     pub(crate) max_file_bytes: u64,
     /// Of the sender.
     pub(crate) version: String,
-    /// Where Seatbelt confines commands, or there is no sandbox on macOS.
+    /// If Seatbelt confines commands, or there is no sandbox on macOS.
     pub(crate) seatbelt: Option<SeatbeltConfigure>,
 }
 
-/// What is needed besides the policy to start commands under Seatbelt.
+/// Settings besides the policy that Seatbelt needs to start commands.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SeatbeltConfigure {
     pub(crate) sandbox_exec: PathBuf,

@@ -3,20 +3,17 @@
 
 use std::{
     fs::File,
-    io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, Write as _},
-    mem::MaybeUninit,
+    io::{self, Read as _, Seek as _, Write as _},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
 use rustix::{
     fs::MemfdFlags,
-    io::Errno,
-    net::{
-        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-        SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
-    },
+    net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType},
 };
 use serde::{Serialize, de::DeserializeOwned};
+
+use super::wire_descriptors;
 
 /// Length of a message sent directly. A policy with some hundred grants is far below it; a socket takes 200 KiB
 /// by default.
@@ -28,9 +25,6 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 
 /// Sent instead of a message that is in a file, the first descriptor. JSON has no such byte.
 const IN_FILE: &[u8] = b"\0";
-
-/// Descriptors in one message: control, script with its file, and two output pipes.
-const MAX_DESCRIPTORS: usize = 5;
 
 /// A pair of connected message sockets, closed on exec.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -65,15 +59,7 @@ pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedF
 }
 
 fn send_body(socket: impl AsFd, body: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "too many descriptors in a message",
-        ));
-    }
-    rustix::net::sendmsg(socket, &[IoSlice::new(body)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    wire_descriptors::send(socket, body, fds, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
@@ -104,29 +90,6 @@ pub(crate) fn receive_short<T: DeserializeOwned>(socket: impl AsFd) -> io::Resul
 }
 
 fn receive_into(socket: impl AsFd, body: &mut [u8]) -> io::Result<Option<(&[u8], Vec<OwnedFd>)>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let received = loop {
-        let received = rustix::net::recvmsg(
-            socket.as_fd(),
-            &mut [IoSliceMut::new(body)],
-            &mut ancillary,
-            RecvFlags::CMSG_CLOEXEC,
-        );
-        match received {
-            // A side that closes with something unread makes the kernel say so once, before its last messages.
-            Err(Errno::INTR | Errno::CONNRESET) => {}
-            received => break received?,
-        }
-    };
-    let mut fds = Vec::new();
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = message {
-            fds.extend(rights);
-        }
-    }
-    if received.bytes == 0 {
-        return Ok(None);
-    }
-    Ok(Some((&body[..received.bytes], fds)))
+    let (received, fds) = wire_descriptors::receive(socket, body, RecvFlags::CMSG_CLOEXEC)?;
+    Ok((received > 0).then_some((&body[..received], fds)))
 }

@@ -2,18 +2,18 @@
 //! descriptors attached to that.
 
 use std::{
-    io::{self, IoSlice, IoSliceMut},
-    mem::MaybeUninit,
+    io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
 use rustix::{
     event::{PollFd, PollFlags},
     io::Errno,
-    net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage},
+    net::RecvFlags,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
+use super::wire_descriptors;
 use crate::sandbox::held;
 
 /// The kernel lets no environment grow beyond a mebibyte, and a policy is shorter still.
@@ -24,9 +24,6 @@ const MAX_SHORT_MESSAGE: usize = 4096;
 
 /// Sockets take 8 KiB by default on macOS; a request should never have to wait for its reader.
 const SEND_BUFFER_BYTES: usize = 256 * 1024;
-
-/// Descriptors in one message: control, script with its file, and two output pipes.
-const MAX_DESCRIPTORS: usize = 5;
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 
@@ -45,20 +42,7 @@ pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedF
     let body = serde_json::to_vec(message)?;
     let length = u32::try_from(body.len()).map_err(io::Error::other)?;
     let text = [&length.to_be_bytes(), body.as_slice()].concat();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "too many descriptors in a message",
-        ));
-    }
-    let mut sent = loop {
-        match rustix::net::sendmsg(&socket, &[IoSlice::new(&text)], &mut ancillary, held::NO_SIGNAL) {
-            Err(Errno::INTR) => {}
-            sent => break sent?,
-        }
-    };
+    let mut sent = wire_descriptors::send(&socket, &text, fds, held::NO_SIGNAL)?;
     // A message that was begun is finished: half of one would make nonsense of all that follow.
     while sent < text.len() {
         match rustix::net::send(&socket, &text[sent..], held::NO_SIGNAL) {
@@ -108,31 +92,11 @@ fn receive_up_to<T: DeserializeOwned>(
 
 /// The first bytes of a message and the descriptors that come with them. Only this read says that nothing is there.
 fn receive_head(socket: impl AsFd, head: &mut [u8]) -> io::Result<Option<(usize, Vec<OwnedFd>)>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let received = loop {
-        let received = rustix::net::recvmsg(
-            &socket,
-            &mut [IoSliceMut::new(head)],
-            &mut ancillary,
-            RecvFlags::empty(),
-        );
-        match received {
-            // A side that closes with something unread makes the kernel say so once, before its last messages.
-            Err(Errno::INTR | Errno::CONNRESET) => {}
-            received => break received?,
-        }
-    };
-    let mut fds = Vec::new();
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = message {
-            fds.extend(rights);
-        }
-    }
+    let (received, fds) = wire_descriptors::receive(socket, head, RecvFlags::empty())?;
     for fd in &fds {
         rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC)?;
     }
-    Ok((received.bytes > 0).then_some((received.bytes, fds)))
+    Ok((received > 0).then_some((received, fds)))
 }
 
 /// Reads the rest of what has begun, waiting for it if need be. False if the other side has closed in the middle.

@@ -64,6 +64,10 @@ pub(super) async fn follow(server: Arc<Server>) {
 }
 
 async fn tell(server: &Server, operation: &Operation, told: &mut HashMap<OperationId, Told>) {
+    // The front end that took its call counts it, and so on.
+    if operation.client().is_elsewhere() {
+        return;
+    }
     let now = Told::of(operation);
     if told.get(operation.id()) == Some(&now) {
         return;

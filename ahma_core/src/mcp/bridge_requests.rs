@@ -12,16 +12,20 @@ use rmcp::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::{
     bridge_news::{exit_code, millis},
     error,
     server::Server,
 };
-use crate::operation::{Operation, OutputQuery, PageStart};
+use crate::{
+    history::document,
+    operation::{Operation, PoolFilter, PoolOperation, Principal, Snapshot, Whose},
+};
 
-/// Lines of one answer; a page has a limit in bytes, too.
-const MAX_LINES: u64 = 10_000;
+/// Operations of a pool in one answer, the newest.
+const MAX_LISTED: usize = 500;
 
 /// The answer, if it is one of these requests.
 pub(super) async fn answer(
@@ -32,12 +36,18 @@ pub(super) async fn answer(
         return None;
     }
     let answered = match request.method.as_str() {
-        LIST_OPERATIONS => Ok(list(server)),
+        LIST_OPERATIONS => match params(request) {
+            Ok(params) => Ok(list(server, params).await),
+            Err(error) => Err(error),
+        },
         READ_OUTPUT => match params(request) {
             Ok(params) => output(server, params).await,
             Err(error) => Err(error),
         },
-        READ_FINDINGS => params(request).and_then(|params| findings(server, &params)),
+        READ_FINDINGS => match params(request) {
+            Ok(params) => findings(server, params).await,
+            Err(error) => Err(error),
+        },
         STOP_OPERATIONS => match params(request) {
             Ok(params) => stop(server, params).await,
             Err(error) => Err(error),
@@ -50,6 +60,14 @@ pub(super) async fn answer(
 fn params<T: DeserializeOwned>(request: &CustomRequest) -> Result<T, ErrorData> {
     let malformed = || error::malformed(&request.method);
     request.params_as().ok().flatten().ok_or_else(malformed)
+}
+
+/// The operations to list: one, those that have not ended, or all.
+#[derive(Debug, Deserialize)]
+struct ListParams {
+    id: Option<String>,
+    #[serde(default)]
+    only_open: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -83,18 +101,75 @@ enum StopEnd {
     Interrupted,
 }
 
-fn list(server: &Server) -> Value {
-    let operations: Vec<Value> = server.engine.operations().iter().map(described).collect();
+async fn list(server: &Server, params: ListParams) -> Value {
+    let ListParams { id, only_open } = params;
+    let operations: Vec<Value> = match &server.settings.cluster {
+        None => {
+            let mut known = server.engine.operations();
+            known.retain(|operation| {
+                let is_meant = id.as_deref().is_none_or(|id| operation.id().as_str() == id);
+                is_meant && !(only_open && operation.ended().is_some())
+            });
+            known.iter().map(of_engine).collect()
+        }
+        Some(cluster) => {
+            let wanted = PoolFilter {
+                id,
+                only_open,
+                ..of_all(MAX_LISTED)
+            };
+            let listed = cluster.list(wanted).await;
+            listed.iter().map(of_pool).collect()
+        }
+    };
     json!({ "operations": operations })
 }
 
-fn described(operation: &Operation) -> Value {
-    let snapshot = operation.snapshot();
+/// Operations of the pool for an operator.
+fn of_all(limit: usize) -> PoolFilter<'static> {
+    PoolFilter {
+        whose: Whose::All,
+        id: None,
+        only_open: false,
+        tool: None,
+        text: None,
+        since: None,
+        limit,
+    }
+}
+
+fn of_engine(operation: &Operation) -> Value {
     let outcome = operation.ended();
+    let mut described = described(&operation.snapshot(), operation.principal());
+    described["client"] = operation.client().name().into();
+    described["cpu_ms"] = outcome
+        .as_ref()
+        .and_then(|outcome| outcome.cpu)
+        .map(millis)
+        .into();
+    described["max_rss_bytes"] = outcome
+        .as_ref()
+        .and_then(|outcome| outcome.peak_memory_bytes)
+        .into();
+    described
+}
+
+fn of_pool(operation: &PoolOperation) -> Value {
+    let mut described = described(&operation.snapshot, &operation.principal);
+    described["worker"] = operation.worker.clone().into();
+    described["since"] = OffsetDateTime::from(operation.snapshot.created_at)
+        .format(&Rfc3339)
+        .ok()
+        .into();
+    described["cpu_ms"] = operation.cpu.map(millis).into();
+    described["max_rss_bytes"] = operation.peak_memory_bytes.into();
+    described
+}
+
+fn described(snapshot: &Snapshot, principal: &Principal) -> Value {
     json!({
         "id": snapshot.id,
-        "client": operation.client().name(),
-        "principal": operation.principal().name(),
+        "principal": principal.name(),
         "tool": snapshot.tool,
         "command": snapshot.command,
         "directory": snapshot.directory,
@@ -107,58 +182,53 @@ fn described(operation: &Operation) -> Value {
         "newest_line": snapshot.newest_line,
         "findings": snapshot.finding_counts,
         "exit_code": snapshot.exit.map(exit_code),
-        "cpu_ms": outcome.as_ref().and_then(|outcome| outcome.cpu).map(millis),
-        "max_rss_bytes": outcome.as_ref().and_then(|outcome| outcome.peak_memory_bytes),
         "reason": snapshot.reason,
     })
 }
 
-fn found(server: &Server, id: &str) -> Result<Operation, ErrorData> {
-    let unknown = || ErrorData::resource_not_found(format!("no operation is called {id}"), None);
-    server.engine.get(id).ok_or_else(unknown)
+async fn found(server: &Server, id: &str) -> Result<Operation, ErrorData> {
+    let known = server.engine.get(id);
+    let found = match (&known, &server.settings.cluster) {
+        (None, Some(cluster)) => cluster.find(Whose::All, id).await,
+        (Some(_), _) | (None, None) => known,
+    };
+    found.ok_or_else(|| ErrorData::resource_not_found(format!("no operation is called {id}"), None))
 }
 
 async fn output(server: &Server, params: OutputParams) -> Result<Value, ErrorData> {
-    let operation = found(server, &params.id)?;
-    let lines = params.lines.unwrap_or(MAX_LINES).min(MAX_LINES);
-    let query = match params.from_line {
-        Some(line) => OutputQuery::Range {
-            from: PageStart::Line(line.max(1)),
-            max_lines: lines,
-        },
-        None => OutputQuery::Tail { lines },
-    };
-    let has_ended = operation.ended().is_some();
-    let page = operation.output().read(query).await;
-    let page = page.map_err(|error| error::unreadable("the output", &error))?;
-    Ok(json!({
-        "id": params.id,
-        "text": page.text,
-        "first_line": page.first_line,
-        "lines": page.lines,
-        "total_lines": page.total_lines,
-        "total_bytes": page.total_bytes,
-        "has_ended": has_ended,
-    }))
+    let operation = found(server, &params.id).await?;
+    let read = document::output(&operation, params.from_line, params.lines).await;
+    read.map_err(|error| error::unreadable("the output", &error))
 }
 
-fn findings(server: &Server, params: &FindingsParams) -> Result<Value, ErrorData> {
-    let operation = found(server, &params.id)?;
-    let page = operation.findings(params.from, operation.finding_budget());
-    Ok(json!({
-        "id": params.id,
-        "findings": page.findings,
-        "next": page.next,
-        "kept": page.kept,
-        "counts": page.counts,
-    }))
+async fn findings(server: &Server, params: FindingsParams) -> Result<Value, ErrorData> {
+    let operation = found(server, &params.id).await?;
+    Ok(document::findings(&operation, params.from))
+}
+
+/// Everything that a principal has open, on a cluster at every front end.
+async fn open_of(server: &Server, principal: &Principal) -> Vec<Operation> {
+    let Some(cluster) = &server.settings.cluster else {
+        return server.engine.operations();
+    };
+    let open = PoolFilter {
+        whose: Whose::One(principal),
+        only_open: true,
+        ..of_all(MAX_LISTED)
+    };
+    let listed = cluster.list(open).await;
+    let found = listed
+        .iter()
+        .map(|operation| cluster.find(Whose::One(principal), operation.snapshot.id.as_str()));
+    join_all(found).await.into_iter().flatten().collect()
 }
 
 /// Answers when nothing of them is left.
 async fn stop(server: &Server, params: StopParams) -> Result<Value, ErrorData> {
-    let operations = match &params.id {
-        Some(id) => vec![found(server, id)?],
-        None => server.engine.operations(),
+    let operations = match (&params.id, &params.principal) {
+        (Some(id), _) => vec![found(server, id).await?],
+        (None, Some(principal)) => open_of(server, &Principal::named(principal)).await,
+        (None, None) => server.engine.operations(),
     };
     let is_meant = |operation: &&Operation| {
         let principal = params.principal.as_deref();

@@ -4,7 +4,8 @@
 //! there is no bridge the name is absent, and everything is the only client's. A message after the answer names its
 //! request, so that the bridge knows where to send it.
 
-use ahma_common::contract::{CLIENT_GONE, META_CLIENT, META_PRINCIPAL, META_RELATED_REQUEST};
+use ahma_common::ToolPatterns;
+use ahma_common::contract::{CLIENT_GONE, META_CLIENT, META_PRINCIPAL, META_RELATED_REQUEST, META_TOOLS};
 use rmcp::model::{CustomNotification, NotificationMetaObject, RequestId, RequestMetaObject};
 use serde_json::Value;
 
@@ -31,6 +32,17 @@ pub(super) fn caller(server: &Server, meta: &RequestMetaObject) -> Caller {
 pub(super) fn principal(server: &Server, meta: &RequestMetaObject) -> Principal {
     let named = meta.0.get(META_PRINCIPAL).and_then(Value::as_str);
     named.map_or_else(|| server.settings.principal.clone(), Principal::named)
+}
+
+/// The tools that a request may list and call. A limit that cannot be read allows none.
+pub(super) fn tool_limit(meta: &RequestMetaObject) -> ToolPatterns {
+    match meta.0.get(META_TOOLS) {
+        None | Some(Value::Null) => ToolPatterns::any(),
+        Some(limit) => limit
+            .as_str()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_default(),
+    }
 }
 
 pub(super) fn of(meta: &RequestMetaObject) -> ClientId {

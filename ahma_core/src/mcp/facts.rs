@@ -1,4 +1,4 @@
-//! What this server says of itself in the history, for those who look after it: its client, its tools, its sandbox.
+//! This server's description of itself in the history: its client, its tools, its sandbox.
 
 use std::sync::Arc;
 

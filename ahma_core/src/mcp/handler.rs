@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use ahma_common::ToolPatterns;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -49,6 +50,10 @@ impl Handler {
         ctx: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let server = self.server().await?;
+        let limit = client_id::tool_limit(&ctx.meta);
+        if !limit.allow(&request.name) && !Builtin::is_for_everyone(&request.name) {
+            return Ok(server.results.refusal(not_allowed(&request.name, &limit)).into());
+        }
         if let Some(remotes) = &server.remotes
             && let Some(target) = remotes.find(&*server.toolbox.loaded().await, &request.name)
         {
@@ -134,7 +139,9 @@ impl ServerHandler for Handler {
             false => Vec::new(),
         };
         Ok(ListToolsResult::with_all_items(tool_list::tools(
-            &toolbox, remote,
+            &toolbox,
+            remote,
+            &client_id::tool_limit(&ctx.meta),
         )))
     }
 
@@ -283,7 +290,8 @@ impl ServerHandler for Handler {
         _: NotificationContext<RoleServer>,
     ) {
         if let Some((client, reason)) = client_id::gone(&notification)
-            && let Ok(server) = self.server().await
+            // What it has called may still wait in the lobby; if it has called nothing, no sandbox is needed to stop that.
+            && let Ok(server) = self.lobby.arrived().await
         {
             server.log_levels.forget(&client);
             server.engine.stop_all_of(&client, reason);
@@ -315,6 +323,12 @@ impl ServerHandler for Handler {
 pub(super) fn is_modern(ctx: &RequestContext<RoleServer>) -> bool {
     ctx.protocol_version()
         .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+fn not_allowed(tool: &str, limit: &ToolPatterns) -> String {
+    format!(
+        "the token of this client is limited to other tools than {tool}: it may call {limit}, and await, cancel, output and status. Whoever issued the token can change that."
+    )
 }
 
 /// Tasks exist in the modern era only, whatever a client declares.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rmcp::ErrorData;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::{error, server::Server, subscriptions::Subscriptions};
 use crate::toolbox::{Toolbox, ToolboxHandle};
@@ -21,6 +21,8 @@ pub(super) struct Lobby {
     /// Here already, so that no change is missed while the sandbox is being set up.
     pub(super) subscriptions: Arc<Subscriptions>,
     pub(super) server: watch::Receiver<Arrival>,
+    /// Told when a request waits for it.
+    pub(super) needed: Arc<Notify>,
 }
 
 /// The server, as far as it is known.
@@ -48,11 +50,17 @@ impl ShownTools {
 }
 
 impl Lobby {
-    /// The server once its sandbox is proven.
+    /// The server once its sandbox is proven, for a request that needs it.
     pub(super) async fn server(&self) -> Result<Arc<Server>, ErrorData> {
         if let Arrival::Open(server) = &*self.server.borrow() {
             return Ok(Arc::clone(server));
         }
+        self.needed.notify_one();
+        self.arrived().await
+    }
+
+    /// The server once it is there, for whatever reason it comes.
+    pub(super) async fn arrived(&self) -> Result<Arc<Server>, ErrorData> {
         let mut arrival = self.server.clone();
         let arrived = arrival
             .wait_for(|arrival| !matches!(arrival, Arrival::Awaited))

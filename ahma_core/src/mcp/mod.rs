@@ -31,8 +31,8 @@ mod standstill;
 mod subscriptions;
 mod tasks;
 mod tool_list;
+mod transport;
 mod watcher;
-mod wire;
 
 #[cfg(feature = "bridge")]
 pub(crate) use self::client_wait::{DEFAULT_SYNC_WAIT, MAX_QUIET_AWAIT};

@@ -14,12 +14,12 @@ use crate::{
     observe::{Finding, SeverityCounts, Show, displayed},
     operation::{
         Background, ExcerptFocus, LeftOut, Operation, OperationId, OperationState, Outcome, Snapshot,
-        StepPosition, StepReport, StepState,
+        StepReport,
     },
 };
 
 /// One operation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct OperationReport {
     /// The name by which `await`, `output` and `cancel` know this operation.
     pub(super) operation_id: String,
@@ -102,9 +102,10 @@ pub(super) struct OperationReport {
 }
 
 /// State of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OperationStatus {
+    #[default]
     Started,
     Queued,
     Running,
@@ -122,30 +123,17 @@ pub(super) struct StepRow {
     /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<String>,
-    pub(super) status: StepStatus,
+    pub(super) status: &'static str,
     /// Reason why it was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) exit_code: Option<i32>,
     pub(super) duration_seconds: f64,
-    /// Where its output begins.
+    /// Start of its output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_line: Option<u64>,
     pub(super) lines: u64,
-}
-
-/// State of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum StepStatus {
-    Completed,
-    Failed,
-    Cancelled,
-    TimedOut,
-    Interrupted,
-    Skipped,
-    NotRun,
 }
 
 impl OperationReport {
@@ -168,21 +156,20 @@ impl OperationReport {
 
     /// One short row.
     pub(super) fn row(snapshot: &Snapshot) -> Self {
-        let (exit_code, signal) = exit(snapshot.exit);
         let running = !snapshot.state.is_final();
         Self {
             duration_seconds: Some(seconds(snapshot.elapsed)),
             queue_position: snapshot.queue_position,
             percent: snapshot.progress.percent.filter(|_| running),
-            phase: phase(snapshot).filter(|_| running),
+            phase: snapshot.phase().filter(|_| running),
             eta_seconds: snapshot.progress.eta_seconds.filter(|_| running),
             newest_line: snapshot.newest_line.clone(),
             output_lines: Some(snapshot.output_lines),
             output_bytes: Some(snapshot.output_bytes),
             finding_counts: counts(snapshot.finding_counts),
             reason: snapshot.reason.clone(),
-            exit_code,
-            signal,
+            exit_code: snapshot.exit.and_then(ExitStatus::code),
+            signal: snapshot.exit.and_then(ExitStatus::signal),
             ..Self::of_snapshot(snapshot)
         }
     }
@@ -242,14 +229,13 @@ impl OperationReport {
     }
 
     pub(super) fn ended(outcome: &Outcome) -> Self {
-        let (exit_code, signal) = exit(outcome.exit);
         let was_cut = outcome.state.is_cut();
         Self {
             duration_seconds: Some(seconds(outcome.duration)),
             percent: outcome.reached.percent.filter(|_| was_cut),
             phase: outcome.reached.phase.clone().filter(|_| was_cut),
-            exit_code,
-            signal,
+            exit_code: outcome.exit.and_then(ExitStatus::code),
+            signal: outcome.exit.and_then(ExitStatus::signal),
             reason: outcome.reason.clone(),
             output: Some(displayed(&outcome.output.text).into_owned()),
             output_lines: Some(outcome.output.total_lines),
@@ -303,34 +289,8 @@ impl OperationReport {
             tool: tool.to_owned(),
             command: command.to_owned(),
             status: state.into(),
-            keeps_running: false,
             working_directory: directory.display().to_string(),
-            duration_seconds: None,
-            queue_position: None,
-            percent: None,
-            phase: None,
-            eta_seconds: None,
-            exit_code: None,
-            signal: None,
-            reason: None,
-            output: None,
-            newest_line: None,
-            output_lines: None,
-            output_bytes: None,
-            left_out: None,
-            lost_bytes: None,
-            findings: Vec::new(),
-            findings_left_out: 0,
-            finding_counts: None,
-            findings_only_counted: None,
-            steps: Vec::new(),
-            background_stopped: false,
-            cpu_seconds: None,
-            peak_memory_bytes: None,
-            notices: Vec::new(),
-            sandbox_hint: None,
-            hint: None,
-            show: Show::Output,
+            ..Self::default()
         }
     }
 
@@ -376,21 +336,12 @@ impl From<OperationState> for OperationStatus {
 
 impl From<&StepReport> for StepRow {
     fn from(step: &StepReport) -> Self {
-        let (status, reason) = match &step.state {
-            StepState::Completed => (StepStatus::Completed, None),
-            StepState::Failed => (StepStatus::Failed, None),
-            StepState::Cancelled => (StepStatus::Cancelled, None),
-            StepState::TimedOut => (StepStatus::TimedOut, None),
-            StepState::Interrupted => (StepStatus::Interrupted, None),
-            StepState::Skipped(why) => (StepStatus::Skipped, Some(why.clone())),
-            StepState::NotRun => (StepStatus::NotRun, None),
-        };
         Self {
             step: step.label.clone(),
             description: step.description.clone(),
-            status,
-            reason,
-            exit_code: exit(step.exit).0,
+            status: step.state.as_str(),
+            reason: step.state.skipped().map(str::to_owned),
+            exit_code: step.exit.and_then(ExitStatus::code),
             duration_seconds: seconds(step.duration),
             first_line: step.first_line,
             lines: step.lines,
@@ -401,22 +352,6 @@ impl From<&StepReport> for StepRow {
 /// To the millisecond; more would be noise.
 fn seconds(duration: std::time::Duration) -> f64 {
     (duration.as_secs_f64() * 1000.0).round() / 1000.0
-}
-
-fn exit(status: Option<ExitStatus>) -> (Option<i32>, Option<i32>) {
-    match status {
-        Some(ExitStatus::Code(code)) => (Some(code), None),
-        Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
-        None => (None, None),
-    }
-}
-
-fn phase(snapshot: &Snapshot) -> Option<String> {
-    let step = snapshot.step.as_ref().map(StepPosition::in_words);
-    match (step, snapshot.progress.phase.clone()) {
-        (Some(step), Some(phase)) => Some(format!("{step}, {phase}")),
-        (step, phase) => step.or(phase),
-    }
 }
 
 fn counts(counts: SeverityCounts) -> Option<SeverityCounts> {

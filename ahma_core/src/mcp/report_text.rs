@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use ahma_common::words::counted;
 
-use super::report::{OperationReport, OperationStatus, StepStatus};
+use super::report::{OperationReport, OperationStatus};
 use crate::{
     observe::{Finding, FindingBudget, Severity, Show, displayed},
     operation::{ExcerptFocus, Operation, OutputLog},
@@ -19,7 +19,7 @@ impl OperationReport {
     }
 
     /// The same with the command: `op_x (git_push: git push origin) failed after 2.3 s: exit code 1`.
-    pub(super) fn headline_with_command(&self) -> String {
+    fn headline_with_command(&self) -> String {
         self.line_about(&format!("{}: {}", self.tool, self.command))
     }
 
@@ -159,7 +159,7 @@ impl OperationReport {
                 Some(description) => write!(text, "step {} ({description}): ", step.step),
                 None => write!(text, "step {}: ", step.step),
             };
-            text.push_str(step.status.words());
+            text.push_str(&step.status.replace('_', " "));
             let _ = match (&step.reason, step.exit_code) {
                 (Some(reason), _) => writeln!(text, ": {reason}"),
                 (None, Some(code)) if code != 0 => writeln!(text, ", exit {code}"),
@@ -352,20 +352,6 @@ impl OperationStatus {
             Self::Cancelled => "cancelled",
             Self::TimedOut => "timed out",
             Self::Interrupted => "interrupted",
-        }
-    }
-}
-
-impl StepStatus {
-    fn words(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::TimedOut => "timed out",
-            Self::Interrupted => "interrupted",
-            Self::Skipped => "skipped",
-            Self::NotRun => "not run",
         }
     }
 }

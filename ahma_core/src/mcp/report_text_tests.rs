@@ -96,8 +96,16 @@ fn an_answer_that_comes_later_says_as_much_as_the_call_itself() {
     };
     whole.steps = vec![
         step("one", StepState::Skipped("nothing to do".into()), None),
-        step("two", StepState::Completed, Some(ExitStatus::Code(1))),
-        step("three", StepState::Completed, Some(ExitStatus::Code(0))),
+        step(
+            "two",
+            StepState::Ended(EndState::Completed),
+            Some(ExitStatus::Code(1)),
+        ),
+        step(
+            "three",
+            StepState::Ended(EndState::Completed),
+            Some(ExitStatus::Code(0)),
+        ),
     ];
     let report = OperationReport::ended(&whole);
     let body = "step one (build it): skipped: nothing to do\nstep two (build it): completed, exit 1\n\

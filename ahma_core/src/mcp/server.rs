@@ -6,7 +6,7 @@ use ahma_common::error_chain;
 use rmcp::{ServiceExt as _, service::ServerInitializeError};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::{broadcast::error::RecvError, watch},
+    sync::{Notify, broadcast::error::RecvError, watch},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -22,13 +22,13 @@ use super::{
     resources,
     subscriptions::{Change, Subscriptions},
     tasks::TaskStore,
-    wire::LineTransport,
+    transport::LineTransport,
 };
 use crate::{
     call::PlanSettings,
     catalog::Expose,
     history::History,
-    operation::{Cluster, Engine, Operation, Principal},
+    operation::{Cluster, Engine, Operation, Principal, Whose},
     toolbox::ToolboxHandle,
 };
 
@@ -40,7 +40,7 @@ pub struct ServerSettings {
     pub principal: Principal,
     /// A bridge in front of the server wants to hear of its operations.
     pub has_bridge: bool,
-    /// Where operations are kept, if they are.
+    /// The history, if one is kept.
     pub history: Option<History>,
     /// Other hosts that run all calls, if there are such.
     pub cluster: Option<Arc<dyn Cluster>>,
@@ -52,7 +52,7 @@ pub struct ServerSettings {
     /// No scope is known yet: every call is refused.
     pub deferred: bool,
     pub sandbox: SandboxNote,
-    /// What the sandbox enforces, for people.
+    /// The sandbox report, for people.
     pub sandbox_report: String,
 }
 
@@ -102,6 +102,8 @@ pub struct Greeting {
     pub toolbox: ToolboxHandle,
     /// Remote servers may have tools, too.
     pub has_remotes: bool,
+    /// Told when a request needs more than that.
+    pub needed: Arc<Notify>,
 }
 
 /// All that calls need, when it is there.
@@ -136,6 +138,7 @@ where
         shown: Arc::clone(&shown),
         subscriptions: Arc::clone(&subscriptions),
         server,
+        needed: greeting.needed,
     });
     let open = async {
         let Some(opened) = opening.await else {
@@ -244,7 +247,7 @@ impl Server {
             return Some(operation);
         }
         if let Some(cluster) = &self.settings.cluster {
-            return cluster.find(principal, id).await;
+            return cluster.find(Whose::One(principal), id).await;
         }
         let history = self.settings.history.as_ref()?;
         history.find(principal, id).await.unwrap_or_else(|error| {

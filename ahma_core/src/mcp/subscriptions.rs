@@ -4,7 +4,7 @@
 //! they subscribed to; those of the modern era open subscriptions, each with its own filter. Both kinds are kept here,
 //! and those that are gone are forgotten when a message to them fails.
 //!
-//! Where several clients share the server, a subscription gets its own client's operations only. Clients of the legacy
+//! If several clients share the server, a subscription gets its own client's operations only. Clients of the legacy
 //! era share one connection, so a message there names the client, and the bridge passes it on to that one.
 
 use std::collections::{HashMap, HashSet};

@@ -2,7 +2,7 @@
 //!
 //! Only for clients of the modern era that declare it: then an asynchronous call answers with a task instead of an
 //! operation id. A task is a view of its operation, whose id stands in its messages, so `output` and `cancel` work too.
-//! Where a history is kept, a task lives as long as it was said to, also when its server does not.
+//! If a history is kept, a task lives as long as it was said to, also when its server does not.
 
 use std::{
     collections::HashMap,

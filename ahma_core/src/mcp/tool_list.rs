@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use ahma_common::ToolPatterns;
 use rmcp::model::Tool;
 
 use super::{builtin, convert};
@@ -13,20 +14,25 @@ use crate::{
     toolbox::Toolbox,
 };
 
-/// The built-in tools, then all others by name. `remote` are the tools of remote servers.
-pub(super) fn tools(toolbox: &Toolbox, remote: Vec<Tool>) -> Vec<Tool> {
+/// The built-in tools, then all others by name, as far as the client may call them. `remote` are the tools of remote servers.
+pub(super) fn tools(toolbox: &Toolbox, mut remote: Vec<Tool>, limit: &ToolPatterns) -> Vec<Tool> {
+    remote.retain(|tool| limit.allow(&tool.name));
     let present = &toolbox.present;
     let (remote, hidden_remote) = match present.expose() {
         Expose::Core | Expose::All => (remote, Vec::new()),
         Expose::Search => (Vec::new(), remote),
     };
-    let hidden = present.hidden().map(|tool| tool.name.as_str());
+    let hidden = present
+        .hidden()
+        .map(|tool| tool.name.as_str())
+        .filter(|name| limit.allow(name));
     let families: BTreeSet<&str> = hidden
         .chain(hidden_remote.iter().map(|tool| tool.name.as_ref()))
         .map(family)
         .collect();
     let mut tools = builtin::tools(&families, present.expose());
-    tools.extend(present.listed().map(|tool| convert::tool(tool)));
+    let listed = present.listed().filter(|tool| limit.allow(&tool.name));
+    tools.extend(listed.map(|tool| convert::tool(tool)));
     tools.extend(remote);
     tools
 }
@@ -45,7 +51,10 @@ impl ToolCost {
 
 /// Cost of every tool that a client is shown, in the order of the list. Those of remote servers are not known here.
 pub(crate) fn costs(toolbox: &Toolbox) -> Vec<ToolCost> {
-    tools(toolbox, Vec::new()).into_iter().map(cost).collect()
+    tools(toolbox, Vec::new(), &ToolPatterns::any())
+        .into_iter()
+        .map(cost)
+        .collect()
 }
 
 /// Cost of a tool of the catalog, were it listed.

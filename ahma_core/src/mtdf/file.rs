@@ -313,7 +313,7 @@ pub(super) enum ExitWord {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExitFailureFile {
-    /// What the code says, such as `the target cannot be reached`.
+    /// Meaning of the code, such as `the target cannot be reached`.
     pub(super) failure: String,
 }
 

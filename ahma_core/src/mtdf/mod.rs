@@ -13,7 +13,6 @@ mod accept;
 mod argument_names;
 mod check;
 mod coerce;
-mod exit_codes;
 mod file;
 mod inherit;
 mod locate;
@@ -35,15 +34,14 @@ pub use accept::ArgumentProblem;
 pub(crate) use accept::{Given, accept, shell_command};
 pub(crate) use argument_names::{plain_name, suggestion};
 pub use check::{Checked, check_file};
-pub use exit_codes::{ExitCodes, ExitMeaning};
 pub use problem::{Problem, ProblemSeverity};
 pub use schema::{schema, schema_text};
 pub use set::{SetReport, ToolSource, check_set, check_together, is_tool_file, warning_at};
 pub(crate) use step_arguments::{Embedding, bind};
 pub use tool::{
     Annotations, AvailabilityCheck, AvailabilityCommand, BUILT_IN_TOOLS, CALL_PARAMETERS, CommandTemplate,
-    Dash, FileTool, Form, Leaf, LeafAction, Level, MAX_TIMEOUT_SECONDS, META_PARAMETERS, Parameter,
-    READ_ONLY_SHELL_TOOL, ReadyPort, ReadySign, SHELL_TOOL, SequenceTemplate, Skip, Slot, StepTemplate,
-    StopSignal, ToolDef, ValueStyle,
+    Dash, ExitCodes, ExitMeaning, FileTool, Form, Leaf, LeafAction, Level, MAX_TIMEOUT_SECONDS,
+    META_PARAMETERS, Parameter, READ_ONLY_SHELL_TOOL, ReadyPort, ReadySign, SHELL_TOOL, SequenceTemplate,
+    Skip, Slot, StepTemplate, StopSignal, ToolDef, ValueStyle,
 };
 pub use value::{Range, Scalar, ValueType};

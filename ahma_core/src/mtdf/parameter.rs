@@ -215,14 +215,8 @@ impl ParameterCheck<'_> {
             ("file_flag", raw.file_flag.is_some()),
             ("passthrough", raw.passthrough.is_some()),
         ];
-        for (field, given) in on_the_line {
-            if given {
-                self.error(
-                    field,
-                    "has no meaning beside `stdin`: nothing of it is on the command line",
-                );
-            }
-        }
+        let message = "has no meaning beside `stdin`: nothing of it is on the command line";
+        self.refuse("", &on_the_line, message);
         Form::Stdin
     }
 
@@ -234,11 +228,7 @@ impl ParameterCheck<'_> {
             ("file_arg", raw.file_arg.is_some()),
             ("file_flag", raw.file_flag.is_some()),
         ];
-        for (field, given) in option_only {
-            if given {
-                self.error(field, "is for options only");
-            }
-        }
+        self.refuse("", &option_only, "is for options only");
         if *value == ValueType::Boolean {
             self.error(
                 "type",
@@ -292,11 +282,11 @@ impl ParameterCheck<'_> {
             self.error_in(prefix, "format", "is for strings only");
         }
         if !is_number {
-            for (field, limit) in [("minimum", raw.minimum), ("maximum", raw.maximum)] {
-                if limit.is_some() {
-                    self.error_in(prefix, field, "is for type integer and number only");
-                }
-            }
+            let limits = [
+                ("minimum", raw.minimum.is_some()),
+                ("maximum", raw.maximum.is_some()),
+            ];
+            self.refuse(prefix, &limits, "is for type integer and number only");
         }
         match raw.kind {
             TypeFile::Boolean | TypeFile::Array => {
@@ -372,10 +362,13 @@ impl ParameterCheck<'_> {
             ("minimum", raw.minimum.is_some()),
             ("maximum", raw.maximum.is_some()),
         ];
-        for (field, given) in limits {
-            if given {
-                self.error_in(prefix, field, format!("has no meaning for {of_what}"));
-            }
+        self.refuse(prefix, &limits, &format!("has no meaning for {of_what}"));
+    }
+
+    /// Refuses the fields that are given.
+    fn refuse(&mut self, prefix: &str, fields: &[(&str, bool)], message: &str) {
+        for (field, _) in fields.iter().filter(|(_, is_given)| *is_given) {
+            self.error_in(prefix, field, message);
         }
     }
 

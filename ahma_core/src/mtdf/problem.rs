@@ -107,10 +107,11 @@ impl Mistake {
     }
 
     pub(super) fn hint(self, hint: impl Into<String>) -> Self {
-        Self {
-            hint: Some(hint.into()),
-            ..self
-        }
+        self.hint_if(Some(hint.into()))
+    }
+
+    pub(super) fn hint_if(self, hint: Option<String>) -> Self {
+        Self { hint, ..self }
     }
 }
 

@@ -195,12 +195,11 @@ impl<'s> Walk<'s> {
         let names: Vec<&str> = choices.iter().filter_map(|choice| choice.as_str()).collect();
         let mistake = match &found {
             Value::String(text) => {
-                let mistake = Mistake::error(pointer, format!("`{text}` is not one of {}", listed(&names)));
-                match (other_word(pointer, text), nearest(text, names).first()) {
-                    (Some(hint), _) => mistake.hint(hint),
-                    (None, Some(near)) => mistake.hint(format!("did you mean `{near}`?")),
-                    (None, None) => mistake,
-                }
+                let message = format!("`{text}` is not one of {}", listed(&names));
+                let near = nearest(text, names);
+                let near = near.first().map(|near| format!("did you mean `{near}`?"));
+                let hint = other_word(pointer, text).map(str::to_owned).or(near);
+                Mistake::error(pointer, message).hint_if(hint)
             }
             other => Mistake::error(
                 pointer,
@@ -293,7 +292,7 @@ fn hint_for_unknown(pointer: &str, name: &str, value: &Value, known: &[&str]) ->
     }
 }
 
-/// What authors mean who write a word of another format.
+/// Words of other formats, with the field that their authors mean.
 fn other_word(pointer: &str, text: &str) -> Option<&'static str> {
     match (pointer.rsplit('/').next()?, text.to_ascii_lowercase().as_str()) {
         ("type", "file" | "path" | "filename" | "filepath" | "dir" | "directory" | "folder") => {

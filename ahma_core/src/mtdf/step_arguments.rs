@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// How a text takes the value of an argument in.
+/// The way in which a text refers to an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Embedding {
     /// As it is.

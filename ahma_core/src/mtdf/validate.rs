@@ -210,10 +210,9 @@ impl Validation {
                 if !level.parameters.has(name) {
                     let mistake =
                         Mistake::error(child(&pointer, index), format!("no argument is called `{name}`"));
-                    self.mistakes.push(match level.parameters.nearest(name) {
-                        Some(near) => mistake.hint(format!("did you mean `{near}`?")),
-                        None => mistake,
-                    });
+                    let near = level.parameters.nearest(name);
+                    let hint = near.map(|near| format!("did you mean `{near}`?"));
+                    self.mistakes.push(mistake.hint_if(hint));
                 }
             }
         }
@@ -238,11 +237,8 @@ impl Validation {
         for (pointer, state) in std::mem::take(&mut self.references) {
             if !state.is_known {
                 let message = format!("`{{${}}}` names no argument of the tool", state.name);
-                let mistake = Mistake::error(pointer, message);
-                self.mistakes.push(match state.nearest {
-                    Some(near) => mistake.hint(format!("did you mean `{{${near}}}`?")),
-                    None => mistake,
-                });
+                let hint = state.nearest.map(|near| format!("did you mean `{{${near}}}`?"));
+                self.mistakes.push(Mistake::error(pointer, message).hint_if(hint));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What rules know of a run besides its output.
+//! Facts about a run that rules may use besides its output.
 
 use std::path::PathBuf;
 

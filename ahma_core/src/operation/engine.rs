@@ -9,8 +9,8 @@ use crate::{call::CommandPlan, sandbox::HintContext, shell::Launcher};
 
 use super::{
     CallOrigin, ClientId, EngineSettings, Operation, OperationId, Principal, Snapshot,
+    cell::RecalledOperation,
     queue::{Queue, QueueAdmission, Ticket},
-    recalled::RecalledOperation,
     remembered::{HeldBytes, Remembered, RememberedLimits},
     run::StopReason,
     spool::Spool,
@@ -226,7 +226,7 @@ impl EngineCore {
         recalled: RecalledOperation,
     ) -> Result<Operation, Operation> {
         let mut registry = self.registry.lock();
-        let known = registry.tickets.get(&recalled.id);
+        let known = registry.tickets.get(&recalled.call.id);
         if let Some(known) = known.and_then(|ticket| registry.by_ticket.get(ticket)) {
             return Err(known.clone());
         }

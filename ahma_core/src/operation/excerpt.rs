@@ -127,6 +127,20 @@ pub(super) fn cut(ends: HeadAndTail<'_>, max_bytes: usize, focus: ExcerptFocus, 
     }
 }
 
+/// The marker is a line of its own, and ends with this.
+const MARKER_END: &str = " ...]\n";
+
+impl Excerpt {
+    /// The part behind what is left out; all of it if that is nothing.
+    pub(crate) fn end(&self) -> &str {
+        let behind = self.text.rsplit_once(MARKER_END).map(|(_, end)| end);
+        match &self.left_out {
+            Some(_) => behind.filter(|end| !end.is_empty()).unwrap_or(&self.text),
+            None => &self.text,
+        }
+    }
+}
+
 fn marker(left_out: &LeftOut, loss: Option<&Loss>, id: &OperationId, goes_on: &str) -> String {
     let LeftOut {
         bytes,
@@ -155,7 +169,7 @@ fn marker(left_out: &LeftOut, loss: Option<&Loss>, id: &OperationId, goes_on: &s
     };
     format!(
         "[... {place} left out{lost}; \
-         to read them: output {{\"operation_id\": \"{id}\", {goes_on}}} ...]\n"
+         to read them: output {{\"operation_id\": \"{id}\", {goes_on}}}{MARKER_END}"
     )
 }
 

@@ -80,9 +80,7 @@ pub(super) fn search(view: &LogView, search: &Search) -> io::Result<OutputPage> 
         matches: Some(hunt.matches),
         searched_to: hunt.searched_to,
         unsearched_bytes: hunt.unsearched_bytes,
-        total_lines: view.total_lines,
-        total_bytes: view.total_bytes,
-        gap: view.gap(),
+        ..OutputPage::empty(view)
     })
 }
 

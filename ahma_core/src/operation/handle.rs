@@ -1,96 +1,35 @@
 //! The handle of one operation.
 
 use std::{
-    path::PathBuf,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::{Duration, Instant, SystemTime},
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, SystemTime},
 };
 
-use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{SetOnce, watch};
+use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::{
     call::{CommandPlan, Lifetime},
-    jail::{ProcessUsage, Standstill, SupervisorId},
+    jail::{ProcessUsage, Standstill},
     observe::{FindingBudget, FindingNews, FindingPage},
 };
 
 use super::{
-    CallOrigin, ClientId, Journal, OperationId, OperationState, Outcome, OutputLog, OutputQuery, Principal,
-    Snapshot, engine::EngineCore, progress_state::ProgressState, queue::Ticket, recalled::RecalledOperation,
+    CallOrigin, ClientId, OperationId, OperationState, Outcome, OutputLog, OutputQuery, Principal, Snapshot,
+    cell::{OperationCell, RecalledOperation, RecordedCall, Stage},
+    engine::EngineCore,
+    progress_state::ProgressState,
+    queue::Ticket,
     run::StopReason,
 };
 
 /// Time between two searches in an output that grows.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Findings that a result carries itself; the rest is read in pages.
-const RESULT_FINDINGS: usize = 50;
-
 /// One run of one plan. Cheap to clone; all clones are the same operation, and dropping them ends nothing.
 #[derive(Debug, Clone)]
 pub struct Operation {
     cell: Arc<OperationCell>,
-}
-
-/// State that the handles and the task of an operation share.
-#[derive(Debug)]
-pub(super) struct OperationCell {
-    pub(super) id: OperationId,
-    pub(super) ticket: Ticket,
-    origin: CallOrigin,
-    pub(super) tool: String,
-    /// The command on one short line.
-    pub(super) command: String,
-    pub(super) directory: PathBuf,
-    pub(super) log: OutputLog,
-    created_at: SystemTime,
-    stage: Mutex<Stage>,
-    progress: Mutex<ProgressState>,
-    /// The first request to stop wins.
-    stop: SetOnce<StopReason>,
-    /// Set once, as the last thing that happens to an operation.
-    outcome: SetOnce<Arc<Outcome>>,
-    seen: AtomicBool,
-    /// Bytes of output that its client has been given.
-    read_bytes: AtomicU64,
-    lifetime: Lifetime,
-    /// Set when the output says that an operation which keeps running is ready.
-    ready: SetOnce<()>,
-    /// Of the command that runs, or ran last.
-    supervisor: Mutex<SupervisorId>,
-    revision: watch::Sender<u64>,
-    /// Hears when its result is collected.
-    journal: Option<Arc<dyn Journal>>,
-    engine: Weak<EngineCore>,
-    /// For an operation that a worker of the cluster runs: why it has not begun.
-    elsewhere: Option<Mutex<Option<PlaceInQueue>>>,
-}
-
-/// Why an operation of the cluster waits.
-#[derive(Debug, Clone)]
-pub(crate) struct PlaceInQueue {
-    pub(crate) position: usize,
-    pub(crate) why: String,
-}
-
-/// Life of an operation before its outcome.
-#[derive(Debug)]
-enum Stage {
-    Queued(Box<CommandPlan>),
-    Running(Started),
-    /// Ended without ever running.
-    NeverRan,
-}
-
-/// When an operation began to run.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Started {
-    pub(super) instant: Instant,
-    pub(super) at: SystemTime,
 }
 
 impl Operation {
@@ -112,7 +51,7 @@ impl Operation {
         &self.cell.origin.principal
     }
 
-    /// Where its call came from.
+    /// Origin of its call.
     pub fn origin(&self) -> &CallOrigin {
         &self.cell.origin
     }
@@ -274,7 +213,7 @@ impl Operation {
         look.await.ok().flatten()
     }
 
-    /// What its processes use now; none if there are none. Reads the kernel's list of them.
+    /// Current usage of its processes; none if there are none. Reads the kernel's list of them.
     pub fn usage(&self) -> Option<ProcessUsage> {
         let supervisor = self.cell.supervisor.lock().clone();
         supervisor.usage().filter(|_| self.ended().is_none())
@@ -334,79 +273,43 @@ impl Operation {
         plan: CommandPlan,
         shared: &Arc<EngineCore>,
     ) -> Self {
-        let cell = OperationCell {
-            log: OutputLog::new(id.clone(), shared.settings.result_bytes),
+        let call = RecordedCall {
             id,
-            ticket,
             origin,
             tool: plan.tool.clone(),
             command: plan.in_short(),
             directory: plan.directory.clone(),
             lifetime: plan.lifetime.clone(),
-            ready: SetOnce::new(),
             created_at: SystemTime::now(),
-            progress: Mutex::new(ProgressState::of(&plan)),
-            stage: Mutex::new(Stage::Queued(Box::new(plan))),
-            stop: SetOnce::new(),
-            outcome: SetOnce::new(),
-            seen: AtomicBool::new(false),
-            read_bytes: AtomicU64::new(0),
-            supervisor: Mutex::default(),
-            revision: watch::Sender::new(0),
+            seen: false,
             journal: shared.settings.journal.clone(),
-            engine: Arc::downgrade(shared),
-            elsewhere: None,
         };
-        Self { cell: Arc::new(cell) }
+        let output = OutputLog::new(call.id.clone(), shared.settings.result_bytes);
+        let progress = ProgressState::of(&plan);
+        let stage = Stage::Queued(Box::new(plan));
+        Self::of(OperationCell {
+            ticket,
+            engine: Arc::downgrade(shared),
+            ..OperationCell::new(call, stage, progress, output)
+        })
     }
 
     /// An operation that another server ran or runs. What it has ended with, or ends with later, is set by its follower.
     pub(crate) fn recalled(recalled: RecalledOperation) -> Self {
-        Self::recalled_as(recalled, Ticket::MAX, Weak::new(), None)
+        Self::of(OperationCell::recalled(recalled))
     }
 
     /// An operation that a worker of the cluster runs.
     pub(super) fn mirrored(recalled: RecalledOperation, ticket: Ticket, shared: &Arc<EngineCore>) -> Self {
-        Self::recalled_as(recalled, ticket, Arc::downgrade(shared), Some(Mutex::default()))
+        Self::of(OperationCell {
+            ticket,
+            engine: Arc::downgrade(shared),
+            elsewhere: Some(Mutex::default()),
+            ..OperationCell::recalled(recalled)
+        })
     }
 
-    fn recalled_as(
-        recalled: RecalledOperation,
-        ticket: Ticket,
-        engine: Weak<EngineCore>,
-        elsewhere: Option<Mutex<Option<PlaceInQueue>>>,
-    ) -> Self {
-        let ago = |elapsed| Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now);
-        let stage = match recalled.started_at {
-            Some(at) => Stage::Running(Started {
-                instant: ago(recalled.elapsed),
-                at,
-            }),
-            None => Stage::NeverRan,
-        };
-        let cell = OperationCell {
-            log: recalled.output,
-            id: recalled.id,
-            ticket,
-            origin: recalled.origin,
-            tool: recalled.tool,
-            command: recalled.command,
-            directory: recalled.directory,
-            lifetime: recalled.lifetime,
-            ready: SetOnce::new(),
-            created_at: recalled.created_at,
-            progress: Mutex::new(recalled.progress),
-            stage: Mutex::new(stage),
-            stop: SetOnce::new(),
-            supervisor: Default::default(),
-            outcome: SetOnce::new(),
-            seen: AtomicBool::new(recalled.seen),
-            read_bytes: AtomicU64::new(0),
-            revision: watch::Sender::new(0),
-            journal: recalled.journal,
-            engine,
-            elsewhere,
-        };
+    fn of(cell: OperationCell) -> Self {
         Self { cell: Arc::new(cell) }
     }
 
@@ -449,7 +352,7 @@ impl Operation {
         *self.cell.revision.borrow()
     }
 
-    /// True if nothing but this handle keeps it, so that nobody follows it any more.
+    /// True if this is its only handle.
     pub(crate) fn is_let_go(&self) -> bool {
         Arc::strong_count(&self.cell) == 1
     }
@@ -467,100 +370,5 @@ impl Operation {
         if let Some(engine) = self.cell.engine.upgrade() {
             engine.abandon(self);
         }
-    }
-}
-
-impl OperationCell {
-    /// Hands the plan to the one who runs it.
-    pub(super) fn begin(&self) -> Option<(Box<CommandPlan>, Started)> {
-        let started = Started {
-            instant: Instant::now(),
-            at: SystemTime::now(),
-        };
-        let mut stage = self.stage.lock();
-        if !matches!(*stage, Stage::Queued(_)) {
-            return None;
-        }
-        let Stage::Queued(plan) = std::mem::replace(&mut *stage, Stage::Running(started)) else {
-            return None;
-        };
-        drop(stage);
-        self.changed();
-        Some((plan, started))
-    }
-
-    /// Notes that a worker has begun to run it, or waits for one again.
-    pub(super) fn set_started(&self, started: Option<Started>) {
-        *self.stage.lock() = started.map_or(Stage::NeverRan, Stage::Running);
-        self.changed();
-    }
-
-    pub(super) fn set_place(&self, place: Option<PlaceInQueue>) {
-        if let Some(known) = &self.elsewhere {
-            *known.lock() = place;
-        }
-    }
-
-    /// Gives up the plan of an operation that will not run.
-    pub(super) fn skip(&self) {
-        *self.stage.lock() = Stage::NeverRan;
-    }
-
-    /// Notes which process looks after its command.
-    pub(super) fn set_supervisor(&self, supervisor: SupervisorId) {
-        *self.supervisor.lock() = supervisor;
-    }
-
-    pub(super) fn set_ready(&self) {
-        // It stays as it was set first.
-        self.ready.set(()).ok();
-        self.changed();
-    }
-
-    pub(super) fn stop_asked(&self) -> &SetOnce<StopReason> {
-        &self.stop
-    }
-
-    pub(super) fn progress(&self) -> MutexGuard<'_, ProgressState> {
-        self.progress.lock()
-    }
-
-    pub(super) fn worst_findings(&self) -> FindingPage {
-        self.progress().findings().page(0, self.finding_budget())
-    }
-
-    /// Bytes of findings that no result carries.
-    pub(super) fn spare_finding_bytes(&self) -> u64 {
-        self.progress().findings().bytes_beyond(self.finding_budget()) as u64
-    }
-
-    /// Forgets the findings that no result carries.
-    pub(super) fn forget_spare_findings(&self) {
-        self.progress().forget_findings(self.finding_budget());
-    }
-
-    /// At most half of what a result may hold: output is there, too.
-    fn finding_budget(&self) -> FindingBudget {
-        FindingBudget {
-            findings: RESULT_FINDINGS,
-            bytes: self.log.page_bytes() / 2,
-        }
-    }
-
-    pub(super) fn is_seen(&self) -> bool {
-        self.seen.load(Ordering::Relaxed)
-    }
-
-    /// Tells everyone who watches that there is something new.
-    pub(super) fn changed(&self) {
-        self.revision.send_modify(|revision| *revision += 1);
-    }
-
-    /// Sets the one outcome; every waiter hears it.
-    pub(super) fn end(&self, outcome: Outcome) {
-        if self.outcome.set(Arc::new(outcome)).is_err() {
-            tracing::error!(operation = %self.id, "a second outcome was dropped");
-        }
-        self.changed();
     }
 }

@@ -1,4 +1,4 @@
-//! Names of operations.
+//! Names of operations, of the clients that they come from, and of the principals that they belong to.
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
@@ -64,6 +64,61 @@ impl OperationId {
     /// The name of an operation that was written down.
     pub(crate) fn recalled(name: &str) -> Self {
         Self(name.into())
+    }
+}
+
+/// One of several clients that share an engine, by the name that the bridge gave it. The default is the
+/// client of an engine that has only one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct ClientId(Option<Arc<str>>);
+
+/// Name of clients of other front ends of a cluster; the bridge gives numbers.
+const ELSEWHERE: &str = "elsewhere";
+
+impl ClientId {
+    /// A client of another front end. Sessions of different front ends may have the same name.
+    pub fn elsewhere() -> Self {
+        Self::named(ELSEWHERE)
+    }
+
+    pub fn is_elsewhere(&self) -> bool {
+        self.name() == Some(ELSEWHERE)
+    }
+
+    pub fn named(name: &str) -> Self {
+        Self(Some(name.into()))
+    }
+
+    /// The name it was given, if there are several clients.
+    pub fn name(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
+/// Origin of a call.
+#[derive(Debug, Clone, Default)]
+pub struct CallOrigin {
+    pub client: ClientId,
+    pub principal: Principal,
+    /// Name that the client's program gives itself.
+    pub program: Option<String>,
+    /// The arguments as JSON, without secrets and without what is too long to write down.
+    pub arguments: Option<String>,
+}
+
+/// The authenticated identity behind a client, which outlives its sessions: the name of a token or the subject of an OAuth
+/// issuer. The default is the local user.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Principal(Option<Arc<str>>);
+
+impl Principal {
+    pub fn named(name: &str) -> Self {
+        Self(Some(name.into()))
+    }
+
+    /// Its name; none for the local user.
+    pub fn name(&self) -> Option<&str> {
+        self.0.as_deref()
     }
 }
 

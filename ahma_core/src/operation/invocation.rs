@@ -1,35 +1,44 @@
-//! The run of an operation, for documents about what it found.
+//! Documents about what an operation found, for other programs.
 
 use std::time::SystemTime;
 
+use serde_json::Value;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-use crate::{jail::ExitStatus, observe::Invocation};
+use crate::{
+    jail::ExitStatus,
+    observe::{self, FindingPage, Invocation},
+};
 
 use super::{Operation, OperationState};
 
 impl Operation {
+    /// Findings of it as a SARIF log.
+    pub fn sarif(&self, page: &FindingPage) -> Value {
+        observe::sarif(page, self.tool(), &self.invocation())
+    }
+
+    /// Findings of it as a JUnit report.
+    pub fn junit(&self, page: &FindingPage) -> String {
+        observe::junit(page, self.tool(), &self.invocation())
+    }
+
     /// The run as far as it is known now.
-    pub fn invocation(&self) -> Invocation {
+    fn invocation(&self) -> Invocation {
         let snapshot = self.snapshot();
         let outcome = self.ended();
         let ended_at = outcome.as_ref().and(snapshot.started_at);
-        let (exit_code, signal) = match snapshot.exit {
-            Some(ExitStatus::Code(code)) => (Some(code), None),
-            Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
-            None => (None, None),
-        };
         let reached = outcome.map_or(snapshot.progress, |outcome| outcome.reached.clone());
         let is_done = snapshot.state == OperationState::Completed;
         Invocation {
             command: snapshot.command,
             directory: snapshot.directory.display().to_string(),
-            started_at: snapshot.started_at.map(written),
+            started_at: snapshot.started_at.map(rfc3339),
             ended_at: ended_at
                 .and_then(|at| at.checked_add(snapshot.elapsed))
-                .map(written),
-            exit_code,
-            signal,
+                .map(rfc3339),
+            exit_code: snapshot.exit.and_then(ExitStatus::code),
+            signal: snapshot.exit.and_then(ExitStatus::signal),
             status: snapshot.state.to_string(),
             succeeded: is_done,
             reason: snapshot.reason,
@@ -39,9 +48,9 @@ impl Operation {
     }
 }
 
-fn written(time: SystemTime) -> String {
+/// To the millisecond; more would be noise.
+pub(crate) fn rfc3339(time: SystemTime) -> String {
     let time = OffsetDateTime::from(time);
-    // To the millisecond; more would be noise.
     let time = time.replace_millisecond(time.millisecond()).unwrap_or(time);
     time.format(&Rfc3339).unwrap_or_default()
 }

@@ -126,7 +126,7 @@ impl LineMerge {
     }
 }
 
-/// Where the last line ends, or the last state of one that is redrawn. A carriage return at the very end may belong to
+/// End of the last line, or of the last state of one that is redrawn. A carriage return at the very end may belong to
 /// the end of a line.
 fn border(bytes: &[u8]) -> usize {
     let body = bytes.strip_suffix(b"\r").unwrap_or(bytes);

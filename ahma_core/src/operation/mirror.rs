@@ -1,47 +1,26 @@
 //! An operation that a worker of the cluster runs, as its front ends have it: what the worker publishes is written into it,
-//! and whoever waits, reads or watches cannot tell it from one that runs here.
+//! and its readers cannot tell it from one that runs here.
 
 use std::{
-    path::PathBuf,
     sync::Arc,
     time::{Instant, SystemTime},
 };
 
-use crate::{
-    call::Lifetime,
-    observe::{Finding, Progress},
-};
+use crate::observe::{Finding, Progress};
 
 use super::{
-    CallOrigin, EndState, Engine, Journal, LossCause, Operation, OperationId, Outcome, OutputLog,
-    StepPosition,
+    EndState, Engine, LossCause, Operation, Outcome, OutputLog, StepPosition,
+    cell::{PlaceInQueue, RecalledOperation, RecordedCall, Started},
     command_result::CommandResult,
     engine::EngineCore,
-    handle::{PlaceInQueue, Started},
     log::{LogWriter, RecalledOutput},
     progress_state::ProgressState,
-    recalled::RecalledOperation,
     shown::Shown,
     task,
 };
 
 /// A worker keeps far fewer.
 const MAX_FINDINGS: usize = 100_000;
-
-/// What is known of a call before it runs.
-#[derive(Debug)]
-pub(crate) struct MirroredCall {
-    pub(crate) id: OperationId,
-    pub(crate) origin: CallOrigin,
-    pub(crate) tool: String,
-    pub(crate) command: String,
-    pub(crate) directory: PathBuf,
-    pub(crate) lifetime: Lifetime,
-    pub(crate) created_at: SystemTime,
-    /// A client was given its result.
-    pub(crate) seen: bool,
-    pub(crate) journal: Option<Arc<dyn Journal>>,
-}
 
 /// The one writer of a mirrored operation.
 #[derive(Debug)]
@@ -52,23 +31,15 @@ pub(crate) struct Mirror {
 }
 
 impl Engine {
-    /// Takes in an operation of the cluster. If it is known already, somebody else writes it.
-    pub(crate) fn mirror(&self, call: MirroredCall) -> Result<Mirror, Operation> {
+    /// Takes in an operation of the cluster. If it is known already, another task writes it.
+    pub(crate) fn mirror(&self, call: RecordedCall) -> Result<Mirror, Operation> {
         let output = OutputLog::new(call.id.clone(), self.settings().result_bytes);
         let operation = self.shared.admit_mirrored(RecalledOperation {
-            id: call.id,
-            origin: call.origin,
-            tool: call.tool,
-            command: call.command,
-            directory: call.directory,
-            lifetime: call.lifetime,
-            created_at: call.created_at,
+            call,
             started_at: None,
             elapsed: Default::default(),
             progress: ProgressState::new(MAX_FINDINGS),
             output: output.clone(),
-            seen: call.seen,
-            journal: call.journal,
         })?;
         self.shared.announce(&operation);
         let shared = Arc::clone(&self.shared);

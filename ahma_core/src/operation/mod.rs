@@ -5,23 +5,20 @@
 //! no process alive after it. What it printed is in its [`OutputLog`], up to the quota, however much that was.
 //!
 //! Decisions are synchronous values that can be tested as tables: `run` (how one process ends), `queue` (who may
-//! run), `remembered` (who is forgotten), `excerpt` (what a result shows). The async part, `task`, only carries them out.
+//! run), `remembered` (who is forgotten), `excerpt` (what a result shows). The async parts, `task` and `worker`, only carry them out.
 //!
 //! This module never speaks a protocol and never starts a process itself; that is the work of `shell` and `jail`.
 
 mod id;
 mod outcome;
-mod snapshot;
 mod state;
 
-mod client_id;
+mod cell;
 mod cluster;
 mod engine;
 mod handle;
 mod invocation;
-mod journal;
 mod queue;
-mod recalled;
 mod remembered;
 mod settings;
 mod shown;
@@ -34,6 +31,7 @@ mod run;
 mod scope_check;
 mod steps;
 mod task;
+mod worker;
 
 mod excerpt;
 mod frames;
@@ -42,7 +40,6 @@ mod line_merge;
 mod log;
 mod log_view;
 mod mirror;
-mod output_tap;
 mod page;
 mod pipes;
 mod progress_state;
@@ -50,28 +47,25 @@ mod spool;
 mod spool_file;
 mod tail_cursor;
 
-pub use client_id::{CallOrigin, ClientId, Principal};
-pub use cluster::{Cluster, ClusterTask};
+pub use cluster::{Cluster, ClusterTask, LivingWorker, PoolFilter, PoolOperation, Whose, Workforce};
 pub use engine::{Engine, OperationChange};
 pub use excerpt::{Excerpt, ExcerptFocus, LeftOut};
 pub use handle::Operation;
-pub use id::OperationId;
-pub use journal::Journal;
+pub use id::{CallOrigin, ClientId, OperationId, Principal};
 pub use log::{Loss, LossCause, OutputLog};
 pub use log_view::OutputGap;
 pub use outcome::{Background, Outcome, StepReport, StepState};
-pub use output_tap::OutputTap;
 pub use page::{OutputPage, OutputQuery, PageError, PageStart};
 pub use scope_check::preflight;
-pub use settings::EngineSettings;
-pub use snapshot::{Snapshot, StepPosition};
+pub use settings::{EngineSettings, Journal, OutputTap};
 pub use spool_file::SpoolFile;
-pub use state::{EndState, OperationState};
+pub use state::{EndState, OperationState, Snapshot, StepPosition};
 pub use tail_cursor::NewOutput;
 
+pub(crate) use cell::{PlaceInQueue, RecalledOperation, RecordedCall};
 pub(crate) use frames::{FrameStep, FrameWriter};
-pub(crate) use handle::PlaceInQueue;
+pub(crate) use invocation::rfc3339;
 pub(crate) use log::RecalledOutput;
-pub(crate) use mirror::{Mirror, MirroredCall};
-pub(crate) use recalled::{RecalledOperation, RecalledProgress};
+pub(crate) use mirror::Mirror;
+pub(crate) use progress_state::RecalledProgress;
 pub(crate) use spool_file::{COMPRESSED_EXTENSION, SpoolPlace};

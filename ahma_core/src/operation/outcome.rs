@@ -36,7 +36,7 @@ pub struct Outcome {
     pub show: Show,
     /// Output that could not be kept.
     pub lost: Option<Loss>,
-    /// How far it came, as far as the output told; the phase names the step of a sequence too.
+    /// Last progress that the output told; the phase names the step of a sequence too.
     pub reached: Progress,
     /// The worst findings; the others that were kept can be read in pages.
     pub findings: Vec<Finding>,
@@ -84,11 +84,7 @@ pub struct StepReport {
 /// State at the end of one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepState {
-    Completed,
-    Failed,
-    Cancelled,
-    TimedOut,
-    Interrupted,
+    Ended(EndState),
     /// Its skip condition held; says which.
     Skipped(String),
     /// An earlier step did not complete.
@@ -98,25 +94,17 @@ pub enum StepState {
 impl StepState {
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::TimedOut => "timed out",
-            Self::Interrupted => "interrupted",
+            Self::Ended(end) => end.as_str(),
             Self::Skipped(_) => "skipped",
-            Self::NotRun => "not run",
+            Self::NotRun => "not_run",
         }
     }
-}
 
-impl From<EndState> for StepState {
-    fn from(end: EndState) -> Self {
-        match end {
-            EndState::Completed => Self::Completed,
-            EndState::Failed => Self::Failed,
-            EndState::Cancelled => Self::Cancelled,
-            EndState::TimedOut => Self::TimedOut,
-            EndState::Interrupted => Self::Interrupted,
+    /// The reason why it was left out.
+    pub fn skipped(&self) -> Option<&str> {
+        match self {
+            Self::Skipped(reason) => Some(reason),
+            Self::Ended(_) | Self::NotRun => None,
         }
     }
 }

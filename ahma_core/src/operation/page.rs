@@ -81,6 +81,23 @@ pub struct OutputPage {
     pub gap: Option<OutputGap>,
 }
 
+impl OutputPage {
+    pub(super) fn empty(view: &LogView) -> Self {
+        Self {
+            text: String::new(),
+            first_line: None,
+            lines: 0,
+            next: None,
+            matches: None,
+            searched_to: None,
+            unsearched_bytes: 0,
+            total_lines: view.total_lines,
+            total_bytes: view.total_bytes,
+            gap: view.gap(),
+        }
+    }
+}
+
 /// Reason why an output log could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
@@ -189,13 +206,7 @@ fn tail(view: &LogView, lines: u64, page_bytes: usize) -> OutputPage {
         text: String::from_utf8_lossy(shown).into_owned(),
         first_line: (count > 0).then(|| view.total_lines - count + 1),
         lines: count,
-        next: None,
-        matches: None,
-        searched_to: None,
-        unsearched_bytes: 0,
-        total_lines: view.total_lines,
-        total_bytes: view.total_bytes,
-        gap: view.gap(),
+        ..OutputPage::empty(view)
     }
 }
 
@@ -249,12 +260,7 @@ fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> 
         first_line: (lines > 0).then_some(first_line),
         lines,
         next,
-        matches: None,
-        searched_to: None,
-        unsearched_bytes: 0,
-        total_lines: view.total_lines,
-        total_bytes: view.total_bytes,
-        gap: view.gap(),
+        ..OutputPage::empty(view)
     })
 }
 

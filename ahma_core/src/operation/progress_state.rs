@@ -2,10 +2,10 @@
 
 use crate::{
     call::{Command, CommandPlan, Work},
-    observe::{FindingBudget, FindingLog, Progress, SeverityCounts, StreamEvent},
+    observe::{Finding, FindingBudget, FindingLog, Progress, SeverityCounts, StreamEvent},
 };
 
-use super::{StepPosition, recalled::RecalledProgress};
+use super::{StepPosition, state::phase_in};
 
 /// Everything known so far.
 #[derive(Debug, Clone)]
@@ -75,13 +75,8 @@ impl ProgressState {
 
     /// Progress of the whole, of which a step is a part.
     pub(super) fn reached(&self) -> Progress {
-        let step = self.step.as_ref().map(StepPosition::in_words);
-        let phase = match (step, self.progress.phase.clone()) {
-            (Some(step), Some(phase)) => Some(format!("{step}, {phase}")),
-            (step, phase) => step.or(phase),
-        };
         Progress {
-            phase,
+            phase: phase_in(self.step.as_ref(), self.progress.phase.as_deref()),
             ..self.progress.clone()
         }
     }
@@ -129,6 +124,22 @@ impl ProgressState {
     fn raise(&mut self, percent: f64) {
         let percent = percent.clamp(0.0, 100.0);
         self.progress.percent = Some(self.progress.percent.map_or(percent, |shown| shown.max(percent)));
+    }
+}
+
+/// Progress and findings of an operation when it was written down.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RecalledProgress {
+    pub(crate) progress: Progress,
+    /// The most severe first.
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) only_counted: SeverityCounts,
+    pub(crate) notices: Vec<String>,
+}
+
+impl From<RecalledProgress> for ProgressState {
+    fn from(recalled: RecalledProgress) -> Self {
+        Self::recalled(recalled)
     }
 }
 

@@ -1,8 +1,9 @@
-//! Limits of an engine.
+//! Limits of an engine, and those who hear of what it does.
 
-use std::{num::NonZero, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, num::NonZero, path::PathBuf, sync::Arc, time::Duration};
 
-use super::{Journal, OutputTap};
+use super::Operation;
+use crate::observe::StreamName;
 
 /// Limits and places; fixed for an engine's stage.
 #[derive(Debug, Clone)]
@@ -34,6 +35,21 @@ pub struct EngineSettings {
     pub linger: Duration,
     /// Between TERM and KILL.
     pub grace: Duration,
+}
+
+/// Hears what is worth writing down about operations. Never holds the caller up.
+pub trait Journal: fmt::Debug + Send + Sync {
+    /// An operation is new, or has ended.
+    fn changed(&self, operation: &Operation);
+
+    /// A client was given the result of an operation.
+    fn collected(&self, operation: &Operation);
+}
+
+/// Hears every byte that a command prints, when it is read. A command that is listened to has two streams unless its tool
+/// file says otherwise.
+pub trait OutputTap: fmt::Debug + Send + Sync {
+    fn take(&self, source: StreamName, bytes: &[u8]);
 }
 
 /// Commands mostly wait for disks and networks, so a few for each core keep it busy.

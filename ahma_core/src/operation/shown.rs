@@ -15,7 +15,7 @@ const EXPLANATION_BESIDE_FINDINGS_BYTES: usize = 600;
 /// Unknown lines of a success are shown if they take no more than this.
 const FEW_BYTES: usize = 200;
 
-/// What the commands of one operation have to show.
+/// The parts of an operation's output that a result shows.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     commands: Vec<ShownCommand>,

@@ -1,6 +1,6 @@
 //! Spool files: they keep output that outgrows memory.
 //!
-//! Where a history is kept, its directory of outputs is the place for them and they stay there. Otherwise they go with
+//! If a history is kept, its directory of outputs is the place for them and they stay there. Otherwise they go with
 //! their operations. Then every engine has its own directory under the state directory and holds a lock in it as long as it lives. A directory
 //! whose lock is free belonged to a server that died, and is removed by the next one that starts. Nothing else in the
 //! state directory is ever touched.

@@ -13,10 +13,10 @@ use rustix::fs::OFlags;
 
 use super::{frames::FrameReader, spool::Spool};
 
-/// What the name of a compressed file has more than that of the plain one.
+/// Suffix of a compressed file.
 pub(crate) const COMPRESSED_EXTENSION: &str = "zst";
 
-/// A spool file, whoever reads it.
+/// A spool file, as its readers see it.
 #[derive(Debug)]
 pub struct SpoolFile {
     place: Mutex<SpoolPlace>,

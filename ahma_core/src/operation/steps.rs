@@ -15,7 +15,8 @@ use super::{
     Background, EndState, StepPosition, StepReport, StepState,
     command_result::CommandResult,
     scope_check::{self, Existence},
-    task::{Hints, WorkResult, Worker},
+    task::{Hints, WorkResult},
+    worker::Worker,
 };
 
 /// Runs all steps. The result is that of the first step that did not complete, or success.
@@ -114,7 +115,7 @@ fn step_report(
     let (lines_after, _) = worker.cell.log.size();
     let lines = lines_after - lines_before;
     StepReport {
-        state: result.state.into(),
+        state: StepState::Ended(result.state),
         exit: result.exit,
         duration,
         first_line: (lines > 0).then_some(lines_before + 1),

@@ -1,6 +1,7 @@
 //! Following an output log while it grows, without ever waiting for the disk.
 
 use super::OutputLog;
+use crate::observe::whole_characters;
 
 /// Output after a cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +23,13 @@ impl OutputLog {
             let inside = bytes
                 .iter()
                 .take(3)
-                .take_while(|byte| is_continuation(**byte))
+                .take_while(|byte| **byte & 0xC0 == 0x80)
                 .count();
             bytes = &bytes[inside..];
             start += inside as u64;
         }
         if !is_complete {
-            bytes = &bytes[..bytes.len() - unfinished(bytes)];
+            bytes = whole_characters(bytes);
         }
         NewOutput {
             text: String::from_utf8_lossy(bytes).into_owned(),
@@ -36,26 +37,6 @@ impl OutputLog {
             next: start + bytes.len() as u64,
         }
     }
-}
-
-fn is_continuation(byte: u8) -> bool {
-    byte & 0b1100_0000 == 0b1000_0000
-}
-
-/// Number of bytes at the end that are the beginning of a character.
-fn unfinished(bytes: &[u8]) -> usize {
-    let near_end = &bytes[bytes.len().saturating_sub(3)..];
-    let Some(lead) = near_end.iter().rposition(|byte| !is_continuation(*byte)) else {
-        return 0;
-    };
-    let needed = match near_end[lead] {
-        0b1100_0000..=0b1101_1111 => 2,
-        0b1110_0000..=0b1110_1111 => 3,
-        0b1111_0000..=0b1111_0111 => 4,
-        _ => 1,
-    };
-    let present = near_end.len() - lead;
-    if present < needed { present } else { 0 }
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use super::Platform;
+
 /// Variables that pass.
 const ALLOWED: &[&str] = &[
     "CARGO_HOME",
@@ -69,11 +71,20 @@ const PRIVATE_CACHES: &[(&str, &str)] = &[
     ("npm_config_cache", "npm"),
 ];
 
+/// Files that macOS and its tools would put where nothing can be written: the answers of `xcrun`, which stands behind `git` and
+/// `cc` there, compiled modules, and the here-documents of `zsh`.
+const PRIVATE_FILES_OF_MACOS: &[(&str, &str)] = &[
+    ("CLANG_MODULE_CACHE_PATH", "clang-modules"),
+    ("TMPPREFIX", "zsh"),
+    ("xcrun_db", "xcrun_db"),
+];
+
 /// Picks the commands' environment out of the server's. `temp` is where commands see their temporary directory.
 pub fn environment(
     server: impl IntoIterator<Item = (String, String)>,
     pass: &[String],
     temp: &Path,
+    platform: Platform,
 ) -> BTreeMap<String, String> {
     let mut chosen: BTreeMap<String, String> = DEFAULTS
         .iter()
@@ -82,6 +93,15 @@ pub fn environment(
     for (name, directory) in PRIVATE_CACHES {
         let path = temp.join("cache").join(directory);
         chosen.insert((*name).to_owned(), path.to_string_lossy().into_owned());
+    }
+    if platform == Platform::MacOs {
+        for (name, file) in PRIVATE_FILES_OF_MACOS {
+            let path = temp.join(file).to_string_lossy().into_owned();
+            chosen.insert((*name).to_owned(), path);
+        }
+        if let Some(below) = below_user_temp(temp) {
+            chosen.insert("DIRHELPER_USER_DIR_SUFFIX".to_owned(), below);
+        }
     }
     for name in ["TMPDIR", "TMP", "TEMP"] {
         chosen.insert(name.to_owned(), temp.to_string_lossy().into_owned());
@@ -92,6 +112,14 @@ pub fn environment(
         }
     }
     chosen
+}
+
+/// The way from the user's temporary directory on macOS, such as `/private/var/folders/ab/cd/T`, to this one. Programs that
+/// ask the system for that directory, as `mktemp` does, are told to go it.
+fn below_user_temp(temp: &Path) -> Option<String> {
+    let is_of_users = |place: &&Path| place.starts_with("/private/var/folders") && place.ends_with("T");
+    let of_user = temp.ancestors().find(is_of_users)?;
+    Some(temp.strip_prefix(of_user).ok()?.to_str()?.to_owned())
 }
 
 fn passes(name: &str, value: &str) -> bool {

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use super::environment;
+use super::{Platform, environment};
 
 #[test]
 fn secrets_stay_with_the_server() {
@@ -18,7 +18,7 @@ fn secrets_stay_with_the_server() {
         ("TMPDIR", "/somewhere/else"),
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let chosen = environment(server, &["WANTED".to_owned()], Path::new("/tmp"));
+    let chosen = environment(server, &["WANTED".to_owned()], Path::new("/tmp"), Platform::Linux);
     for (name, value) in [
         ("PATH", Some("/usr/bin")),
         ("LC_ALL", Some("C.UTF-8")),
@@ -39,4 +39,27 @@ fn secrets_stay_with_the_server() {
         assert_eq!(chosen.get(name).map(String::as_str), value, "{name}");
     }
     assert!(!chosen.values().any(|value| value.contains("s3cret")));
+}
+
+#[test]
+fn tools_of_macos_are_led_to_the_private_directory() {
+    let temp = Path::new("/private/var/folders/xy/z/T/ahma_mcp-501/12-ab/tmp");
+    let of = |platform, temp| environment([], &[], temp, platform);
+    let chosen = of(Platform::MacOs, temp);
+    for (name, value) in [
+        (
+            "xcrun_db",
+            "/private/var/folders/xy/z/T/ahma_mcp-501/12-ab/tmp/xcrun_db",
+        ),
+        (
+            "TMPPREFIX",
+            "/private/var/folders/xy/z/T/ahma_mcp-501/12-ab/tmp/zsh",
+        ),
+        ("DIRHELPER_USER_DIR_SUFFIX", "ahma_mcp-501/12-ab/tmp"),
+    ] {
+        assert_eq!(chosen[name], value, "{name}");
+        assert!(!of(Platform::Linux, temp).contains_key(name), "{name}");
+    }
+    let elsewhere = of(Platform::MacOs, Path::new("/private/tmp/T/ahma"));
+    assert!(!elsewhere.contains_key("DIRHELPER_USER_DIR_SUFFIX"));
 }

@@ -201,7 +201,7 @@ fn promises(tier: Tier, abi: i32, policy: &Policy, probes: &[Probe]) -> Vec<Prom
     promises
 }
 
-/// What is known of the processes that a command has started, and that may have left it.
+/// The guarantee about processes that a command started and that may have left it.
 fn nothing_left(tier: Tier, platform: Platform) -> Promise {
     let (enforced, by) = match (tier, platform) {
         (Tier::Seatbelt, _) => (

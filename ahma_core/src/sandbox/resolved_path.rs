@@ -23,6 +23,8 @@ pub(super) struct ResolvedPath {
 impl ResolvedPath {
     /// Resolves an absolute path; none if nothing is there.
     pub(super) fn of(path: &Path) -> Option<Self> {
+        // Most of the paths that are asked for do not exist, and one question is cheaper than one for each of their parts.
+        path.symlink_metadata().ok()?;
         let mut resolved = Self {
             links: Vec::new(),
             end: PathBuf::new(),
@@ -34,7 +36,10 @@ impl ResolvedPath {
                     resolved.end.pop();
                     continue;
                 }
-                Some(Component::RootDir) => resolved.end = PathBuf::from("/"),
+                Some(Component::RootDir) => {
+                    resolved.end = PathBuf::from("/");
+                    continue;
+                }
                 _ => resolved.end.push(&part),
             }
             if let Ok(target) = std::fs::read_link(&resolved.end) {
@@ -48,7 +53,8 @@ impl ResolvedPath {
                 rest = next;
             }
         }
-        resolved.end.symlink_metadata().is_ok().then_some(resolved)
+        let is_there = resolved.links.is_empty() || resolved.end.symlink_metadata().is_ok();
+        is_there.then_some(resolved)
     }
 
     /// A link in one of the directories is followed: a command that can write there decides where the path leads.

@@ -51,17 +51,16 @@ pub fn real_path(path: &Path) -> PathBuf {
 
 /// The first of the places that the policy opens, wholly or in part.
 pub fn exposed(policy: &Policy, places: impl IntoIterator<Item = PathBuf>) -> Option<Exposed> {
-    let scope = std::iter::once((&policy.scope, "--sandbox-scope"));
+    let scope = std::iter::once((policy.scope.clone(), &policy.scope, "--sandbox-scope"));
     let grants = policy
         .grants
         .iter()
-        .map(|grant| (&grant.path, grant.reason.as_str()));
-    let overlays = policy.overlays.iter().map(|path| (path, "toolchain cache"));
-    let opened: Vec<(PathBuf, &PathBuf, &str)> = scope
-        .chain(grants)
-        .chain(overlays)
-        .filter_map(|(path, reason)| Some((path.canonicalize().ok()?, path, reason)))
-        .collect();
+        .map(|grant| (grant.real.clone(), &grant.path, grant.reason.as_str()));
+    let overlays = policy
+        .overlays
+        .iter()
+        .filter_map(|path| Some((path.canonicalize().ok()?, path, "toolchain cache")));
+    let opened: Vec<(PathBuf, &PathBuf, &str)> = scope.chain(grants).chain(overlays).collect();
     places.into_iter().find_map(|place| {
         // A link to keys that are kept elsewhere is closed or open with those.
         let real = real_path(&place);

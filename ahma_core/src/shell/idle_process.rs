@@ -36,7 +36,7 @@ pub enum Stdio {
 pub(super) struct IdleProcess {
     process: ProcessHandle,
     script: OwnedFd,
-    /// Where the pipe only wakes, the script goes into this.
+    /// Takes the script if the pipe only wakes.
     script_file: Option<OwnedFd>,
     /// `None` until the supervisor has sent its terminal.
     output: Option<OutputPipes>,

@@ -28,7 +28,7 @@ use crate::{
         program::{self, OutputStreams},
         wire::ProcessKind,
     },
-    sandbox::{Guard, HintContext, PendingCheck, Policy, Tier},
+    sandbox::{Guard, HintContext, PendingCheck, Policy, Tier, held},
 };
 
 /// Starts confined commands. Cheap to clone; all clones share one jail and its idle processes.
@@ -51,7 +51,7 @@ pub struct Script {
     pub stdio: Stdio,
 }
 
-/// Where a process comes from.
+/// Source of a process.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     /// An idle one, or a new one if none is.
@@ -90,7 +90,7 @@ const AFTER_COMMAND: Duration = Duration::from_millis(1);
 /// Interval at which unused pools are checked.
 const IDLE_CHECK: Duration = Duration::from_secs(5);
 
-/// Where projects keep programs of their own, below the scope.
+/// Directories below the scope in which projects keep programs of their own.
 const PROJECT_DIRECTORIES: [&str; 3] = [".venv/bin", "venv/bin", "node_modules/.bin"];
 
 /// The directories of programs that a project has of its own and that exist now.
@@ -215,7 +215,7 @@ impl Launcher {
                 }
             }
             tokio::select! {
-                _ = idle_check.tick() => self.shared.pools.lock().tend(Instant::now()),
+                _ = idle_check.tick() => self.tend_pools(),
                 () = self.shared.taken.notified() => {
                     if !self.shared.pools.lock().has_empty() {
                         // A new shell takes a processor for a moment; the call that took one needs it more.
@@ -227,6 +227,17 @@ impl Launcher {
                     }
                 }
             }
+        }
+    }
+
+    fn tend_pools(&self) {
+        let now = Instant::now();
+        let mut pools = self.shared.pools.lock();
+        pools.tend(now);
+        let fell_quiet = pools.fell_quiet(now);
+        drop(pools);
+        if fell_quiet {
+            held::release_memory();
         }
     }
 

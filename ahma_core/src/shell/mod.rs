@@ -12,7 +12,6 @@ mod sandbox_instance;
 mod script;
 mod self_test;
 mod settings;
-mod sole_program;
 
 pub use errors::{LaunchError, NulByte, StartError};
 pub use idle_process::{OutputPipes, RunningProcess, Stdio};

@@ -27,6 +27,9 @@ pub struct PoolSettings {
 /// A client that calls again within this time does not pause between its calls.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// After this long without a call none is expected soon.
+const QUIET: Duration = Duration::from_secs(5);
+
 /// Each holds descriptors, of which a process may have a thousand.
 const MAX_IDLE: usize = 32;
 
@@ -63,6 +66,7 @@ pub(super) struct Pools {
     programs: Pool,
     last_taken: Instant,
     client_pauses: bool,
+    is_quiet: bool,
 }
 
 #[derive(Debug)]
@@ -86,6 +90,7 @@ impl Pools {
             programs: Pool::new(programs, now),
             last_taken: now,
             client_pauses: true,
+            is_quiet: false,
         }
     }
 
@@ -93,6 +98,7 @@ impl Pools {
     pub(super) fn take(&mut self, kind: ProcessKind, now: Instant) -> Option<IdleProcess> {
         self.client_pauses = now.duration_since(self.last_taken) >= PAUSE;
         self.last_taken = now;
+        self.is_quiet = false;
         self.of(kind).take(now)
     }
 
@@ -120,6 +126,13 @@ impl Pools {
     pub(super) fn tend(&mut self, now: Instant) {
         self.shells.tend(now);
         self.programs.tend(now);
+    }
+
+    /// No call has come for a while; true once until the next one.
+    pub(super) fn fell_quiet(&mut self, now: Instant) -> bool {
+        let was_quiet = self.is_quiet;
+        self.is_quiet |= now.duration_since(self.last_taken) >= QUIET;
+        self.is_quiet && !was_quiet
     }
 
     /// The next call may have to wait for a start.

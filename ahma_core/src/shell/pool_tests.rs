@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{PAUSE, Pool, PoolSettings, Pools};
+use super::{PAUSE, Pool, PoolSettings, Pools, QUIET};
 use crate::{
     jail::wire::{self, ProcessKind},
     shell::idle_process::{IdleProcess, OutputPipes},
@@ -87,6 +87,18 @@ fn calls_in_quick_succession_are_no_pause() {
     assert!(!pools.client_pauses(), "whatever they need");
     pools.take(ProcessKind::Shell, start + 4 * PAUSE);
     assert!(pools.client_pauses());
+}
+
+#[test]
+fn pools_fall_quiet_once_after_each_call() {
+    let start = Instant::now();
+    let mut pools = Pools::new(PoolSettings::default(), start);
+    assert!(!pools.fell_quiet(start + QUIET / 2));
+    assert!(pools.fell_quiet(start + QUIET));
+    assert!(!pools.fell_quiet(start + 2 * QUIET), "that has been told");
+    pools.take(ProcessKind::Shell, start + 2 * QUIET);
+    assert!(!pools.fell_quiet(start + 2 * QUIET));
+    assert!(pools.fell_quiet(start + 3 * QUIET));
 }
 
 #[tokio::test]

@@ -6,7 +6,6 @@
 
 use std::{collections::BTreeMap, os::unix::ffi::OsStrExt, path::Path};
 
-use super::sole_program;
 use crate::jail::{NulByte, SCRIPT_FD, program::is_variable_name};
 
 /// Writes the script.
@@ -34,7 +33,7 @@ pub(super) fn render(
     }
     // The clock of a shell that has been waiting: only shells that have one count from there.
     script.extend_from_slice(format!("SECONDS=0; exec {SCRIPT_FD}<&-; ").as_bytes());
-    if let Some(program) = sole_program::of(text) {
+    if let Some(program) = sole_program(text) {
         // As after `bash -c`: no shell waits for a program that is all there is to run. A program that is not there is
         // left to the shell, which says so in its usual words.
         script.extend_from_slice(format!("hash {program} 2>/dev/null && set -- ").as_bytes());
@@ -52,6 +51,33 @@ fn quote(bytes: &[u8], into: &mut Vec<u8>) -> Result<(), NulByte> {
     into.extend_from_slice(&quoted);
     Ok(())
 }
+
+/// The program of a text that is nothing but a program's name and words without a meaning to shells. By an allow-list: a
+/// mistake here would change what a text means.
+fn sole_program(text: &str) -> Option<&str> {
+    let text = text.trim_matches(' ');
+    let (program, words) = text.split_once(' ').unwrap_or((text, ""));
+    let is_name = program.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+        && program
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(&byte));
+    let are_plain = words
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b" _./,:@%+=-".contains(&byte));
+    (is_name && are_plain && BUILT_IN.binary_search(&program).is_err()).then_some(program)
+}
+
+/// Commands and words of bash and dash that are no programs, or not those of that name. In order.
+#[rustfmt::skip]
+const BUILT_IN: [&str; 76] = [
+    "alias", "bg", "bind", "break", "builtin", "caller", "case", "cd", "chdir", "command", "compgen", "complete",
+    "compopt", "continue", "coproc", "declare", "dirs", "disown", "do", "done", "echo", "elif", "else", "enable",
+    "esac", "eval", "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "function", "getopts", "hash",
+    "help", "history", "if", "in", "jobs", "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd",
+    "pwd", "read", "readarray", "readonly", "return", "select", "set", "shift", "shopt", "source", "suspend",
+    "test", "then", "time", "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset",
+    "until", "wait", "while",
+];
 
 #[cfg(test)]
 #[path = "script_tests.rs"]

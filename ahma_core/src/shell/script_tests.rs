@@ -6,7 +6,7 @@ use std::{
 
 use proptest::prelude::*;
 
-use super::{NulByte, SCRIPT_FD, render};
+use super::{BUILT_IN, NulByte, SCRIPT_FD, render, sole_program};
 use crate::jail::READ_SCRIPT;
 
 /// The arguments that a real shell makes of the script.
@@ -92,4 +92,39 @@ fn a_nul_byte_is_refused() {
 fn a_bad_variable_name_cannot_become_a_command() {
     let environment = BTreeMap::from([("A=1; echo hacked;B".to_owned(), "x".to_owned())]);
     assert_eq!(run("/bin/bash", ":", &environment), b"");
+}
+
+#[test]
+fn only_a_program_and_plain_words_are_taken() {
+    for (text, program) in [
+        ("git status", Some("git")),
+        (" ls -la src/lib.rs ", Some("ls")),
+        ("cargo test -p a --features=b,c", Some("cargo")),
+        ("7z", Some("7z")),
+        ("", None),
+        ("echo hi", None),
+        ("test -e x", None),
+        ("A=b env", None),
+        ("./run", None),
+        ("-x", None),
+        ("ls *.rs", None),
+        ("ls ~", None),
+        ("ls; pwd", None),
+        ("ls\npwd", None),
+        ("sleep 5 &", None),
+        ("ls > x", None),
+        ("ls $HOME", None),
+        ("ls 'a b'", None),
+        ("ls {1,2}", None),
+        ("ls # all", None),
+        ("! ls", None),
+        ("time ls", None),
+    ] {
+        assert_eq!(sole_program(text), program, "{text:?}");
+    }
+}
+
+#[test]
+fn the_list_is_in_order() {
+    assert!(BUILT_IN.is_sorted());
 }

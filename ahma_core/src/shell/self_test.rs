@@ -8,7 +8,7 @@ use std::{
     future::poll_fn,
     io,
     net::TcpListener,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     task::Poll,
     time::Duration,
@@ -91,6 +91,8 @@ pub async fn probe(launcher: &Launcher) -> Result<Vec<Probe>, SelfTestError> {
 struct Outside {
     directory: PathBuf,
     secret: String,
+    /// Other names of the file with the secret.
+    aliases: Vec<PathBuf>,
     listener: Option<TcpListener>,
     /// `/etc` is not opened to commands.
     etc_is_closed: bool,
@@ -126,6 +128,7 @@ impl Outside {
         Ok(Self {
             directory: directory.to_owned(),
             secret,
+            aliases: aliases(&directory.join("secret"), Platform::HERE)?,
             listener,
             etc_is_closed,
             tier: launcher.tier(),
@@ -150,6 +153,12 @@ impl Outside {
             .map_or(0, |a| a.port());
         let try_etc = self.etc_is_closed;
         let look = self.looks_at_server(pid);
+        let aliases: String = self
+            .aliases
+            .iter()
+            .filter_map(|alias| Some(read_line(&shlex::try_quote(alias.to_str()?).ok()?)))
+            .collect();
+        let read = read_line("$d/secret");
         // Seatbelt judges a file by the name that is used.
         let link = match self.tier {
             Tier::Seatbelt => {
@@ -159,7 +168,7 @@ impl Outside {
         };
         format!(
             "d={directory}; exec 2>/dev/null\n\
-             line=; read -r line < $d/secret; echo \"read $line\"\n\
+             {read}{aliases}\
              echo x > $d/written\n\
              printf '' > $d/truncated\n\
              rm -f $d/removed\n\
@@ -264,6 +273,23 @@ impl Outside {
         std::fs::remove_dir_all(&self.directory)?;
         Ok(probes)
     }
+}
+
+fn read_line(name: &str) -> String {
+    format!("line=; read -r line < {name}; echo \"read $line\"\n")
+}
+
+/// Names that lead to a file on macOS and are not its own: in other letters, through the volume, and by number.
+fn aliases(file: &Path, platform: Platform) -> io::Result<Vec<PathBuf>> {
+    if platform != Platform::MacOs {
+        return Ok(Vec::new());
+    }
+    let found = std::fs::metadata(file)?;
+    Ok(vec![
+        file.to_string_lossy().to_uppercase().into(),
+        format!("/System/Volumes/Data{}", file.display()).into(),
+        format!("/.vol/{}/{}", found.dev(), found.ino()).into(),
+    ])
 }
 
 const UNTOUCHED: &str = "untouched";

@@ -45,7 +45,7 @@ pub struct LauncherSettings {
 pub struct SeatbeltSettings {
     /// A program that takes the place of `sandbox-exec`.
     pub stand_in: Option<PathBuf>,
-    /// What commands may read besides what the policy opens.
+    /// Paths that commands may read besides those of the policy.
     pub reads: Reads,
 }
 
@@ -76,7 +76,12 @@ impl TierChoice {
 impl LauncherSettings {
     pub(super) fn configure(&self, tier: Tier) -> Configure {
         let temp = self.policy.visible_temp(tier);
-        let environment = environment(self.variables.clone(), &self.pass_variables, &temp);
+        let environment = environment(
+            self.variables.clone(),
+            &self.pass_variables,
+            &temp,
+            Platform::HERE,
+        );
         Configure {
             policy: self.policy.clone(),
             tier,

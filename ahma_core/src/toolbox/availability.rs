@@ -10,7 +10,11 @@ use std::{
 };
 
 use futures::future::{FusedFuture as _, FutureExt as _};
-use tokio::{io::AsyncReadExt as _, net::unix::pipe, sync::watch};
+use tokio::{
+    io::AsyncReadExt as _,
+    net::unix::pipe,
+    sync::{Notify, watch},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -29,7 +33,7 @@ use crate::{
 };
 
 /// A check that takes longer has something wrong with it.
-pub(super) const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The result of a check that ran; the error is the reason why the tool is not available.
 pub(super) type CheckResult = Result<(), String>;
@@ -65,6 +69,8 @@ pub(super) enum Question {
 pub struct AvailabilityChecker {
     /// None as long as the sandbox is being set up.
     launcher: watch::Receiver<Option<Launcher>>,
+    /// Told when a check waits for it.
+    needed: Arc<Notify>,
     /// The `PATH` of commands.
     search_path: String,
     checks: TaskTracker,
@@ -76,13 +82,18 @@ pub struct AvailabilityChecker {
 impl AvailabilityChecker {
     pub fn new(launcher: Launcher) -> Self {
         let search_path = launcher.search_path().to_owned();
-        Self::before_sandbox(watch::channel(Some(launcher)).1, search_path)
+        Self::before_sandbox(watch::channel(Some(launcher)).1, Arc::default(), search_path)
     }
 
-    /// Looks for programs, and asks them when there is a launcher.
-    pub(crate) fn before_sandbox(launcher: watch::Receiver<Option<Launcher>>, search_path: String) -> Self {
+    /// Looks for programs, and asks them when there is a launcher, which it says it needs.
+    pub(crate) fn before_sandbox(
+        launcher: watch::Receiver<Option<Launcher>>,
+        needed: Arc<Notify>,
+        search_path: String,
+    ) -> Self {
         Self {
             launcher,
+            needed,
             search_path,
             checks: TaskTracker::new(),
             timeout: CHECK_TIMEOUT,
@@ -163,7 +174,7 @@ impl AvailabilityChecker {
         answer.map_err(|reason| Lack::Check(format!("`{}` {reason}{place}", command.argv.join(" "))))
     }
 
-    /// Where the program of a check is looked for, in the order of commands; none if it is given as a path.
+    /// Directories in which the program of a check is looked for, in the order of commands; none if it is given as a path.
     fn lookup(&self, scope: &Path, check: &AvailabilityCheck) -> Option<ProgramLookup> {
         let (program, path_dirs, own_path) = match check {
             AvailabilityCheck::Run(command) => (
@@ -276,6 +287,7 @@ impl AvailabilityChecker {
     /// Waits for the sandbox if it does not stand yet.
     async fn launch(&self, script: Script) -> Result<RunningProcess, LaunchError> {
         let mut arrival = self.launcher.clone();
+        self.needed.notify_one();
         let launcher = match arrival.wait_for(Option::is_some).await {
             Ok(launcher) => launcher.clone(),
             Err(_) => None,

@@ -9,9 +9,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use test_support::{HttpServer, Workspace, wait_for};
+use test_support::{Era, HttpServer, Workspace, wait_for};
 
-use crate::session::options;
+use crate::{live::scanner, session::options};
 
 /// A server with tokens of every role, and its audit trail.
 pub(crate) struct Served {
@@ -324,4 +324,150 @@ fn the_commands_show_and_stop_what_runs() {
     );
     assert!(shown(&["admin", "drain"]).contains("takes no new work"));
     assert!(served.server.process().wait().success());
+}
+
+#[test]
+fn what_has_ended_is_told_from_the_history_to_those_who_may_see_it() {
+    let mut served = Served::new(&["--session-isolation"]);
+    served.workspace.write_tool("scan.json", &scanner());
+    fs::write(served.workspace.scope().join("scan.sh"), SCAN).unwrap();
+    let session = served.session();
+    let arguments = json!({"script": "scan.sh", "execution_mode": "asynchronous"});
+    let started = served.call(&session, "scan", arguments);
+    let id = started["result"]["_meta"]["ahma/operation"]["operation_id"].as_str();
+    let id = id.unwrap_or_else(|| panic!("{started}")).to_owned();
+    served.call(
+        &session,
+        "await",
+        json!({"operation_ids": [id], "timeout_seconds": 30}),
+    );
+    // Its server process ends with the session, and what the local user runs himself is none of an operator's business.
+    served.admin("DELETE", &format!("sessions/{session}"), "", "ended_session");
+    let mut own = options(&served.workspace).open(Era::Legacy);
+    let private = own.tool("sandboxed_shell", json!({"command": "echo private"}));
+    assert!(private.to_string().contains("private"), "{private}");
+
+    let found = wait_for("the end in the history", || {
+        let found = served.admin(
+            "GET",
+            "history?status=failed&severity=high&since=1h&text=SCAN",
+            "",
+            "history",
+        );
+        found["operations"].get(0).cloned()
+    });
+    assert_eq!(json!([found["id"], found["principal"]]), json!([id, "the-agent"]));
+    let all = served.admin("GET", "history?limit=1000", "", "history");
+    assert_eq!(all["operations"].as_array().unwrap().len(), 1, "{all}");
+    for nothing in [
+        "history?tool=other",
+        "history?client=other",
+        "history?status=running",
+    ] {
+        let found = served.admin("GET", nothing, "", "history");
+        assert_eq!(found["operations"], json!([]), "{nothing}");
+    }
+    let record = served.admin("GET", &format!("history/{id}"), "", "record");
+    assert_eq!(
+        json!([record["exit_code"], record["finding_counts"]["high"]]),
+        json!([3, 1])
+    );
+    let output = served.admin(
+        "GET",
+        &format!("operations/{id}/output?from_line=2&lines=1"),
+        "",
+        "output",
+    );
+    assert_eq!(
+        json!([output["text"], output["has_ended"]]),
+        json!(["hole high CVE-2026-1 at port/80: old server; do update\n", true])
+    );
+    let findings = served.admin("GET", &format!("operations/{id}/findings"), "", "findings");
+    assert_eq!(findings["findings"][0]["id"], "CVE-2026-1", "{findings}");
+    let cancelled = served.admin("POST", &format!("operations/{id}/cancel"), "", "cancelled");
+    assert_eq!(cancelled["stopped"], json!([]));
+    let servers = served.admin("GET", "servers", "", "servers");
+    assert_eq!(
+        servers["servers"],
+        json!([]),
+        "only the local user's own server is left"
+    );
+    let audit = served.admin("GET", "audit?lines=5", "", "audit");
+    assert_eq!(
+        json!([audit["intact"], audit["lines"].as_array().unwrap().len()]),
+        json!([true, 5])
+    );
+
+    for (path, status) in [
+        ("history?status=over", 400),
+        ("history?since=soon", 400),
+        ("history?limit=many", 400),
+        ("history/op_unknown", 404),
+        ("operations/op_unknown/output", 404),
+        (&format!("history/{id}/pdf"), 404),
+    ] {
+        let (found, answer) = served.ask("operator", "GET", &format!("/admin/v1/{path}"), "", "");
+        assert_eq!(found, status, "{path}: {answer}");
+        assert!(answer.contains(r#""message""#), "{path}: {answer}");
+    }
+    for path in ["history", "servers", "audit", &format!("history/{id}/sarif")] {
+        assert_eq!(
+            served.ask("agent", "GET", &format!("/admin/v1/{path}"), "", "").0,
+            403,
+            "{path}"
+        );
+    }
+
+    let shown = |words: &[&str]| {
+        let output = served.command(words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for (words, expected) in [
+        (&["admin", "history", "--severity", "high"][..], id.as_str()),
+        (&["admin", "show", &id], "exit_code          3"),
+        (&["admin", "findings", &id], "CVE-2026-1"),
+        (&["admin", "tail", &id], "old server"),
+        (&["admin", "export", &id, "sarif"], "\"2.1.0\""),
+        (&["admin", "export", &id, "text"], "begun\n"),
+        (&["admin", "servers"], "SANDBOX"),
+        (&["admin", "audit", "--lines", "3"], "as it was written"),
+    ] {
+        let said = shown(words);
+        assert!(said.contains(expected), "{words:?}: {said}");
+    }
+    drop(own);
+    assert!(shown(&["admin", "drain"]).contains("takes no new work"));
+    assert!(served.server.process().wait().success());
+}
+
+const SCAN: &str = "echo begun; echo 'hole high CVE-2026-1 at port/80: old server; do update'; exit 3\n";
+
+#[test]
+fn an_operator_without_authentication_sees_and_stops_what_the_users_editors_run() {
+    let workspace = Workspace::new();
+    let server = HttpServer::start(&options(&workspace).args(["--mode", "http", "--http-port", "0"]));
+    let url = format!("http://{}", server.address());
+    let ask = |words: &[&str]| {
+        let output = run(&workspace, words, Path::new(&url));
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let mut editor = options(&workspace).open(Era::Legacy);
+    let arguments = json!({"command": "echo mine; sleep 1000", "execution_mode": "asynchronous"});
+    let started = editor.tool("sandboxed_shell", arguments);
+    let id = started["structuredContent"]["operation_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    wait_for("the operation of the editor", || {
+        ask(&["admin", "history", "--status", "running", "--admin-url"])
+            .contains(&id)
+            .then_some(())
+    });
+    let cancelled = ask(&["admin", "cancel", &id, "--reason", "enough", "--admin-url"]);
+    assert_eq!(cancelled, format!("{id} is cancelled\n"));
+    assert_eq!(ask(&["admin", "tail", &id, "--admin-url"]), "mine\n");
+    let told = editor.tool("await", json!({"operation_ids": [id]})).to_string();
+    assert!(told.contains("cancelled it: enough"), "{told}");
 }

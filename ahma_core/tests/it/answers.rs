@@ -1,9 +1,9 @@
-//! What a model reads: results and waiting of a server without flags.
+//! Texts that a model reads: results and waiting of a server without flags.
 
 use serde_json::{Value, json};
 use test_support::{Era, Server, Workspace, wait_for};
 
-use crate::session::options;
+use crate::{calls::text, session::options};
 
 fn server(workspace: &Workspace) -> Server {
     options(workspace).with_defaults().open(Era::Legacy)
@@ -11,10 +11,6 @@ fn server(workspace: &Workspace) -> Server {
 
 fn shell(server: &mut Server, command: &str) -> Value {
     server.tool("sandboxed_shell", json!({ "command": command }))
-}
-
-fn text(result: &Value) -> &str {
-    result["content"][0]["text"].as_str().unwrap()
 }
 
 fn id(result: &Value) -> Value {
@@ -140,20 +136,6 @@ fn a_longer_one_answers_with_its_id_and_what_it_printed() {
     std::fs::write(go, "").unwrap();
     let collected = server.tool("await", json!({}));
     assert!(text(&collected).contains("late\n"), "{collected}");
-}
-
-#[test]
-fn asynchronous_answers_at_once() {
-    let workspace = Workspace::new();
-    let mut server = server(&workspace);
-    let arguments =
-        json!({ "command": "until test -e go; do sleep 0.05; done", "execution_mode": "asynchronous" });
-    let result = server.tool("sandboxed_shell", arguments);
-    assert!(text(&result).starts_with("started · op_"), "{result}");
-    assert_eq!(result["_meta"]["ahma/operation"]["status"], "started");
-    let id = id(&result);
-    let cancelled = server.tool("cancel", json!({ "operation_id": id }));
-    assert!(text(&cancelled).starts_with("cancelled after "), "{cancelled}");
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn programs_of_the_project_come_first() {
     }
 }
 
-/// Where INT is not enough TERM follows, and KILL where that is not either.
+/// TERM follows if INT is not enough, and KILL if TERM is not.
 #[test]
 fn a_stopped_command_can_say_where_it_was() {
     for tier in ["full", "core"] {

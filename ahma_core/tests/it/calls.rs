@@ -1,19 +1,20 @@
 //! Calls of tools, over raw lines in both eras.
 
 use serde_json::{Value, json};
-use test_support::{Era, Server, Workspace, wait_for};
+use test_support::{Client, Era, Server, Workspace, wait_for};
 
 use crate::session::{echo, options};
 
-pub(crate) fn shell(server: &mut Server, command: &str, mode: &str) -> Value {
-    server.tool(
+pub(crate) fn shell(client: &mut Client, command: &str, mode: &str) -> Value {
+    client.tool(
         "sandboxed_shell",
         json!({"command": command, "execution_mode": mode}),
     )
 }
 
-pub(crate) fn start(server: &mut Server, command: &str) -> String {
-    let started = shell(server, command, "asynchronous");
+/// Starts a command in the background; gives its id.
+pub(crate) fn start(client: &mut Client, command: &str) -> String {
+    let started = shell(client, command, "asynchronous");
     // Where there are few cores, many at once wait for their turn.
     let status = &started["structuredContent"]["status"];
     assert!(status == "started" || status == "queued", "{started}");

@@ -46,18 +46,6 @@ fn a_call_that_is_cancelled_at_once_starts_nothing() {
 }
 
 #[test]
-fn a_timeout_ends_the_command_and_keeps_what_it_printed() {
-    let workspace = Workspace::new();
-    let mut server = options(&workspace).open(Era::Modern);
-    let arguments =
-        json!({"command": "echo partial; sleep 600", "execution_mode": "synchronous", "timeout_seconds": 5});
-    let result = server.tool("sandboxed_shell", arguments);
-    assert_eq!(result["isError"], true);
-    assert_eq!(result["structuredContent"]["status"], "timed_out");
-    assert_eq!(result["structuredContent"]["output"], "partial\n");
-}
-
-#[test]
 fn cancelling_a_request_stops_its_own_synchronous_command_and_nothing_else() {
     let workspace = Workspace::new();
     for era in Era::BOTH {

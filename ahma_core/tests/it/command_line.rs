@@ -8,7 +8,7 @@ use test_support::{Era, Workspace, wait_for};
 use crate::session::{echo, options};
 use crate::terminal::{open_terminal, read_to_end};
 
-fn run(workspace: &Workspace, arguments: &[&str]) -> Output {
+pub(crate) fn run(workspace: &Workspace, arguments: &[&str]) -> Output {
     options(workspace)
         .args(arguments)
         .command()
@@ -397,7 +397,7 @@ fn a_scope_that_no_client_could_name_is_refused() {
     assert_ended(&output, &["--sandbox-scope"], 1, "its path is not UTF-8");
 }
 
-/// What `record` prints is what the rules see when the tool runs.
+/// `record` prints what the rules see when the tool runs.
 #[test]
 fn a_recording_keeps_both_streams_and_gives_its_findings_again() {
     let workspace = Workspace::new();

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use test_support::{Client, Era, HttpServer, Server, Workspace, wait_for};
 
-use crate::{admin::Served, session::options};
+use crate::{admin::Served, live::scanner, session::options};
 
 /// `ahma_mcp console` of a workspace's user.
 pub(crate) struct Console {
@@ -48,26 +48,27 @@ impl Console {
 }
 
 /// One who sends what a browser would send.
+#[derive(Clone)]
 pub(crate) struct Browser {
     address: String,
     cookie: String,
 }
 
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Browser {
-    fn new(address: &str) -> Self {
+    pub(crate) fn new(address: &str) -> Self {
         Self {
             address: address.to_owned(),
             cookie: String::new(),
         }
     }
 
-    fn take_cookie(&mut self, answer: &Answer) {
+    pub(crate) fn take_cookie(&mut self, answer: &Answer) {
         let set = answer
             .head
             .lines()
@@ -104,11 +105,11 @@ impl Browser {
         }
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, "", "")
     }
 
-    fn post(&self, path: &str, form: &str) -> Answer {
+    pub(crate) fn post(&self, path: &str, form: &str) -> Answer {
         let origin = format!(
             "origin: http://{}\r\nsec-fetch-site: same-origin\r\n",
             self.address
@@ -117,7 +118,7 @@ impl Browser {
     }
 
     /// The token that forms of the console carry.
-    fn form_token(&self) -> String {
+    pub(crate) fn form_token(&self) -> String {
         let page = self.get("/console/audit").body;
         let (_, rest) = page
             .split_once("name=\"form_token\" value=\"")
@@ -406,7 +407,7 @@ fn a_command_cannot_reach_the_console_even_with_a_login() {
     }
 }
 
-/// What a hostile program might print, one attempt each.
+/// Output of a hostile program, one attempt each.
 pub(crate) const HOSTILE: [&str; 14] = [
     "<script>document.title='run'</script>",
     "<img src=x onerror=\"document.title='run'\">",
@@ -479,4 +480,228 @@ fn nothing_of_a_hostile_output_gets_into_a_page_as_it_is() {
             .lines()
             .any(|line| line.contains("forged") && !line.starts_with("data: ["))
     );
+}
+
+/// Operations of three kinds, and the console that shows them: what the search of a page finds.
+#[test]
+fn every_field_of_a_search_narrows_the_history() {
+    let workspace = Workspace::new();
+    workspace.write_tool("scan.json", &scanner());
+    fs::write(workspace.scope().join("scan.sh"), FINDS).unwrap();
+    let mut server = options(&workspace).open(Era::Legacy);
+    for command in ["echo alpha", "echo beta; exit 3"] {
+        server.tool(
+            "sandboxed_shell",
+            json!({"command": command, "execution_mode": "synchronous"}),
+        );
+    }
+    server.tool("scan", json!({"script": "scan.sh"}));
+    let console = Console::open(&workspace);
+    let browser = console.browser();
+    let all = ["sh scan.sh", "echo beta; exit 3", "echo alpha"];
+    let found = |query: &str| {
+        let answer = browser.get(&format!("/console/history?{query}"));
+        assert_eq!(answer.status, 200, "{query}: {}", answer.body);
+        let commands = all
+            .iter()
+            .filter(|command| answer.body.contains(&format!(">{command}</a>")));
+        commands.copied().collect::<Vec<_>>()
+    };
+    wait_for("all of them", || {
+        let page = browser.get("/console/history").body;
+        (!page.contains("state running") && found("") == all).then_some(())
+    });
+    let empty = "text=&tool=&client=&status=&severity=&since=";
+    for (query, expected) in [
+        (empty, &all[..]),
+        ("text=ALPHA", &all[2..]),
+        ("text=scan.sh", &all[..1]),
+        ("tool=scan", &all[..1]),
+        ("tool=sandboxed_shell", &all[1..]),
+        ("tool=sandboxed", &[]),
+        ("client=test", &all),
+        ("client=someone", &[]),
+        ("status=failed", &all[1..2]),
+        ("status=timed_out", &[]),
+        ("severity=info", &all[..1]),
+        ("severity=high", &all[..1]),
+        ("severity=critical", &[]),
+        ("since=1h", &all),
+        ("until=1000", &[]),
+        (
+            "tool=sandboxed_shell&status=completed&text=echo&client=test&since=7d",
+            &all[2..],
+        ),
+    ] {
+        assert_eq!(found(query), expected, "{query}");
+    }
+    assert!(
+        browser
+            .get("/console/history?text=ALPHA")
+            .body
+            .contains(r#"name="text" value="ALPHA""#)
+    );
+    for malformed in ["status=over", "severity=bad", "since=soon", "until=never"] {
+        let answer = browser.get(&format!("/console/history?{malformed}"));
+        assert_eq!(answer.status, 400, "{malformed}");
+        assert!(answer.body.contains("cannot be"), "{malformed}: {}", answer.body);
+    }
+}
+
+const FINDS: &str = "echo begun
+echo 'hole high CVE-2026-1 at port/80: old server; do update'
+echo 'hole low CVE-2026-2 at port/81: chatty banner; do hide'
+for i in $(seq 1200); do echo line $i; done
+echo over
+";
+
+#[test]
+fn an_output_is_searched_and_paged_and_findings_are_filtered_and_exported() {
+    let workspace = Workspace::new();
+    workspace.write_tool("scan.json", &scanner());
+    fs::write(workspace.scope().join("scan.sh"), FINDS).unwrap();
+    let mut server = options(&workspace).open(Era::Legacy);
+    let started = server.tool(
+        "scan",
+        json!({"script": "scan.sh", "execution_mode": "asynchronous"}),
+    );
+    let id = started["structuredContent"]["operation_id"].as_str();
+    let id = id.unwrap_or_else(|| panic!("{started}")).to_owned();
+    server.tool("await", json!({"operation_ids": [id], "timeout_seconds": 30}));
+    let console = Console::open(&workspace);
+    let browser = console.browser();
+    let path = format!("/console/operations/{id}");
+    let end = wait_for("the end", || {
+        Some(browser.get(&path).body).filter(|page| page.contains("state completed"))
+    });
+    assert!(
+        end.contains(">over</div>") && !end.contains(">begun</div>"),
+        "{end}"
+    );
+    assert!(end.contains("Earlier lines"), "{end}");
+    let beginning = browser.get(&format!("{path}?line=1")).body;
+    assert!(
+        beginning.contains(">begun</div>") && beginning.contains("Later lines"),
+        "{beginning}"
+    );
+    let matches = browser.get(&format!("{path}?grep=line%2012.%24")).body;
+    assert!(
+        matches.contains("10 matching lines")
+            && matches.contains("line 129<")
+            && !matches.contains("line 13<"),
+        "{matches}"
+    );
+    assert_eq!(browser.get(&format!("{path}?grep=%28")).status, 400);
+
+    for (query, high, low) in [
+        ("", true, true),
+        ("?least=high", true, false),
+        ("?least=critical", false, false),
+    ] {
+        let page = browser.get(&format!("{path}{query}")).body;
+        let shown = (
+            page.contains("<td>CVE-2026-1</td>"),
+            page.contains("<td>CVE-2026-2</td>"),
+        );
+        assert_eq!(shown, (high, low), "{query}: {page}");
+        assert!(
+            page.contains("1 high") && page.contains("1 low"),
+            "{query}: {page}"
+        );
+    }
+    for (form, kind, name) in [
+        ("sarif", "application/sarif+json", "sarif"),
+        ("junit", "application/xml", "xml"),
+        ("json", "application/json", "json"),
+        ("text", "application/octet-stream", "txt"),
+    ] {
+        let answer = browser.get(&format!("{path}/export/{form}"));
+        let says = |header: &str| answer.head.contains(header);
+        assert!(
+            answer.status == 200
+                && says(&format!("content-type: {kind}"))
+                && says(&format!("attachment; filename=\"{id}.{name}\"")),
+            "{form}: {}",
+            answer.head
+        );
+        assert!(answer.body.contains("old server"), "{form}: {}", answer.body);
+    }
+    let text = browser.get(&format!("{path}/export/text")).body;
+    assert!(
+        text.starts_with("begun\n") && text.ends_with("line 1200\nover\n"),
+        "{text}"
+    );
+    assert_eq!(browser.get(&format!("{path}/export/pdf")).status, 404);
+
+    // What the sandbox refused is said with a way out.
+    let refused = start(&mut server, "touch /etc/forbidden");
+    server.tool(
+        "await",
+        json!({"operation_ids": [refused], "timeout_seconds": 30}),
+    );
+    wait_for("the hint", || {
+        let page = browser.get(&format!("/console/operations/{refused}")).body;
+        let (_, hint) = page.split_once("class=\"hint\"")?;
+        hint.split_once("</p>")?.0.contains("/etc").then_some(())
+    });
+}
+
+#[test]
+fn the_page_of_the_tools_names_files_with_mistakes_and_their_lines() {
+    let workspace = Workspace::new();
+    workspace.write_tool(
+        "missing.json",
+        &json!({"name": "missing", "description": "Is not there.", "command": "no-such-program", "enabled": true,
+                "availability_check": "no-such-program --version"}),
+    );
+    fs::write(
+        workspace.tools().join("broken.json"),
+        "{\n  \"name\": \"broken\",\n  \"description\": \"<i>Broken</i>.\",\n  \"command\": 7\n}",
+    )
+    .unwrap();
+    let _server = options(&workspace).open(Era::Legacy);
+    let console = Console::open(&workspace);
+    let browser = console.browser();
+    let page = wait_for("the tools", || {
+        let page = browser.get("/console/tools").body;
+        (page.contains("broken.json") && page.contains("class=\"missing\"")).then_some(page)
+    });
+    let (_, row) = page.split_once("<td>broken.json</td>").unwrap();
+    let row = row.split_once("</tr>").unwrap().0;
+    assert!(
+        row.contains(">4</td>") && row.contains("expected string"),
+        "{row}"
+    );
+    assert!(page.contains("no-such-program"), "{page}");
+    assert!(page.contains("tools are listed to clients, in "), "{page}");
+    let sandbox = browser.get("/console/sandbox").body;
+    assert!(sandbox.contains("promises:"), "{sandbox}");
+}
+
+#[test]
+fn the_page_of_the_audit_trail_says_where_it_is_broken() {
+    let served = Served::new(&[]);
+    let session = served.session();
+    for command in ["echo '<b>kept</b>'", "echo after"] {
+        served.call(&session, "sandboxed_shell", json!({"command": command}));
+    }
+    let mut browser = Browser::new(served.server.address());
+    let login = browser.post("/console/login", &format!("token={}", served.token("operator")));
+    browser.take_cookie(&login);
+    let trail = served.workspace.home().join("audit.jsonl");
+    wait_for("the trail", || {
+        let page = browser.get("/console/audit").body;
+        (page.contains("intact") && page.contains("&lt;b&gt;kept&lt;/b&gt;") && page.contains("echo after"))
+            .then_some(())
+    });
+    let text = fs::read_to_string(&trail).unwrap();
+    fs::write(&trail, text.replacen("kept", "lost", 1)).unwrap();
+    let page = browser.get("/console/audit").body;
+    assert!(
+        page.contains("broken") && page.contains("does not follow from line"),
+        "{page}"
+    );
+    assert!(page.contains("&lt;b&gt;lost"), "{page}");
+    fs::remove_file(&trail).unwrap();
+    assert!(browser.get("/console/audit").body.contains("broken"));
 }

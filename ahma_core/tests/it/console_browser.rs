@@ -62,7 +62,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// What came of an order. Whatever acts in the page that should not is a failure.
+    /// Result of an order. Whatever acts in the page that should not is a failure.
     #[track_caller]
     fn order(&mut self, order: Value) -> Value {
         writeln!(self.orders.as_mut().unwrap(), "{order}").unwrap();
@@ -154,6 +154,31 @@ fn watch_and_cancel(workspace: &Workspace, client: &mut Client, browser: &mut Br
     assert_eq!(sarif["runs"][0]["results"][0]["ruleId"], "CVE-2026-1", "{sarif}");
 }
 
+/// Output that grows follows its end, but for a reader who paused it; all by the keyboard up to there.
+fn follow_and_pause(workspace: &Workspace, client: &mut Client, browser: &mut Browser) {
+    const AT_END: &str = "(() => { const { scrollTop, clientHeight, scrollHeight } = document.getElementById('output'); \
+                          return scrollTop + clientHeight > scrollHeight - 8; })()";
+    let command = "seq 500; until [ -e more ]; do sleep 0.05; done; seq 501 900; sleep 1000";
+    client.tool(
+        "sandboxed_shell",
+        json!({"command": command, "execution_mode": "asynchronous"}),
+    );
+    browser.order(json!({"order": "visit", "where": "/"}));
+    browser.order(json!({"order": "appears", "text": command}));
+    browser.order(json!({"order": "walk", "where": "/", "to": command}));
+    let last =
+        |line: u32| format!("document.querySelector('#output > div:last-child')?.textContent === '{line}'");
+    browser.until(&last(500));
+    browser.until(AT_END);
+    browser.order(json!({"order": "press", "button": "Pause"}));
+    fs::write(workspace.scope().join("more"), "").unwrap();
+    browser.until(&last(900));
+    browser.until(&format!("!{AT_END}"));
+    browser.order(json!({"order": "press", "button": "Follow"}));
+    browser.until(AT_END);
+    browser.until("document.getElementById('live').textContent === 'Live'");
+}
+
 fn scanning() -> Workspace {
     let workspace = Workspace::new();
     workspace.write_tool("scan.json", &scanner());
@@ -216,6 +241,8 @@ fn a_person_watches_and_cancels_what_another_process_serves_on_stdio() {
     ] {
         assert!(text.contains(shown), "{shown}: {text}");
     }
+    follow_and_pause(&workspace, &mut client, &mut browser);
+
     let plain = browser.order(json!({"order": "plain", "where": path}));
     assert!(plain.as_str().unwrap().contains("<h1>gone</h1>"), "{plain}");
 

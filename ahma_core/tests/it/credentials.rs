@@ -4,23 +4,14 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::TcpStream,
-    process::Output,
 };
 
 use rustix::process::Signal;
 use serde_json::json;
 use test_support::{HttpServer, Roots, Workspace, wait_for};
 
-use crate::command_line::assert_ended;
+use crate::command_line::{assert_ended, run};
 use crate::session::options;
-
-fn run(workspace: &Workspace, arguments: &[&str]) -> Output {
-    options(workspace)
-        .args(arguments)
-        .command()
-        .output()
-        .expect("it starts")
-}
 
 /// The status of one request.
 fn status(address: &str, token: Option<&str>) -> u16 {

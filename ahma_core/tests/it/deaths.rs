@@ -14,7 +14,8 @@ use serde_json::json;
 use test_support::{Client, Era, HttpServer, Roots, ServerOptions, Workspace, children, wait_for};
 
 use crate::{
-    history::{awaited, output, start, unique_seconds},
+    calls::start,
+    history::{awaited, output, unique_seconds},
     session::options,
     terminal::is_alive,
 };
@@ -69,7 +70,7 @@ impl Work {
         }
     }
 
-    /// What a client finds after the death.
+    /// State that a client finds after the death.
     #[track_caller]
     fn check(&self, client: &mut Client, round: usize) {
         for (id, lines) in [

@@ -4,7 +4,8 @@
 //! `<!-- not run: WHY -->` (needs what a test cannot have), `<!-- file: PATH -->` (the block is written there first),
 //! `<!-- file: PATH, below "KEY" -->` (its lines are put below that line of the file),
 //! `<!-- edit: PATH, FROM => TO -->` (one replacement in a file), `<!-- served by: COMMAND -->` (the block is one script,
-//! run while that server listens).
+//! run while that server listens), `<!-- while it runs: COMMAND -->` (a client of that server runs it meanwhile; its id stands
+//! for the word OPERATION, that of its session for SESSION).
 //! The blocks of a document share one empty project, in their order.
 
 use std::{
@@ -17,7 +18,7 @@ use ahma_core::mtdf::{ProblemSeverity, check_file};
 use jsonc_parser::ParseOptions;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use test_support::{Workspace, wait_for};
+use test_support::{Client, Workspace, session_at, wait_for};
 
 #[derive(Debug)]
 pub(crate) struct Block {
@@ -63,7 +64,7 @@ pub(crate) fn blocks(document: &Path) -> Vec<Block> {
 }
 
 impl Block {
-    /// Whether there was something to run.
+    /// There was something to run.
     pub(crate) fn check(&self, project: &Project) -> bool {
         for remark in &self.remarks {
             self.prepare(project, remark);
@@ -82,7 +83,7 @@ impl Block {
                     .unwrap_or_else(|error| panic!("{}: {error}", self.place));
                 false
             }
-            // Run in those proxies by the tests of the bridge.
+            // Run in those proxies by the tests of the bridge and of the cluster.
             "nginx" | "haproxy" => false,
             "sh" | "bash" | "console" | "text" | "" => false,
             other => panic!("{}: no check for blocks of `{other}`", self.place),
@@ -116,14 +117,17 @@ impl Block {
 
     /// Each line must succeed.
     fn run_script(&self, project: &Project) -> bool {
-        let server = self
-            .remarks
-            .iter()
-            .find_map(|remark| remark.strip_prefix("served by: "));
-        if let Some(server) = server {
+        if let Some(server) = self.remark("served by: ") {
             self.serve(project, server, |port| {
-                let script = self.text.replace("127.0.0.1:3000", &format!("127.0.0.1:{port}"));
-                self.run_command(project, &script);
+                let address = format!("127.0.0.1:{port}");
+                let script = self.text.replace("127.0.0.1:3000", &address);
+                match self.remark("while it runs: ") {
+                    None => self.run_command(project, &script),
+                    Some(command) => {
+                        let work = RunningWork::start(project, &address, command);
+                        self.run_command(project, &work.named_in(&script));
+                    }
+                }
             });
             return true;
         }
@@ -139,6 +143,10 @@ impl Block {
             self.run_command(project, command);
         }
         true
+    }
+
+    fn remark(&self, start: &str) -> Option<&str> {
+        self.remarks.iter().find_map(|remark| remark.strip_prefix(start))
     }
 
     fn run_command(&self, project: &Project, command: &str) {
@@ -260,7 +268,39 @@ impl Block {
     }
 }
 
-/// Whether a text is what a pattern with `…` lines says.
+/// A client's work on a server, for commands that look after it.
+struct RunningWork {
+    _client: Client,
+    operation: String,
+    session: String,
+}
+
+impl RunningWork {
+    fn start(project: &Project, address: &str, command: &str) -> Self {
+        let mut client = session_at(address);
+        let arguments = json!({"command": command, "execution_mode": "asynchronous"});
+        let started = client.tool("sandboxed_shell", arguments);
+        let operation = started["_meta"]["ahma/operation"]["operation_id"].as_str();
+        let operation = operation.unwrap_or_else(|| panic!("{started}")).to_owned();
+        let list = format!("ahma_mcp admin sessions --admin-url http://{address} --format json");
+        let listed = project.shell(&list).output().expect("bash starts");
+        let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+        let session = listed["sessions"][0]["id"].as_str();
+        Self {
+            _client: client,
+            operation,
+            session: session.unwrap_or_else(|| panic!("{listed}")).to_owned(),
+        }
+    }
+
+    fn named_in(&self, script: &str) -> String {
+        script
+            .replace("OPERATION", &self.operation)
+            .replace("SESSION", &self.session)
+    }
+}
+
+/// True if a text matches a pattern with `…` lines.
 fn fits(text: &str, pattern: &str) -> bool {
     let mut rest = text;
     for (index, part) in pattern.split("…\n").enumerate() {

@@ -24,7 +24,7 @@ fn commands_and_examples_in_the_documentation_work() {
     assert!(blocks_run > 10, "only {blocks_run} blocks were found to run");
 }
 
-/// What a test cannot have: servers elsewhere, a toolchain in this empty home, a pager, a trail or a history with something in
+/// Things that a test cannot have: servers elsewhere, a toolchain in this empty home, a pager, a trail or a history with something in
 /// it.
 const NOT_RUN: [&str; 7] = [
     "://",
@@ -163,7 +163,7 @@ fn links_between_documents_lead_somewhere() {
     assert!(links > 15, "only {links} links were found");
 }
 
-/// What a heading is called in links.
+/// Name of a heading in links.
 fn anchor(line: &str) -> Option<String> {
     let heading = line.strip_prefix('#')?.trim_start_matches('#').trim();
     let kept = heading

@@ -1,4 +1,4 @@
-//! How operations with real processes end, by themselves or not; and that nothing of them is left.
+//! Ends of operations with real processes, by themselves or not; nothing of them is left.
 
 use std::time::Duration;
 

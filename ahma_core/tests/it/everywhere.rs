@@ -270,7 +270,7 @@ fn sort_operations(result: &mut Value) {
     result["content"].take();
 }
 
-/// What is the same in every run: ids, times and places have names of their own.
+/// The part that is the same in every run: ids, times and places have names of their own.
 fn plain(value: Value, scope: &str) -> Value {
     const MEASURED: [&str; 5] = [
         "duration_seconds",

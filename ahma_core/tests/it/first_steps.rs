@@ -1,4 +1,4 @@
-//! What a new user does first: set a project up, look whether it works, keep it that way.
+//! First steps of a new user: set a project up, look whether it works, keep it that way.
 
 use std::{fs, path::Path, process::Output};
 

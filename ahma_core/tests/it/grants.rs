@@ -1,4 +1,4 @@
-//! What the user opens is open, in both tiers and however it lies to what else is open; the rest stays closed.
+//! Paths that the user opens are open, in both tiers and however it lies to what else is open; the rest stays closed.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ fn text(output: &Output) -> String {
         .concat()
 }
 
-/// What lies where, and what is opened of it.
+/// Layout of the directories, and the parts that are opened.
 struct Case {
     flags: Vec<String>,
     /// May be written.
@@ -168,7 +168,7 @@ fn the_servers_own_files_are_never_open_to_commands() {
     );
 }
 
-/// What a command leaves in the scope is found by the next server, with the variables of the same user.
+/// A file that a command leaves in the scope is found by the next server, with the variables of the same user.
 #[test]
 fn nothing_in_the_scope_decides_what_is_opened() {
     for tier in TIERS {

@@ -12,17 +12,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use test_support::{Client, Era, Server, ServerOptions, Workspace, wait_for};
 
-use crate::{session::options, terminal::is_alive};
-
-/// Starts a command in the background; gives its id.
-pub(crate) fn start(client: &mut Client, command: &str) -> String {
-    let started = client.tool(
-        "sandboxed_shell",
-        json!({"command": command, "execution_mode": "asynchronous"}),
-    );
-    let id = started["structuredContent"]["operation_id"].as_str();
-    id.unwrap_or_else(|| panic!("{started}")).to_owned()
-}
+use crate::{calls::start, session::options, terminal::is_alive};
 
 /// The report of one operation by `await`.
 pub(crate) fn awaited(client: &mut Client, id: &str) -> Value {

@@ -11,10 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use test_support::{HttpServer, Roots, Workspace, children, wait_for};
 
-use crate::{
-    history::{awaited, start},
-    session::options,
-};
+use crate::{calls::start, history::awaited, session::options};
 
 /// A listening server with an audit trail.
 struct Audited {

@@ -41,6 +41,50 @@ fn the_death_of_the_jail_interrupts_nothing() {
 }
 
 #[test]
+fn a_new_jail_shows_the_caches_of_toolchains_while_commands_of_the_old_one_use_them() {
+    let workspace = Workspace::new();
+    let registry = workspace.home().join(".cargo/registry");
+    std::fs::create_dir_all(&registry).unwrap();
+    let mut server = options(&workspace)
+        .args(["--sandbox-tier", "full"])
+        .open(Era::BOTH[0]);
+    let running = start(
+        &mut server,
+        "touch ~/.cargo/registry/old; while ! test -e go; do sleep 0.05; done; touch ~/.cargo/registry/late && echo kept",
+    );
+    let killed = *children(server.pid()).first().expect("a helper");
+    let pid = rustix::process::Pid::from_raw(killed).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    wait_for("a call in a new jail", || {
+        let result = shell(
+            &mut server,
+            "touch ~/.cargo/registry/new && echo new",
+            "synchronous",
+        );
+        assert_eq!(result["structuredContent"]["output"], "new\n");
+        let helpers = children(server.pid());
+        (!helpers.is_empty() && !helpers.contains(&killed)).then_some(())
+    });
+    let result = shell(
+        &mut server,
+        "touch ~/.cargo/registry/new && echo new",
+        "synchronous",
+    );
+    assert_eq!(result["structuredContent"]["output"], "new\n");
+    std::fs::write(workspace.scope().join("go"), "").unwrap();
+    let collected = server.tool("await", json!({"operation_ids": [running]}));
+    assert_eq!(
+        collected["structuredContent"]["operations"][0]["output"],
+        "kept\n"
+    );
+    assert_eq!(
+        std::fs::read_dir(&registry).unwrap().count(),
+        0,
+        "the host's own stays as it is"
+    );
+}
+
+#[test]
 fn calls_that_a_dying_jail_had_not_started_are_started_by_another() {
     const ROUNDS: u64 = 15;
     const CALLS: usize = 12;

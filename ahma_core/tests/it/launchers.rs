@@ -27,7 +27,7 @@ impl TestLauncher {
     }
 }
 
-/// What a launcher is started with, and the directories: scope and private.
+/// The parameters of a launcher, and the directories: scope and private.
 pub(crate) fn settings(tier: TierChoice) -> (LauncherSettings, TempDir, TempDir) {
     let [scope, private] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     std::fs::create_dir(private.path().join("tmp")).unwrap();

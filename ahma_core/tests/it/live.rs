@@ -1,4 +1,4 @@
-//! What a client sees while a command runs: log messages, findings, updates of resources. Both eras, raw lines.
+//! Messages to a client while a command runs: log messages, findings, updates of resources. Both eras, raw lines.
 //!
 //! The commands here wait for a file before they end, so whatever comes before that file is made came live.
 

@@ -8,122 +8,31 @@ use test_support::{Era, Server, Workspace};
 use crate::session::{echo, options};
 
 /// The mistake, the file of its test, the test.
+#[rustfmt::skip]
 const TESTED: [(&str, &str, &str); 23] = [
-    (
-        "only the thread that set up the sandbox is confined",
-        "ahma_core/tests/it/mistakes.rs",
-        "every_one_of_many_commands_is_confined",
-    ),
-    (
-        "/dev/null cannot be written",
-        "ahma_core/tests/it/mistakes.rs",
-        "what_every_script_needs_works",
-    ),
-    (
-        "cancel marks a record and leaves the process",
-        "ahma_core/tests/it/cancelling.rs",
-        "cancel_answers_when_the_processes_are_gone",
-    ),
-    (
-        "cancelling one request cancels another",
-        "ahma_core/tests/it/cancelling.rs",
-        "cancelling_a_request_stops_its_own_synchronous_command_and_nothing_else",
-    ),
-    (
-        "timeouts are ignored",
-        "ahma_core/tests/it/cancelling.rs",
-        "a_timeout_ends_the_command_and_keeps_what_it_printed",
-    ),
-    (
-        "required arguments and types are not enforced",
-        "ahma_core/tests/it/calls.rs",
-        "every_mistake_in_the_arguments_is_listed",
-    ),
-    (
-        "a tool without subcommands cannot be called",
-        "ahma_core/tests/it/calls.rs",
-        "a_synchronous_call_answers_with_its_outcome",
-    ),
-    (
-        "arrays are joined by spaces",
-        "ahma_core/tests/it/mistakes.rs",
-        "each_item_of_an_array_is_one_argument",
-    ),
-    (
-        "an extra array `args` goes past every check",
-        "ahma_core/tests/it/mistakes.rs",
-        "no_argument_goes_past_the_tool_file",
-    ),
-    (
-        "text added to a script breaks it",
-        "ahma_core/tests/it/mistakes.rs",
-        "what_every_script_needs_works",
-    ),
-    (
-        "fifty megabytes in one result",
-        "ahma_core/tests/it/output.rs",
-        "a_long_output_is_all_there_and_the_result_is_short",
-    ),
-    (
-        "history is never freed",
-        "ahma_core/tests/it/operations.rs",
-        "history_is_bounded_and_its_files_go_with_it",
-    ),
-    (
-        "the start deletes files of the project",
-        "ahma_core/tests/it/mistakes.rs",
-        "a_session_leaves_the_project_as_it_was",
-    ),
-    (
-        "ending a session during a call blocks other sessions",
-        "ahma_http_bridge/tests/it/load.rs",
-        "ending_sessions_in_the_middle_of_calls_holds_up_nobody",
-    ),
-    (
-        "every answer over HTTP is 50 ms late",
-        "ahma_http_bridge/tests/it/load.rs",
-        "no_answer_waits_for_another_to_be_acknowledged",
-    ),
-    (
-        "origins that only begin like an allowed one pass",
-        "ahma_http_bridge/tests/it/contract.rs",
-        "foreign_pages_are_kept_out",
-    ),
-    (
-        "403 where 404 is due",
-        "ahma_http_bridge/tests/it/contract.rs",
-        "a_session_id_is_a_uuid_and_needed_with_isolation",
-    ),
-    (
-        "a notification is answered with a body",
-        "ahma_http_bridge/tests/it/contract.rs",
-        "notifications_and_responses_are_accepted_without_a_body",
-    ),
-    (
-        "any number of sessions",
-        "ahma_http_bridge/tests/it/contract.rs",
-        "sessions_over_the_cap_are_told_to_come_back",
-    ),
-    (
-        "unused sessions stay for ever",
-        "ahma_http_bridge/tests/it/isolation.rs",
-        "sessions_have_their_own_children_and_idle_ones_end",
-    ),
-    (
-        "a child that crashed is not replaced",
-        "ahma_http_bridge/tests/it/misbehaving.rs",
-        "a_crash_is_told_to_every_waiter_and_the_session_goes_on",
-    ),
-    (
-        "tools are listed in another order every time",
-        "ahma_core/tests/it/session.rs",
-        "tools_are_listed_in_the_same_order_in_every_run",
-    ),
-    (
-        "bytes that are no UTF-8 end the server",
-        "ahma_core/tests/it/output.rs",
-        "bytes_that_are_no_text_end_nothing",
-    ),
+    ("only the thread that set up the sandbox is confined", "ahma_core/tests/it/mistakes.rs", "every_one_of_many_commands_is_confined"),
+    ("/dev/null cannot be written", "ahma_core/tests/it/mistakes.rs", "what_every_script_needs_works"),
+    ("cancel marks a record and leaves the process", "ahma_core/tests/it/cancelling.rs", "cancel_answers_when_the_processes_are_gone"),
+    ("cancelling one request cancels another", "ahma_core/tests/it/cancelling.rs", "cancelling_a_request_stops_its_own_synchronous_command_and_nothing_else"),
+    ("timeouts are ignored", "ahma_core/tests/it/endings.rs", "a_timeout_keeps_what_was_printed"),
+    ("required arguments and types are not enforced", "ahma_core/tests/it/calls.rs", "every_mistake_in_the_arguments_is_listed"),
+    ("a tool without subcommands cannot be called", "ahma_core/tests/it/calls.rs", "a_synchronous_call_answers_with_its_outcome"),
+    ("arrays are joined by spaces", "ahma_core/tests/it/mistakes.rs", "each_item_of_an_array_is_one_argument"),
+    ("an extra array `args` goes past every check", "ahma_core/tests/it/mistakes.rs", "no_argument_goes_past_the_tool_file"),
+    ("text added to a script breaks it", "ahma_core/tests/it/mistakes.rs", "what_every_script_needs_works"),
+    ("fifty megabytes in one result", "ahma_core/tests/it/output.rs", "a_long_output_is_all_there_and_the_result_is_short"),
+    ("history is never freed", "ahma_core/tests/it/operations.rs", "history_is_bounded_and_its_files_go_with_it"),
+    ("the start deletes files of the project", "ahma_core/tests/it/mistakes.rs", "a_session_leaves_the_project_as_it_was"),
+    ("ending a session during a call blocks other sessions", "ahma_http_bridge/tests/it/load.rs", "ending_sessions_in_the_middle_of_calls_holds_up_nobody"),
+    ("every answer over HTTP is 50 ms late", "ahma_http_bridge/tests/it/load.rs", "no_answer_waits_for_another_to_be_acknowledged"),
+    ("origins that only begin like an allowed one pass", "ahma_http_bridge/tests/it/contract.rs", "foreign_pages_are_kept_out"),
+    ("403 where 404 is due", "ahma_http_bridge/tests/it/contract.rs", "a_session_id_is_a_uuid_and_needed_with_isolation"),
+    ("a notification is answered with a body", "ahma_http_bridge/tests/it/contract.rs", "notifications_and_responses_are_accepted_without_a_body"),
+    ("any number of sessions", "ahma_http_bridge/tests/it/contract.rs", "sessions_over_the_cap_are_told_to_come_back"),
+    ("unused sessions stay for ever", "ahma_http_bridge/tests/it/isolation.rs", "sessions_have_their_own_children_and_idle_ones_end"),
+    ("a child that crashed is not replaced", "ahma_http_bridge/tests/it/misbehaving.rs", "a_crash_is_told_to_every_waiter_and_the_session_goes_on"),
+    ("tools are listed in another order every time", "ahma_core/tests/it/session.rs", "tools_are_listed_in_the_same_order_in_every_run"),
+    ("bytes that are no UTF-8 end the server", "ahma_core/tests/it/output.rs", "bytes_that_are_no_text_end_nothing"),
 ];
 
 #[test]

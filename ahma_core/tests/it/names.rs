@@ -10,16 +10,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use test_support::sources;
+
 #[test]
 fn no_two_types_of_a_crate_share_a_name() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut shared = BTreeMap::new();
     for entry in fs::read_dir(workspace).unwrap() {
         let directory = entry.unwrap().path();
-        let sources = directory.join("src");
-        if sources.is_dir() {
+        if directory.join("src").is_dir() {
             let name = directory.file_name().unwrap().to_string_lossy().into_owned();
-            for (type_name, files) in shared_names(&rust_files(&sources)) {
+            for (type_name, files) in shared_names(&sources(&directory.join("src"))) {
                 shared.insert((name.clone(), type_name), files);
             }
         }
@@ -81,21 +82,4 @@ fn defined_type(line: &str) -> Option<&str> {
         .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
         .next()?;
     matches!(kind, "struct" | "enum" | "trait" | "type" | "union").then_some(name)
-}
-
-/// The sources below a directory except unit tests, with their text.
-fn rust_files(directory: &Path) -> Vec<(PathBuf, String)> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs")
-            && !path.to_string_lossy().ends_with("_tests.rs")
-        {
-            let text = fs::read_to_string(&path).unwrap();
-            files.push((path, text));
-        }
-    }
-    files
 }

@@ -64,33 +64,6 @@ fn a_call_that_waits_for_its_turn_says_so() {
 }
 
 #[test]
-fn a_call_that_finds_no_place_in_the_line_fails_at_once() {
-    const LINE: usize = 10_000;
-    let workspace = Workspace::new();
-    let mut server = options(&workspace)
-        .args(["--max-operations", "1"])
-        .open(Era::Modern);
-    start(&mut server, "sleep 1000");
-    let call = json!({
-        "name": "sandboxed_shell",
-        "arguments": {"command": "true", "execution_mode": "asynchronous"},
-    });
-    let ids: Vec<_> = (0..LINE)
-        .map(|_| server.request("tools/call", call.clone()))
-        .collect();
-    for id in ids {
-        assert_eq!(
-            server.answer(id)["result"]["structuredContent"]["status"],
-            "queued"
-        );
-    }
-    let refused = shell(&mut server, "true", "asynchronous");
-    assert_eq!(refused["isError"], true, "{refused}");
-    assert_eq!(refused["structuredContent"]["status"], "failed");
-    assert!(text(&refused).contains("the queue is full"), "{}", text(&refused));
-}
-
-#[test]
 fn status_of_chosen_operations_is_short() {
     let workspace = Workspace::new();
     let mut missing = echo("absent");

@@ -6,7 +6,7 @@ use ahma_core::{
     call::{ArgumentFile, Command, ExitCodes, ExitMeaning, Program, Work},
     jail::ExitStatus,
     observe::{self, FindingBudget, Severity},
-    operation::{Background, EndState, ExcerptFocus, OperationState, OutputQuery, PageStart},
+    operation::{Background, EndState, OperationState},
 };
 
 use serde_json::json;
@@ -249,22 +249,6 @@ async fn rules_turn_output_into_progress_and_findings() {
         operation.findings(1, FindingBudget::ALL).findings,
         outcome.findings[1..]
     );
-    test.shutdown().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn output_can_be_read_while_the_command_runs() {
-    let test = TestEngine::new();
-    let operation = test.start("echo one; echo two; sleep 1000");
-    eventually("two lines", || (operation.output().size().0 == 2).then_some(())).await;
-    let range = OutputQuery::Range {
-        from: PageStart::Line(2),
-        max_lines: 5,
-    };
-    assert_eq!(operation.output().read(range).await.unwrap().text, "two\n");
-    assert_eq!(operation.output().excerpt(ExcerptFocus::Ends).text, "one\ntwo\n");
-    assert_eq!(operation.snapshot().newest_line.as_deref(), Some("two"));
-    operation.cancel(None).await;
     test.shutdown().await;
 }
 

@@ -5,10 +5,7 @@ use std::{collections::BTreeSet, fs};
 use serde_json::{Value, json};
 use test_support::{Client, HttpServer, Roots, Workspace};
 
-use crate::{
-    history::{awaited, start},
-    session::options,
-};
+use crate::{calls::start, history::awaited, session::options};
 
 /// A principal in a scope, with what it ran.
 struct Party {
@@ -166,7 +163,7 @@ fn a_thousand_questions_show_nothing_of_another_principal_or_scope() {
     }
     assert!(asked.count >= 1_000, "{} questions", asked.count);
 
-    // They were there all the time, and nobody has stopped them: each party finds its own, in another session too.
+    // They were there all the time and have not been stopped: each party finds its own, in another session too.
     for (name, _) in &names {
         for scope in &scopes {
             fs::write(scope.scope().join(format!("go-{name}")), "").unwrap();

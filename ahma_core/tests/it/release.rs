@@ -1,4 +1,4 @@
-//! What a release must agree on.
+//! Agreement of the parts of a release.
 
 use std::{
     fs,

@@ -291,7 +291,7 @@ fn a_tool_finds_the_programs_of_its_project() {
     }
 }
 
-/// What is complained about in a file tells what stands in it, and a command could have put the link there.
+/// A complaint about a file tells what stands in it, and a command could have put the link there.
 #[test]
 fn a_link_that_comes_later_is_not_followed() {
     let workspace = Workspace::new();
@@ -401,7 +401,7 @@ fn a_call_waits_for_the_check_of_its_tool_and_for_no_other() {
     assert!(is_alive(&seconds), "the other check is over");
 }
 
-/// What the end of a server waits for.
+/// Work that the end of a server waits for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_that_is_not_waited_for_any_more_ends_at_once() {
     let TestLauncher {

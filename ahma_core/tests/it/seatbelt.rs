@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getuid, kill_process};
 use serde_json::{Value, json};
 use test_support::{Era, Server, ServerOptions, Workspace, children, wait_for};
 
@@ -41,13 +41,13 @@ fn program(directory: &Path, name: &str, script: &str) -> String {
     path.display().to_string()
 }
 
-/// What a server says that does not start for want of a sandbox.
-fn refusal(mut command: Command) -> String {
+/// Message of a server that does not start for want of a sandbox.
+fn refusal(mut command: Command, code: i32) -> String {
     let output = command.stdin(Stdio::null()).output().unwrap();
-    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    for flag in ["--no-sandbox", "AHMA_NO_SANDBOX=1"] {
-        assert!(said.contains(flag), "{said}");
+    for part in ["commands could change", "--no-sandbox", "AHMA_NO_SANDBOX=1"] {
+        assert!(said.contains(part), "{said}");
     }
     said
 }
@@ -57,13 +57,14 @@ fn without_a_working_sandbox_exec_no_server_starts() {
     let workspace = Workspace::new();
     let nowhere = workspace.home().join("sandbox-exec").display().to_string();
     let failing = |name: &str, script: &str| program(&workspace.home(), name, script);
-    for (sandbox_exec, reason) in [
-        (nowhere, "every macOS has it"),
+    for (sandbox_exec, code, reason) in [
+        (nowhere, 3, "every macOS has it"),
         (
             failing(
                 "strict",
                 "echo 'sandbox-exec: <input string>:1:0: unbound variable' >&2; exit 65",
             ),
+            4,
             "does not take the sandbox profile",
         ),
         (
@@ -71,13 +72,14 @@ fn without_a_working_sandbox_exec_no_server_starts() {
                 "nested",
                 "echo 'sandbox-exec: sandbox_apply: Operation not permitted' >&2; exit 71",
             ),
+            3,
             "another sandbox is around this program",
         ),
         // Confines nothing, and so has no mark.
-        (failing("open", "shift 6; exec \"$@\""), "does not confirm"),
+        (failing("open", "shift 6; exec \"$@\""), 3, "does not confirm"),
     ] {
         let flags = ["--sandbox-tier", "seatbelt", "--sandbox-exec", &sandbox_exec];
-        let said = refusal(options(&workspace).args(flags).command());
+        let said = refusal(options(&workspace).args(flags).command(), code);
         assert!(said.contains(reason), "{reason}: {said}");
     }
 }
@@ -94,7 +96,7 @@ fn inside_another_sandbox_no_server_starts_with_its_own() {
         command.envs(server.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command
     };
-    let said = refusal(inside(confined(options(&workspace))));
+    let said = refusal(inside(confined(options(&workspace))), 3);
     assert!(said.contains("another sandbox is around this program"), "{said}");
     let without = options(&workspace).args(["--no-sandbox", "--sandbox-report"]);
     let output = inside(without).output().unwrap();
@@ -226,6 +228,50 @@ fn daemons_end_with_their_command_their_supervisor_and_their_server() {
     start(&mut server, &seconds(3));
     server.signal(Signal::KILL);
     wait_until_they_are_gone(&seconds(3));
+}
+
+/// As `killall -9` does: nothing of the server is left that could end its commands.
+#[test]
+fn the_next_server_ends_what_one_left_that_was_killed_with_its_helpers() {
+    let workspace = Workspace::new();
+    let confined = || confined(options(&workspace)).env("TMPDIR", workspace.temp());
+    let mut server = confined().open(Era::Legacy);
+    let seconds = format!("88000{}.", std::process::id());
+    server.tool(
+        "sandboxed_shell",
+        json!({"command": daemons(&seconds), "execution_mode": "asynchronous"}),
+    );
+    wait_until_they_run(&seconds);
+    let signal = |processes: &[i32], signal| {
+        for process in processes {
+            kill_process(Pid::from_raw(*process).unwrap(), signal).unwrap();
+        }
+    };
+    // All stand still first, so that none starts another or acts on the end of one.
+    let mut helpers = Vec::new();
+    let mut generation = vec![server.pid()];
+    for _ in ["the server", "its jails", "their supervisors"] {
+        signal(&generation, Signal::STOP);
+        helpers.extend(&generation);
+        generation = generation.into_iter().flat_map(children).collect();
+    }
+    signal(&helpers, Signal::KILL);
+    // One that waits to be collected has no program any more.
+    let is_gone = |process: &i32| fs::read_link(format!("/proc/{process}/exe")).is_err();
+    wait_for("all of them to end", || helpers.iter().all(is_gone).then_some(()));
+    assert!((1..=2).all(|number| is_alive(&format!("{seconds}{number}"))));
+    let base = workspace.temp().join(format!("ahma_mcp-{}", getuid().as_raw()));
+    let of_dead: Vec<_> = fs::read_dir(base)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert!(!of_dead.is_empty());
+
+    let _next = confined().open(Era::Legacy);
+    wait_until_they_are_gone(&seconds);
+    wait_for("its directory to go", || {
+        of_dead.iter().all(|path| !path.exists()).then_some(())
+    });
 }
 
 /// Without a sandbox there is no mark, so only what stays in its session is sure to be found.

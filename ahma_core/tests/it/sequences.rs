@@ -40,7 +40,7 @@ async fn steps_run_in_order_in_one_directory_into_one_log() {
         outcome
             .steps
             .iter()
-            .all(|step| step.state == StepState::Completed)
+            .all(|step| step.state == StepState::Ended(EndState::Completed))
     );
     test.shutdown().await;
 }
@@ -65,7 +65,11 @@ async fn the_first_failure_ends_the_sequence() {
     let states: Vec<_> = outcome.steps.iter().map(|step| step.state.clone()).collect();
     assert_eq!(
         states,
-        [StepState::Completed, StepState::Failed, StepState::NotRun]
+        [
+            StepState::Ended(EndState::Completed),
+            StepState::Ended(EndState::Failed),
+            StepState::NotRun
+        ]
     );
     assert!(!test.scope().join("three").exists());
     test.shutdown().await;
@@ -115,9 +119,9 @@ async fn conditions_are_asked_when_their_step_comes() {
     assert_eq!(
         states,
         [
-            StepState::Completed,
+            StepState::Ended(EndState::Completed),
             StepState::Skipped(format!("{made} exists")),
-            StepState::Completed,
+            StepState::Ended(EndState::Completed),
             StepState::Skipped(format!("{made} is missing")),
         ]
     );
@@ -153,7 +157,7 @@ async fn conditions_tell_nothing_of_what_is_outside_the_scope() {
         .collect();
     let outcome = test.start_sequence(steps, Duration::ZERO).outcome().await;
     let states: Vec<_> = outcome.steps.iter().map(|step| step.state.clone()).collect();
-    assert_eq!(states, [const { StepState::Completed }; 4]);
+    assert_eq!(states, [const { StepState::Ended(EndState::Completed) }; 4]);
     test.shutdown().await;
 }
 
@@ -165,7 +169,7 @@ async fn no_step_begins_after_the_timeout() {
     let operation = test.start_sequence_for(steps, Duration::from_secs(1));
     let outcome = operation.outcome().await;
     let states: Vec<_> = outcome.steps.iter().map(|step| step.state.clone()).collect();
-    assert_eq!(states, [StepState::Completed, StepState::NotRun]);
+    assert_eq!(states, [StepState::Ended(EndState::Completed), StepState::NotRun]);
     assert_eq!(
         (outcome.state, outcome.reason.as_deref()),
         (EndState::TimedOut, Some("before step 2 of 2: the timeout is 1 s"))
@@ -199,7 +203,11 @@ async fn a_sequence_is_cancelled_as_one() {
     let states: Vec<_> = outcome.steps.iter().map(|step| step.state.clone()).collect();
     assert_eq!(
         states,
-        [StepState::Completed, StepState::Cancelled, StepState::NotRun]
+        [
+            StepState::Ended(EndState::Completed),
+            StepState::Ended(EndState::Cancelled),
+            StepState::NotRun
+        ]
     );
     test.shutdown().await;
 }
@@ -250,7 +258,11 @@ async fn a_sequence_that_goes_on_after_failures_has_failed_in_the_end() {
     let states: Vec<_> = outcome.steps.iter().map(|step| step.state.clone()).collect();
     assert_eq!(
         states,
-        [StepState::Failed, StepState::Failed, StepState::Completed]
+        [
+            StepState::Ended(EndState::Failed),
+            StepState::Ended(EndState::Failed),
+            StepState::Ended(EndState::Completed)
+        ]
     );
     assert_eq!(
         (outcome.state, outcome.exit, outcome.reason.as_deref()),
@@ -286,10 +298,10 @@ async fn parallel_steps_run_at_the_same_time_and_their_output_stays_together() {
     assert_eq!(
         states,
         [
-            StepState::Completed,
-            StepState::Completed,
-            StepState::Failed,
-            StepState::Failed,
+            StepState::Ended(EndState::Completed),
+            StepState::Ended(EndState::Completed),
+            StepState::Ended(EndState::Failed),
+            StepState::Ended(EndState::Failed),
             StepState::NotRun
         ]
     );

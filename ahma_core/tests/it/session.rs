@@ -218,7 +218,7 @@ fn requests_piped_in_are_answered_although_input_has_ended() {
     assert_eq!(server.wait().code(), Some(0));
 }
 
-/// What may be going on when the end comes.
+/// Work that may be going on when the end comes.
 fn busy(server: &mut Server) {
     server.request(
         "tools/call",

@@ -1,71 +1,14 @@
-//! Several clients of one server over HTTP: each is told of what it started, and no principal learns of another's.
+//! Several clients of one server over HTTP: each is told of what it started.
 
 use std::fs;
 
-use serde_json::{Value, json};
-use test_support::{Client, Era, HttpServer, Roots, Server, Workspace, wait_for};
+use serde_json::json;
+use test_support::{HttpServer, Roots, Workspace, wait_for};
 
-use crate::{session::options, terminal::is_alive};
-
-fn start(client: &mut Client, command: &str) -> String {
-    let started = client.tool(
-        "sandboxed_shell",
-        json!({"command": command, "execution_mode": "asynchronous"}),
-    );
-    started["structuredContent"]["operation_id"]
-        .as_str()
-        .unwrap_or_else(|| panic!("{started}"))
-        .to_owned()
-}
+use crate::{calls::start, session::options, terminal::is_alive};
 
 fn listening(workspace: &Workspace) -> HttpServer {
     HttpServer::start(&options(workspace).args(["--mode", "http", "--http-port", "0"]))
-}
-
-/// A call of a tool by a principal, as a bridge passes it on.
-fn call_as(server: &mut Server, principal: &str, tool: &str, arguments: Value) -> Value {
-    let meta = json!({"ahma/principal": principal, "ahma/client": format!("session of {principal}")});
-    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
-    server.call("tools/call", params)["result"].take()
-}
-
-#[test]
-fn nobody_sees_or_stops_what_another_principal_started() {
-    let workspace = Workspace::new();
-    let mut server = options(&workspace).open(Era::Legacy);
-    let script = "echo secret; until test -e go; do sleep 0.02; done";
-    let arguments = json!({"command": script, "execution_mode": "asynchronous"});
-    let started = call_as(&mut server, "alice", "sandboxed_shell", arguments);
-    let id = started["structuredContent"]["operation_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let about = format!("no operation is called {id}");
-    for (tool, arguments) in [
-        ("status", json!({"operation_ids": [id]})),
-        ("await", json!({"operation_ids": [id], "timeout_seconds": 0})),
-        ("output", json!({"operation_id": id})),
-        ("cancel", json!({"operation_id": id})),
-    ] {
-        let refused = call_as(&mut server, "bob", tool, arguments);
-        assert!(refused.to_string().contains(&about), "{tool}: {refused}");
-    }
-    for (tool, arguments) in [
-        ("status", json!({})),
-        ("status", json!({"since": "1d"})),
-        ("status", json!({"text": "secret"})),
-        ("await", json!({"timeout_seconds": 0})),
-    ] {
-        let answer = call_as(&mut server, "bob", tool, arguments).to_string();
-        assert!(
-            !answer.contains(&id) && !answer.contains("secret"),
-            "{tool}: {answer}"
-        );
-    }
-    fs::write(workspace.scope().join("go"), "").unwrap();
-    let collected = call_as(&mut server, "alice", "await", json!({}));
-    let report = &collected["structuredContent"]["operations"][0];
-    assert_eq!(report["output"], "secret\n", "{collected}");
 }
 
 #[test]

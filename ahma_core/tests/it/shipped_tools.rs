@@ -54,7 +54,7 @@ impl Shipped {
         }
     }
 
-    /// What a call complains of; panics if it ends well.
+    /// The complaint of a call; panics if it ends well.
     #[track_caller]
     fn fails(&self, tool: &str, arguments: Value) -> String {
         match self.run(tool, arguments) {

@@ -201,7 +201,7 @@ fn a_bar_that_a_tool_file_asks_for_leaves_only_its_last_state() {
     assert!(!shown.contains("10%   "), "{shown:?}");
 }
 
-/// Whether a process with that word on its command line is alive.
+/// True if a process with that word on its command line is alive.
 pub(crate) fn is_alive(word: &str) -> bool {
     fs::read_dir("/proc").expect("readable").flatten().any(|entry| {
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -406,7 +406,7 @@ pub(crate) fn read_to_end(screen: &mut fs::File) -> String {
     read_until(screen, |_| false)
 }
 
-/// What is shown until it is enough, or to the end.
+/// The text shown until it is enough, or to the end.
 fn read_until(screen: &mut fs::File, is_enough: impl Fn(&str) -> bool) -> String {
     let mut shown = String::new();
     let mut chunk = [0; 4096];

@@ -5,6 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 use test_support::{Era, Server, ServerOptions, Workspace, pack_files, wait_for};
 
+use crate::calls::text;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ahma_mcp");
 
 fn open(workspace: &Workspace, era: Era, expose: &str) -> Server {
@@ -28,10 +30,6 @@ fn with_tools() -> Workspace {
     });
     workspace.write_tool("say.json", &file);
     workspace
-}
-
-fn text(result: &Value) -> &str {
-    result["content"][0]["text"].as_str().expect("a text")
 }
 
 fn names_from_files(server: &mut Server) -> Vec<String> {
@@ -146,7 +144,7 @@ fn with_shipped_tools(files: &[&str]) -> Workspace {
     workspace
 }
 
-/// What is listed must not depend on what is installed here.
+/// The list must not depend on the programs installed here.
 fn drop_checks(tool: &mut Value) {
     if let Value::Object(fields) = tool {
         fields.remove("$schema");
@@ -332,7 +330,7 @@ fn instructions_are_short() {
     }
 }
 
-/// Programs behave differently under variables that nobody has told the model of.
+/// Programs behave differently under variables that the model was not told of.
 #[test]
 fn instructions_say_which_variables_commands_see() {
     let workspace = Workspace::new();

@@ -15,7 +15,7 @@ use test_support::{Era, Server, ServerOptions, Workspace, needs};
 
 const TIERS: [&str; 2] = ["full", "core"];
 
-/// What is planted where toolchains keep their passwords.
+/// Planted where toolchains keep their passwords.
 const TOKEN: &str = "tok-credential-5f1e";
 
 const CREDENTIALS: [&str; 6] = [
@@ -27,7 +27,7 @@ const CREDENTIALS: [&str; 6] = [
     ".ssh/id_ed25519",
 ];
 
-/// How this machine reaches the world.
+/// Variables by which this machine reaches the world.
 const SURROUNDINGS: [&str; 6] = [
     "HTTPS_PROXY",
     "NO_PROXY",

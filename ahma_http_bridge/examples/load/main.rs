@@ -25,7 +25,7 @@ use table::Table;
 
 const IN_FLIGHT: usize = 16;
 
-/// How much is measured.
+/// Amount of what is measured.
 #[derive(Clone, Copy)]
 struct Size {
     /// Requests one after the other; four times as many at once.

@@ -1,4 +1,4 @@
-//! What open sessions notice while a limit is exceeded: their latency before and meanwhile, how many newcomers were
+//! Effects on open sessions while a limit is exceeded: their latency before and meanwhile, how many newcomers were
 //! refused, and how long after the cause is gone a client is let in again.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

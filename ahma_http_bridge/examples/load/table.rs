@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::percentile;
 
 pub(crate) struct Table {
-    /// What every row is about.
+    /// Subject of every row.
     prefix: String,
     pub(crate) rows: BTreeMap<String, Value>,
 }

@@ -180,6 +180,7 @@ impl OAuth {
             is_known: true,
             scope: None,
             max_sessions: Some(self.max_sessions),
+            tools: None,
         }))
     }
 

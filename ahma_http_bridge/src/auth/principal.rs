@@ -14,6 +14,8 @@ pub(crate) struct Principal {
     /// The directory this client is confined to.
     pub(crate) scope: Option<PathBuf>,
     pub(crate) max_sessions: Option<usize>,
+    /// Patterns of the tools that it may list and call; all if there are none.
+    pub(crate) tools: Option<Arc<str>>,
     /// Without authentication there is none, and the local user may do everything.
     pub(crate) role: Option<Role>,
 }
@@ -49,6 +51,7 @@ impl Principal {
             is_known: false,
             scope: None,
             max_sessions: None,
+            tools: None,
             role: None,
         }
     }

@@ -16,6 +16,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::{Principal, Role};
 use crate::isolation::Isolation;
+use ahma_common::ToolPatterns;
 use ahma_common::private_file;
 use ahma_common::secret::Secret;
 
@@ -52,6 +53,9 @@ pub struct TokenEntry {
     pub scope: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_sessions: Option<usize>,
+    /// The tools the client may list and call, such as `git_*,cargo_test`; all if it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<String>,
     /// The use it is for; `agent` if it does not say.
     #[serde(default, skip_serializing_if = "is_agent")]
     pub role: Role,
@@ -106,6 +110,7 @@ impl Tokens {
             is_known: true,
             scope: None,
             max_sessions: None,
+            tools: None,
         });
         let known = vec![KnownToken {
             principal,
@@ -170,6 +175,7 @@ impl Tokens {
                 "role": known.principal.role,
                 "scope": known.principal.scope,
                 "max_sessions": known.principal.max_sessions,
+                "tools": known.principal.tools.as_deref(),
                 "expires": known.expires.and_then(|expires| expires.format(&Rfc3339).ok()),
             })
         });
@@ -289,12 +295,18 @@ impl KnownToken {
         let expires = expires.map_err(|error| format!("has a wrong expires: {error}"))?;
         let scope = entry.scope.as_deref().map(Path::canonicalize).transpose();
         let scope = scope.map_err(|error| format!("has a scope that cannot be used: {error}"))?;
+        let tools = entry.tools.as_deref().map(str::parse::<ToolPatterns>).transpose();
+        let tools = tools.map_err(|error| format!("has tools that cannot be used: {error}"))?;
+        if tools.is_some() && entry.role != Role::Agent {
+            return Err("is limited to some tools, but only an agent has any".to_owned());
+        }
         let principal = Principal {
             name: entry.name.as_str().into(),
             role: Some(entry.role),
             is_known: true,
             scope,
             max_sessions: entry.max_sessions.or(Some(max_sessions)),
+            tools: tools.map(|tools| tools.to_string().into()),
         };
         Ok(Self {
             principal: Arc::new(principal),
@@ -334,6 +346,8 @@ pub struct TokenParams {
     pub lifetime: Option<std::time::Duration>,
     pub scope: Option<PathBuf>,
     pub max_sessions: Option<usize>,
+    /// Patterns of tool names.
+    pub tools: Option<String>,
     pub role: Role,
 }
 
@@ -385,6 +399,7 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
         expires,
         scope: params.scope.clone(),
         max_sessions: params.max_sessions,
+        tools: params.tools.clone(),
         role: params.role,
     };
     KnownToken::new(&entry, usize::MAX).map_err(wrong)?;

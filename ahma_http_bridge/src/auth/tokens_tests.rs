@@ -5,6 +5,7 @@ use super::*;
 fn params(name: &str, lifetime: Option<Duration>) -> TokenParams {
     TokenParams {
         role: Role::Agent,
+        tools: None,
         name: name.to_owned(),
         lifetime,
         scope: None,

@@ -206,13 +206,10 @@ impl Backend {
         if delay > MAX_WAITED_DELAY {
             return Err(StartError::Waiting(delay));
         }
-        if self
-            .stopping
-            .run_until_cancelled(tokio::time::sleep(delay))
-            .await
-            .is_none()
-        {
-            return Err(StartError::Stopped);
+        // Even a sleep of no length takes a millisecond.
+        if !delay.is_zero() {
+            let slept = self.stopping.run_until_cancelled(tokio::time::sleep(delay));
+            slept.await.ok_or(StartError::Stopped)?;
         }
         attempts.begin(Instant::now());
         let initialized = self.start_once().await.inspect_err(|error| {

@@ -1,41 +1,66 @@
-//! Says in a request which client and which principal it comes from, for a child that keeps several apart and may say in
+//! Says in a request which client and which principal it comes from, and which tools that may use, for a child that keeps several apart and may say in
 //! turn whom it means.
 //!
 //! The names go into `_meta`, in place of those that the client wrote there itself. The child hears, too, when a client is
 //! gone, so that it can end what that client started. A client that says so itself is not passed on: it could name another.
 
-use ahma_common::contract::{CLIENT_GONE, META_CLIENT, META_PRINCIPAL, OWN_PREFIX};
+use ahma_common::contract::{CLIENT_GONE, META_CLIENT, META_PRINCIPAL, META_TOOLS, OWN_PREFIX};
 use ahma_common::envelope::{Edit, Envelope, Meta, Params, string_of};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::pending::ClientId;
 
-/// The edits that write the names. A request without `params` is about nothing that belongs to a client.
-pub(super) fn edits(
-    envelope: &Envelope<'_>,
-    params: &Params<'_>,
-    meta: &Meta<'_>,
-    client: ClientId,
-    principal: Option<&str>,
-) -> Vec<Edit> {
-    let (mut edits, mut members) = (Vec::new(), Vec::new());
-    let mut write = |key: &str, given: Option<&RawValue>, value: Option<String>| match (given, value) {
-        (Some(given), value) => edits.push(Edit {
-            span: envelope.span(given),
-            // A name that the bridge has not given is none.
-            text: value.unwrap_or_else(|| "null".to_owned()),
-        }),
-        (None, Some(value)) => members.push(format!(r#""{key}":{value}"#)),
-        (None, None) => {}
-    };
-    write(META_CLIENT, meta.client, Some(format!(r#""{client}""#)));
-    let principal = principal.map(|name| Value::from(name).to_string());
-    write(META_PRINCIPAL, meta.principal, principal);
-    if !members.is_empty() {
-        edits.extend(insertion(envelope, params, &members.join(",")));
+/// All that a child is told of the maker of a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Names<'a> {
+    pub(super) client: ClientId,
+    pub(super) principal: Option<&'a str>,
+    /// Patterns of the tools it is limited to.
+    pub(super) tools: Option<&'a str>,
+}
+
+impl Names<'_> {
+    /// The edits that write the names; none if there is no place for a limit. A request without `params` is about nothing
+    /// that belongs to a client, but it may list tools.
+    pub(super) fn edits(
+        self,
+        envelope: &Envelope<'_>,
+        params: &Params<'_>,
+        meta: &Meta<'_>,
+    ) -> Option<Vec<Edit>> {
+        let (mut edits, mut members) = (Vec::new(), Vec::new());
+        let mut write = |key: &str, given: Option<&RawValue>, value: Option<String>| match (given, value) {
+            (Some(given), value) => edits.push(Edit {
+                span: envelope.span(given),
+                // A name that the bridge has not given is none.
+                text: value.unwrap_or_else(|| "null".to_owned()),
+            }),
+            (None, Some(value)) => members.push(format!(r#""{key}":{value}"#)),
+            (None, None) => {}
+        };
+        write(META_CLIENT, meta.client, Some(format!(r#""{}""#, self.client)));
+        let text = |text: &str| Value::from(text).to_string();
+        write(META_PRINCIPAL, meta.principal, self.principal.map(text));
+        write(META_TOOLS, meta.tools, self.tools.map(text));
+        if !members.is_empty() {
+            match insertion(envelope, params, &members.join(",")) {
+                Some(edit) => edits.push(edit),
+                None if self.tools.is_some() => edits.push(new_params(envelope, &members.join(","))?),
+                None => {}
+            }
+        }
+        Some(edits)
     }
-    edits
+}
+
+/// The edit that adds `params` to a request that has none.
+fn new_params(envelope: &Envelope<'_>, members: &str) -> Option<Edit> {
+    let start = envelope.text().find('{').filter(|_| envelope.lacks_params())? + 1;
+    Some(Edit {
+        span: start..start,
+        text: format!(r#""params":{{"_meta":{{{members}}}}},"#),
+    })
 }
 
 /// The edit that adds these members to `_meta`.
@@ -91,7 +116,12 @@ mod tests {
         for text in [request.to_string(), format!("{request:#}")] {
             let envelope = Envelope::parse(text.as_bytes()).unwrap();
             let params = envelope.params().unwrap();
-            let edits = edits(&envelope, &params, &params.meta().unwrap(), 7, principal);
+            let names = Names {
+                client: 7,
+                principal,
+                tools: None,
+            };
+            let edits = names.edits(&envelope, &params, &params.meta().unwrap()).unwrap();
             let named = splice(&text, edits);
             let keys = named.windows(7).filter(|found| found == b"\"_meta\"");
             assert_eq!(keys.count(), 1, "{text}");
@@ -127,6 +157,11 @@ mod tests {
                 json!({ "_meta": { "ahma/principal": "root", "ahma/client": "1" } }),
                 json!({ "_meta": both }),
             ),
+            // Of a key that is there twice the child would read the last.
+            (
+                json!({ "_meta": { "ahma/principal": null, "ahma/client": null } }),
+                json!({ "_meta": both }),
+            ),
         ] {
             check(params, Some("a\"b"), expected);
         }
@@ -140,5 +175,41 @@ mod tests {
             None,
             json!({ "_meta": { "ahma/client": "7", "ahma/principal": null } }),
         );
+    }
+
+    #[test]
+    fn a_limit_reaches_the_child_whatever_the_client_writes() {
+        let limited = |request: &str| {
+            let envelope = Envelope::parse(request.as_bytes()).unwrap();
+            let params = envelope.params().unwrap();
+            let names = Names {
+                client: 7,
+                principal: None,
+                tools: Some("git_*"),
+            };
+            let edits = names.edits(&envelope, &params, &params.meta().unwrap())?;
+            Some(serde_json::from_slice::<Value>(&splice(request, edits)).unwrap())
+        };
+        for rest in [
+            "",
+            r#","params":{}"#,
+            r#","params":{"_meta":null}"#,
+            r#","params":{"_meta":{"ahma/tools":"*"}}"#,
+            r#","params":{"_meta":{"ahma/tools":null,"ahma/client":"1"}}"#,
+        ] {
+            let sent = limited(&format!(
+                r#" {{"jsonrpc":"2.0","id":1,"method":"tools/list"{rest}}}"#
+            ))
+            .unwrap();
+            assert_eq!(
+                sent["params"]["_meta"],
+                json!({ "ahma/client": "7", "ahma/tools": "git_*" }),
+                "{rest}"
+            );
+        }
+        for params in ["null", "[]", "1"] {
+            let request = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{params}}}"#);
+            assert_eq!(limited(&request), None, "{params}");
+        }
     }
 }

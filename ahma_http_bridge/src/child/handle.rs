@@ -179,7 +179,8 @@ impl Child {
     pub(crate) fn call(&self, request: RpcRequest<'_>, params: CallParams) -> Result<u64, CallFailure> {
         let envelope = request.envelope;
         let read = envelope.params().and_then(|fields| Ok((fields.meta()?, fields)));
-        let (client, principal) = (params.client, params.principal.clone());
+        let client = params.client;
+        let (principal, tools) = (params.principal.clone(), params.tools.clone());
         let token = read.as_ref().ok().and_then(|(meta, _)| meta.progress_token);
         let number = self.inner.next_number.fetch_add(1, Ordering::Relaxed);
         let inserted = self.inner.pending().insert(number, request, token, params);
@@ -203,8 +204,18 @@ impl Child {
             text: number.to_string(),
         }];
         if self.inner.names_clients {
-            let names = client_name::edits(envelope, &fields, &meta, client, principal.as_deref());
-            edits.extend(names);
+            let names = client_name::Names {
+                client,
+                principal: principal.as_deref(),
+                tools: tools.as_deref(),
+            };
+            match names.edits(envelope, &fields, &meta) {
+                Some(names) => edits.extend(names),
+                None => return fail(CallFailure::Unreadable),
+            }
+        } else if tools.is_some() {
+            // The child would not know of the limit.
+            return fail(CallFailure::CannotLimit);
         }
         if let Some(token) = token {
             edits.push(Edit {
@@ -228,6 +239,7 @@ impl Child {
             reply: Reply::Once(tx),
             client,
             principal: None,
+            tools: None,
             timeout: Some(timeout),
             observer: None,
         };

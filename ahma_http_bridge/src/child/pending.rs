@@ -30,6 +30,8 @@ pub(crate) struct CallParams {
     pub(crate) client: ClientId,
     /// The principal of the client, if it has authenticated.
     pub(crate) principal: Option<Arc<str>>,
+    /// Patterns of the tools that the client is limited to, if it is.
+    pub(crate) tools: Option<Arc<str>>,
     /// Longest silence before the call is given up; `None` for a subscription, which may be silent.
     pub(crate) timeout: Option<Duration>,
     /// Lives as long as the call is open.
@@ -85,10 +87,16 @@ pub(crate) enum CallFailure {
     Stopped,
     #[error("the server process does not read its input")]
     ChildStuck,
-    #[error("`params` names a key twice, or a progress token of more than {MAX_ID_BYTES} bytes")]
+    #[error(
+        "`params` is no object, names a key twice, or a progress token of more than {MAX_ID_BYTES} bytes"
+    )]
     Unreadable,
     #[error("no such method for clients")]
     NotForClients,
+    #[error(
+        "the token is limited to some tools, and this server program knows of no limit; issue it without --tools"
+    )]
+    CannotLimit,
 }
 
 /// A call that is no longer open. Its waiter hears of it from [`FinishedCall::finish`] or [`FinishedCall::fail`] only.
@@ -370,6 +378,7 @@ impl CallFailure {
             Self::ChildStuck => -32004,
             Self::Unreadable => -32600,
             Self::NotForClients => -32601,
+            Self::CannotLimit => -32602,
             Self::Cancelled => -32800,
         }
     }

@@ -211,6 +211,7 @@ impl Refusal {
                     // A new attempt finds another child, here or after a restart.
                     CallFailure::ChildStuck | CallFailure::Stopped => StatusCode::SERVICE_UNAVAILABLE,
                     CallFailure::Unreadable | CallFailure::NotForClients => StatusCode::BAD_REQUEST,
+                    CallFailure::CannotLimit => StatusCode::FORBIDDEN,
                     // The client asked for it; the error in the body says so.
                     CallFailure::Cancelled => StatusCode::OK,
                 };
@@ -228,7 +229,8 @@ impl Refusal {
             | RequestError::TooManyClientSessions(_)
             | RequestError::TooManySessions(_)
             | RequestError::Pressure(_)
-            | RequestError::ShuttingDown => Self::unavailable(message, Duration::ZERO),
+            | RequestError::ShuttingDown
+            | RequestError::Store(_) => Self::unavailable(message, Duration::ZERO),
         }
     }
 }

@@ -14,7 +14,6 @@ use tokio::sync::Semaphore;
 
 use super::PeerRejected;
 use super::process::{Link, Process};
-use super::socket;
 
 /// Clients that are looked at first. Each costs a descriptor, and a new client the time to check all of them.
 const MAX_KNOWN: usize = 8;
@@ -44,7 +43,7 @@ enum Glance {
     Accepted,
     Unidentified,
     /// A process of our user holds this socket.
-    Search(u32),
+    Search(Link),
 }
 
 /// Relation of a process to a socket.
@@ -71,10 +70,10 @@ impl PeerCheck {
         theirs: SocketAddr,
         ours: SocketAddr,
     ) -> Result<(), PeerRejected> {
-        let inode = match self.glance(theirs, ours) {
+        let link = match self.glance(theirs, ours) {
             Glance::Accepted => return Ok(()),
             Glance::Unidentified => return Err(PeerRejected::Unidentified),
-            Glance::Search(inode) => inode,
+            Glance::Search(link) => link,
         };
         let _turn = self
             .search
@@ -82,7 +81,7 @@ impl PeerCheck {
             .await
             .map_err(|_| PeerRejected::Unidentified)?;
         let keeper = Arc::clone(self);
-        tokio::task::spawn_blocking(move || keeper.search(inode))
+        tokio::task::spawn_blocking(move || keeper.search(&link))
             .await
             .unwrap_or(Err(PeerRejected::Unidentified))
     }
@@ -93,13 +92,13 @@ impl PeerCheck {
             // Another machine: no command of ours.
             return Glance::Accepted;
         }
-        match socket::find(theirs, ours) {
+        match Link::find(theirs, ours) {
             // Closed already, perhaps with a request left behind.
-            Ok(None | Some(socket::Socket { inode: 0, .. })) => Glance::Unidentified,
+            Ok(None) => Glance::Unidentified,
             // A command cannot become another user.
-            Ok(Some(socket)) if socket.uid != self.uid => Glance::Accepted,
-            Ok(Some(socket)) if self.knows_holder(socket.inode) => Glance::Accepted,
-            Ok(Some(socket)) => Glance::Search(socket.inode),
+            Ok(Some(link)) if link.is_of_another_than(self.uid) => Glance::Accepted,
+            Ok(Some(link)) if self.knows_holder(&link) => Glance::Accepted,
+            Ok(Some(link)) => Glance::Search(link),
             Err(error) => {
                 tracing::warn!(%error, "the kernel does not say who connects");
                 Glance::Unidentified
@@ -107,13 +106,12 @@ impl PeerCheck {
         }
     }
 
-    fn knows_holder(&self, inode: u32) -> bool {
-        let link = Link::of_socket(inode);
+    fn knows_holder(&self, link: &Link) -> bool {
         let mut known = self.known();
         let found = known.iter().enumerate().find_map(|(place, client)| {
             let first = client.descriptor.saturating_sub(NUMBERS_BEFORE);
             let last = client.descriptor.saturating_add(NUMBERS_AFTER);
-            let descriptor = (first..=last).find(|descriptor| client.process.holds_as(*descriptor, &link))?;
+            let descriptor = (first..=last).find(|descriptor| client.process.holds_as(*descriptor, link))?;
             Some((place, descriptor))
         });
         if let Some((place, descriptor)) = found {
@@ -123,13 +121,12 @@ impl PeerCheck {
         found.is_some()
     }
 
-    fn search(&self, inode: u32) -> Result<(), PeerRejected> {
-        let link = Link::of_socket(inode);
+    fn search(&self, link: &Link) -> Result<(), PeerRejected> {
         let known: Vec<u32> = self.known().iter().map(|client| client.process.pid()).collect();
         let all = Process::all().map_err(|_| PeerRejected::Unidentified)?;
         let mut reason = PeerRejected::Unidentified;
         for pid in known.into_iter().chain(all) {
-            match self.look_at(pid, &link) {
+            match self.look_at(pid, link) {
                 Ok(Holder::Client) => return Ok(()),
                 // Perhaps the socket is a client's all the same: if the client is this very process, each child has it
                 // for a moment before it becomes another program.

@@ -7,20 +7,17 @@
 //! `socket` finds the other end's socket, `process` finds out who holds it and whether that is a command. The reasons
 //! are in `docs/design/2026-11-16-who-connects.md`.
 
-#[cfg(target_os = "linux")]
 mod check;
-#[cfg(not(target_os = "linux"))]
-mod check_unsupported;
 #[cfg(target_os = "linux")]
+mod process;
+#[cfg(not(target_os = "linux"))]
+#[path = "process_macos.rs"]
 mod process;
 mod rejected;
 #[cfg(target_os = "linux")]
 mod socket;
 
-#[cfg(target_os = "linux")]
 pub(crate) use check::PeerCheck;
-#[cfg(not(target_os = "linux"))]
-pub(crate) use check_unsupported::UnsupportedPeerCheck as PeerCheck;
 pub(crate) use rejected::PeerRejected;
 
 /// The other end of a connection; goes with every request that comes over it.

@@ -6,10 +6,13 @@
 use std::cmp::Reverse;
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use ahma_common::contract::JAIL_ROLE;
 use rustix::fs::{Dir, Mode, OFlags};
+
+use super::socket::{self, Socket};
 
 /// The first process of this machine or container.
 const INIT: u32 = 1;
@@ -22,7 +25,10 @@ pub(super) struct Process {
 
 /// The link of a descriptor of one socket.
 #[derive(Debug)]
-pub(super) struct Link(String);
+pub(super) struct Link {
+    text: String,
+    uid: u32,
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Ancestor {
@@ -31,8 +37,21 @@ struct Ancestor {
 }
 
 impl Link {
-    pub(super) fn of_socket(inode: u32) -> Self {
-        Self(format!("socket:[{inode}]"))
+    /// The other end's; none if every descriptor of it is closed.
+    pub(super) fn find(theirs: SocketAddr, ours: SocketAddr) -> io::Result<Option<Self>> {
+        let found = socket::find(theirs, ours)?.filter(|socket| socket.inode != 0);
+        Ok(found.map(Self::of))
+    }
+
+    fn of(socket: Socket) -> Self {
+        Self {
+            text: format!("socket:[{}]", socket.inode),
+            uid: socket.uid,
+        }
+    }
+
+    pub(super) fn is_of_another_than(&self, uid: u32) -> bool {
+        self.uid != uid
     }
 }
 
@@ -61,7 +80,7 @@ impl Process {
     pub(super) fn holds_as(&self, descriptor: u32, link: &Link) -> bool {
         let mut target = [0_u8; 64];
         rustix::fs::readlinkat_raw(&self.directory, format!("fd/{descriptor}"), &mut target[..])
-            .is_ok_and(|length| target.get(..length) == Some(link.0.as_bytes()))
+            .is_ok_and(|length| target.get(..length) == Some(link.text.as_bytes()))
     }
 
     /// Under which number it holds the socket.

@@ -3,7 +3,7 @@ use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 
-use super::{Link, Process};
+use super::{Link, Process, Socket};
 
 /// A process that says its own number or another's, and then waits for the end of its input.
 fn speaking(program: &str, arguments: &[&str]) -> (Child, u32) {
@@ -29,7 +29,10 @@ fn end(mut child: Child) {
 fn who_holds_a_socket_is_found_and_others_are_not() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let inode = rustix::fs::fstat(listener.as_fd()).unwrap().st_ino;
-    let link = Link::of_socket(u32::try_from(inode).unwrap());
+    let link = Link::of(Socket {
+        inode: u32::try_from(inode).unwrap(),
+        uid: 0,
+    });
     let ourselves = Process::open(std::process::id()).unwrap();
     let descriptor = ourselves.descriptor_of(&link).unwrap();
     assert!(ourselves.holds_as(descriptor, &link));

@@ -1,9 +1,5 @@
 //! The reasons why a connection may not use the bridge.
 
-#[cfg_attr(
-    not(target_os = "linux"),
-    expect(dead_code, reason = "no peer is checked there, so none is rejected")
-)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PeerRejected {
     #[error(

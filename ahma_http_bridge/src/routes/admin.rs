@@ -13,16 +13,18 @@ use http::{StatusCode, Uri};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::archived::Archived;
 use super::body;
+use crate::archive::ArchiveQuestion;
 use crate::auth::Principal;
 use crate::bridge::Bridge;
-use crate::bridge_admin::AdminError;
+use crate::bridge_admin::{AdminError, Asked};
 use crate::console::did;
 use crate::http::refusal::{Refusal, json_response};
 use crate::session::EndReason;
 
-type AskingOperator = Extension<Arc<Principal>>;
-type AdminResponse = Result<Response, Refusal>;
+pub(super) type AskingOperator = Extension<Arc<Principal>>;
+pub(super) type AdminResponse = Result<Response, Refusal>;
 
 pub(crate) fn router() -> Router<Arc<Bridge>> {
     Router::new()
@@ -72,28 +74,46 @@ async fn operations(State(bridge): State<Arc<Bridge>>, uri: Uri) -> Response {
     let is_wanted = |field: &str, wanted: &Option<String>, operation: &Value| {
         wanted.is_none() || operation[field].as_str() == wanted.as_deref()
     };
-    let mut operations = bridge.described_operations().await;
+    let mut operations = bridge.described_operations(Asked::All).await;
     operations.retain(|operation| {
         is_wanted("status", &status, operation) && is_wanted("principal", &principal, operation)
     });
     answer(&json!({ "operations": operations }))
 }
 
-async fn output(State(bridge): State<Arc<Bridge>>, Path(id): Path<String>, uri: Uri) -> AdminResponse {
+async fn output(
+    State(bridge): State<Arc<Bridge>>,
+    Extension(operator): AskingOperator,
+    Extension(archived): Extension<Archived>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> AdminResponse {
     let (from_line, lines) = (number(&uri, "from_line")?, number(&uri, "lines")?);
     let place = json!({ "id": id, "from_line": from_line, "lines": lines });
-    Ok(answer(&bridge.read_output(&id, place).await?))
+    let read = bridge.read_output(&id, place).await;
+    let question = ArchiveQuestion::Output { id, from_line, lines };
+    archived.unless_known(read, &bridge, &operator, question).await
 }
 
-async fn findings(State(bridge): State<Arc<Bridge>>, Path(id): Path<String>, uri: Uri) -> AdminResponse {
-    let from = number(&uri, "from")?;
-    let place = json!({ "id": id, "from": from.unwrap_or(0) });
-    Ok(answer(&bridge.read_findings(&id, place).await?))
+async fn findings(
+    State(bridge): State<Arc<Bridge>>,
+    Extension(operator): AskingOperator,
+    Extension(archived): Extension<Archived>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> AdminResponse {
+    let from = number(&uri, "from")?.unwrap_or(0);
+    let place = json!({ "id": id, "from": from });
+    let read = bridge.read_findings(&id, place).await;
+    let from = usize::try_from(from).unwrap_or(usize::MAX);
+    let question = ArchiveQuestion::Findings { id, from };
+    archived.unless_known(read, &bridge, &operator, question).await
 }
 
 async fn cancel(
     State(bridge): State<Arc<Bridge>>,
     Extension(operator): AskingOperator,
+    Extension(archived): Extension<Archived>,
     Path(id): Path<String>,
     request: Request,
 ) -> AdminResponse {
@@ -107,7 +127,11 @@ async fn cancel(
     };
     bridge.record_admin("cancel", &operator, json!({ "operation": id, "reason": reason }));
     let why = did(&operator.name, "cancelled it", reason.as_deref());
-    Ok(answer(&bridge.cancel_operation(&id, &why).await?))
+    let cancelled = bridge.cancel_operation(&id, &why).await;
+    let question = ArchiveQuestion::Stop { id, why };
+    archived
+        .unless_known(cancelled, &bridge, &operator, question)
+        .await
 }
 
 async fn tokens(State(bridge): State<Arc<Bridge>>) -> Response {
@@ -156,13 +180,13 @@ fn parameter(uri: &Uri, name: &str) -> Option<String> {
     pairs.find_map(|(key, value)| (key == name).then(|| value.into_owned()))
 }
 
-fn number(uri: &Uri, name: &str) -> Result<Option<u64>, Refusal> {
+pub(super) fn number(uri: &Uri, name: &str) -> Result<Option<u64>, Refusal> {
     let text = parameter(uri, name);
     let number = text.map(|text| text.parse::<u64>()).transpose();
     number.map_err(|_| Refusal::bad_request(format!("`{name}` must be a number")))
 }
 
-fn answer(body: &Value) -> Response {
+pub(super) fn answer(body: &Value) -> Response {
     json_response(StatusCode::OK, body.to_string().into())
 }
 

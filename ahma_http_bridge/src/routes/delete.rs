@@ -7,13 +7,12 @@ use axum::extract::State;
 use axum::{Extension, response::IntoResponse, response::Response};
 use http::{HeaderMap, StatusCode};
 
-use super::exchange::session_of;
+use super::exchange::{SESSION_ID, no_such_session};
 use crate::auth::Principal;
 use crate::bridge::Bridge;
 use crate::http::negotiate::single;
 use crate::http::refusal::Refusal;
 use crate::http::standard_headers::PROTOCOL_VERSION;
-use crate::session::EndReason;
 use crate::version;
 
 pub(crate) async fn delete(
@@ -22,10 +21,12 @@ pub(crate) async fn delete(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     refuse_modern(&headers)?;
-    let session = session_of(&bridge, &principal, &headers)?
+    let id = single(&headers, SESSION_ID)?
         .ok_or_else(|| Refusal::bad_request("name the session to end in the Mcp-Session-Id header"))?;
-    bridge.end_session(session, EndReason::Deleted).await;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    match bridge.delete_session(id, &principal).await? {
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Err(no_such_session()),
+    }
 }
 
 /// The modern era knows neither sessions nor a stream outside of a request.

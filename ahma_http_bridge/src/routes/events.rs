@@ -28,10 +28,14 @@ pub(crate) async fn get(
             "GET needs Accept: text/event-stream",
         ));
     }
-    let session = session_of(&bridge, &principal, &headers)?
+    let session = session_of(&bridge, &principal, &headers)
+        .await?
         .ok_or_else(|| Refusal::bad_request(format!("name the session in the {SESSION_ID} header")))?;
     refuse_ended(&session)?;
     let last_event_id = single(&headers, "last-event-id")?;
+    if last_event_id.is_some_and(|id| session.streams.is_from_elsewhere(id)) {
+        session.announce_gap();
+    }
     // 404 would mean that the session is gone.
     let reader = session.streams.resume(last_event_id).ok_or_else(|| {
         Refusal::bad_request("nothing is kept of the stream of this Last-Event-ID; the session goes on")

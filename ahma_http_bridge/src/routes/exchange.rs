@@ -8,6 +8,7 @@ use std::time::Duration;
 use ahma_common::envelope::{Envelope, EnvelopeError, Kind, RpcRequest};
 use axum::response::Response;
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -42,10 +43,27 @@ pub(crate) struct Exchange<'a> {
     pub(crate) body: &'a Bytes,
 }
 
-impl Exchange<'_> {
+impl<'a> Exchange<'a> {
+    pub(super) fn new(
+        bridge: &'a Arc<Bridge>,
+        principal: &'a Arc<Principal>,
+        parts: &'a Parts,
+        wanted: Wanted,
+        body: &'a Bytes,
+    ) -> Self {
+        Self {
+            bridge,
+            principal,
+            peer: parts.extensions.get().copied(),
+            headers: &parts.headers,
+            wanted,
+            body,
+        }
+    }
+
     /// The session that the headers name, `None` if they name none.
-    pub(super) fn session(&self) -> Result<Option<Arc<Session>>, Refusal> {
-        session_of(self.bridge, self.principal, self.headers)
+    pub(super) async fn session(&self) -> Result<Option<Arc<Session>>, Refusal> {
+        session_of(self.bridge, self.principal, self.headers).await
     }
 
     /// Address of the client.
@@ -66,6 +84,7 @@ impl Exchange<'_> {
             reply,
             client: session.map_or_else(without_session, Session::serial),
             principal: self.principal.identity(),
+            tools: self.principal.tools.clone(),
             timeout: Some(self.bridge.settings.times.request),
             observer: Some(Box::new(OpenCall {
                 _permit: permit,
@@ -193,20 +212,22 @@ pub(super) fn answer_response(answer: Answer, era: Era) -> Response {
 }
 
 /// The session that the headers name, `None` if they name none.
-pub(super) fn session_of(
-    bridge: &Bridge,
-    principal: &Principal,
+pub(super) async fn session_of(
+    bridge: &Arc<Bridge>,
+    principal: &Arc<Principal>,
     headers: &HeaderMap,
 ) -> Result<Option<Arc<Session>>, Refusal> {
     let Some(id) = single(headers, SESSION_ID)? else {
         return Ok(None);
     };
-    match bridge.sessions.find(id, principal) {
+    match bridge.find_session(id, principal).await? {
         Some(session) if session.transport() == Transport::StreamableHttp => Ok(Some(session)),
-        _ => Err(Refusal::not_found(
-            "no such session; send initialize to start one",
-        )),
+        _ => Err(no_such_session()),
     }
+}
+
+pub(super) fn no_such_session() -> Refusal {
+    Refusal::not_found("no such session; send initialize to start one")
 }
 
 pub(super) fn refuse_ended(session: &Session) -> Result<(), RequestError> {

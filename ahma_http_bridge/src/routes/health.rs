@@ -6,18 +6,27 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{StatusCode, Uri};
+use serde_json::json;
 
 use crate::bridge::Bridge;
+use crate::dependency::Dependency;
 use crate::http::refusal::{Refusal, json_response};
 use crate::paths::ENDPOINT;
 
-/// Tells whether the bridge takes requests, and nothing else.
+/// Tells whether the bridge can answer requests, and nothing else.
 pub(crate) async fn healthz(State(bridge): State<Arc<Bridge>>) -> Response {
     if bridge.shutdown.is_cancelled() {
-        let leaving = bytes::Bytes::from_static(br#"{"status":"draining"}"#);
-        return json_response(StatusCode::SERVICE_UNAVAILABLE, leaving);
+        return status(StatusCode::SERVICE_UNAVAILABLE, "draining");
     }
-    json_response(StatusCode::OK, bytes::Bytes::from_static(br#"{"status":"ok"}"#))
+    let dependency = bridge.settings.dependency.as_deref();
+    match dependency.and_then(Dependency::obstacle) {
+        Some(obstacle) => status(StatusCode::SERVICE_UNAVAILABLE, obstacle),
+        None => status(StatusCode::OK, "ok"),
+    }
+}
+
+fn status(code: StatusCode, word: &str) -> Response {
+    json_response(code, json!({ "status": word }).to_string().into())
 }
 
 /// Numbers for a Prometheus server, if they are asked for at all.
@@ -25,7 +34,10 @@ pub(crate) async fn metrics(State(bridge): State<Arc<Bridge>>) -> Result<Respons
     if !bridge.settings.metrics {
         return Err(Refusal::not_found("metrics are off; start with --metrics"));
     }
-    let text = bridge.metrics.render(bridge.gauges(), &bridge.recorder.metrics);
+    let mut text = bridge.metrics.render(bridge.gauges(), &bridge.recorder.metrics);
+    if let Some(dependency) = &bridge.settings.dependency {
+        text.push_str(&dependency.metrics());
+    }
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
 

@@ -21,7 +21,7 @@ pub(crate) async fn handle(exchange: Exchange<'_>, envelope: &Envelope<'_>) -> R
     if envelope.method() == Some("initialize") {
         return initialize(exchange, envelope).await;
     }
-    let Some(session) = exchange.session()? else {
+    let Some(session) = exchange.session().await? else {
         return without_session(exchange, envelope).await;
     };
     refuse_ended(&session)?;
@@ -29,6 +29,7 @@ pub(crate) async fn handle(exchange: Exchange<'_>, envelope: &Envelope<'_>) -> R
     let Some(request) = deliver(&session, envelope).await else {
         return Ok(StatusCode::ACCEPTED.into_response());
     };
+    session.note_request(request).await;
     match exchange.wanted {
         Wanted::Json => {
             let answer = exchange.answer(&session, request).await?;
@@ -65,6 +66,7 @@ async fn initialize(exchange: Exchange<'_>, envelope: &Envelope<'_>) -> Result<R
         InitializeOutcome::Accepted(body) => answered(body),
         InitializeOutcome::Declined(body) => return Ok(answered(body)),
     };
+    bridge.keep_session(&session, envelope).await;
     unclaimed.claim();
     bridge.record_opened(&session, envelope, exchange.address());
     if let Ok(id) = HeaderValue::from_str(session.id()) {
@@ -110,7 +112,7 @@ async fn without_session(exchange: Exchange<'_>, envelope: &Envelope<'_>) -> Res
 
 /// Several messages in one body, which only the 2025-03-26 revision has.
 pub(crate) async fn batch(exchange: Exchange<'_>) -> Result<Response, Refusal> {
-    let session = exchange.session()?;
+    let session = exchange.session().await?;
     let header = single(exchange.headers, PROTOCOL_VERSION)?;
     let has_batches = |session: &Arc<Session>| session.version().or(header) == Some(version::WITH_BATCHES);
     let Some(session) = session.filter(has_batches) else {
@@ -137,6 +139,9 @@ pub(crate) async fn batch(exchange: Exchange<'_>) -> Result<Response, Refusal> {
     }
     if requests.is_empty() {
         return Ok(StatusCode::ACCEPTED.into_response());
+    }
+    for request in &requests {
+        session.note_request(*request).await;
     }
     if exchange.wanted == Wanted::EventStream {
         return Ok(stream(&exchange, &session, &requests).await);

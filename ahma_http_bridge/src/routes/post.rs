@@ -25,14 +25,7 @@ pub(crate) async fn post(
     let body = body::read(&parts.headers, body, &bridge.settings).await?;
     let wanted = negotiate::wanted(&parts.headers)?;
     negotiate::require_json(&parts.headers)?;
-    let exchange = Exchange {
-        bridge: &bridge,
-        principal: &principal,
-        peer: parts.extensions.get().copied(),
-        headers: &parts.headers,
-        wanted,
-        body: &body,
-    };
+    let exchange = Exchange::new(&bridge, &principal, &parts, wanted, &body);
     if envelope::is_batch(&body) {
         return legacy::batch(exchange).await;
     }

@@ -61,15 +61,7 @@ pub(crate) async fn message(
         .ok_or_else(|| Refusal::not_found("no such session; open the event stream first"))?;
     refuse_ended(&session)?;
     let envelope = Envelope::parse(&body)?;
-    let wanted = Wanted::EventStream;
-    let exchange = Exchange {
-        bridge: &bridge,
-        principal: &principal,
-        peer: parts.extensions.get().copied(),
-        headers: &parts.headers,
-        wanted,
-        body: &body,
-    };
+    let exchange = Exchange::new(&bridge, &principal, &parts, Wanted::EventStream, &body);
     match deliver(&session, &envelope).await {
         Some(request) if request.method == "initialize" => initialize(&exchange, &session, request)
             .await

@@ -4,6 +4,7 @@ use ahma_common::envelope::EnvelopeError;
 
 use super::state::EndReason;
 use crate::child::{CallFailure, CallOutcome, StartError};
+use crate::session_store::StoreError;
 
 /// The one error of everything below the routes.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -26,6 +27,8 @@ pub(crate) enum RequestError {
     Pressure(&'static str),
     #[error("the server is shutting down")]
     ShuttingDown,
+    #[error("sessions of other servers cannot be looked up: {0}")]
+    Store(#[from] StoreError),
     #[error(transparent)]
     Malformed(#[from] EnvelopeError),
     #[error(transparent)]
@@ -65,7 +68,8 @@ impl RequestError {
                 CallFailure::Cancelled
                 | CallFailure::SessionEnded
                 | CallFailure::Unreadable
-                | CallFailure::NotForClients,
+                | CallFailure::NotForClients
+                | CallFailure::CannotLimit,
             ) => Fault::Client,
             Self::Call(CallFailure::ChildDied | CallFailure::TimedOut | CallFailure::ChildStuck)
             | Self::Start(
@@ -78,6 +82,7 @@ impl RequestError {
             Self::TooManySessions(_)
             | Self::Pressure(_)
             | Self::ShuttingDown
+            | Self::Store(_)
             | Self::Call(CallFailure::Stopped)
             | Self::Start(StartError::Stopped) => Fault::Bridge,
         }

@@ -1,7 +1,8 @@
 //! Sessions of the legacy protocol revisions, and the backends of clients that have none.
 //!
 //! [`state`] decides, [`session`] acts, [`hub`] and [`isolated`] receive the messages of a child, [`registry`] keeps all
-//! sessions, [`sessionless`] serves clients without one. [`error`] names every reason why a request is not answered.
+//! sessions, [`sessionless`] serves clients without one. [`kept`] is the record of a session that
+//! several bridges share, and [`take_over`] goes on with it. [`error`] names every reason why a request is not answered.
 //! Nothing here knows axum or a status.
 
 mod error;
@@ -9,6 +10,7 @@ mod event_stream;
 mod hub;
 mod initialize_cache;
 mod isolated;
+mod kept;
 mod negotiation;
 mod open_call;
 mod questions;
@@ -20,6 +22,7 @@ mod sessionless;
 mod state;
 mod streams;
 mod subscriptions;
+mod take_over;
 mod waiting;
 
 pub(crate) use error::{Fault, RequestError, RequestOutcome};
@@ -27,10 +30,12 @@ pub(crate) use event_stream::{Event, EventStream, Keep, Next, StreamReader};
 pub(crate) use hub::Hub;
 pub(crate) use initialize_cache::InitializeCache;
 pub(crate) use isolated::Isolated;
+pub(crate) use kept::KeptSession;
 pub(crate) use open_call::OpenCall;
-pub(crate) use registry::Sessions;
+pub(crate) use registry::{Sessions, TakenOver};
 pub(crate) use roots::RootsRule;
 pub(crate) use session::{ClientDetails, InitializeOutcome, Service, Session, SessionParams, Transport};
 pub(crate) use sessionless::{BackendLease, SessionlessBackends};
 pub(crate) use state::EndReason;
+pub(crate) use streams::BITS_OF_BRIDGE;
 pub(crate) use waiting::WaitingRequest;

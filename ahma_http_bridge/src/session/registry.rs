@@ -10,6 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use uuid::Uuid;
 
 use super::error::RequestError;
+use super::kept::KeptSession;
 use super::session::{Session, SessionParams};
 use super::state::EndReason;
 use crate::auth::Principal;
@@ -27,6 +28,14 @@ pub(crate) struct Sessions {
     max: usize,
     /// Held while counting and inserting, so that the cap is exact and nothing opens while all sessions are being ended.
     admission: Mutex<Admission>,
+}
+
+/// A session of another bridge that is in the registry now.
+#[derive(Debug)]
+pub(crate) enum TakenOver {
+    Now(Arc<Session>),
+    /// By another request, which sees to the rest.
+    Before(Arc<Session>),
 }
 
 #[derive(Debug)]
@@ -55,6 +64,34 @@ impl Sessions {
 
     pub(crate) fn open(&self, params: SessionParams) -> Result<Arc<Session>, RequestError> {
         let mut admission = self.admission();
+        let session = self.admit(&mut admission, Uuid::new_v4().to_string(), params)?;
+        self.by_id.insert(session.id().into(), Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// Adds a session that another bridge has opened. Of several requests for it only the first does.
+    pub(crate) fn take_over(
+        &self,
+        id: &str,
+        params: SessionParams,
+        kept: KeptSession,
+    ) -> Result<TakenOver, RequestError> {
+        let mut admission = self.admission();
+        if let Some(known) = self.by_id.get(id) {
+            return Ok(TakenOver::Before(Arc::clone(&known)));
+        }
+        let session = self.admit(&mut admission, id.to_owned(), params)?;
+        session.belongs_to(kept);
+        self.by_id.insert(session.id().into(), Arc::clone(&session));
+        Ok(TakenOver::Now(session))
+    }
+
+    fn admit(
+        &self,
+        admission: &mut Admission,
+        id: String,
+        params: SessionParams,
+    ) -> Result<Arc<Session>, RequestError> {
         self.refuse_if_full(admission.sessionless()?, &params.principal)?;
         let mut refused: Vec<_> = (self.by_id.iter())
             .filter(|session| session.end_reason().is_some())
@@ -65,9 +102,7 @@ impl Sessions {
             self.by_id.remove(id);
         }
         let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
-        let session = Session::new(Uuid::new_v4().to_string(), serial, params);
-        self.by_id.insert(session.id().into(), Arc::clone(&session));
-        Ok(session)
+        Ok(Session::new(id, serial, params))
     }
 
     /// The number of a principal whose requests stand alone.

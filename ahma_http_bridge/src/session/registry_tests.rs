@@ -33,6 +33,7 @@ fn params() -> SessionParams {
         transport: Transport::StreamableHttp,
         service: Service::Shared { backend, hub },
         max_calls: 1,
+        first_stream: 0,
     }
 }
 

@@ -16,6 +16,7 @@ use super::error::RequestError;
 use super::hub::{Hub, SubscriptionClaim, Unsubscribe};
 use super::initialize_cache::InitializeCache;
 use super::isolated::Isolated;
+use super::kept::{KeptSession, RecordChange};
 use super::negotiation::{roots_support, with_version};
 use super::questions::OpenQuestions;
 use super::state::{Effect, EndReason, SessionEvent, SessionState};
@@ -46,6 +47,8 @@ pub(crate) struct SessionParams {
     pub(crate) service: Service,
     /// Requests the client may have open at once.
     pub(crate) max_calls: usize,
+    /// Number of the first stream.
+    pub(crate) first_stream: u64,
 }
 
 /// The backend of a session.
@@ -65,7 +68,7 @@ pub(crate) struct Session {
     pub(crate) streams: SessionStreams,
     version: OnceLock<Box<str>>,
     opened: OffsetDateTime,
-    /// What is known of the client since it sent `initialize`.
+    /// The client's description of itself, known since it sent `initialize`.
     client: OnceLock<ClientDetails>,
     pub(super) asked: OpenQuestions,
     /// Requests of the client that no child has yet.
@@ -75,12 +78,14 @@ pub(crate) struct Session {
     uses: Arc<Uses>,
     /// Set for good when a client that cannot come back is gone.
     is_disconnected: AtomicBool,
+    /// Its record, if other bridges may go on with it.
+    kept: OnceLock<KeptSession>,
 }
 
 /// The client, for those who look after the server.
 #[derive(Debug)]
 pub(crate) struct ClientDetails {
-    /// What it says it is.
+    /// Name and version, as it gave them.
     pub(crate) info: Value,
     pub(crate) address: Option<SocketAddr>,
 }
@@ -110,6 +115,7 @@ const ROOTS_ID: &str = r#""ahma-bridge/roots""#;
 impl Session {
     pub(crate) fn new(id: String, serial: ClientId, params: SessionParams) -> Arc<Self> {
         let calls = Arc::new(Semaphore::new(params.max_calls));
+        let streams = SessionStreams::new(params.first_stream);
         Arc::new_cyclic(|me| {
             let state = match &params.service {
                 Service::Shared { hub, .. } => {
@@ -124,7 +130,7 @@ impl Session {
                 serial,
                 params,
                 state: watch::Sender::new(state),
-                streams: SessionStreams::new(),
+                streams,
                 version: OnceLock::new(),
                 opened: OffsetDateTime::now_utc(),
                 client: OnceLock::new(),
@@ -133,6 +139,7 @@ impl Session {
                 calls,
                 uses: Arc::new(Uses::default()),
                 is_disconnected: AtomicBool::new(false),
+                kept: OnceLock::new(),
             }
         })
     }
@@ -158,6 +165,24 @@ impl Session {
         self.version.get().map(|version| &**version)
     }
 
+    pub(super) fn set_version(&self, version: Box<str>) {
+        // It is agreed on once.
+        let _ = self.version.set(version);
+    }
+
+    pub(crate) fn kept(&self) -> Option<&KeptSession> {
+        self.kept.get()
+    }
+
+    pub(super) fn set_kept(&self, kept: KeptSession) {
+        // A session is opened, or taken over, once.
+        let _ = self.kept.set(kept);
+    }
+
+    pub(super) fn service(&self) -> &Service {
+        &self.params.service
+    }
+
     pub(crate) fn isolated(&self) -> Option<&Isolated> {
         match &self.params.service {
             Service::Isolated(isolated) => Some(isolated),
@@ -175,7 +200,7 @@ impl Session {
 
     /// Moves the state on. The backend is in place before the state that needs it is visible, so the change is atomic
     /// for waiting requests.
-    fn transition(&self, event: SessionEvent) -> Vec<Effect> {
+    pub(super) fn transition(&self, event: SessionEvent) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.state.send_modify(|state| {
             let (next, wanted) = state.clone().on(event);
@@ -237,7 +262,7 @@ impl Session {
             }
         };
         let (result, version) = with_version(&result, wanted.as_deref());
-        let _ = self.version.set(version.into());
+        self.set_version(version.into());
         Ok(InitializeOutcome::Accepted(result_message(
             request.id.get(),
             &result,
@@ -262,7 +287,7 @@ impl Session {
     }
 
     /// The child that serves this session's requests; waits for the scope to be known.
-    async fn ready(&self, timeout: Duration) -> Result<Arc<Child>, RequestError> {
+    pub(super) async fn ready(&self, timeout: Duration) -> Result<Arc<Child>, RequestError> {
         let mut states = self.state.subscribe();
         let decided = tokio::time::timeout(timeout, states.wait_for(SessionState::is_decided))
             .await
@@ -297,12 +322,8 @@ impl Session {
     pub(crate) async fn notified(&self, envelope: &Envelope<'_>) {
         match envelope.method().unwrap_or_default() {
             "notifications/initialized" => {
-                for effect in self.transition(SessionEvent::Initialized) {
-                    if effect == Effect::AskRoots {
-                        let ask = format!(r#"{{"jsonrpc":"2.0","id":{ROOTS_ID},"method":"roots/list"}}"#);
-                        self.push(Bytes::from(ask));
-                    }
-                }
+                self.note(RecordChange::Initialized).await;
+                self.initialized();
             }
             "notifications/roots/list_changed" => {
                 let before = self.state.borrow().clone();
@@ -336,6 +357,16 @@ impl Session {
         }
     }
 
+    /// The client is ready, and may be asked for its roots.
+    pub(super) fn initialized(&self) {
+        for effect in self.transition(SessionEvent::Initialized) {
+            if effect == Effect::AskRoots {
+                let ask = format!(r#"{{"jsonrpc":"2.0","id":{ROOTS_ID},"method":"roots/list"}}"#);
+                self.push(Bytes::from(ask));
+            }
+        }
+    }
+
     /// Takes the client's answer to a request of the server.
     pub(crate) async fn answered(&self, envelope: &Envelope<'_>) {
         let Kind::Response { id, error_code } = &envelope.kind else {
@@ -358,12 +389,13 @@ impl Session {
         let answer = isolated.judge(result).await;
         if let Some(result) = result {
             isolated.set_roots(result.get());
+            self.note(RecordChange::Roots(result.get().into())).await;
         }
         let effects = self.transition(SessionEvent::RootsAnswered(answer));
         self.carry_out(effects).await;
     }
 
-    async fn carry_out(&self, effects: Vec<Effect>) {
+    pub(super) async fn carry_out(&self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::StartChild(scope) => {
@@ -374,6 +406,9 @@ impl Session {
                     }
                 }
                 Effect::StopChild => {
+                    if self.end_reason().is_some_and(|reason| reason.ends_everywhere()) {
+                        self.remove_record().await;
+                    }
                     self.stop().await;
                     self.record_end();
                 }
@@ -487,6 +522,10 @@ impl Session {
             (StartError::Stopped, Some(over)) => over,
             _ => error.into(),
         }
+    }
+
+    pub(super) fn is_decided(&self) -> bool {
+        self.state.borrow().is_decided()
     }
 
     /// The error for every request after the end.

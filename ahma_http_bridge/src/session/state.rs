@@ -76,6 +76,8 @@ pub(crate) enum EndReason {
     Idle,
     #[error("the bridge is shutting down")]
     Shutdown,
+    #[error("the session was ended at another server")]
+    EndedElsewhere,
     #[error("the client closed its event stream")]
     Disconnected,
     #[error("the client's token is confined to another directory now")]
@@ -94,6 +96,14 @@ pub(crate) enum EndReason {
 }
 
 impl EndReason {
+    /// True if the session is over at every bridge that shares it. One that is not used here may be used elsewhere.
+    pub(crate) fn ends_everywhere(&self) -> bool {
+        matches!(
+            self,
+            Self::Deleted | Self::Moved | Self::Operator(_) | Self::RootsChanged
+        )
+    }
+
     /// True if the client is told the reason; otherwise it just finds no session.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(

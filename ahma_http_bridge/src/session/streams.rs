@@ -16,7 +16,8 @@ const MAX_READ_BYTES: usize = 4 << 20;
 /// Bytes kept in answers that were not read. A client that is away for longer than this lasts loses the oldest.
 const MAX_UNREAD_BYTES: usize = 16 << 20;
 
-const STANDING: u64 = 0;
+/// The upper bits of a stream's number tell the parts of a session apart that different bridges have; zero if it has one part.
+pub(crate) const BITS_OF_BRIDGE: u32 = 32;
 
 #[derive(Debug)]
 pub(crate) struct SessionStreams {
@@ -74,12 +75,13 @@ impl Kept {
 }
 
 impl SessionStreams {
-    pub(crate) fn new() -> Self {
+    /// The streams have numbers from `first` on.
+    pub(crate) fn new(first: u64) -> Self {
         Self {
-            standing: EventStream::standing(STANDING),
+            standing: EventStream::standing(first),
             requests: Mutex::new(Requests {
                 streams: BTreeMap::new(),
-                next_id: STANDING + 1,
+                next_id: first + 1,
                 closed: false,
             }),
         }
@@ -133,15 +135,27 @@ impl SessionStreams {
         self.lock().streams.remove(&stream.id());
     }
 
+    /// True if the id of an event is from the part of this session that another bridge had.
+    pub(crate) fn is_from_elsewhere(&self, event_id: &str) -> bool {
+        let stream = event_id
+            .split_once('-')
+            .and_then(|(stream, _)| stream.parse::<u64>().ok());
+        let own = self.standing.id() >> BITS_OF_BRIDGE;
+        own != 0 && stream.is_some_and(|stream| stream >> BITS_OF_BRIDGE != own)
+    }
+
     /// A reader for a client that connects anew, with the id of the last event it saw, if any.
     /// `None` if the id names no stream of this session.
     pub(crate) fn resume(&self, last_event_id: Option<&str>) -> Option<StreamReader> {
         let Some(last_event_id) = last_event_id else {
             return Some(self.standing.read_after(None));
         };
+        if self.is_from_elsewhere(last_event_id) {
+            return Some(self.standing.read_after(None));
+        }
         let (stream, seq) = last_event_id.split_once('-')?;
         let (stream, seq) = (stream.parse::<u64>().ok()?, seq.parse::<u64>().ok()?);
-        if stream == STANDING {
+        if stream == self.standing.id() {
             return Some(self.standing.read_after(Some(seq)));
         }
         let stream = self.lock().streams.get(&stream).cloned()?;

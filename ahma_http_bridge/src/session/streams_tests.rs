@@ -17,7 +17,7 @@ fn is_kept(streams: &SessionStreams, stream: &EventStream) -> bool {
 
 #[test]
 fn unread_answers_outlive_those_that_were_read() {
-    let streams = SessionStreams::new();
+    let streams = SessionStreams::new(0);
     let unread: Vec<_> = (0..10 * MAX_READ).map(|_| answered(&streams, 2)).collect();
     for _ in 0..3 * MAX_READ {
         let read = answered(&streams, 2);
@@ -40,7 +40,7 @@ fn messages(stream: &Arc<EventStream>) -> Vec<Bytes> {
 
 #[test]
 fn messages_go_to_a_stream_that_is_read() {
-    let streams = SessionStreams::new();
+    let streams = SessionStreams::new(0);
     let read = streams.open_request(1);
     let reader = read.read_after(None);
     let left = streams.open_request(1);
@@ -60,7 +60,7 @@ fn messages_go_to_a_stream_that_is_read() {
 
 #[test]
 fn a_message_for_a_stream_that_has_just_ended_goes_elsewhere() {
-    let streams = SessionStreams::new();
+    let streams = SessionStreams::new(0);
     let (older, newer) = (streams.open_request(1), streams.open_request(1));
     let readers = [older.read_after(None), newer.read_after(None)];
     newer.close();
@@ -71,7 +71,7 @@ fn a_message_for_a_stream_that_has_just_ended_goes_elsewhere() {
 
 #[test]
 fn unread_answers_are_kept_up_to_a_size_and_the_newest_always() {
-    let streams = SessionStreams::new();
+    let streams = SessionStreams::new(0);
     let first = answered(&streams, 1);
     let large = answered(&streams, 2 * MAX_UNREAD_BYTES);
     let opened = streams.open_request(1);
@@ -90,7 +90,7 @@ fn unread_answers_are_kept_up_to_a_size_and_the_newest_always() {
 
 #[test]
 fn answers_that_were_read_are_kept_up_to_a_size_and_the_newest_always() {
-    let streams = SessionStreams::new();
+    let streams = SessionStreams::new(0);
     let read = |bytes: usize| {
         let stream = answered(&streams, bytes);
         assert!(stream.read_after(None).try_next().is_some());

@@ -38,6 +38,7 @@ impl Tokens {
             scope,
             max_sessions: Some(2),
             role: Role::Agent,
+            tools: None,
         };
         issue_token(&self.file, params).unwrap().token
     }
@@ -52,7 +53,7 @@ impl Tokens {
         .await
     }
 
-    /// How many children were ever started.
+    /// Number of children ever started.
     fn starts(&self) -> usize {
         std::fs::read_to_string(self.directory.path().join("starts"))
             .unwrap_or_default()

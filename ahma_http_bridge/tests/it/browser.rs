@@ -1,4 +1,4 @@
-//! What a page in a real browser can do to the bridge: nothing, unless its origin is allowed.
+//! Power of a page in a real browser over the bridge: none, unless its origin is allowed.
 
 use std::process::Stdio;
 

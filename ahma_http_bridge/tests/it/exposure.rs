@@ -1,4 +1,4 @@
-//! What a bridge that others can reach insists on, and what it writes down.
+//! Demands of a bridge that others can reach, and its records.
 
 use ahma_http_bridge::{
     AuthSettings, BridgeSettings, ExposureError, Secret, TlsSettings, TokenSource, verify_audit,

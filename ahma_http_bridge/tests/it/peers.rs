@@ -12,7 +12,7 @@ use tokio::process::Command;
 
 use crate::harness::{Bridge, BridgeProcess};
 
-/// What a program below us gets for an answer.
+/// The answer that a program below us gets.
 async fn asked_from_below(address: SocketAddr, headers: &str) -> String {
     let script = format!(
         "exec 3<>/dev/tcp/{}/{}; printf 'GET /healthz HTTP/1.0\\r\\nhost: localhost\\r\\n{headers}\\r\\n' >&3; cat <&3",

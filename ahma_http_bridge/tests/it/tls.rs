@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::harness::{Bridge, Client, eventually, http_client};
 
-/// What is written by [`write_certificate`].
+/// The files written by [`write_certificate`].
 fn certified(directory: &Path) -> TlsSettings {
     TlsSettings {
         certificate: directory.join("cert.pem"),

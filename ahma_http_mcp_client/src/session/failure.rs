@@ -51,7 +51,7 @@ impl Failure {
         }
     }
 
-    pub(crate) fn of_transport(error: &DynamicTransportError) -> Self {
+    fn of_transport(error: &DynamicTransportError) -> Self {
         match error.error.downcast_ref::<HttpMcpError>() {
             Some(error) => Self::of_http(error),
             None => Self::Lost(quote(&ahma_common::error_chain(error.error.as_ref()))),

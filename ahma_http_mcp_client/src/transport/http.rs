@@ -120,7 +120,10 @@ impl Transport<RoleClient> for HttpMcpTransport {
     async fn close(&mut self) -> Result<(), Self::Error> {
         match &mut self.kind {
             Kind::Streamable(transport) => transport.close().await,
-            Kind::LegacySse(transport) => transport.close().await,
+            Kind::LegacySse(transport) => {
+                transport.close();
+                Ok(())
+            }
         }
     }
 }

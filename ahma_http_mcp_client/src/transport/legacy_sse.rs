@@ -108,9 +108,8 @@ impl LegacySse {
         }
     }
 
-    pub(super) async fn close(&mut self) -> Result<(), HttpMcpError> {
+    pub(super) fn close(&mut self) {
         self.events = futures::stream::empty().boxed();
-        Ok(())
     }
 }
 

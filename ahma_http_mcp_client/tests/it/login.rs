@@ -12,7 +12,7 @@ use crate::fixture::{
     ready, server, settings, until,
 };
 
-/// What the user's browser shows at the end.
+/// The page that the user's browser shows at the end.
 pub(crate) type Page = tokio::task::JoinHandle<(u16, String)>;
 
 fn options() -> LoginOptions {

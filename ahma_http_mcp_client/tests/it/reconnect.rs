@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     fixture::{
-        call_arrived, eventually,
+        call_arrived, eventually, has_grown,
         host::Host,
         proxy::Wire,
         ready, server, settings,
@@ -34,11 +34,7 @@ async fn a_restarted_server_brings_its_tools_back() {
         host.kill();
         shared.extra_tool.store(true, Ordering::SeqCst);
         let _next_life = Host::start_at(address, |_| router(era, &shared));
-        let grown = |state: &ServerState| match state {
-            ServerState::Ready { tools, .. } => tools.iter().any(|tool| tool.name == "grown"),
-            _ => false,
-        };
-        until(&servers, "r", "the tools of the next life", grown).await;
+        until(&servers, "r", "the tools of the next life", has_grown).await;
         let never = CancellationToken::new();
         let echo = servers
             .call(
@@ -70,11 +66,7 @@ async fn a_server_that_announces_nothing_is_watched_all_the_same() {
         let servers = RemoteServers::start(vec![server("r", &host.url("/mcp"))], settings);
         ready(&servers, "r").await;
         shared.extra_tool.store(true, Ordering::SeqCst);
-        let grown = |state: &ServerState| match state {
-            ServerState::Ready { tools, .. } => tools.iter().any(|tool| tool.name == "grown"),
-            _ => false,
-        };
-        until(&servers, "r", "the new tool", grown).await;
+        until(&servers, "r", "the new tool", has_grown).await;
         host.kill();
         let failed = |state: &ServerState| matches!(state, ServerState::Failed { .. });
         until(&servers, "r", "the death to be noticed", failed).await;
@@ -109,11 +101,7 @@ async fn a_call_that_had_to_wait_renews_the_tools() {
     {}
     let _next_life = Host::start_at(address, |_| router(Era::Modern, &shared));
     while echo().await.is_err() {}
-    let grown = |state: &ServerState| match state {
-        ServerState::Ready { tools, .. } => tools.iter().any(|tool| tool.name == "grown"),
-        _ => false,
-    };
-    until(&servers, "r", "the tools of the next life", grown).await;
+    until(&servers, "r", "the tools of the next life", has_grown).await;
     servers.shutdown().await;
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{
-    call_arrived, eventually,
+    call_arrived, eventually, has_grown,
     host::Host,
     ready, server, settings, tool_names,
     tools::{Era, Shared, router},
@@ -126,11 +126,7 @@ async fn a_change_of_the_tools_is_noticed_in_both_eras() {
         ready(&servers, "r").await;
         eventually("a listener", || shared.has_listener().then_some(())).await;
         shared.grow().await;
-        let grown = |state: &ServerState| match state {
-            ServerState::Ready { tools, .. } => tools.iter().any(|tool| tool.name == "grown"),
-            _ => false,
-        };
-        until(&servers, "r", "the new tool", grown).await;
+        until(&servers, "r", "the new tool", has_grown).await;
         servers.shutdown().await;
     }
 }

@@ -55,7 +55,7 @@ struct Statement {
     filters: Vec<Filter>,
 }
 
-/// What an operation is about.
+/// Object of an operation.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'a> {
     /// Real, as macOS names it: below `/private` where that leads.
@@ -112,6 +112,15 @@ impl Profile {
         let decides = |statement: &&Statement| statement.matches(operation, subject);
         let last = self.statements.iter().rev().find(decides);
         last.is_some_and(|statement| statement.allows)
+    }
+
+    /// The same where a statement that names the operation goes before those that name several by `*`, whatever their
+    /// order, as some report of macOS.
+    pub fn allows_by_name_first(&self, operation: &str, subject: Subject<'_>) -> bool {
+        let names = |statement: &&Statement| statement.operations.iter().any(|named| named == operation);
+        let decides = |statement: &&Statement| names(statement) && statement.matches(operation, subject);
+        let last = self.statements.iter().rev().find(decides);
+        last.map_or_else(|| self.allows(operation, subject), |statement| statement.allows)
     }
 
     /// All paths that are named, at which an answer may change.

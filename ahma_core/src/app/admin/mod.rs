@@ -1,8 +1,10 @@
 //! `ahma_mcp admin`: sessions and operations of a server over HTTP, for those who look after it.
 //!
-//! `run` asks the server, `table` shows its answers to people.
+//! `args` are its flags, `run` asks the server, `table` shows its answers to people.
 
+mod args;
 mod run;
 mod table;
 
+pub(super) use args::{AdminCommand, AdminOptions};
 pub(super) use run::{revoke_and_stop_work, run};

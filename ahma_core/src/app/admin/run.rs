@@ -5,11 +5,11 @@ use std::{fs, path::Path, process::ExitCode, time::Duration};
 use ahma_http_bridge::{AdminClient, AdminClientError, Secret};
 use serde_json::{Value, json};
 
-use super::table::{OPERATIONS, SESSIONS, render};
+use super::args::{AdminCommand, AdminFormat, AdminOptions};
+use super::table::{self, FINDINGS, HISTORY, OPERATIONS, SERVERS, SESSIONS, WORKER, render};
 use crate::app::{
     exit::{Exit, Failure, chain, print},
     run::runtime,
-    subcommands::{AdminCommand, AdminFormat, AdminOptions},
 };
 
 /// Time between two looks at a growing output.
@@ -67,8 +67,44 @@ async fn carry_out(client: &AdminClient, task: AdminCommand, format: AdminFormat
             query.extend(principal.map(|principal| ("principal", principal)));
             let answer = client.get(&["operations"], &query).await.map_err(refused)?;
             show(&answer, format, |answer| {
-                render(&OPERATIONS, rows(&answer["operations"]))
+                let rows = rows(&answer["operations"]);
+                let mut columns = OPERATIONS.to_vec();
+                if rows.iter().any(|row| row["worker"].is_string()) {
+                    columns.insert(columns.len() - 1, WORKER);
+                }
+                render(&columns, rows)
             })
+        }
+        AdminCommand::History(choice) => {
+            let answer = client.get(&["history"], &choice.query()).await.map_err(refused)?;
+            show(&answer, format, |answer| {
+                render(&HISTORY, rows(&answer["operations"]))
+            })
+        }
+        AdminCommand::Show { operation, .. } => {
+            let answer = client.get(&["history", &operation], &[]).await.map_err(refused)?;
+            show(&answer, format, table::record)
+        }
+        AdminCommand::Findings { operation, .. } => {
+            let answer = findings(client, &operation).await?;
+            show(&answer, format, |answer| {
+                render(&FINDINGS, rows(&answer["findings"]))
+            })
+        }
+        AdminCommand::Export { operation, form, .. } => {
+            let file = client.get_file(&["history", &operation, &form]).await;
+            print(file.map_err(refused)?)
+        }
+        AdminCommand::Servers { .. } => {
+            let answer = client.get(&["servers"], &[]).await.map_err(refused)?;
+            show(&answer, format, |answer| {
+                render(&SERVERS, rows(&answer["servers"]))
+            })
+        }
+        AdminCommand::Audit { lines, .. } => {
+            let query = [("lines", lines.to_string())];
+            let answer = client.get(&["audit"], &query).await.map_err(refused)?;
+            show(&answer, format, table::trail)
         }
         AdminCommand::Tail { operation, .. } => tail(client, &operation).await,
         AdminCommand::Cancel {
@@ -98,6 +134,27 @@ async fn carry_out(client: &AdminClient, task: AdminCommand, format: AdminFormat
                     answer["seconds"]
                 )
             })
+        }
+    }
+}
+
+/// All pages of them as one.
+async fn findings(client: &AdminClient, operation: &str) -> Result<Value, Failure> {
+    let mut all = Vec::new();
+    let mut from = 0;
+    loop {
+        let query = [("from", from.to_string())];
+        let page = client.get(&["operations", operation, "findings"], &query).await;
+        let mut page = page.map_err(refused)?;
+        if let Some(found) = page["findings"].as_array_mut() {
+            all.append(found);
+        }
+        match page["next"].as_u64() {
+            Some(next) => from = next,
+            None => {
+                page["findings"] = all.into();
+                return Ok(page);
+            }
         }
     }
 }
@@ -148,7 +205,9 @@ fn refused(error: AdminClientError) -> Failure {
             "give the token of an operator in AHMA_ADMIN_TOKEN or with --admin-token-file; ahma_mcp token new --role operator makes one"
         }
         AdminClientError::Refused { .. } => "ahma_mcp admin sessions and operations list what there is",
-        AdminClientError::Answer(_) => "is this the address of an ahma_mcp server?",
+        AdminClientError::Answer(_) | AdminClientError::Form(_) => {
+            "is this the address of an ahma_mcp server?"
+        }
     };
     Failure::user(chain(&error)).with_hint(hint)
 }

@@ -1,11 +1,15 @@
 //! Answers of the admin API as tables for people.
 
-use std::fmt::Write as _;
-
+use ahma_common::words::visible;
 use serde_json::Value;
+
+use crate::app::table::aligned;
 
 /// Longest cell; what is longer is cut, and whole in JSON.
 const MAX_CELL_CHARS: usize = 60;
+
+/// The same of a field that has a line of its own.
+const MAX_FIELD_CHARS: usize = 2_000;
 
 /// One column: its heading, and the text of a row.
 pub(super) type Column = (&'static str, fn(&Value) -> String);
@@ -19,6 +23,9 @@ pub(super) const SESSIONS: [Column; 7] = [
     ("RUNS", |row| text(row, "operations")),
     ("SCOPE", |row| text(row, "scope")),
 ];
+
+/// Shown where there are workers, before the command.
+pub(super) const WORKER: Column = ("WORKER", |row| text(row, "worker"));
 
 pub(super) const OPERATIONS: [Column; 7] = [
     ("OPERATION", |row| text(row, "id")),
@@ -34,27 +41,72 @@ pub(super) const OPERATIONS: [Column; 7] = [
     ("COMMAND", |row| text(row, "command")),
 ];
 
-pub(super) fn render(columns: &[Column], rows: &[Value]) -> String {
-    let cells: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| columns.iter().map(|(_, cell)| shown(&cell(row))).collect())
+pub(super) const HISTORY: [Column; 7] = [
+    ("OPERATION", |row| text(row, "id")),
+    ("STARTED", |row| text(row, "created_at")),
+    ("STATUS", |row| text(row, "status")),
+    ("PRINCIPAL", |row| text(row, "principal")),
+    ("TOOL", |row| text(row, "tool")),
+    ("TIME", |row| {
+        let seconds = row["duration_seconds"].as_f64();
+        seconds.map_or_else(dash, |seconds| format!("{seconds:.1} s"))
+    }),
+    ("COMMAND", |row| text(row, "command")),
+];
+
+pub(super) const FINDINGS: [Column; 4] = [
+    ("SEVERITY", |row| text(row, "severity")),
+    ("ID", |row| text(row, "id")),
+    ("PLACE", |row| text(row, "location")),
+    ("TITLE", |row| text(row, "title")),
+];
+
+pub(super) const SERVERS: [Column; 6] = [
+    ("PROCESS", |row| text(row, "pid")),
+    ("SINCE", |row| text(row, "started_at")),
+    ("VERSION", |row| text(row, "version")),
+    ("SANDBOX", |row| text(&row["facts"], "tier")),
+    ("TOOLS", |row| count(&row["facts"]["tools"])),
+    ("SCOPE", |row| text(row, "scope")),
+];
+
+/// A line for each field that is known.
+pub(super) fn record(record: &Value) -> String {
+    let fields = record.as_object().into_iter().flatten();
+    // Samples are for plots.
+    let shown_fields = fields.filter(|(name, value)| *name != "usage" && !value.is_null());
+    let lines =
+        shown_fields.map(|(name, _)| format!("{name:<18} {}\n", shown(&text(record, name), MAX_FIELD_CHARS)));
+    lines.collect()
+}
+
+/// The lines of an audit trail, the newest last, and the verdict.
+pub(super) fn trail(trail: &Value) -> String {
+    let lines = trail["lines"].as_array().into_iter().flatten();
+    let mut said: String = lines
+        .map(|line| shown(&line.to_string(), usize::MAX) + "\n")
         .collect();
-    let width = |column: usize| {
-        let of_rows = cells.iter().map(|row| row[column].chars().count());
-        of_rows.chain([columns[column].0.len()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    let mut table = String::new();
-    let headings = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
-    for row in std::iter::once(headings).chain(cells) {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:width$}  ");
-        }
-        table.push_str(line.trim_end());
-        table.push('\n');
-    }
-    table
+    said.push_str(&match trail["trouble"].as_str() {
+        None => "the trail is as it was written\n".to_owned(),
+        Some(trouble) => format!("the trail is broken: {trouble}\n"),
+    });
+    said
+}
+
+fn count(list: &Value) -> String {
+    list.as_array().map_or_else(dash, |list| list.len().to_string())
+}
+
+pub(super) fn render(columns: &[Column], rows: &[Value]) -> String {
+    let head: Vec<&str> = columns.iter().map(|(heading, _)| *heading).collect();
+    let rows = rows.iter();
+    let rows = rows.map(|row| {
+        columns
+            .iter()
+            .map(|(_, cell)| shown(&cell(row), MAX_CELL_CHARS))
+            .collect()
+    });
+    aligned(&head, &rows.collect::<Vec<_>>())
 }
 
 fn text(row: &Value, field: &str) -> String {
@@ -76,11 +128,10 @@ fn elapsed(row: &Value) -> String {
     })
 }
 
-/// A cell on one line, without what a terminal would obey.
-fn shown(text: &str) -> String {
-    let harmless = |c: char| if c.is_control() { ' ' } else { c };
-    let mut shown: String = text.chars().map(harmless).take(MAX_CELL_CHARS).collect();
-    if text.chars().count() > MAX_CELL_CHARS {
+/// Text on one line, without what a terminal would obey.
+fn shown(text: &str, max_chars: usize) -> String {
+    let mut shown: String = visible(text).chars().take(max_chars).collect();
+    if text.chars().count() > max_chars {
         shown.push('…');
     }
     shown
@@ -102,7 +153,7 @@ mod tests {
         assert_eq!(
             render(&OPERATIONS, &rows),
             "OPERATION  STATUS   PRINCIPAL  TOOL   TIME   DONE  COMMAND\n\
-             op_1       running  ci         build  1.2 s  42 %  make [2J\n\
+             op_1       running  ci         build  1.2 s  42 %  make\u{fffd}[2J\n\
              op_22      failed   -          x      0.0 s  -     -\n"
         );
     }

@@ -1,9 +1,8 @@
 //! `ahma_mcp cluster init` and `ahma_mcp cluster status`.
 
-use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode, time::Duration};
 
-use ahma_cluster::{Beat, Link, PoolLimits, Stage, Tail, create, state, watch_over};
-use tokio::sync::watch;
+use ahma_cluster::{Heard, Link, PoolLimits, Stage, Tail, create, roll_call, state};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -18,7 +17,7 @@ use crate::app::{
 };
 
 /// Time in which living workers answer a roll call.
-const ROLL_CALL: Duration = Duration::from_millis(500);
+pub(in crate::app) const ROLL_CALL: Duration = Duration::from_millis(500);
 
 pub(in crate::app) fn administer(command: &ClusterCommand, args: &ClusterArgs) -> Result<ExitCode, Failure> {
     if let ClusterCommand::Keys(own) = command {
@@ -60,7 +59,7 @@ async fn status(choice: &ClusterChoice, link: &Link) -> Result<String, Failure> 
     let _end = shutdown.clone().drop_guard();
     let tail = Tail::start(link.clone(), shutdown);
     tail.synced().await.map_err(unusable)?;
-    let beats = roll_call(link, &tail, choice).await;
+    let workers = roll_call(link, ROLL_CALL).await.map_err(unusable)?;
     let mut by_stage: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in tail.open_entries() {
         let stage = match entry.folded.stage {
@@ -86,10 +85,10 @@ async fn status(choice: &ClusterChoice, link: &Link) -> Result<String, Failure> 
         streams.output.messages,
         streams.output.bytes
     );
-    if beats.is_empty() {
+    if workers.is_empty() {
         text.push_str("no worker is alive\n");
     }
-    for beat in beats.iter() {
+    for Heard { beat, .. } in workers {
         let draining = if beat.draining { ", draining" } else { "" };
         let labels = match beat.labels.is_empty() {
             true => String::new(),
@@ -102,12 +101,4 @@ async fn status(choice: &ClusterChoice, link: &Link) -> Result<String, Failure> 
         );
     }
     Ok(text)
-}
-
-/// The workers that answer.
-async fn roll_call(link: &Link, tail: &Tail, choice: &ClusterChoice) -> Arc<Vec<Beat>> {
-    let (workers, living) = watch::channel(Arc::default());
-    let _ = tokio::time::timeout(ROLL_CALL, watch_over(link, tail, choice.lease, workers)).await;
-    let living = living.borrow();
-    Arc::clone(&living)
 }

@@ -41,6 +41,14 @@ pub(crate) struct ClusterArgs {
     #[arg(long, env = "AHMA_CLUSTER_CA", value_name = "FILE", help_heading = CLUSTER)]
     pub(crate) cluster_ca: Option<PathBuf>,
 
+    /// File with the certificate that this process shows to the NATS server; requires TLS.
+    #[arg(long, env = "AHMA_CLUSTER_CERT", value_name = "FILE", requires = "cluster_cert_key", help_heading = CLUSTER)]
+    pub(crate) cluster_cert: Option<PathBuf>,
+
+    /// File with the key of that certificate.
+    #[arg(long, env = "AHMA_CLUSTER_CERT_KEY", value_name = "FILE", requires = "cluster_cert", help_heading = CLUSTER)]
+    pub(crate) cluster_cert_key: Option<PathBuf>,
+
     /// File with the nkey seed that signs requests to workers.
     #[arg(long, env = "AHMA_SIGNING_KEY", value_name = "FILE", help_heading = CLUSTER)]
     pub(crate) signing_key: Option<PathBuf>,

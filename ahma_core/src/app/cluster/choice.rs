@@ -6,6 +6,7 @@ use ahma_cluster::{Credentials, Link, LinkError, LinkSettings, Pool, Signer};
 use tokio_util::sync::CancellationToken;
 
 use super::args::{ClusterArgs, OnWorkerLoss};
+use crate::cluster::PoolSessions;
 use crate::{
     app::{
         exit::{Failure, chain},
@@ -38,7 +39,7 @@ impl ClusterChoice {
             credentials: Credentials {
                 key_file: absolute(&args.cluster_key),
                 authorities: absolute(&args.cluster_ca),
-                certificate: None,
+                certificate: absolute(&args.cluster_cert).zip(absolute(&args.cluster_cert_key)),
             },
             signing_key: absolute(&args.signing_key),
             lease: args.cluster_lease,
@@ -53,7 +54,12 @@ impl ClusterChoice {
 
     /// Files that commands must not reach.
     pub(crate) fn private_files(&self) -> impl Iterator<Item = PathBuf> + use<> {
-        let files = [self.credentials.key_file.clone(), self.signing_key.clone()];
+        let certificate_key = self.credentials.certificate.as_ref().map(|(_, key)| key.clone());
+        let files = [
+            self.credentials.key_file.clone(),
+            certificate_key,
+            self.signing_key.clone(),
+        ];
         files.into_iter().flatten()
     }
 
@@ -66,25 +72,49 @@ impl ClusterChoice {
         }
     }
 
-    pub(super) async fn connect(&self, role: &str) -> Result<Link, Failure> {
+    pub(in crate::app) async fn connect(&self, role: &str) -> Result<Link, Failure> {
         let link = Link::connect(self.link_settings(role)).await;
         link.map_err(|error| self.unusable(&error))
     }
 
-    pub(super) fn unusable(&self, error: &LinkError) -> Failure {
+    pub(in crate::app) fn unusable(&self, error: &LinkError) -> Failure {
         let hint = match error {
             LinkError::NoConnection { .. } => {
                 "check --cluster, --cluster-key and --cluster-ca; is nats-server running?".to_owned()
             }
-            LinkError::KeyFile { .. } => "give --cluster-key a file that you can read".to_owned(),
+            LinkError::CredentialFile { .. } => {
+                "check the files of --cluster-key, --cluster-ca, --cluster-cert and --cluster-cert-key"
+                    .to_owned()
+            }
+            LinkError::UntrustedServer { .. } => match &self.credentials.authorities {
+                Some(file) => format!(
+                    "--cluster-ca {} has to hold the certificate of the authority that signed the server's, for the host in --cluster",
+                    file.display()
+                ),
+                None => "name the authority that signed the server's certificate with --cluster-ca FILE".to_owned(),
+            },
+            LinkError::CertificateRefused { .. } => match &self.credentials.certificate {
+                Some((certificate, _)) => format!(
+                    "--cluster-cert {} has to be signed by an authority in `ca_file` of nats.conf",
+                    certificate.display()
+                ),
+                None => "give the certificate that the server asks for with --cluster-cert FILE and --cluster-cert-key FILE".to_owned(),
+            },
             LinkError::NothingThere { .. } => "start nats-server with JetStream: nats-server -js".to_owned(),
+            LinkError::Denied { .. } => match &self.credentials.key_file {
+                Some(file) => format!(
+                    "--cluster-key {} is of another role or another pool; ahma_mcp cluster keys makes one for each role",
+                    file.display()
+                ),
+                None => "name the key of this role with --cluster-key FILE".to_owned(),
+            },
             // Stream not found.
             LinkError::Refused { code: 10_059, .. } => format!(
                 "ahma_mcp cluster init --cluster {} --pool {} makes the streams of the pool",
                 self.address, self.pool
             ),
             LinkError::Refused { .. } | LinkError::Unanswered | LinkError::Unreadable(_) => {
-                "ahma_mcp cluster status says more".to_owned()
+                "ahma_mcp doctor --cluster says more".to_owned()
             }
         };
         Failure::user(format!("--cluster cannot be used: {}", chain(error))).with_hint(hint)
@@ -116,7 +146,16 @@ pub(in crate::app) async fn open(
     opened.map(Some).map_err(|error| choice.unusable(&error))
 }
 
-fn read_signer(file: &Path) -> Result<Signer, Failure> {
+/// The sessions of the pool, if the settings name a cluster.
+pub(in crate::app) async fn open_sessions(settings: &Settings) -> Result<Option<PoolSessions>, Failure> {
+    let Some(choice) = &settings.cluster else {
+        return Ok(None);
+    };
+    let opened = PoolSessions::open(choice.link_settings("sessions")).await;
+    opened.map(Some).map_err(|error| choice.unusable(&error))
+}
+
+pub(in crate::app) fn read_signer(file: &Path) -> Result<Signer, Failure> {
     let unusable = |reason: String| {
         Failure::user(format!(
             "--signing-key {} cannot be used: {reason}",

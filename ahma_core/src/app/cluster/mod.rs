@@ -3,11 +3,13 @@
 mod admin;
 mod args;
 mod choice;
+mod health;
 mod keys;
 mod worker;
 
-pub(super) use admin::administer;
+pub(super) use admin::{ROLL_CALL, administer};
 pub(crate) use args::{CLUSTER_EXAMPLES, ClusterArgs, ClusterCommand, WORKER_EXAMPLES, WorkerArgs};
 pub use choice::ClusterChoice;
-pub(super) use choice::open;
+pub(super) use choice::{open, open_sessions, read_signer};
+pub(super) use health::watch;
 pub(super) use worker::worker;

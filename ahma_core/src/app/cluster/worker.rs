@@ -2,16 +2,15 @@
 
 use std::{io::Write as _, path::Path, process::ExitCode};
 
-use ahma_cluster::{RequestKeys, check, new_name};
+use ahma_cluster::{RequestKeys, check_log, new_name};
 use tokio_util::sync::CancellationToken;
 
 use super::{args::WorkerArgs, choice::no_cluster};
 use crate::{
     app::{
-        active_sandbox::{ActiveSandbox, start_sandbox},
+        active_sandbox::ActiveSandbox,
         exit::{Exit, Failure},
-        logging,
-        run::{ToolboxUse, engine_settings, open_toolbox, plan_settings, warn, with_sandbox},
+        run::{ToolboxUse, engine_settings, open_toolbox, plan_settings, with_sandbox},
         settings::Settings,
         signals,
     },
@@ -23,10 +22,7 @@ use crate::{
 
 pub(in crate::app) fn worker(args: &WorkerArgs, settings: Settings) -> Result<ExitCode, Failure> {
     settings.require_tools_dir()?;
-    let sandbox = start_sandbox(&settings)?;
-    let _log = logging::start(&settings.log);
-    warn(&settings, &sandbox);
-    with_sandbox(sandbox, async |sandbox| {
+    with_sandbox(&settings, async |sandbox| {
         run(args, &settings, sandbox).await.map(|()| Exit::Success.into())
     })
 }
@@ -41,7 +37,7 @@ async fn run(args: &WorkerArgs, settings: &Settings, sandbox: &ActiveSandbox) ->
     signals::watch(shutdown.clone())?;
     sandbox.prove().await?;
     let link = choice.connect("worker").await?;
-    check(&link).await.map_err(|error| choice.unusable(&error))?;
+    check_log(&link).await.map_err(|error| choice.unusable(&error))?;
     let warmer = tokio::spawn(sandbox.launcher.clone().keep_pools_filled());
     let engine = Engine::new(sandbox.launcher.clone(), engine_settings(settings, sandbox, None));
     let end_of_tools = CancellationToken::new();

@@ -4,6 +4,8 @@
 //! every start. Start with `run`.
 
 mod check;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod machine;
 mod project;
 mod run;

@@ -67,5 +67,9 @@ fn examine(settings: &Settings, environment: &Environment, checks: &mut Checks) 
         None => checks.add(Check::note("tools", "not checked, because no command can be run")),
     }
     checks.add_all(project::clients(settings, environment.home.as_deref()));
+    #[cfg(feature = "cluster")]
+    if let Some(choice) = &settings.cluster {
+        checks.add_all(runtime.block_on(super::cluster::checks(choice)));
+    }
     Ok(())
 }

@@ -133,7 +133,7 @@ impl Archive {
     }
 }
 
-/// What came of a wish to remove operations.
+/// Result of a request to remove operations.
 #[derive(Debug, Default)]
 pub(super) struct RemovalCount {
     pub(super) removed: usize,

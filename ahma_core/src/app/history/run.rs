@@ -31,7 +31,7 @@ use crate::{
 const STEP_BYTES: usize = 1 << 20;
 
 pub(in crate::app) fn run(own: HistoryArgs, args: Args) -> Result<ExitCode, Failure> {
-    let format = args.format.map_or(Format::Text, Format::from);
+    let format = args.format.unwrap_or(Format::Text);
     if format == Format::Cost {
         return Err(
             Failure::new(Exit::Usage, "--format cost is for --mode list-tools")

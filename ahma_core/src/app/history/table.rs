@@ -4,30 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use ahma_common::words::visible;
 
-use crate::history::{
-    FindingRow, OperationRow,
-    document::{self, time},
+use crate::{
+    app::table::aligned,
+    history::{FindingRow, OperationRow, document},
+    operation::rfc3339,
 };
-
-/// Columns as wide as their widest cell; the last one as long as it is.
-fn aligned(head: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([head[column].len()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let line = |cells: Vec<&str>| {
-        let padded = cells
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:<width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    let rows = rows
-        .iter()
-        .map(|row| line(row.iter().map(String::as_str).collect()));
-    line(head.to_vec()) + &rows.collect::<String>()
-}
 
 pub(super) fn operations(rows: &[OperationRow]) -> String {
     let cells = |row: &OperationRow| {
@@ -99,7 +80,7 @@ fn client(row: &OperationRow) -> &str {
 
 /// To the second, without what is the same for all.
 fn short_time(moment: SystemTime) -> String {
-    time(moment)
+    rfc3339(moment)
         .chars()
         .take(19)
         .collect::<String>()

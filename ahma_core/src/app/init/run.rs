@@ -48,10 +48,7 @@ pub(in crate::app) fn run(
         false => ExistingFiles::Keep,
     };
     let mut changes = tool_files::changes(&packs, &settings.tools_dir, existing)?;
-    let client = match args.client {
-        Some(client) => Some(client.into()),
-        None => asked_client(project),
-    };
+    let client = args.client.or_else(|| asked_client(project));
     if let Some(client) = client {
         let flags = client.flags(flags, project, &environment.working_directory);
         let entry = client.entry(&command_name(), project, flags);

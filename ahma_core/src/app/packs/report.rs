@@ -83,7 +83,7 @@ impl<'a> PackReport<'a> {
         self.tools.iter().filter(|tool| tool.level == Level::Core)
     }
 
-    /// What the pack adds to the list of tools.
+    /// Bytes and tools that the pack adds to the list.
     fn bytes(&self) -> usize {
         self.core().map(|tool| tool.bytes).sum()
     }

@@ -11,7 +11,7 @@ use crate::app::exit::Failure;
 #[serde(deny_unknown_fields)]
 pub(in crate::app) struct Pack {
     pub(in crate::app) name: String,
-    /// How people call it; the name if left out.
+    /// Name for people; the plain name if left out.
     title: Option<String>,
     pub(super) description: String,
     /// Files whose presence tells that a project needs it.

@@ -5,10 +5,9 @@ use std::{ops::ControlFlow, pin::pin, process::ExitCode, sync::Arc};
 use super::{display::Display, follow, recording::Recording, run::prepare};
 use crate::{
     app::{
-        active_sandbox::{ActiveSandbox, start_sandbox},
+        active_sandbox::ActiveSandbox,
         exit::{Exit, Failure},
-        logging,
-        run::{engine_settings, warn, with_sandbox},
+        run::{engine_settings, with_sandbox},
         settings::Settings,
         signals,
         subcommands::RecordArgs,
@@ -22,10 +21,7 @@ pub(in crate::app) fn record(args: RecordArgs, settings: Settings) -> Result<Exi
     if !args.is_command() {
         settings.require_tools_dir()?;
     }
-    let sandbox = start_sandbox(&settings)?;
-    let _log = logging::start(&settings.log);
-    warn(&settings, &sandbox);
-    with_sandbox(sandbox, async |sandbox| {
+    with_sandbox(&settings, async |sandbox| {
         record_words(&args, &settings, sandbox).await
     })
 }

@@ -8,11 +8,10 @@ use tokio_util::sync::CancellationToken;
 use super::{arguments, display::Display, follow, redrawn_lines::RedrawnLines, report, unknown_tool};
 use crate::{
     app::{
-        active_sandbox::{ActiveSandbox, start_sandbox},
+        active_sandbox::ActiveSandbox,
         args::report_clap_error,
         exit::{Exit, Failure, print},
-        logging,
-        run::{ToolboxUse, engine_settings, open_history, open_toolbox, plan_settings, warn, with_sandbox},
+        run::{ToolboxUse, engine_settings, open_history, open_toolbox, plan_settings, with_sandbox},
         settings::Settings,
         signals,
         streams::StandardOutput,
@@ -30,10 +29,7 @@ const PROGRAM: &str = "ahma_mcp run";
 
 pub(in crate::app) fn run(args: RunArgs, settings: Settings) -> Result<ExitCode, Failure> {
     settings.require_tools_dir()?;
-    let sandbox = start_sandbox(&settings)?;
-    let _log = logging::start(&settings.log);
-    warn(&settings, &sandbox);
-    with_sandbox(sandbox, async |sandbox| {
+    with_sandbox(&settings, async |sandbox| {
         run_words(&args.words, &settings, sandbox).await
     })
 }
@@ -104,7 +100,7 @@ async fn run_words(
     }
 }
 
-/// What is to be run.
+/// The call to run.
 pub(super) struct PreparedRun {
     tool: Arc<Tool>,
     pub(super) plan: CommandPlan,
@@ -112,7 +108,7 @@ pub(super) struct PreparedRun {
     arguments: Option<String>,
 }
 
-/// What is to be run, once the sandbox is known to hold. Breaks off with what clap has said already.
+/// The call to run, made once the sandbox has passed its self-test. Breaks off with what clap has said already.
 pub(super) async fn prepare(
     words: &[String],
     settings: &Settings,

@@ -73,6 +73,14 @@ if (follow) {
 const live = document.querySelector("[data-live]")?.dataset.live;
 if (live) {
     const events = new EventSource(live);
+    const sign = document.getElementById("live");
+    const say = (text) => {
+        sign.hidden = false;
+        if (sign.textContent !== text) sign.textContent = text;
+        sign.classList.toggle("lost", text !== "Live");
+    };
+    events.onopen = () => say("Live");
+    events.onerror = () => say("No connection; trying again");
     events.onmessage = (event) => {
         for (const change of JSON.parse(event.data)) {
             if (change.reload) {
@@ -92,6 +100,7 @@ if (live) {
 // Time goes on without the server.
 const spell = (seconds) => {
     const pad = (number) => String(number).padStart(2, "0");
+    if (seconds < 1) return `${Math.floor(seconds * 1000)} ms`;
     if (seconds < 10) return `${seconds.toFixed(1)} s`;
     const whole = Math.floor(seconds);
     if (whole < 60) return `${whole} s`;

@@ -1,4 +1,4 @@
-//! What the jail and its supervisors do by means that only Linux has: confinement by namespaces, Landlock and seccomp, limits
+//! Means of the jail and its supervisors that only Linux has: confinement by namespaces, Landlock and seccomp, limits
 //! by namespace and cgroup, the walk through the process tree, and the broker.
 
 mod broker;

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 use super::{cgroup::DelegatedCgroup, descendants, wall::LinuxWall};
 use crate::{jail::strays::Sweep, sandbox::Tier};
 
-/// What supervisors left behind, and their cgroups.
+/// Processes that supervisors left behind, and their cgroups.
 #[derive(Debug)]
 pub(in crate::jail) struct OrphanedChildren {
     /// Nothing outlives the first process of its namespace.

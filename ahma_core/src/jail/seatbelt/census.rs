@@ -42,7 +42,7 @@ impl Membership {
                     })
                     .map(|process| process.pid.as_raw_nonzero().get())
                     .collect();
-                // Until nobody is added: a child may be listed before its parent.
+                // Until none is added: a child may be listed before its parent.
                 loop {
                     let known = members.len();
                     let children = all.iter().filter(|process| members.contains(&process.parent));
@@ -56,6 +56,11 @@ impl Membership {
             }
         }
         all
+    }
+
+    /// Nothing of it is left. Asked twice: what forks and ends while the answers come in is not in the first.
+    pub(super) fn is_empty(self) -> bool {
+        self.members().is_empty() && self.members().is_empty()
     }
 
     /// A pid may be another process's by the time it is signalled.
@@ -73,7 +78,7 @@ impl Membership {
         }
     }
 
-    /// Kills all of them. They are stopped first, until a round finds nobody new, so that none forks away meanwhile.
+    /// Kills all of them. They are stopped first, until a round finds no new one, so that none forks away meanwhile.
     pub(super) fn kill(self) {
         let mut stopped = HashSet::new();
         for _ in 0..MAX_ROUNDS {

@@ -15,7 +15,7 @@ use crate::jail::waiting::{self, is_ready};
 /// Interval at which the number of processes is checked.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interval at which a supervisor looks for the end of what its command left, of which nobody tells it.
+/// Interval at which a supervisor looks for the end of what its command left, which is not reported to it.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Length of a failure that is passed on.
@@ -26,7 +26,7 @@ const MAX_MESSAGE: usize = 4096;
 pub(in crate::jail) struct MarkedFamily {
     /// `None` without a sandbox.
     mark: Option<Mark>,
-    /// Where the command says that it is behind its sandbox, or `sandbox-exec` why it is not.
+    /// Pipe on which the command says that it is confined, or `sandbox-exec` why it is not.
     status: Option<OwnedFd>,
     max_processes: usize,
     counted: Instant,
@@ -102,12 +102,12 @@ impl MarkedFamily {
             return false;
         }
         self.counted = Instant::now();
-        let threads = self.members().iter().map(|member| member.threads).sum::<usize>();
-        threads > self.max_processes
+        let members = self.membership().map(Membership::members).unwrap_or_default();
+        members.iter().map(|member| member.threads).sum::<usize>() > self.max_processes
     }
 
     pub(in crate::jail) fn is_empty(&self) -> bool {
-        self.members().is_empty()
+        self.membership().is_none_or(Membership::is_empty)
     }
 
     pub(in crate::jail) fn signal_all(&self, signal: Signal) {
@@ -123,10 +123,6 @@ impl MarkedFamily {
         } else {
             membership.signal(signal);
         }
-    }
-
-    fn members(&self) -> Vec<kernel::ProcessFacts> {
-        self.membership().map(Membership::members).unwrap_or_default()
     }
 
     fn membership(&self) -> Option<Membership> {

@@ -7,6 +7,7 @@
 mod census;
 pub(super) mod family;
 mod mark;
+pub(super) mod mark_record;
 pub(super) mod program_role;
 pub(super) mod strays;
 pub(super) mod wall;

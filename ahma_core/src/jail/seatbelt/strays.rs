@@ -1,24 +1,37 @@
-//! What a killed supervisor leaves behind on macOS: processes with the mark of its operation.
+//! Processes that a killed supervisor leaves behind on macOS, found by the mark of its operation.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, rc::Rc};
 
 use rustix::process::Pid;
 
-use super::{census::Membership, mark::Mark, wall::SeatbeltWall};
+use super::{census::Membership, mark::Mark, mark_record::MarkRecord, wall::SeatbeltWall};
 
 /// The marks of operations, kept until nothing with them is left.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::jail) struct MarkedStrays {
+    /// None without a sandbox.
+    record: Option<Rc<MarkRecord>>,
     supervised: HashMap<Pid, Mark>,
     /// Of supervisors that have ended.
     unsupervised: Vec<Mark>,
 }
 
 impl MarkedStrays {
-    pub(in crate::jail) fn supervisor_started(&mut self, supervisor: Pid, wall: &SeatbeltWall) {
-        if let Some(mark) = wall.mark() {
-            self.supervised.insert(supervisor, mark);
+    pub(in crate::jail) fn new(wall: &SeatbeltWall) -> Self {
+        Self {
+            record: wall.mark_record(),
+            supervised: HashMap::new(),
+            unsupervised: Vec::new(),
         }
+    }
+
+    pub(in crate::jail) fn supervisor_started(&mut self, supervisor: Pid, wall: &SeatbeltWall) {
+        let (Some(mark), Some(record)) = (wall.mark(), &self.record) else {
+            return;
+        };
+        self.supervised.insert(supervisor, mark);
+        // Without it only a killed jail's operation could outlive its supervisor.
+        record.add(mark).ok();
     }
 
     pub(in crate::jail) fn supervisor_ended(&mut self, supervisor: Pid) {
@@ -27,13 +40,17 @@ impl MarkedStrays {
 
     /// Kills what is left, and forgets a mark that no process has any more.
     pub(in crate::jail) fn sweep(&mut self) {
+        let record = &self.record;
         self.unsupervised.retain(|mark| {
             let membership = Membership::Mark(*mark);
-            let is_left = !membership.members().is_empty();
-            if is_left {
-                membership.kill();
+            if membership.is_empty() {
+                if let Some(record) = record {
+                    record.remove(*mark);
+                }
+                return false;
             }
-            is_left
+            membership.kill();
+            true
         });
     }
 

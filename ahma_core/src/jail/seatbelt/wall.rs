@@ -9,9 +9,10 @@ use std::{
     },
     path::PathBuf,
     process::{Command, Stdio},
+    rc::Rc,
 };
 
-use super::{family::MarkedFamily, kernel, mark::Mark, program_role};
+use super::{family::MarkedFamily, kernel, mark::Mark, mark_record::MarkRecord, program_role};
 use crate::{
     jail::{
         child,
@@ -60,9 +61,10 @@ struct SandboxExec {
     path: PathBuf,
     /// The flag that the profile follows, and the profile or its file.
     profile: [CString; 2],
+    record: Rc<MarkRecord>,
 }
 
-/// What a new process needs to get behind the sandbox.
+/// Data with which a new process enters the sandbox.
 pub(in crate::jail) struct SeatbeltLaunch {
     words: Vec<CString>,
     shell_words: Vec<CString>,
@@ -95,9 +97,12 @@ impl SeatbeltWall {
             written.map_err(|error| format!("{}: {error}", path.display()))?;
             [c_string(b"-f")?, c_string(path.as_os_str().as_bytes())?]
         };
+        let private = &configure.policy.private;
+        let record = MarkRecord::open(private).map_err(|error| format!("{}: {error}", private.display()))?;
         let launcher = SandboxExec {
             path: sandbox_exec.clone(),
             profile,
+            record: Rc::new(record),
         };
         Self::with(Some(launcher), configure)
     }
@@ -152,6 +157,11 @@ impl SeatbeltWall {
         self.mark
     }
 
+    /// None without a sandbox.
+    pub(super) fn mark_record(&self) -> Option<Rc<MarkRecord>> {
+        self.launcher.as_ref().map(|launcher| Rc::clone(&launcher.record))
+    }
+
     pub(in crate::jail) fn fork_supervisor(&mut self) -> io::Result<Forked> {
         // Before the fork, so that the jail knows it too.
         self.mark = self.launcher.as_ref().map(|_| Mark::random());
@@ -168,7 +178,7 @@ impl SeatbeltWall {
                 .collect()
         };
         let mut words = Vec::new();
-        if let (Some(SandboxExec { path, profile }), Some(mark)) = (&self.launcher, self.mark) {
+        if let (Some(SandboxExec { path, profile, .. }), Some(mark)) = (&self.launcher, self.mark) {
             words.extend(c_words(&[path.as_os_str().as_bytes()])?);
             words.extend(profile.iter().cloned());
             let parameters = parameters(mark);

@@ -13,7 +13,7 @@ use super::registry::{reads_only, tool};
 use crate::{
     call::NamedArguments,
     catalog::{Described, Expose, SearchIndex},
-    mcp::{convert::client_meta, server::Server},
+    mcp::{client_id, convert::client_meta, server::Server},
 };
 
 pub(super) const NAME: &str = "ahma_find";
@@ -73,6 +73,7 @@ pub(super) async fn call(
             .results
             .invalid_arguments(&definition(&BTreeSet::new(), Expose::All), problems);
     }
+    let allowed = client_id::tool_limit(&ctx.meta);
     let toolbox = server.toolbox.loaded().await;
     let remote = match &server.remotes {
         Some(remotes) => remotes.list(&toolbox, ctx).await,
@@ -84,6 +85,7 @@ pub(super) async fn call(
             description: tool.description.as_deref().unwrap_or_default(),
             input_schema: &tool.input_schema,
         }))
+        .filter(|tool| allowed.allow(tool.name))
         .collect();
     let found = SearchIndex::build(tools.iter().copied());
     let mut text = String::new();

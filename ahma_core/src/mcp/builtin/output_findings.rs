@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     call::NamedArguments,
     mcp::report_text::{finding_line, forgotten_findings},
-    observe::{self, Finding, FindingBudget, SeverityCounts},
+    observe::{Finding, FindingBudget, SeverityCounts},
     operation::Operation,
 };
 
@@ -45,7 +45,7 @@ enum FindingFormat {
 pub(super) struct FindingsReport {
     /// The findings themselves; empty if `text` is a document of them.
     findings: Vec<Finding>,
-    /// Where to go on, as `from_finding`. The most severe come first, so one that is found meanwhile moves others on.
+    /// Next `from_finding`. The most severe come first, so one that is found meanwhile moves others on.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_finding: Option<usize>,
     /// Number of those that can be read.
@@ -113,10 +113,8 @@ impl FindingArguments {
     pub(super) fn document(&self, operation: &Operation) -> Result<String, String> {
         let page = operation.findings(0, FindingBudget::ALL);
         Ok(match self.format.unwrap_or(FindingFormat::Json) {
-            FindingFormat::Sarif => {
-                observe::sarif(&page, operation.tool(), &operation.invocation()).to_string()
-            }
-            FindingFormat::Junit => observe::junit(&page, operation.tool(), &operation.invocation()),
+            FindingFormat::Sarif => operation.sarif(&page).to_string(),
+            FindingFormat::Junit => operation.junit(&page),
             FindingFormat::Json => serde_json::to_string_pretty(&page.findings)
                 .map_err(|error| format!("the findings cannot be written as JSON: {error}"))?,
         })
@@ -145,10 +143,8 @@ impl FindingArguments {
         };
         // A document is shown as it is, so that it can be written to a file.
         let text = match format {
-            FindingFormat::Sarif => {
-                observe::sarif(&page, operation.tool(), &operation.invocation()).to_string()
-            }
-            FindingFormat::Junit => observe::junit(&page, operation.tool(), &operation.invocation()),
+            FindingFormat::Sarif => operation.sarif(&page).to_string(),
+            FindingFormat::Junit => operation.junit(&page),
             FindingFormat::Json => {
                 findings.findings = page.findings;
                 findings.listed()

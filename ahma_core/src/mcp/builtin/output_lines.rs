@@ -47,10 +47,10 @@ pub(super) struct LinesReport {
     first_line: Option<u64>,
     /// Number of lines shown.
     lines: u64,
-    /// Where to go on, as `from_line`.
+    /// Next `from_line`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_line: Option<u64>,
-    /// Where to go on, as `from_byte`, inside a line that is longer than an answer.
+    /// Next `from_byte`, inside a line that is longer than an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_byte: Option<u64>,
     /// Number of lines that match `grep`.

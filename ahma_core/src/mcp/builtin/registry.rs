@@ -37,6 +37,11 @@ impl Builtin {
         }
     }
 
+    /// True for those that only look after a client's own operations or find what it may call: no limit is about them.
+    pub(in crate::mcp) fn is_for_everyone(name: &str) -> bool {
+        Self::by_name(name).is_some()
+    }
+
     pub(in crate::mcp) async fn call(
         self,
         server: &Arc<Server>,

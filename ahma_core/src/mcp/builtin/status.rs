@@ -15,7 +15,7 @@ use crate::{
     call::NamedArguments,
     history::{History, OperationFilter, OperationRow},
     mcp::{client_id::Caller, convert, report::OperationReport, server::Server},
-    operation::{Operation, OperationState, Snapshot},
+    operation::{Cluster, Operation, OperationState, PoolFilter, Snapshot, Whose},
     toolbox::Toolbox,
 };
 
@@ -187,15 +187,30 @@ fn search(arguments: &mut NamedArguments) -> Option<OperationFilter> {
 
 /// Operations of the caller's principal in this scope that match, whichever session started them.
 async fn found(server: &Server, caller: &Caller, filter: OperationFilter) -> Result<StatusReport, String> {
-    let Some(history) = &server.settings.history else {
-        return Err(match server.settings.cluster {
-            Some(_) => {
-                "a cluster cannot be searched: status without arguments lists what is open or uncollected"
-            }
-            None => "no history is kept (--no-history): only operations of this session are known",
+    let wanted = match (&server.settings.cluster, &server.settings.history) {
+        (Some(cluster), _) => found_in_pool(cluster.as_ref(), caller, filter).await,
+        (None, Some(history)) => found_in_history(server, history, caller, filter).await?,
+        (None, None) => {
+            return Err(
+                "no history is kept (--no-history): only operations of this session are known".to_owned(),
+            );
         }
-        .to_owned());
     };
+    let mut report = StatusReport::empty(server);
+    report.running = count_in(&wanted, OperationState::Running);
+    report.queued = count_in(&wanted, OperationState::Queued);
+    report.operations = fitting_rows(&wanted, MAX_ROWS, server.engine.settings().result_bytes);
+    report.operations_left_out = wanted.len() - report.operations.len();
+    report.in_text = vec![true; report.operations.len()];
+    Ok(report)
+}
+
+async fn found_in_history(
+    server: &Server,
+    history: &History,
+    caller: &Caller,
+    filter: OperationFilter,
+) -> Result<Vec<Snapshot>, String> {
     history.recorded().await;
     let rows = history.list(&caller.principal, filter).await;
     let rows = rows.map_err(|error| format!("the history cannot be read: {}", error_chain(&error)))?;
@@ -204,14 +219,21 @@ async fn found(server: &Server, caller: &Caller, filter: OperationFilter) -> Res
         Some(operation) => operation.snapshot(),
         None => row.snapshot(),
     };
-    let wanted: Vec<_> = rows.iter().map(current).collect();
-    let mut report = StatusReport::empty(server);
-    report.running = count_in(&wanted, OperationState::Running);
-    report.queued = count_in(&wanted, OperationState::Queued);
-    report.operations = fitting_rows(&wanted, MAX_ROWS, server.engine.settings().result_bytes);
-    report.operations_left_out = wanted.len() - report.operations.len();
-    report.in_text = vec![true; report.operations.len()];
-    Ok(report)
+    Ok(rows.iter().map(current).collect())
+}
+
+async fn found_in_pool(cluster: &dyn Cluster, caller: &Caller, filter: OperationFilter) -> Vec<Snapshot> {
+    let wanted = PoolFilter {
+        whose: Whose::One(&caller.principal),
+        id: None,
+        only_open: false,
+        tool: filter.tool,
+        text: filter.text,
+        since: filter.since,
+        limit: filter.limit,
+    };
+    let found = cluster.list(wanted).await;
+    found.into_iter().map(|operation| operation.snapshot).collect()
 }
 
 fn count_in(snapshots: &[Snapshot], state: OperationState) -> usize {

@@ -15,7 +15,7 @@ pub struct Invocation {
     pub succeeded: bool,
     /// Reason why it did not succeed.
     pub reason: Option<String>,
-    /// How far it came.
+    /// Last progress.
     pub percent: Option<f64>,
     pub phase: Option<String>,
 }

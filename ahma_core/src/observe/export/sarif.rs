@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -209,19 +210,18 @@ fn has_extension(path: &str) -> bool {
         && extension.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
+/// Bytes of a path that a reference has in another form.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
 /// A path as a relative reference, or a URI as it is.
 fn uri(path: &str) -> String {
     if path.contains("://") {
         return path.to_owned();
     }
-    let mut encoded = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
-                encoded.push(byte.into())
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
+    utf8_percent_encode(path, ESCAPED).to_string()
 }

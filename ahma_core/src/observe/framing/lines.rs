@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::bytes::{extend_up_to, whole_characters};
+use memchr::memchr;
 
 /// A string sequence (window title and the like) longer than this is taken for a stray escape, not for one without an end.
 const MAX_CONTROL_STRING_BYTES: u16 = 4096;
@@ -231,4 +231,103 @@ fn is_control(byte: u8) -> bool {
 
 fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\t'))
+}
+
+/// Text as a terminal would show it in the end: drops what was redrawn and all escape sequences: of a progress bar only its last state is left. Line ends stay.
+pub fn displayed(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        shown.push_str(&last_state(line));
+        shown.push_str(end);
+    }
+    Cow::Owned(shown)
+}
+
+fn last_state(line: &str) -> String {
+    let mut reader = LineReader::new(line.len());
+    let mut input = line.as_bytes();
+    let mut last = String::new();
+    while let Some(state) = reader.next_line(&mut input) {
+        last = state.into_owned();
+    }
+    reader.finish().map_or(last, Cow::into_owned)
+}
+
+/// Only this much of the end of a chunk is looked at, so the cost does not depend on how much a tool prints.
+const WINDOW_BYTES: usize = 8 * 1024;
+
+/// Limit on a line shown as a status.
+const MAX_STATUS_BYTES: usize = 1024;
+
+/// Remembers the newest line that is not blank. Holds a few kilobytes, whatever it is fed.
+#[derive(Debug)]
+pub struct LineTracker {
+    reader: LineReader,
+    newest_finished: Option<String>,
+}
+
+impl LineTracker {
+    pub fn new() -> Self {
+        Self {
+            reader: LineReader::new(MAX_STATUS_BYTES),
+            newest_finished: None,
+        }
+    }
+
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let mut input = bytes;
+        if bytes.len() > WINDOW_BYTES {
+            // What stands before the window is older than what stands in it. Starting behind a line end keeps a
+            // line or an escape sequence from being seen by half; without one, it is all one line.
+            let window = &bytes[bytes.len() - WINDOW_BYTES..];
+            if let Some(line_end) = memchr(b'\n', window) {
+                self.reader = LineReader::new(MAX_STATUS_BYTES);
+                input = &window[line_end + 1..];
+            }
+        }
+        while let Some(line) = self.reader.next_line(&mut input) {
+            self.newest_finished = Some(line.trim_end().to_owned());
+        }
+    }
+
+    /// The newest line: the one being written if there is one, else the last that ended.
+    pub fn newest(&self) -> Option<String> {
+        match self.reader.unfinished() {
+            Some(line) => Some(line.trim_end().to_owned()),
+            None => self.newest_finished.clone(),
+        }
+    }
+}
+
+impl Default for LineTracker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Drops an unfinished character at the end, left there by a cut or by bytes that are still to come.
+pub(crate) fn whole_characters(bytes: &[u8]) -> &[u8] {
+    let start_of_last = bytes.iter().rposition(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
+    let wanted = match bytes.get(start_of_last) {
+        Some(0xC0..=0xDF) => 2,
+        Some(0xE0..=0xEF) => 3,
+        Some(0xF0..=0xF7) => 4,
+        _ => 1,
+    };
+    if bytes.len() - start_of_last < wanted {
+        &bytes[..start_of_last]
+    } else {
+        bytes
+    }
+}
+
+/// Adds as many bytes as the limit allows; false when some had to be left out.
+pub(super) fn extend_up_to(buffer: &mut Vec<u8>, bytes: &[u8], max_bytes: usize) -> bool {
+    let room = max_bytes.saturating_sub(buffer.len());
+    buffer.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    bytes.len() <= room
 }

@@ -3,18 +3,14 @@
 //! All readers here are pulled: they eat from a slice until a frame is complete and hand out a borrow of it. How the bytes
 //! were cut into chunks never changes the frames, and each reader holds a bounded number of bytes.
 
-mod bytes;
-mod displayed;
 mod json_document;
-mod line_tracker;
 mod lines;
 mod xml_elements;
 mod xml_tokens;
 
-pub use displayed::displayed;
 pub(crate) use json_document::{CUT_OFF, DocumentReader};
-pub use line_tracker::LineTracker;
-pub(crate) use lines::LineReader;
+pub(crate) use lines::{LineReader, whole_characters};
+pub use lines::{LineTracker, displayed};
 pub(crate) use xml_elements::{Element, ElementReader};
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use super::bytes::{extend_up_to, whole_characters};
+use super::lines::{extend_up_to, whole_characters};
 
 /// A piece of a document.
 #[derive(Debug, PartialEq)]

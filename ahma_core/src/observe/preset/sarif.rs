@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, value::RawValue};
 
 use crate::observe::{
@@ -29,7 +30,7 @@ struct RuleInfo {
     messages: BTreeMap<String, String>,
 }
 
-/// What a run says about the places of its files.
+/// The base URIs of a run's files.
 #[derive(Debug, Default)]
 struct RunInfo {
     /// Addresses that others are relative to.
@@ -300,14 +301,5 @@ fn cwe_of_tag(tag: &str) -> Option<String> {
 
 /// A relative reference as the path it stands for.
 fn decoded(uri: &str) -> String {
-    let mut bytes = Vec::with_capacity(uri.len());
-    let mut rest = uri.as_bytes();
-    while let Some((&byte, behind)) = rest.split_first() {
-        let digits = behind.get(..2).filter(|_| byte == b'%');
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(escaped.unwrap_or(byte));
-        rest = if escaped.is_some() { &behind[2..] } else { behind };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(uri).decode_utf8_lossy().into_owned()
 }

@@ -228,7 +228,7 @@ fn apply<'r, 'p>(
     }
 }
 
-/// What later rules are to do with a piece.
+/// Instruction to later rules about a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RuleEffect {
     GoOn(Acted),

@@ -7,11 +7,12 @@ use std::sync::OnceLock;
 use regex::{Captures, Regex, RegexBuilder};
 use regex_syntax::hir::{Hir, HirKind};
 
-/// Building a longer pattern may fail for its size, so it is tried at once.
-const MAX_DEFERRED_BYTES: usize = 400;
+/// Building a longer pattern may fail for its size, so it is tried at once. In bytes of its text, and in letters that it
+/// matches with its counted repetitions written out.
+const MAX_DEFERRED_LENGTH: usize = 400;
 
-/// Memory limit of a built pattern. Far above the need of any pattern that is built later: without counted repetitions it
-/// grows only with the length of its text, by at most some ten kilobytes for a class of two bytes.
+/// Memory limit of a built pattern. Far above the need of any pattern that is built later: it grows only with its length
+/// written out, by at most some ten kilobytes for a class of letters.
 const MAX_BUILT_BYTES: usize = 32 * 1024 * 1024;
 
 /// A pattern that is known to be right.
@@ -34,7 +35,7 @@ impl Pattern {
             group_names,
             built: OnceLock::new(),
         };
-        if text.len() > MAX_DEFERRED_BYTES || text.contains('{') {
+        if text.len().max(written_out(&parsed)) > MAX_DEFERRED_LENGTH {
             let regex = build(text).map_err(|error| last_line(&error.to_string()))?;
             let _ = pattern.built.set(Some(regex));
         }
@@ -57,6 +58,11 @@ impl Pattern {
         })
     }
 
+    #[cfg(test)]
+    pub(super) fn is_built(&self) -> bool {
+        self.built.get().is_some()
+    }
+
     pub(super) fn group_names(&self) -> impl Iterator<Item = Option<&str>> {
         self.group_names.iter().map(Option::as_deref)
     }
@@ -69,6 +75,22 @@ impl Pattern {
 
 fn build(text: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(text).size_limit(MAX_BUILT_BYTES).build()
+}
+
+/// Length of a pattern with its counted repetitions written out.
+fn written_out(part: &Hir) -> usize {
+    match part.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Class(_) => 1,
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min).max(1);
+            written_out(&repetition.sub).saturating_mul(times as usize)
+        }
+        HirKind::Capture(capture) => written_out(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(written_out).fold(0, usize::saturating_add)
+        }
+    }
 }
 
 /// The crate draws the pattern over several lines; the last one says what is wrong.

@@ -217,7 +217,14 @@ fn groups_are_numbered_as_the_matcher_does() {
 
 #[test]
 fn the_heaviest_pattern_that_is_built_late_can_be_built() {
-    let text = "\\w".repeat(200);
-    let pattern = Pattern::new(&text).unwrap();
-    assert!(pattern.captures(&"ä".repeat(200)).is_some());
+    for (text, letters) in [("\\w".repeat(200), 200), ("(?:\\w{20}){20}".to_owned(), 400)] {
+        let pattern = Pattern::new(&text).unwrap();
+        assert!(!pattern.is_built(), "{text}");
+        assert!(pattern.captures(&"ä".repeat(letters)).is_some(), "{text}");
+    }
+}
+
+#[test]
+fn a_pattern_that_cannot_be_built_is_refused_when_it_is_checked() {
+    assert!(Pattern::new("(?:\\w{1000}){1000}").is_err());
 }

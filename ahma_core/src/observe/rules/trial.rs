@@ -9,7 +9,7 @@ use super::{
 };
 use crate::observe::StreamName;
 
-/// What a rule looks at.
+/// The input of a rule.
 #[derive(Debug, Clone)]
 pub(crate) struct RuleSight {
     pub(crate) on: Option<StreamName>,
@@ -25,7 +25,7 @@ pub(crate) enum RuleKind {
 }
 
 impl StreamRules {
-    /// What each rule of the block looks at. Those of a preset are not among them.
+    /// Input of each rule of the block, without those of a preset.
     pub(crate) fn sights(&self) -> Vec<RuleSight> {
         let sight = |rule: &super::stream_rules::CompiledRule| RuleSight {
             on: rule.on,

@@ -49,6 +49,35 @@ pub(crate) fn close_process_to_others() -> io::Result<()> {
     )?)
 }
 
+unsafe extern "C" {
+    /// The first byte of the program in memory, as linkers name it.
+    static __executable_start: u8;
+    /// The end of its code.
+    static etext: u8;
+}
+
+/// Gives back memory that is not needed while nothing is done: what the allocator has left, and pages of the program, most
+/// of which only its start needed. Those that are needed again come from the system's cache.
+pub(crate) fn release_memory() {
+    // SAFETY: gives back what nothing uses.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
+    let page = rustix::param::page_size();
+    let first = (&raw const __executable_start).addr().next_multiple_of(page);
+    let end = (&raw const etext).addr() / page * page;
+    // SAFETY: from the start of the program to the end of its code there is nothing that was written, by relocations or
+    // otherwise, so the file has all that is dropped.
+    unsafe {
+        libc::madvise(
+            std::ptr::with_exposed_provenance_mut(first),
+            end.saturating_sub(first),
+            libc::MADV_DONTNEED,
+        )
+    };
+}
+
 /// Makes the kernel hold more of what is written to a pipe, and returns whether it does.
 pub(crate) fn widen_pipe(pipe: impl AsFd, bytes: usize) -> bool {
     rustix::pipe::fcntl_setpipe_size(pipe, bytes).is_ok()
@@ -121,4 +150,29 @@ pub(crate) fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
 /// The most memory that a process had, which the kernel tells in kibibytes already.
 pub(crate) fn peak_memory_kib(usage: &libc::rusage) -> u64 {
     u64::try_from(usage.ru_maxrss).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::release_memory;
+
+    /// Kibibytes of this program's code that are in memory for it.
+    fn code_in_memory() -> u64 {
+        let own = std::env::current_exe().unwrap();
+        let mappings = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut lines = mappings.lines();
+        lines
+            .find(|line| line.contains(" r-xp ") && line.ends_with(own.to_str().unwrap()))
+            .expect("the code");
+        let resident = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        resident.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    #[test]
+    fn code_that_is_not_needed_now_takes_no_memory() {
+        let before = code_in_memory();
+        release_memory();
+        let after = code_in_memory();
+        assert!(after < before, "{before} KiB, then {after}");
+    }
 }

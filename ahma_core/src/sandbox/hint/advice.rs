@@ -47,7 +47,7 @@ impl Refusals {
     }
 }
 
-/// What was refused, those of one reason together.
+/// The refused paths, grouped by reason.
 fn clauses(refused: &[Refused]) -> Vec<String> {
     let mut clauses = Vec::new();
     let mut told: Vec<&RefusalReason> = Vec::new();
@@ -98,7 +98,7 @@ fn listed(paths: &[&Path]) -> String {
     }
 }
 
-/// What the caller can do without anyone's help.
+/// Advice that the caller can follow alone.
 fn here(refused: &[Refused], around: HintContext<'_>) -> Option<String> {
     let outside = refused
         .iter()
@@ -145,7 +145,7 @@ fn own_means(path: &Path, home: Option<&Path>, temp: &Path) -> Option<String> {
     }
 }
 
-/// What only the user can do.
+/// Advice that only the user can follow.
 fn ask(refused: &[Refused], around: HintContext<'_>) -> Option<String> {
     let mut flags = BTreeSet::new();
     let mut others = BTreeSet::new();

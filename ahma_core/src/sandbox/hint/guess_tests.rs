@@ -252,7 +252,7 @@ fn a_check_that_names_a_closed_path_is_explained() {
     );
 }
 
-/// What real programs printed when they were refused.
+/// Messages of real programs that were refused something.
 const PYTHON: &str = "  File \"/usr/lib/python3.11/socket.py\", line 836, in create_connection\n    sock.connect(sa)\nPermissionError: [Errno 13] Permission denied\n";
 const NODE: &str = "Error: connect EACCES 1.1.1.1:80 - Local (0.0.0.0:0)\n    at internalConnect (node:net:1087:16) {\n  errno: -13,\n  code: 'EACCES',\n  syscall: 'connect',\n  address: '1.1.1.1',\n  port: 80\n}\n\nNode.js v20.20.2\n";
 const BASH: &str = "bash: connect: Permission denied\nbash: line 1: /dev/tcp/1.1.1.1/80: Permission denied\n";

@@ -53,7 +53,7 @@ struct PathRule {
     rights: BitFlags<AccessFs>,
 }
 
-/// What a ruleset forbids where no rule allows it, as the kernel takes it.
+/// Access rights that a ruleset denies unless a rule allows them, in the kernel's form.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct HandledRights {

@@ -190,8 +190,16 @@ impl View {
         for directory in [&upper, &work] {
             fs::create_dir_all(directory).step(format!("cannot create {}", directory.display()))?;
         }
+        // What a mount that need not last leaves behind keeps others from taking its place, as that of a new jail.
+        match fs::remove_dir_all(work.join("work/incompat")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).step(format!("cannot mount again on {}", work.display()));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        // Without `volatile` its end would write out everything that waits to be written on the file system of `upper`.
         let options = format!(
-            "lowerdir={},upperdir={},workdir={},userxattr",
+            "lowerdir={},upperdir={},workdir={},userxattr,volatile",
             overlay_escape(&real),
             overlay_escape(&upper),
             overlay_escape(&work)
@@ -211,8 +219,8 @@ impl View {
 
     /// Closes a path of the scope against writing. `.git` itself is only pinned, so that it cannot be renamed away.
     fn protect(&mut self, path: &Path, scope: &Path) -> Result<(), ViewError> {
-        if path.canonicalize().ok().as_deref() != Some(path) {
-            // Missing, or a link: the guard keeps those.
+        if path.symlink_metadata().is_err() || path.canonicalize().ok().as_deref() != Some(path) {
+            // Missing, as most are, or a link: the guard keeps those.
             return Ok(());
         }
         let is_pinned = path == scope.join(".git") && path.is_dir();

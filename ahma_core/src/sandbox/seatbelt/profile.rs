@@ -7,8 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use ahma_common::contract::{COMMAND_MARK_ALLOWED, COMMAND_MARK_DENIED};
+
 use super::{
-    literal::{any_case, literal},
+    literal::{any_name, literal},
     rules,
 };
 use crate::sandbox::{Access, Network, Policy, sensitive::SENSITIVE};
@@ -35,7 +37,7 @@ pub fn profile(policy: &Policy, home: Option<&Path>, program: &Path, reads: Read
     profile.add_all(rules::TERMINALS_AND_MEMORY);
     profile.add_all(rules::SERVICES);
     profile.add_network(policy);
-    profile.add_all(rules::MARK);
+    profile.add_marks();
     profile.text
 }
 
@@ -59,10 +61,7 @@ impl Profile {
         self.add_all(rules::READS);
         let closed = rules::CLOSED_READS.iter().map(Path::new);
         for place in closed.chain(home).chain([policy.private.as_path()]) {
-            let place = literal(place);
-            self.add(&format!(
-                "(deny file-read-data file-read-xattr (subpath {place}))"
-            ));
+            self.add(&format!("(deny {} (subpath {}))", rules::CONTENT, literal(place)));
         }
         let grants = policy.grants.iter().map(|grant| &grant.real);
         let opened: BTreeSet<PathBuf> = grants
@@ -72,17 +71,26 @@ impl Profile {
             .chain([policy.temp()])
             .collect();
         for path in opened {
-            self.add(&format!("(allow file-read* (subpath {}))", literal(&path)));
+            self.add(&format!(
+                "(allow {} (subpath {}))",
+                rules::CONTENT,
+                literal(&path)
+            ));
         }
-        self.add(&format!("(allow file-read* (literal {}))", literal(program)));
+        self.add(&format!(
+            "(allow {} (literal {}))",
+            rules::CONTENT,
+            literal(program)
+        ));
         if reads == Reads::WithoutSensitive {
             for place in home
                 .iter()
                 .flat_map(|home| SENSITIVE.iter().map(|name| home.join(name)))
             {
-                let place = literal(&place);
                 self.add(&format!(
-                    "(deny file-read-data file-read-xattr (subpath {place}))"
+                    "(deny {} (subpath {}))",
+                    rules::CONTENT,
+                    literal(&place)
                 ));
             }
         }
@@ -106,27 +114,28 @@ impl Profile {
         let git = policy.scope.join(".git");
         let mut kept = BTreeSet::new();
         for path in &policy.protected {
+            let root = policy.worktree.iter().find(|own| path.starts_with(own));
+            let root = root.unwrap_or(&policy.scope).as_path();
             // Of the directory itself only the name is protected: git works in it.
             if *path == git {
-                kept.insert(path.clone());
+                kept.insert((root, path.as_path()));
                 continue;
             }
             self.add(&format!(
                 "(deny file-write* (literal {0}) (subpath {0}))",
                 literal(path)
             ));
-            self.add(&format!("(deny file-write* (regex {}))", any_case(path)));
+            let any_name = any_name(root, path, "(/.*)?");
+            self.add(&format!("(deny file-write* (regex {any_name}))"));
             // Moving a directory above it would move it out of the rule.
-            let root = policy.worktree.iter().find(|own| path.starts_with(own));
-            let root = root.unwrap_or(&policy.scope);
-            let above = path
-                .ancestors()
-                .skip(1)
-                .take_while(|above| *above != root.as_path());
-            kept.extend(above.filter(|above| above.starts_with(root)).map(Path::to_owned));
+            let above = path.ancestors().skip(1).take_while(|above| *above != root);
+            let above = above.filter(|above| above.starts_with(root));
+            kept.extend(above.map(|above| (root, above)));
         }
-        for path in kept {
-            self.add(&format!("(deny file-write-unlink (literal {}))", literal(&path)));
+        for (root, path) in kept {
+            self.add(&format!("(deny file-write-unlink (literal {}))", literal(path)));
+            let any_name = any_name(root, path, "");
+            self.add(&format!("(deny file-write-unlink (regex {any_name}))"));
         }
         self.add(rules::NO_SET_USER_ID);
     }
@@ -163,6 +172,17 @@ impl Profile {
         if matches!(policy.network, Network::Open | Network::Ports(_)) {
             self.add_all(rules::NETWORK_SERVICES);
         }
+    }
+
+    /// By one of them a listener recognises commands, by the other `jail` finds the processes of an operation.
+    fn add_marks(&mut self) {
+        self.add(&format!(
+            "(allow mach-lookup (global-name \"{COMMAND_MARK_ALLOWED}\"))"
+        ));
+        self.add(&format!(
+            "(deny mach-lookup (global-name \"{COMMAND_MARK_DENIED}\"))"
+        ));
+        self.add_all(rules::MARK);
     }
 }
 

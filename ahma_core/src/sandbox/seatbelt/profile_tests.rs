@@ -155,7 +155,7 @@ fn read(policy: &Policy, reads: Reads) -> test_support::Profile {
     test_support::Profile::read(&text(policy, reads), &marks).unwrap()
 }
 
-/// What commands may do, asked of the profile as its reader understands it.
+/// Rights of commands, asked of the profile as its reader understands it.
 #[test]
 fn each_rule_means_what_it_says() {
     let mut policy = policy("/Users/me/project");
@@ -176,6 +176,11 @@ fn each_rule_means_what_it_says() {
         ("file-read-data", "/Users/other/file", false),
         ("file-read-data", "/Volumes/disk/file", false),
         ("file-read-data", "/private/tmp/other", false),
+        ("file-read-data", "/System/Volumes/Data/Users/other/file", false),
+        ("file-read-data", "/dev/null", true),
+        ("file-read-data", "/dev/fd/8", true),
+        ("file-read-data", "/dev/ttys001", false),
+        ("file-read-data", "/dev/cu.usbserial", false),
         (
             "file-read-data",
             "/private/var/folders/xy/ahma/probe/secret",
@@ -206,8 +211,21 @@ fn each_rule_means_what_it_says() {
             false,
         ),
         ("file-write-create", "/Users/me/project/.VSCode/tasks.json", false),
+        (
+            "file-write-create",
+            "/Users/me/project/.v\u{17f}code/tasks.json",
+            false,
+        ),
+        (
+            "file-write-create",
+            "/Users/me/project/.git/hoo\u{212a}s/x",
+            false,
+        ),
         ("file-write-create", "/Users/me/project/.vscode-other", true),
+        ("file-write-create", "/Users/me/project/.vcode", true),
         ("file-write-unlink", "/Users/me/project/.ahma", false),
+        ("file-write-unlink", "/Users/me/project/.AHMA", false),
+        ("file-write-unlink", "/Users/me/project/.Git", false),
         ("file-write-create", "/Users/me/project/.ahma/other", true),
         ("file-write-data", "/dev/null", true),
         ("file-write-data", "/dev/disk0", false),
@@ -216,7 +234,11 @@ fn each_rule_means_what_it_says() {
         ("network-outbound", "/private/var/run/mDNSResponder", true),
     ] {
         let subject = Subject::Path(Path::new(path));
-        assert_eq!(open.allows(operation, subject), is_allowed, "{operation} {path}");
+        let answers = (
+            open.allows(operation, subject),
+            open.allows_by_name_first(operation, subject),
+        );
+        assert_eq!(answers, (is_allowed, is_allowed), "{operation} {path}");
     }
     let keys = Subject::Path(Path::new("/Users/me/.aws/credentials"));
     assert!(open.allows("file-read-data", keys) && !narrow.allows("file-read-data", keys));
@@ -236,6 +258,63 @@ fn each_rule_means_what_it_says() {
     }
     assert!(open.allows("sysctl-read", Subject::Sysctl("hw.ncpu")));
     assert!(!open.allows("sysctl-read", Subject::Sysctl("kern.procargs2")));
+}
+
+/// A name that APFS takes for the same is protected too: all that Unicode folds into ASCII letters.
+#[test]
+fn no_spelling_of_a_protected_name_is_open() {
+    let mut policy = policy("/Users/me/project");
+    let names = [
+        ".gitconfig",
+        "office",
+        "waffle",
+        "flags",
+        "class",
+        "best",
+        "asst",
+        "k",
+    ];
+    policy.protected = names.map(|name| policy.scope.join(name)).into();
+    let profile = read(&policy, Reads::Broad);
+    let is_open = |name: &str| {
+        let path = policy.scope.join(name);
+        profile.allows("file-write-create", Subject::Path(&path))
+    };
+    for name in [
+        ".GITCONFIG",
+        ".gitcon\u{fb01}g",
+        ".gitcon\u{fb01}G",
+        "o\u{fb03}ce",
+        "o\u{fb00}ice",
+        "of\u{fb01}ce",
+        "wa\u{fb04}e",
+        "waf\u{fb02}e",
+        "\u{fb02}ags",
+        "flag\u{17f}",
+        "cla\u{df}",
+        "cla\u{1e9e}",
+        "clas\u{17f}",
+        "be\u{fb06}",
+        "be\u{fb05}",
+        "a\u{df}t",
+        "as\u{fb06}",
+        "\u{212a}",
+    ] {
+        assert!(!is_open(name), "{name}");
+    }
+    for name in [
+        "gitconfig",
+        ".gitconfigs",
+        "ofice",
+        "wafle",
+        "lags",
+        "clas",
+        "bet",
+        "ast",
+        "kk",
+    ] {
+        assert!(is_open(name), "{name}");
+    }
 }
 
 #[test]

@@ -26,17 +26,27 @@ pub(super) const READS: &[&str] = &[
     "(allow file-test-existence)",
 ];
 
-/// Places of people and of other programs. Their names can be seen, as every part of a path is looked at.
+/// Contents that a closed place keeps to itself. Names can be seen, as every part of a path is looked at. What is opened again names
+/// the same operations: some report that a rule for one operation goes before one for several, whatever their order.
+pub(super) const CONTENT: &str = "file-read-data file-read-xattr";
+
+/// Places of people and of other programs, and devices: another terminal of the user's tells what is typed there.
 pub(super) const CLOSED_READS: &[&str] = &[
     "/Users",
     "/Volumes",
+    "/dev",
     "/private/tmp",
-    "/private/var/tmp",
     "/private/var/folders",
+    "/private/var/tmp",
+    // Other names of the same, by which the system is not meant to know them.
+    "/System/Volumes/Data/Users",
+    "/System/Volumes/Data/private",
 ];
 
-/// Devices that are written by every program.
+/// Devices that every program reads or writes. `/dev/fd` is each process's own.
 pub(super) const DEVICES: &[&str] = &[
+    "(allow file-read-data file-read-xattr (literal \"/dev\") (literal \"/dev/null\") (literal \"/dev/zero\") (literal \"/dev/random\") (literal \"/dev/urandom\"))",
+    "(allow file-read-data file-read-xattr (literal \"/dev/tty\") (literal \"/dev/ptmx\") (literal \"/dev/dtracehelper\") (literal \"/dev/autofs_nowait\") (subpath \"/dev/fd\"))",
     "(allow file-write-data (literal \"/dev/null\"))",
     "(allow file-write-data (literal \"/dev/zero\"))",
     "(allow file-write-data (literal \"/dev/tty\"))",
@@ -53,9 +63,9 @@ pub(super) const NO_SET_USER_ID: &str = "(deny file-write-setugid)";
 /// Terminals, also those that a command makes itself; semaphores and the shared memory of the notification centre.
 pub(super) const TERMINALS_AND_MEMORY: &[&str] = &[
     "(allow pseudo-tty)",
-    "(allow file-read* file-write* file-ioctl (literal \"/dev/ptmx\"))",
-    "(allow file-read* file-write* file-ioctl (literal \"/dev/tty\"))",
-    "(allow file-read* file-write* file-ioctl (require-all (regex \"^/dev/ttys[0-9]+$\") (extension \"com.apple.sandbox.pty\")))",
+    "(allow file-write* file-ioctl (literal \"/dev/ptmx\"))",
+    "(allow file-write* file-ioctl (literal \"/dev/tty\"))",
+    "(allow file-read-data file-read-xattr file-write* file-ioctl (require-all (regex \"^/dev/ttys[0-9]+$\") (extension \"com.apple.sandbox.pty\")))",
     "(allow file-ioctl (regex \"^/dev/ttys[0-9]+$\"))",
     "(allow ipc-posix-sem)",
     "(allow ipc-sysv-sem)",

@@ -137,7 +137,7 @@ fn another_front_end_lists_and_collects_what_is_open() {
     let listed = two.tool("status", json!({}));
     let text = listed["content"][0]["text"].as_str().unwrap();
     assert!(text.contains(&done) && text.contains(&open), "{text}");
-    // Nobody has collected the first one.
+    // The first one has not been collected.
     let collected = two.tool("await", json!({"timeout_seconds": 30}));
     assert!(
         collected["content"][0]["text"]

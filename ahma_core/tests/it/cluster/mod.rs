@@ -1,8 +1,13 @@
 //! A cluster on one machine: a real NATS server, real workers and front ends, real commands.
 
+mod admin;
+mod console;
 mod counting;
 mod deaths;
 mod following;
+mod looking;
 mod pool;
 mod proxied;
+mod sessions;
 mod setup;
+mod tls;

@@ -18,23 +18,41 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Nothing where there is no NATS server.
     pub(super) fn start() -> Option<Self> {
-        let cluster = Self {
-            nats: Nats::start()?,
-            workspace: Workspace::new(),
-        };
+        Some(Self::on(Nats::start()?, &[]))
+    }
+
+    /// The same on these servers, made with these flags.
+    pub(super) fn on(nats: Nats, flags: &[&str]) -> Self {
+        let workspace = Workspace::new();
+        let cluster = Self { nats, workspace };
         // The server reserves what is asked for, and disks of test machines are small.
-        let said = cluster.administer(&["init", "--max-output", "64M"]);
-        assert!(said.contains("pool default is ready"), "{said}");
-        Some(cluster)
+        let words = [&["init", "--max-output", "64M"], flags].concat();
+        // Servers that have just found each other need a while to agree.
+        wait_for("the streams", || {
+            let (success, said) = cluster.tell(&words);
+            assert!(success || !flags.is_empty(), "{said}");
+            said.contains("pool default is ready").then_some(())
+        });
+        cluster
     }
 
     /// `ahma_mcp cluster …`; gives what it says.
     pub(super) fn administer(&self, words: &[&str]) -> String {
+        let (success, said) = self.tell(words);
+        assert!(success, "{said}");
+        said
+    }
+
+    /// Its success, and what it says.
+    pub(super) fn tell(&self, words: &[&str]) -> (bool, String) {
         let command = self.options().args(["cluster"]).args(words);
         let done = command.command().output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(done.status.success(), "{}", text(&done.stderr));
-        text(&done.stdout)
+        let said = if done.status.success() {
+            done.stdout
+        } else {
+            done.stderr
+        };
+        (done.status.success(), String::from_utf8_lossy(&said).into_owned())
     }
 
     pub(super) fn options(&self) -> ServerOptions {

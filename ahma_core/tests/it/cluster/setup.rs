@@ -1,4 +1,4 @@
-//! What is told when something is missing or does not fit.
+//! Messages when something is missing or does not fit.
 
 use serde_json::json;
 use test_support::{Era, Nats, Workspace, wait_for};

@@ -21,7 +21,7 @@ pub(super) struct Attempt {
     /// The same when the server stands already.
     pub(super) meanwhile: &'static str,
     pub(super) after: &'static str,
-    /// Whether luck decides; then one attempt says little, and it is made as often as `AHMA_TEST_ROUNDS` says.
+    /// Luck decides; then one attempt says little, and it is made as often as `AHMA_TEST_ROUNDS` says.
     pub(super) racy: bool,
     /// Uses what only Linux has; it says nothing about Seatbelt.
     pub(super) only_linux: bool,
@@ -36,7 +36,7 @@ pub(super) enum Needs {
     OrdinaryUser,
 }
 
-/// What happens without a sandbox.
+/// Result without a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unconfined {
     Escapes,
@@ -130,7 +130,7 @@ impl Attempt {
         self
     }
 
-    /// Whether it changes the scope's own protected names, and so wants a scope of its own.
+    /// It changes the scope's own protected names, and so wants a scope of its own.
     pub(super) fn wants_own_scope(&self) -> bool {
         self.plants.is_some() || !self.before.is_empty() || !self.after.is_empty()
     }

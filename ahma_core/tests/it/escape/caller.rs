@@ -1,4 +1,4 @@
-//! How a server is talked to: over its pipes, or over HTTP, where another process listens in front of it.
+//! Ways to talk to a server: over its pipes, or over HTTP, where another process listens in front of it.
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ pub(super) enum Way {
 pub(super) struct Callers {
     pub(super) way: Way,
     callers: BTreeMap<(Net, PathBuf), Caller>,
-    /// What listens. One serves every scope if sessions are isolated.
+    /// The listener. One serves every scope if sessions are isolated.
     fronts: BTreeMap<(Net, Option<PathBuf>), HttpServer>,
 }
 
@@ -131,7 +131,7 @@ impl Callers {
 }
 
 impl Caller {
-    /// Who runs the commands, and who is in front of it.
+    /// The process that runs the commands, and the one in front of it.
     pub(super) fn processes(&self) -> (i32, i32) {
         match self {
             Self::Pipes(server) => (server.pid(), server.pid()),
@@ -233,7 +233,7 @@ fn is_child(pid: i32, of: i32) -> bool {
         && !field("State:").is_some_and(|state| state.starts_with('Z'))
 }
 
-/// What hangs, and where in the kernel.
+/// The process that hangs, and its place in the kernel.
 fn processes_below(pid: i32) -> String {
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let mut text = format!(

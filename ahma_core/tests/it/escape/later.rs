@@ -2,7 +2,7 @@
 
 use super::attempt::{Attempt, Unconfined, attempt};
 
-/// What a user does in the project every day.
+/// Everyday work of a user in the project.
 const GIT: &str = "git status; git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; git branch y; git checkout -q y; git gc -q";
 
 const PUSH: &str =

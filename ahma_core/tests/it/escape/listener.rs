@@ -14,7 +14,7 @@ use super::{
     world::{Confinement, User, World},
 };
 
-/// How to make it hard to tell who asks.
+/// Ways to hide who asks.
 const TRICKS: [&str; 7] = [
     "none",
     "orphan",
@@ -69,7 +69,7 @@ fn steals(confinement: Confinement, user: User) {
     );
 }
 
-/// What the command that asks for the file is told.
+/// Answer to the command that asks for the file.
 fn steal(world: &mut World, address: &str, target: &Path) -> String {
     let scope = world.scope();
     fs::write(scope.join("steal.py"), include_str!("steal.py")).unwrap();
@@ -163,7 +163,7 @@ fn knocks(confinement: Confinement, user: User, way: Way) {
     }
 }
 
-/// How often the listener said that it refused a connection.
+/// Number of refused connections that the listener reported.
 fn refusals(world: &mut World) -> usize {
     world
         .front()

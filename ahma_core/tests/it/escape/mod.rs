@@ -213,7 +213,7 @@ const CORE_ABI: i64 = 6;
 const PORTS_ABI: i64 = 4;
 const UNIX_SOCKETS_ABI: i64 = 6;
 
-/// Whether this kernel is new enough for the core tier; servers refuse to start in it otherwise.
+/// True if this kernel is new enough for the core tier; servers refuse to start in it otherwise.
 pub(crate) fn core_tier_works() -> bool {
     landlock_abi() >= CORE_ABI
 }
@@ -237,7 +237,7 @@ fn landlock_abi() -> i64 {
     0
 }
 
-/// Whether a server starts with this network at all; it refuses what it cannot keep.
+/// True if a server starts with this network at all; it refuses what it cannot keep.
 fn is_promised(network: Net, confinement: Confinement) -> bool {
     match network {
         Net::Open | Net::Off => true,
@@ -251,7 +251,7 @@ fn complaint(attempt: &Attempt, findings: &Findings) -> String {
     format!("{}: {:?}\n    {output}", attempt.name, findings.escaped)
 }
 
-/// How often to try what luck decides.
+/// Number of attempts where luck decides.
 pub(crate) fn rounds() -> usize {
     let asked = std::env::var("AHMA_TEST_ROUNDS").ok();
     asked.map_or(2, |count| count.parse().expect("AHMA_TEST_ROUNDS is a number"))
@@ -279,7 +279,7 @@ fn can_be_nobody() -> bool {
 
 const OWN_UNIX_SOCKETS: &str = "python3 -c 'import socket; s=socket.socket(socket.AF_UNIX); s.bind(\"s\"); s.listen(); socket.socket(socket.AF_UNIX).connect(\"s\"); print(\"met\")'; rm s";
 
-/// What must work: a sandbox in which nothing runs contains everything.
+/// Things that must work: a sandbox in which nothing runs contains everything.
 fn controls(world: &mut World, confinement: Confinement, wrong: &mut Vec<String>) {
     let scope = world.scope();
     let mut controls = vec![

@@ -45,7 +45,7 @@ impl Outside {
         outside
     }
 
-    /// What the attempts need to know of it, by the names of their variables.
+    /// Facts that the attempts need to know of it, by the names of their variables.
     pub(super) fn facts(&self) -> impl Iterator<Item = (String, String)> {
         let facts = self.facts.as_object().into_iter().flatten();
         facts.map(|(name, value)| {
@@ -54,7 +54,7 @@ impl Outside {
         })
     }
 
-    /// What it has noticed, or null if it is dead.
+    /// Its observations, or null if it is dead.
     pub(super) fn state(&mut self) -> Value {
         if let Some(input) = &mut self.input {
             input.write_all(b"how are you?\n").ok();

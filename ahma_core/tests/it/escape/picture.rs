@@ -1,4 +1,4 @@
-//! What files look like, so that two looks can be compared.
+//! Pictures of files, two of which can be compared.
 
 use std::{
     collections::BTreeMap,

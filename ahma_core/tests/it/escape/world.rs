@@ -24,7 +24,7 @@ use super::{
 /// Only what an ordinary system has: a home's programs are not for every user.
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How commands are confined.
+/// Confinement of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Confinement {
     Full,
@@ -34,7 +34,7 @@ pub(super) enum Confinement {
     None,
 }
 
-/// Who runs the server.
+/// User who runs the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum User {
     Current,
@@ -45,7 +45,7 @@ pub(super) enum User {
 const NOBODY: u32 = 65534;
 
 impl User {
-    /// What comes before a program's name to run it as this user.
+    /// Words before a program's name that run it as this user.
     pub(super) fn words(self) -> Vec<String> {
         match self {
             Self::Current => vec!["env".to_owned()],
@@ -68,11 +68,11 @@ pub(super) struct World {
     allowed: TcpListener,
     /// Whatever comes out of the sandbox with one of these in it is a leak.
     secrets: Vec<String>,
-    /// How many attempts were made.
+    /// Number of attempts made.
     made: usize,
 }
 
-/// What an attempt did.
+/// Effect of an attempt.
 #[derive(Debug)]
 pub(super) struct Findings {
     pub(super) escaped: Vec<String>,
@@ -162,7 +162,7 @@ impl World {
         self.call(Net::Open, &scope, &format!("echo {printed}"));
     }
 
-    /// What the server says that does not start.
+    /// Message of a server that does not start.
     pub(super) fn refusal(&self) -> String {
         let words = self.user.words();
         let output = Command::new("/usr/bin/env")
@@ -283,7 +283,7 @@ impl World {
         picture
     }
 
-    /// Whether the allowed port was reached since the last time.
+    /// True if the allowed port was reached since the last time.
     pub(super) fn allowed_was_reached(&self) -> bool {
         self.allowed.set_nonblocking(true).unwrap();
         self.allowed.accept().is_ok()

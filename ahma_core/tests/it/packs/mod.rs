@@ -157,7 +157,7 @@ fn serving(workspace: &Workspace) -> Server {
     options.args(["--sync-wait", "600s"]).open(Era::Legacy)
 }
 
-/// Whether a Python tool of the tests is there.
+/// True if a Python tool of the tests is there.
 fn needs_python(tool: &str) -> bool {
     let program = test_programs().join("tools/bin").join(tool);
     needs(program, &["--version"], "scripts/test-programs")

@@ -1,4 +1,4 @@
-//! What the scanners scan: a web server of our own, on loopback.
+//! Target of the scanners: a web server of our own, on loopback.
 
 use std::{
     io::{BufRead as _, BufReader},

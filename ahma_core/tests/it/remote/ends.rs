@@ -47,7 +47,7 @@ impl Bridge {
         self.server.address().parse().expect("an address")
     }
 
-    /// Where others find it.
+    /// The address by which others find it.
     pub(super) fn url(&self) -> String {
         format!("http://{}/mcp", self.wire.address)
     }

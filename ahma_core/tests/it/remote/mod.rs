@@ -32,7 +32,7 @@ fn wait_for_tool(server: &mut Client, name: &str) {
     });
 }
 
-/// What `status` says about a remote server.
+/// The text of `status` about a remote server.
 #[track_caller]
 fn status_of(server: &mut Client, name: &str) -> Value {
     let status = server.tool("status", json!({}));

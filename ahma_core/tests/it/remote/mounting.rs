@@ -1,4 +1,4 @@
-//! What passes through when all is well.
+//! Traffic that passes through when all is well.
 
 use serde_json::{Value, json};
 use test_support::{Era, Roots, Workspace, wait_for};

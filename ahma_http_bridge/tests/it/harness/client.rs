@@ -105,7 +105,7 @@ impl Client {
     }
 }
 
-/// What a child says about itself.
+/// A child's report on itself.
 #[derive(Debug)]
 pub(crate) struct Who {
     pub(crate) pid: i32,

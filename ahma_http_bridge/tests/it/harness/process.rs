@@ -61,7 +61,7 @@ impl BridgeProcess {
         Self::start_command(shell, &[], read_all)
     }
 
-    /// What the kernel says of it.
+    /// The kernel's view of it.
     pub(crate) fn status(&self) -> String {
         std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap()
     }

@@ -100,6 +100,13 @@ pub(super) async fn start_with(
     (service, front)
 }
 
+/// The client leaves, and the front ends with it.
+pub(super) async fn leave(service: RunningService<RoleClient, Client>, front: Front) {
+    service.cancel().await.unwrap();
+    let ended = tokio::time::timeout(test_support::TEST_TIMEOUT, front).await;
+    ended.unwrap().unwrap().unwrap();
+}
+
 pub(super) async fn call(
     service: &RunningService<RoleClient, Client>,
     params: CallToolRequestParams,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use super::client::{Client, call, start};
+use super::client::{Client, call, leave, start};
 use crate::{
     fixture::{
         eventually,
@@ -57,12 +57,7 @@ async fn every_era_speaks_to_every_other() {
             } else {
                 assert!(answer.contains("blue"), "{case}: {answer}");
             }
-            service.cancel().await.unwrap();
-            tokio::time::timeout(test_support::TEST_TIMEOUT, front)
-                .await
-                .unwrap()
-                .unwrap()
-                .unwrap();
+            leave(service, front).await;
         }
     }
 }

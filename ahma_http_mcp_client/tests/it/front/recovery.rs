@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use ahma_http_mcp_client::{ClientSettings, FrontNews, LoginMode, logout};
 
-use super::client::{Client, call_until, start, start_with};
+use super::client::{Client, call_until, leave, start, start_with};
 use crate::{
     fixture::{
         auth::{AuthHost, Manners},
@@ -43,8 +43,7 @@ async fn changes_and_restarts_reach_the_client() {
         tokio::time::timeout(test_support::TEST_TIMEOUT, again)
             .await
             .unwrap_or_else(|_| panic!("{server_era:?}: no call is answered"));
-        service.cancel().await.unwrap();
-        front.await.unwrap().unwrap();
+        leave(service, front).await;
     }
 }
 
@@ -66,8 +65,7 @@ async fn a_front_outlives_its_server_and_says_what_is_the_matter() {
         assert!(!front.is_finished());
         let _next_life = Host::start_at(address, |_| router(server_era, &Arc::default()));
         call_until(&service, "the next life", |answer| answer.is_ok()).await;
-        service.cancel().await.unwrap();
-        front.await.unwrap().unwrap();
+        leave(service, front).await;
     }
 }
 
@@ -108,8 +106,7 @@ async fn a_login_that_is_revoked_is_asked_for_again_and_may_be_made_elsewhere() 
     shown.recv().await.unwrap();
     log_in(&endpoint(&auth), &tokens).await.0.unwrap();
     call_until(&service, "the login elsewhere", |answer| answer.is_ok()).await;
-    service.cancel().await.unwrap();
-    front.await.unwrap().unwrap();
+    leave(service, front).await;
 }
 
 /// Of the modern era; acknowledges no subscription, and ends when it is told to.
@@ -135,6 +132,5 @@ async fn a_server_that_acknowledges_no_subscription_is_missed_all_the_same() {
     let lost = lost.unwrap_err().to_string();
     assert!(lost.contains("may or may not have run"), "{lost}");
     call_until(&service, "the next life", |answer| answer.is_ok()).await;
-    service.cancel().await.unwrap();
-    front.await.unwrap().unwrap();
+    leave(service, front).await;
 }

@@ -1,4 +1,4 @@
-//! What a client has subscribed to, before and after a restart of the server.
+//! Subscriptions of a client, before and after a restart of the server.
 
 #![expect(
     deprecated,
@@ -15,7 +15,7 @@ use rmcp::model::{
     UnsubscribeRequestParams,
 };
 
-use super::client::{Client, call_until, start};
+use super::client::{Client, call_until, leave, start};
 use crate::{
     fixture::{
         eventually,
@@ -53,8 +53,7 @@ async fn watched_resources_are_watched_again_after_a_restart() {
             (client.updates.load(Ordering::SeqCst) > 0).then_some(())
         })
         .await;
-        service.cancel().await.unwrap();
-        front.await.unwrap().unwrap();
+        leave(service, front).await;
     }
 }
 
@@ -77,8 +76,7 @@ async fn a_log_level_outlives_the_server_it_was_set_at() {
             (*life.log_level.lock().unwrap() == Some(LoggingLevel::Warning)).then_some(())
         })
         .await;
-        service.cancel().await.unwrap();
-        front.await.unwrap().unwrap();
+        leave(service, front).await;
     }
 }
 
@@ -109,8 +107,7 @@ async fn a_resource_can_be_watched_while_the_server_is_away() {
             (life.subscriptions.load(Ordering::SeqCst) > 0).then_some(())
         })
         .await;
-        service.cancel().await.unwrap();
-        front.await.unwrap().unwrap();
+        leave(service, front).await;
     }
 }
 
@@ -141,8 +138,7 @@ async fn a_resource_that_is_watched_anew_is_watched_once() {
         (shared.open_subscriptions.load(Ordering::SeqCst) == 1).then_some(())
     })
     .await;
-    service.cancel().await.unwrap();
-    front.await.unwrap().unwrap();
+    leave(service, front).await;
 }
 
 #[tokio::test]
@@ -178,7 +174,6 @@ async fn a_subscription_that_ends_is_ended_at_the_server() {
         );
         drop(one);
         eventually("the last to be let go", || (open() == left - 1).then_some(())).await;
-        service.cancel().await.unwrap();
-        front.await.unwrap().unwrap();
+        leave(service, front).await;
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Requester {
     pub(crate) pid: i32,
 }
 
-/// What a path ends with is followed if it is a link.
+/// Treatment of a link at the end of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastLink {
     Followed,

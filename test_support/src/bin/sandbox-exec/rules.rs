@@ -20,7 +20,7 @@ use crate::{
 
 const NEWEST: ABI = ABI::V6;
 
-/// What is open.
+/// The rights that are open.
 pub(crate) struct Rules {
     files: Vec<(PathBuf, BitFlags<AccessFs>)>,
     /// `None` if ports make no difference.

@@ -1,0 +1,38 @@
+//! The descriptors that a process has from its parent.
+
+use std::{
+    io,
+    os::fd::{BorrowedFd, RawFd},
+};
+
+use rustix::io::FdFlags;
+
+/// Marks every descriptor but the standard streams and these to be closed on exec.
+pub(crate) fn close_on_exec_all_but(kept: &[RawFd]) -> io::Result<()> {
+    for fd in open_descriptors(kept)? {
+        // SAFETY: the descriptor was listed as open just now, and this process has one thread.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        // The one that listed them is closed by now.
+        rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC).ok();
+    }
+    Ok(())
+}
+
+/// Closes every descriptor but the standard streams and these. For a process that has just begun and owns nothing else.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
+    for fd in open_descriptors(kept)? {
+        // SAFETY: nothing in this process owns it.
+        unsafe { libc::close(fd) };
+    }
+    Ok(())
+}
+
+fn open_descriptors(kept: &[RawFd]) -> io::Result<Vec<RawFd>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/dev/fd")? {
+        let number = entry?.file_name().to_str().and_then(|name| name.parse().ok());
+        found.extend(number.filter(|fd: &RawFd| *fd > 2 && !kept.contains(fd)));
+    }
+    Ok(found)
+}

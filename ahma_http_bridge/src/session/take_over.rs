@@ -1,0 +1,255 @@
+//! A session that several bridges share: its record is written here, and a session of another bridge is gone on with.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ahma_common::envelope::{Envelope, RpcRequest, string_of};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::hub::Unsubscribe;
+use super::kept::{KeptSession, Look, RecordChange, SessionRecord};
+use super::negotiation::roots_support;
+use super::session::{Service, Session};
+use super::state::{Effect, SessionEvent};
+use crate::child::{Answer, CallOutcome, CallParams, Child, Reply};
+use crate::session_store::{SessionStore, StoreError};
+
+/// Time for a child to take over what the client asked for at another bridge.
+const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Name of what the bridge asks on behalf of a client; clients choose others.
+const ASKED_ID: &str = "ahma-bridge/take-over";
+
+impl Session {
+    /// Records a session that a client has opened here, so that it can go on elsewhere. It can do so later, too, if the
+    /// store does not answer now.
+    pub(crate) async fn keep(&self, store: &Arc<dyn SessionStore>, initialize: &Envelope<'_>) {
+        let record = SessionRecord {
+            principal: (*self.principal().name).into(),
+            version: self.version().unwrap_or_default().into(),
+            initialize: initialize.text().into(),
+            is_initialized: false,
+            roots: None,
+            log_level: None,
+            subscriptions: BTreeSet::new(),
+        };
+        let kept = KeptSession::new(Arc::clone(store), self.id(), record);
+        if let Err(error) = kept.touch().await {
+            tracing::warn!(session = self.id(), %error, "other servers do not know a session yet");
+        }
+        self.set_kept(kept);
+    }
+
+    /// Makes this the session of a record that another bridge has written.
+    pub(super) fn belongs_to(&self, kept: KeptSession) {
+        self.set_version(kept.record().version.clone());
+        self.set_kept(kept);
+    }
+
+    /// Notes what the client has said.
+    pub(super) async fn note(&self, change: RecordChange) {
+        if let Some(kept) = self.kept() {
+            self.reported(kept.change(&change).await).await;
+        }
+    }
+
+    /// Notes what a request of the client asks for beyond its answer. A child that refuses it will do so again.
+    pub(crate) async fn note_request(&self, request: RpcRequest<'_>) {
+        if self.kept().is_none() {
+            return;
+        }
+        let uri = || Some(request.envelope.uri()?.into());
+        let change = match request.method {
+            "resources/subscribe" => uri().map(RecordChange::Subscribed),
+            "resources/unsubscribe" => uri().map(RecordChange::Unsubscribed),
+            "logging/setLevel" => level_of(request.envelope).map(RecordChange::LogLevel),
+            _ => None,
+        };
+        if let Some(change) = change {
+            self.note(change).await;
+        }
+    }
+
+    /// Keeps the record from growing old. False if the session was ended elsewhere.
+    pub(crate) async fn touch_record(&self) -> bool {
+        match self.kept() {
+            Some(kept) => self.reported(kept.touch().await).await,
+            None => true,
+        }
+    }
+
+    /// Takes over what the client has said at other bridges. False if the session was ended there. A store that does not
+    /// answer changes nothing.
+    pub(crate) async fn look_again(&self) -> bool {
+        match self.kept() {
+            Some(kept) => self.reported(kept.look().await).await,
+            None => true,
+        }
+    }
+
+    pub(super) async fn remove_record(&self) {
+        if let Some(kept) = self.kept()
+            && let Err(error) = kept.remove().await
+        {
+            tracing::warn!(session = self.id(), %error, "other servers may go on with a session that ended here");
+        }
+    }
+
+    async fn reported(&self, look: Result<Look, StoreError>) -> bool {
+        match look {
+            Ok(Look::AsKnown) => true,
+            Ok(Look::Gone) => false,
+            Ok(Look::Changed { before }) => {
+                self.take_over(&before).await;
+                true
+            }
+            Err(error) => {
+                tracing::debug!(session = self.id(), %error, "the record of a session cannot be used; trying again later");
+                true
+            }
+        }
+    }
+
+    /// Repeats what the client has done at the bridge that opened the session.
+    pub(crate) async fn go_on(&self) {
+        let Some(record) = self.kept().map(KeptSession::record) else {
+            return;
+        };
+        if let Some(isolated) = self.isolated() {
+            let Ok(initialize) = Envelope::parse(record.initialize.as_bytes()) else {
+                return;
+            };
+            isolated.set_initialize(&record.initialize);
+            // Its answer was given already.
+            let mut effects = self.transition(SessionEvent::Initialize {
+                roots: roots_support(&initialize),
+                default_scope: isolated.rule.default_scope.clone(),
+            });
+            match (&record.roots, record.is_initialized) {
+                (Some(roots), _) => {
+                    // Judged again: what this machine has there, and what the client may do, is known here only.
+                    effects = self.answer_for_client(roots).await;
+                }
+                (None, true) => self.initialized(),
+                (None, false) => {}
+            }
+            self.carry_out(effects).await;
+        }
+        let nothing = SessionRecord {
+            log_level: None,
+            subscriptions: BTreeSet::new(),
+            ..(*record).clone()
+        };
+        self.take_over(&nothing).await;
+    }
+
+    /// Gives the answer to `roots/list` that the client gave before.
+    async fn answer_for_client(&self, roots: &str) -> Vec<Effect> {
+        let Some(isolated) = self.isolated() else {
+            return Vec::new();
+        };
+        let result: Option<&RawValue> = serde_json::from_str(roots).ok();
+        let answer = isolated.judge(result).await;
+        isolated.set_roots(roots);
+        // It is not asked once more.
+        self.transition(SessionEvent::Initialized);
+        self.transition(SessionEvent::RootsAnswered(answer))
+    }
+
+    /// Brings this bridge's child from an earlier record to the newest one.
+    async fn take_over(&self, before: &SessionRecord) {
+        let Some(now) = self.kept().map(KeptSession::record) else {
+            return;
+        };
+        let is_same = (&now.log_level, &now.subscriptions) == (&before.log_level, &before.subscriptions);
+        // Without a scope there is no child; the client has then asked for nothing yet.
+        if is_same || !self.is_decided() {
+            return;
+        }
+        let child = match self.ready(TAKE_OVER_TIMEOUT).await {
+            Ok(child) => child,
+            // The next one that asks is told.
+            Err(error) => return tracing::debug!(%error, "a session cannot be taken over yet"),
+        };
+        if let Some(level) = now
+            .log_level
+            .as_ref()
+            .filter(|_| now.log_level != before.log_level)
+        {
+            self.ask_for_client(&child, "logging/setLevel", json!({ "level": level }))
+                .await;
+        }
+        for uri in now.subscriptions.difference(&before.subscriptions) {
+            let claim = match self.service() {
+                Service::Shared { hub, .. } => Some(hub.claim(self.serial(), uri)),
+                Service::Isolated(_) => None,
+            };
+            let answer = self
+                .ask_for_client(&child, "resources/subscribe", json!({ "uri": uri }))
+                .await;
+            if let (Some(claim), CallOutcome::Result) = (claim, answer.outcome) {
+                claim.granted();
+            }
+        }
+        for uri in before.subscriptions.difference(&now.subscriptions) {
+            if let Service::Shared { hub, .. } = self.service()
+                && hub.unsubscribe(self.serial(), uri) == Unsubscribe::AnswerHere
+            {
+                continue;
+            }
+            self.ask_for_client(&child, "resources/unsubscribe", json!({ "uri": uri }))
+                .await;
+        }
+    }
+
+    /// Asks the child in the name of the client, which does not hear of it.
+    async fn ask_for_client(&self, child: &Child, method: &str, params: Value) -> Answer {
+        let text = json!({ "jsonrpc": "2.0", "id": ASKED_ID, "method": method, "params": params });
+        let text = text.to_string();
+        let (tx, answer) = oneshot::channel();
+        let params = CallParams {
+            reply: Reply::Once(tx),
+            client: self.serial(),
+            principal: self.principal().identity(),
+            tools: self.principal().tools.clone(),
+            timeout: Some(TAKE_OVER_TIMEOUT),
+            observer: None,
+        };
+        if let Ok(envelope) = Envelope::parse(text.as_bytes())
+            && let Ok(request) = envelope.request()
+        {
+            // A failure to send has reached the receiver already.
+            let _ = child.call(request, params);
+        }
+        answer.await.unwrap_or_else(|_| Answer::lost())
+    }
+
+    /// Tells the client that anything it subscribed to may have changed: it cannot have what it missed at another bridge.
+    pub(crate) fn announce_gap(&self) {
+        let Some(record) = self.kept().map(KeptSession::record) else {
+            return;
+        };
+        for uri in &record.subscriptions {
+            let update = json!({
+                "jsonrpc": "2.0",
+                "method": "notifications/resources/updated",
+                "params": { "uri": uri },
+            });
+            self.push(update.to_string().into());
+        }
+    }
+}
+
+fn level_of(envelope: &Envelope<'_>) -> Option<Box<str>> {
+    #[derive(serde::Deserialize)]
+    struct Level<'a> {
+        #[serde(borrow)]
+        level: &'a RawValue,
+    }
+    let params = envelope.params_object()?;
+    let Level { level } = serde_json::from_str(params.get()).ok()?;
+    string_of(level).map(|level| level.as_ref().into())
+}
