@@ -84,7 +84,8 @@ fn an_asynchronous_call_becomes_a_task() {
 fn a_cancelled_task_leaves_nothing_running() {
     let workspace = Workspace::new();
     let mut server = options(&workspace).open(Era::Modern);
-    let command = "trap '' TERM; touch started; while :; do sleep 0.1; done";
+    // It goes on until it is killed, so that the answers in between can be seen.
+    let command = "trap '' INT TERM; touch started; while :; do sleep 0.1; done";
     let task = create(
         &mut server,
         "sandboxed_shell",
@@ -100,7 +101,6 @@ fn a_cancelled_task_leaves_nothing_running() {
     });
     let cancelled = ask(&mut server, "tasks/cancel", json!({"taskId": task["taskId"]}));
     assert_eq!(cancelled["result"]["resultType"], "complete", "{cancelled}");
-    // The command does not heed the first signal.
     wait_for("the message to change", || {
         let message = get(&mut server, &task)["statusMessage"].take();
         message.as_str()?.contains("is being stopped").then_some(())
