@@ -38,6 +38,10 @@ impl ServerLock {
         let _ = self.file.set_modified(SystemTime::now());
     }
 
+    pub(super) fn is_in_place(&self) -> bool {
+        self.path.exists()
+    }
+
     /// As if the process of the server were killed: the file stays.
     #[cfg(test)]
     pub(super) fn die(self) {

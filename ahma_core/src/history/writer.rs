@@ -96,7 +96,9 @@ const MAX_WAITING: usize = 1_000;
 struct WriterLoop {
     writer: Writer,
     started_at: SystemTime,
-    database: Option<OpenDatabase>,
+    database: Option<Database>,
+    /// Kept while the database cannot be written: the server lives all the same.
+    lock: Option<ServerLock>,
     /// Not written since they changed, the oldest first. Ended ones are in it once.
     changed: VecDeque<Operation>,
     collected: Vec<OperationId>,
@@ -113,12 +115,6 @@ struct WriterLoop {
     housekeeping_due: Instant,
     ended_since: usize,
     dropped: usize,
-}
-
-#[derive(Debug)]
-struct OpenDatabase {
-    database: Database,
-    lock: ServerLock,
 }
 
 /// An operation that has not ended.
@@ -163,6 +159,7 @@ impl WriterLoop {
             writer,
             started_at: SystemTime::now(),
             database: None,
+            lock: None,
             changed: VecDeque::new(),
             collected: Vec::new(),
             tasks: Vec::new(),
@@ -293,14 +290,14 @@ impl WriterLoop {
             return Ok(());
         }
         self.open()?;
-        let Some(open) = &mut self.database else {
+        let Some(database) = &mut self.database else {
             return Ok(());
         };
         let writing = WritingServer {
             server: &self.writer.server,
             scope: &self.writer.scope,
         };
-        let connection = &mut open.database.connection;
+        let connection = &mut database.connection;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // One that came twice is written once, as it is now.
         let mut seen = HashSet::new();
@@ -348,7 +345,7 @@ impl WriterLoop {
             }
         }
         let stops = if looks_at_running {
-            open.lock.give_sign_of_life();
+            self.lock.iter().for_each(ServerLock::give_sign_of_life);
             take_stops(&transaction, writing.server)?
         } else {
             Vec::new()
@@ -387,23 +384,25 @@ impl WriterLoop {
     /// Opens the database if it is not open, or not the one that is there.
     fn open(&mut self) -> Result<(), HistoryError> {
         let directory = &self.writer.directory;
-        if let Some(open) = &self.database {
-            if open.database.is_at(directory) {
+        if let Some(database) = &self.database {
+            if database.is_at(directory) {
                 return Ok(());
             }
             self.database = None;
-            // They are unknown to the new one.
-            for entry in self.running.values_mut() {
-                entry.written_revision = u64::MAX;
-            }
+        }
+        // They may be unknown to it, or taken for those of a dead server.
+        for entry in self.running.values_mut() {
+            entry.written_revision = u64::MAX;
         }
         let database = Database::open(directory)?;
-        let lock = directory
-            .lock(&self.writer.server)
-            .map_err(|source| HistoryError::Directory {
+        if !self.lock.as_ref().is_some_and(ServerLock::is_in_place) {
+            self.lock = None;
+            let lock = directory.lock(&self.writer.server);
+            self.lock = Some(lock.map_err(|source| HistoryError::Directory {
                 path: directory.root().to_owned(),
                 source,
-            })?;
+            })?);
+        }
         let writing = WritingServer {
             server: &self.writer.server,
             scope: &self.writer.scope,
@@ -415,7 +414,7 @@ impl WriterLoop {
             self.facts.as_deref(),
         )?;
         self.facts_are_written = true;
-        self.database = Some(OpenDatabase { database, lock });
+        self.database = Some(database);
         Ok(())
     }
 
@@ -434,11 +433,11 @@ impl WriterLoop {
 
     fn try_keep_house(&mut self) -> Result<(), HistoryError> {
         self.open()?;
-        let Some(open) = &mut self.database else {
+        let Some(database) = &mut self.database else {
             return Ok(());
         };
         let (directory, server) = (&self.writer.directory, &self.writer.server);
-        let connection = &mut open.database.connection;
+        let connection = &mut database.connection;
         let interrupted = recovery::mark_interrupted(connection, directory)?;
         if interrupted > 0 {
             tracing::info!(
@@ -486,10 +485,10 @@ impl WriterLoop {
     }
 
     fn drop_a_batch(&mut self) {
-        let (Some(open), Some(mut retention)) = (&mut self.database, self.retention.take()) else {
+        let (Some(database), Some(mut retention)) = (&mut self.database, self.retention.take()) else {
             return;
         };
-        match retention.step(&mut open.database.connection, &self.writer.directory) {
+        match retention.step(&mut database.connection, &self.writer.directory) {
             Ok(RetentionStep::More) => self.retention = Some(retention),
             Ok(RetentionStep::Done { dropped: 0 }) => {}
             Ok(RetentionStep::Done { dropped }) => {
@@ -500,13 +499,13 @@ impl WriterLoop {
     }
 
     fn compress_a_piece(&mut self) {
-        let (Some(open), Some(mut compression)) = (&self.database, self.compressions.pop_front()) else {
+        let (Some(database), Some(mut compression)) = (&self.database, self.compressions.pop_front()) else {
             return;
         };
         match compression.step() {
             Ok(CompressionStep::More) => self.compressions.push_front(compression),
             Ok(CompressionStep::Done { saved_bytes }) => {
-                let connection = &open.database.connection;
+                let connection = &database.connection;
                 match write_compressed(connection, &compression.id, saved_bytes) {
                     Ok(()) => compression.finish(),
                     Err(error) => {

@@ -45,6 +45,28 @@ fn all_that_has_come_is_written_with_the_batch() {
     assert_eq!(made.count(), 3);
 }
 
+#[test]
+fn a_server_that_cannot_write_lives_on() {
+    let mut made = Made::new();
+    made.add(1);
+    let (_messages, receiver) = mpsc::channel();
+    let mut work = WriterLoop::new(writer_of(&made, u64::MAX, receiver));
+    let directory = made.reader.directory.clone();
+    work.open().unwrap();
+    assert!(directory.is_alive("living"));
+
+    work.has_failed(&HistoryError::Directory {
+        path: "/full".into(),
+        source: std::io::ErrorKind::StorageFull.into(),
+    });
+    assert!(directory.is_alive("living"));
+    work.open().unwrap();
+    assert!(directory.is_alive("living"));
+
+    drop(work);
+    assert!(!directory.is_alive("living"));
+}
+
 /// Keeps this many bytes.
 fn writer_of(made: &Made, bytes: u64, messages: Receiver<WriterMessage>) -> Writer {
     Writer {
