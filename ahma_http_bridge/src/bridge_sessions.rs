@@ -47,7 +47,9 @@ impl Bridge {
         };
         self.metrics.session_opened();
         self.record_taken_over(&session);
-        session.go_on().await;
+        let taken_over = Arc::clone(&session);
+        // It goes on even if the client does not wait.
+        let _ = self.tasks.spawn(async move { taken_over.go_on().await }).await;
         Ok(Some(session))
     }
 

@@ -1,8 +1,8 @@
 //! The record of a session in the store that several bridges share: all that another one needs to go on with it.
 //!
-//! The record is the truth. A bridge that changes it replaces the newest one as a whole; a bridge that has an older one takes over
-//! the difference when it looks again, which it does before every request of the client. A record that is gone means that
-//! the session has ended, wherever that was.
+//! The record is the truth. A bridge that changes it replaces the newest one as a whole; a bridge that has an older one
+//! repeats the difference when it looks again, which it does before every request of the client. A record that is gone
+//! means that the session has ended, wherever that was.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,6 +45,42 @@ pub(crate) enum RecordChange {
 }
 
 impl SessionRecord {
+    /// The record of a client that has only been greeted.
+    pub(crate) fn opened(
+        principal: impl Into<Box<str>>,
+        version: impl Into<Box<str>>,
+        initialize: impl Into<Box<str>>,
+    ) -> Self {
+        Self {
+            principal: principal.into(),
+            version: version.into(),
+            initialize: initialize.into(),
+            is_initialized: false,
+            roots: None,
+            log_level: None,
+            subscriptions: BTreeSet::new(),
+        }
+    }
+
+    /// The changes that lead here from an earlier record, in an order in which they can be repeated: a client whose roots are
+    /// known is not asked for them.
+    fn changes_since(&self, before: &Self) -> Vec<RecordChange> {
+        let roots = self.roots.clone().filter(|_| self.roots != before.roots);
+        let is_initialized = self.is_initialized && !before.is_initialized;
+        let level = self
+            .log_level
+            .clone()
+            .filter(|_| self.log_level != before.log_level);
+        let new = self.subscriptions.difference(&before.subscriptions).cloned();
+        let gone = before.subscriptions.difference(&self.subscriptions).cloned();
+        let mut changes: Vec<_> = roots.map(RecordChange::Roots).into_iter().collect();
+        changes.extend(is_initialized.then_some(RecordChange::Initialized));
+        changes.extend(level.map(RecordChange::LogLevel));
+        changes.extend(new.map(RecordChange::Subscribed));
+        changes.extend(gone.map(RecordChange::Unsubscribed));
+        changes
+    }
+
     fn apply(&mut self, change: &RecordChange) {
         match change {
             RecordChange::Initialized => self.is_initialized = true,
@@ -69,6 +105,9 @@ pub(crate) struct KeptSession {
     known: Mutex<Known>,
     /// Held while the record is replaced, so that the changes of one bridge do not outrun each other.
     writing: tokio::sync::Mutex<()>,
+    /// As much of the record as the client has said here, or has been repeated here.
+    repeated: Mutex<SessionRecord>,
+    repeating: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Clone)]
@@ -82,13 +121,10 @@ struct Known {
 }
 
 /// A look at the store.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
-    AsKnown,
-    /// Another bridge has changed the record that was known here.
-    Changed {
-        before: Arc<SessionRecord>,
-    },
+    /// The newest record is known here.
+    Current,
     /// The session was ended.
     Gone,
 }
@@ -96,6 +132,7 @@ pub(crate) enum Look {
 impl KeptSession {
     /// For a session that has no record yet.
     pub(crate) fn new(store: Arc<dyn SessionStore>, session: &str, record: SessionRecord) -> Self {
+        let repeated = SessionRecord::opened(&*record.principal, &*record.version, &*record.initialize);
         Self {
             store,
             session: session.into(),
@@ -106,6 +143,8 @@ impl KeptSession {
                 looked: Instant::now(),
             }),
             writing: tokio::sync::Mutex::default(),
+            repeated: Mutex::new(repeated),
+            repeating: tokio::sync::Mutex::default(),
         }
     }
 
@@ -162,29 +201,40 @@ impl KeptSession {
             // What was never written cannot have been removed.
             return Ok(match known.revision {
                 Some(_) => Look::Gone,
-                None => Look::AsKnown,
+                None => Look::Current,
             });
         };
         if known.revision.is_some_and(|revision| revision >= stored.revision) {
-            return Ok(Look::AsKnown);
+            return Ok(Look::Current);
         }
-        let record: SessionRecord =
-            serde_json::from_slice(&stored.record).map_err(|error| StoreError(error.to_string()))?;
+        let record = serde_json::from_slice(&stored.record).map_err(|error| StoreError(error.to_string()))?;
+        known.record = Arc::new(record);
         known.revision = Some(stored.revision);
         known.written = Instant::now();
-        if *known.record == record {
-            return Ok(Look::AsKnown);
-        }
-        let before = std::mem::replace(&mut known.record, Arc::new(record));
-        Ok(Look::Changed { before })
+        Ok(Look::Current)
     }
 
-    /// Changes the record. What others have changed meanwhile stays.
+    /// What the client has said at other bridges, and has not been repeated here.
+    pub(crate) fn unrepeated(&self) -> Vec<RecordChange> {
+        self.record().changes_since(&self.repeated.lock())
+    }
+
+    /// The right to repeat something, unless that is being done.
+    pub(crate) fn try_repeating(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        self.repeating.try_lock().ok()
+    }
+
+    pub(crate) fn note_repeated(&self, change: &RecordChange) {
+        self.repeated.lock().apply(change);
+    }
+
+    /// Changes the record by what the client has said here. What others have changed meanwhile stays.
     pub(crate) async fn change(&self, change: &RecordChange) -> Result<Look, StoreError> {
+        self.note_repeated(change);
         let mut wanted = (*self.record()).clone();
         wanted.apply(change);
         if wanted == *self.record() {
-            return Ok(Look::AsKnown);
+            return Ok(Look::Current);
         }
         self.replace(|record| record.apply(change)).await
     }
@@ -196,7 +246,6 @@ impl KeptSession {
 
     async fn replace(&self, edit: impl Fn(&mut SessionRecord)) -> Result<Look, StoreError> {
         let _turn = self.writing.lock().await;
-        let mut seen = Look::AsKnown;
         loop {
             let known = self.known.lock().clone();
             let mut record = (*known.record).clone();
@@ -210,18 +259,13 @@ impl KeptSession {
                 known.record = Arc::new(record);
                 known.revision = Some(revision);
                 known.written = Instant::now();
-                return Ok(seen);
+                return Ok(Look::Current);
             }
             match self.look().await? {
                 Look::Gone => return Ok(Look::Gone),
                 // A first record that was written although nothing answered, or one that has just been removed.
-                Look::AsKnown if self.known.lock().revision.is_none() => return Ok(Look::Gone),
-                Look::AsKnown => {}
-                changed @ Look::Changed { .. } => {
-                    if seen == Look::AsKnown {
-                        seen = changed;
-                    }
-                }
+                Look::Current if self.known.lock().revision.is_none() => return Ok(Look::Gone),
+                Look::Current => {}
             }
         }
     }

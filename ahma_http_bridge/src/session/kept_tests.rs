@@ -48,22 +48,14 @@ impl SessionStore for Shelf {
 const LONG: Duration = Duration::from_secs(60);
 
 fn record() -> SessionRecord {
-    SessionRecord {
-        principal: "anna".into(),
-        version: "2025-06-18".into(),
-        initialize: "{}".into(),
-        is_initialized: false,
-        roots: None,
-        log_level: None,
-        subscriptions: BTreeSet::new(),
-    }
+    SessionRecord::opened("anna", "2025-06-18", "{}")
 }
 
 /// One session at two bridges.
 async fn two() -> [KeptSession; 2] {
     let store: Arc<dyn SessionStore> = Arc::new(Shelf::default());
     let one = KeptSession::new(Arc::clone(&store), "s", record());
-    assert_eq!(one.touch().await.unwrap(), Look::AsKnown);
+    assert_eq!(one.touch().await.unwrap(), Look::Current);
     let two = KeptSession::find(&store, "s", LONG).await.unwrap().unwrap();
     assert_eq!(*two.record(), record());
     [one, two]
@@ -84,10 +76,13 @@ async fn changes_of_two_bridges_are_all_kept() {
     let mut expected = record();
     changes.iter().for_each(|change| expected.apply(change));
     assert_eq!(*two.record(), expected);
-    let before = one.record();
-    assert_eq!(one.look().await.unwrap(), Look::Changed { before });
+    assert_eq!(one.look().await.unwrap(), Look::Current);
     assert_eq!(*one.record(), expected);
-    assert_eq!(one.look().await.unwrap(), Look::AsKnown);
+    // Each has to repeat what was said at the other.
+    assert_eq!(one.unrepeated(), [changes[3].clone(), changes[1].clone()]);
+    assert_eq!(two.unrepeated(), [changes[2].clone(), changes[0].clone()]);
+    one.note_repeated(&changes[3]);
+    assert_eq!(one.unrepeated(), [changes[1].clone()]);
 }
 
 #[tokio::test]

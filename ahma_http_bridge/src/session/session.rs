@@ -60,7 +60,7 @@ pub(crate) enum Service {
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    me: Weak<Self>,
+    pub(super) me: Weak<Self>,
     id: Box<str>,
     serial: ClientId,
     params: SessionParams,

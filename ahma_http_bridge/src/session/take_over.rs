@@ -1,6 +1,5 @@
 //! A session that several bridges share: its record is written here, and a session of another bridge is gone on with.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,12 +8,13 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use super::error::RequestError;
 use super::hub::Unsubscribe;
 use super::kept::{KeptSession, Look, RecordChange, SessionRecord};
 use super::negotiation::roots_support;
 use super::session::{Service, Session};
 use super::state::{Effect, SessionEvent};
-use crate::child::{Answer, CallOutcome, CallParams, Child, Reply};
+use crate::child::{Answer, CallOutcome, CallParams, Reply};
 use crate::session_store::{SessionStore, StoreError};
 
 /// Time for a child to take over what the client asked for at another bridge.
@@ -27,15 +27,8 @@ impl Session {
     /// Records a session that a client has opened here, so that it can go on elsewhere. It can do so later, too, if the
     /// store does not answer now.
     pub(crate) async fn keep(&self, store: &Arc<dyn SessionStore>, initialize: &Envelope<'_>) {
-        let record = SessionRecord {
-            principal: (*self.principal().name).into(),
-            version: self.version().unwrap_or_default().into(),
-            initialize: initialize.text().into(),
-            is_initialized: false,
-            roots: None,
-            log_level: None,
-            subscriptions: BTreeSet::new(),
-        };
+        let version = self.version().unwrap_or_default();
+        let record = SessionRecord::opened(&*self.principal().name, version, initialize.text());
         let kept = KeptSession::new(Arc::clone(store), self.id(), record);
         if let Err(error) = kept.touch().await {
             tracing::warn!(session = self.id(), %error, "other servers do not know a session yet");
@@ -100,10 +93,9 @@ impl Session {
 
     async fn reported(&self, look: Result<Look, StoreError>) -> bool {
         match look {
-            Ok(Look::AsKnown) => true,
             Ok(Look::Gone) => false,
-            Ok(Look::Changed { before }) => {
-                self.take_over(&before).await;
+            Ok(Look::Current) => {
+                self.catch_up().await;
                 true
             }
             Err(error) => {
@@ -113,37 +105,78 @@ impl Session {
         }
     }
 
-    /// Repeats what the client has done at the bridge that opened the session.
+    /// Begins to go on with the session of another bridge.
     pub(crate) async fn go_on(&self) {
-        let Some(record) = self.kept().map(KeptSession::record) else {
-            return;
-        };
-        if let Some(isolated) = self.isolated() {
-            let Ok(initialize) = Envelope::parse(record.initialize.as_bytes()) else {
-                return;
-            };
+        if let Some(isolated) = self.isolated()
+            && let Some(record) = self.kept().map(KeptSession::record)
+            && let Ok(initialize) = Envelope::parse(record.initialize.as_bytes())
+        {
             isolated.set_initialize(&record.initialize);
             // Its answer was given already.
-            let mut effects = self.transition(SessionEvent::Initialize {
+            let effects = self.transition(SessionEvent::Initialize {
                 roots: roots_support(&initialize),
                 default_scope: isolated.rule.default_scope.clone(),
             });
-            match (&record.roots, record.is_initialized) {
-                (Some(roots), _) => {
-                    // Judged again: what this machine has there, and what the client may do, is known here only.
-                    effects = self.answer_for_client(roots).await;
-                }
-                (None, true) => self.initialized(),
-                (None, false) => {}
-            }
             self.carry_out(effects).await;
         }
-        let nothing = SessionRecord {
-            log_level: None,
-            subscriptions: BTreeSet::new(),
-            ..(*record).clone()
-        };
-        self.take_over(&nothing).await;
+        self.repeat_changes().await;
+    }
+
+    /// Repeats here what the client has said at other bridges. That goes on if the request is gone for which it is done.
+    async fn catch_up(&self) {
+        let Some(session) = self.me.upgrade() else { return };
+        if self.kept().is_some_and(|kept| !kept.unrepeated().is_empty()) {
+            // An error is a panic in the task, which has been reported.
+            let _ = tokio::spawn(async move { session.repeat_changes().await }).await;
+        }
+    }
+
+    async fn repeat_changes(&self) {
+        let Some(kept) = self.kept() else { return };
+        let Some(_turn) = kept.try_repeating() else { return };
+        for change in kept.unrepeated() {
+            match self.repeat(&change).await {
+                Ok(()) => kept.note_repeated(&change),
+                // At the next look it is tried again.
+                Err(error) => return tracing::debug!(%error, "a session cannot be caught up with yet"),
+            }
+        }
+    }
+
+    async fn repeat(&self, change: &RecordChange) -> Result<(), RequestError> {
+        match change {
+            RecordChange::Initialized => self.initialized(),
+            RecordChange::Roots(roots) => {
+                // Judged again: what this machine has there, and what the client may do, is known here only.
+                let effects = self.answer_for_client(roots).await;
+                self.carry_out(effects).await;
+            }
+            RecordChange::LogLevel(level) => {
+                self.ask_for_client("logging/setLevel", json!({ "level": level }))
+                    .await?;
+            }
+            RecordChange::Subscribed(uri) => {
+                let claim = match self.service() {
+                    Service::Shared { hub, .. } => Some(hub.claim(self.serial(), uri)),
+                    Service::Isolated(_) => None,
+                };
+                let answer = self
+                    .ask_for_client("resources/subscribe", json!({ "uri": uri }))
+                    .await?;
+                if let (Some(claim), CallOutcome::Result) = (claim, answer.outcome) {
+                    claim.granted();
+                }
+            }
+            RecordChange::Unsubscribed(uri) => {
+                let is_done = matches!(self.service(), Service::Shared { hub, .. }
+                    if hub.unsubscribe(self.serial(), uri) == Unsubscribe::AnswerHere);
+                if !is_done {
+                    self.ask_for_client("resources/unsubscribe", json!({ "uri": uri }))
+                        .await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Gives the answer to `roots/list` that the client gave before.
@@ -159,54 +192,12 @@ impl Session {
         self.transition(SessionEvent::RootsAnswered(answer))
     }
 
-    /// Brings this bridge's child from an earlier record to the newest one.
-    async fn take_over(&self, before: &SessionRecord) {
-        let Some(now) = self.kept().map(KeptSession::record) else {
-            return;
-        };
-        let is_same = (&now.log_level, &now.subscriptions) == (&before.log_level, &before.subscriptions);
-        // Without a scope there is no child; the client has then asked for nothing yet.
-        if is_same || !self.is_decided() {
-            return;
-        }
-        let child = match self.ready(TAKE_OVER_TIMEOUT).await {
-            Ok(child) => child,
-            // The next one that asks is told.
-            Err(error) => return tracing::debug!(%error, "a session cannot be taken over yet"),
-        };
-        if let Some(level) = now
-            .log_level
-            .as_ref()
-            .filter(|_| now.log_level != before.log_level)
-        {
-            self.ask_for_client(&child, "logging/setLevel", json!({ "level": level }))
-                .await;
-        }
-        for uri in now.subscriptions.difference(&before.subscriptions) {
-            let claim = match self.service() {
-                Service::Shared { hub, .. } => Some(hub.claim(self.serial(), uri)),
-                Service::Isolated(_) => None,
-            };
-            let answer = self
-                .ask_for_client(&child, "resources/subscribe", json!({ "uri": uri }))
-                .await;
-            if let (Some(claim), CallOutcome::Result) = (claim, answer.outcome) {
-                claim.granted();
-            }
-        }
-        for uri in before.subscriptions.difference(&now.subscriptions) {
-            if let Service::Shared { hub, .. } = self.service()
-                && hub.unsubscribe(self.serial(), uri) == Unsubscribe::AnswerHere
-            {
-                continue;
-            }
-            self.ask_for_client(&child, "resources/unsubscribe", json!({ "uri": uri }))
-                .await;
-        }
-    }
-
     /// Asks the child in the name of the client, which does not hear of it.
-    async fn ask_for_client(&self, child: &Child, method: &str, params: Value) -> Answer {
+    async fn ask_for_client(&self, method: &str, params: Value) -> Result<Answer, RequestError> {
+        if !self.is_decided() {
+            return Err(RequestError::NotReady("its directory is not known yet"));
+        }
+        let child = self.ready(TAKE_OVER_TIMEOUT).await?;
         let text = json!({ "jsonrpc": "2.0", "id": ASKED_ID, "method": method, "params": params });
         let text = text.to_string();
         let (tx, answer) = oneshot::channel();
@@ -224,7 +215,7 @@ impl Session {
             // A failure to send has reached the receiver already.
             let _ = child.call(request, params);
         }
-        answer.await.unwrap_or_else(|_| Answer::lost())
+        Ok(answer.await.unwrap_or_else(|_| Answer::lost()))
     }
 
     /// Tells the client that anything it subscribed to may have changed: it cannot have what it missed at another bridge.
