@@ -345,9 +345,9 @@ impl Bridge {
         }
     }
 
-    /// Lets requests and operations end, but not for ever: then what still runs is interrupted, and those who wait for it
-    /// get what there is. New work is refused meanwhile.
-    pub(crate) async fn drain(&self, timeout: Duration) {
+    /// Lets requests and operations end, until `timeout` or `at_once`: then what still runs is interrupted, and those who wait
+    /// for it get what there is. New work is refused meanwhile.
+    pub(crate) async fn drain(&self, timeout: Duration, at_once: &CancellationToken) {
         let is_busy = |child: &Arc<Child>| {
             child.open_calls() > 0 || child.operations().count() != OperationCount::default()
         };
@@ -356,7 +356,9 @@ impl Bridge {
                 tokio::time::sleep(DRAIN_TICK).await;
             }
         };
-        all_done(Instant::now() + timeout).await;
+        let _ = at_once
+            .run_until_cancelled(all_done(Instant::now() + timeout))
+            .await;
         let children = self.children();
         let running = children
             .iter()
@@ -368,7 +370,7 @@ impl Bridge {
             .into_iter()
             .filter_map(Result::err)
         {
-            tracing::warn!(reason = refused, "a backend did not stop its operations");
+            tracing::warn!(reason = %refused, "a backend did not stop its operations");
         }
         all_done(Instant::now() + LAST_ANSWERS_TIMEOUT).await;
     }

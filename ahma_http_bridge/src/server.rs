@@ -118,7 +118,7 @@ pub async fn serve(
     // Connections are accepted to the end, so that a client hears when to come back.
     let mut drained = pin!(async {
         shutdown.cancelled().await;
-        let _ = at_once.run_until_cancelled(bridge.drain(times.drain)).await;
+        bridge.drain(times.drain, &at_once).await;
     });
     loop {
         let accepted = tokio::select! {
