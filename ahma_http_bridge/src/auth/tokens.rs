@@ -3,6 +3,7 @@
 //! The file holds no token, so reading it gives no access. Every entry is compared in constant time, and all
 //! of them for every request, so timing tells nothing.
 
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -403,6 +404,7 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
         role: params.role,
     };
     KnownToken::new(&entry, usize::MAX).map_err(wrong)?;
+    let _turn = turn_to_edit(file)?;
     let mut tokens = if file.exists() {
         read_file(file)?
     } else {
@@ -427,6 +429,7 @@ pub fn list_tokens(file: &Path) -> Result<Vec<TokenEntry>, TokenError> {
 
 /// Takes a token out of the file. False if there is none of that name.
 pub fn revoke_token(file: &Path, name: &str) -> Result<bool, TokenError> {
+    let _turn = turn_to_edit(file)?;
     let mut tokens = read_file(file)?;
     let before = tokens.tokens.len();
     tokens.tokens.retain(|known| known.name != name);
@@ -435,6 +438,14 @@ pub fn revoke_token(file: &Path, name: &str) -> Result<bool, TokenError> {
     }
     write_file(file, &tokens)?;
     Ok(true)
+}
+
+/// Of two who edit the file at once, one would bring back what the other took out.
+fn turn_to_edit(path: &Path) -> Result<File, TokenError> {
+    private_file::turn_to_edit(path).map_err(|error| TokenError::File {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
 }
 
 /// Replaces the file in one step, so that a running bridge never reads half of it.
