@@ -2,6 +2,8 @@
 //!
 //! `#[serde(rename)]` takes literals only: the envelope repeats some of these, and its tests compare them.
 
+use serde::{Deserialize, Serialize};
+
 /// Name of the product, as it introduces itself to others.
 pub const PRODUCT: &str = "ahma_mcp";
 
@@ -44,13 +46,23 @@ pub const NOTIFY_OPERATION: &str = "notifications/ahma/operation";
 /// "elapsed_ms", "output_lines", "output_bytes", "newest_line", "findings", "exit_code", "cpu_ms", "max_rss_bytes",
 /// "reason"}]}`, `{"id"}` one of them, `{"only_open": true}` those that have not ended; on a cluster those of the whole pool, with "worker" and "since" in addition, and without "client".
 pub const LIST_OPERATIONS: &str = "ahma/operations/list";
-/// `{"id", "from_line"?, "lines"?}` gives `{"id", "text", "first_line", "lines", "total_lines", "total_bytes", "has_ended"}`.
+/// `{"id"}` with an [`OutputPlace`] gives `{"id", "text", "first_line", "lines", "next_byte", "total_lines", "total_bytes",
+/// "has_ended"}`.
 pub const READ_OUTPUT: &str = "ahma/operations/output";
 /// `{"id", "from"?}` gives `{"id", "findings": [...], "next", "kept", "counts"}`.
 pub const READ_FINDINGS: &str = "ahma/operations/findings";
 /// `{"id"?, "principal"?, "reason", "end": "cancelled"|"interrupted"}` stops one operation, those of a principal, or all, and
 /// gives `{"stopped": [id, …]}` when nothing of them is left.
 pub const STOP_OPERATIONS: &str = "ahma/operations/stop";
+
+/// Part of an output: from a line or a byte on, or the last lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputPlace {
+    pub from_line: Option<u64>,
+    pub from_byte: Option<u64>,
+    /// At most so many.
+    pub lines: Option<u64>,
+}
 
 /// `_meta` key of a notification: the request it belongs to. The specification has none, because stdio has one client.
 pub const META_RELATED_REQUEST: &str = "ahma/relatedRequestId";

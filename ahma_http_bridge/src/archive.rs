@@ -1,5 +1,6 @@
 //! The history behind the admin API. The bridge keeps none: the program hands one in, as it does the pages of the console.
 
+use ahma_common::contract::OutputPlace;
 use futures::future::BoxFuture;
 
 use crate::console::Operator;
@@ -17,21 +18,32 @@ pub trait Archive: std::fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArchiveQuestion {
     /// A search; the query is that of the request.
-    Operations { query: String },
+    Operations {
+        query: String,
+    },
     /// Everything known of one operation but its output.
-    Operation { id: String },
-    /// Lines from there on; without a place the last ones.
+    Operation {
+        id: String,
+    },
     Output {
         id: String,
-        from_line: Option<u64>,
-        lines: Option<u64>,
+        place: OutputPlace,
     },
     /// Findings from this index on.
-    Findings { id: String, from: usize },
+    Findings {
+        id: String,
+        from: usize,
+    },
     /// One operation in a format for other programs.
-    Export { id: String, form: String },
+    Export {
+        id: String,
+        form: String,
+    },
     /// Stops what another server process runs; answers when it has ended. The agent is told why.
-    Stop { id: String, why: String },
+    Stop {
+        id: String,
+        why: String,
+    },
     /// The servers that live, with their tools and their sandbox.
     Servers,
 }

@@ -4,18 +4,22 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ahma_common::contract::{LIST_OPERATIONS, READ_FINDINGS, READ_OUTPUT, STOP_OPERATIONS};
+use ahma_common::contract::{LIST_OPERATIONS, OutputPlace, READ_FINDINGS, READ_OUTPUT, STOP_OPERATIONS};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::auth::Principal;
 use crate::bridge::Bridge;
-use crate::child::Child;
+use crate::child::{AskError, Child};
 use crate::operations::KnownOperation;
 use crate::session::EndReason;
 
 /// A backend answers such a question at once, unless it hangs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A command has five seconds for its last words.
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
+
 /// Operations to ask the backends for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Asked<'a> {
@@ -43,15 +47,20 @@ impl Asked<'_> {
     }
 }
 
-/// A command has five seconds for its last words.
-const STOP_TIMEOUT: Duration = Duration::from_secs(15);
-
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AdminError {
     #[error("no server process knows the operation {0}; `ahma_mcp history` has those that ended earlier")]
     UnknownOperation(String),
-    #[error("the server process refused: {0}")]
+    #[error("the server process gave no answer: {0}")]
     Backend(String),
+}
+
+/// The sentence that a client reads about what an operator did to its work.
+pub(crate) fn did(name: &str, deed: &str, reason: Option<&str>) -> String {
+    match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
+        Some(reason) => format!("the operator {name} {deed}: {reason}"),
+        None => format!("the operator {name} {deed}"),
+    }
 }
 
 impl Bridge {
@@ -89,7 +98,7 @@ impl Bridge {
             let mut answer = match answer {
                 Ok(answer) => answer,
                 Err(error) => {
-                    tracing::debug!(error, "a backend does not tell of its operations");
+                    tracing::debug!(%error, "a backend does not tell of its operations");
                     continue;
                 }
             };
@@ -120,21 +129,44 @@ impl Bridge {
         operations
     }
 
-    pub(crate) async fn read_output(&self, id: &str, place: Value) -> Result<Value, AdminError> {
-        self.ask_its_backend(READ_OUTPUT, id, &place, ANSWER_TIMEOUT)
+    pub(crate) async fn read_output(&self, id: &str, place: OutputPlace) -> Result<Value, AdminError> {
+        let mut params = json!(place);
+        params["id"] = id.into();
+        self.ask_its_backend(READ_OUTPUT, id, &params, ANSWER_TIMEOUT)
             .await
     }
 
-    pub(crate) async fn read_findings(&self, id: &str, place: Value) -> Result<Value, AdminError> {
-        self.ask_its_backend(READ_FINDINGS, id, &place, ANSWER_TIMEOUT)
+    /// A page of findings, from this index on.
+    pub(crate) async fn read_findings(&self, id: &str, from: u64) -> Result<Value, AdminError> {
+        let params = json!({ "id": id, "from": from });
+        self.ask_its_backend(READ_FINDINGS, id, &params, ANSWER_TIMEOUT)
             .await
     }
 
-    /// Stops an operation; answers when nothing of it is left.
-    pub(crate) async fn cancel_operation(&self, id: &str, why: &str) -> Result<Value, AdminError> {
+    /// Stops an operation for an operator; answers when nothing of it is left. The agent is told why.
+    pub(crate) async fn cancel_operation(
+        &self,
+        operator: &Principal,
+        id: &str,
+        reason: Option<&str>,
+    ) -> Result<Value, AdminError> {
+        self.record_admin("cancel", operator, json!({ "operation": id, "reason": reason }));
+        let why = did(&operator.name, "cancelled it", reason);
         let params = json!({ "id": id, "reason": why, "end": "cancelled" });
         self.ask_its_backend(STOP_OPERATIONS, id, &params, STOP_TIMEOUT)
             .await
+    }
+
+    /// Ends a session for an operator, with all it runs. False if there is none of that id.
+    pub(crate) async fn end_session_for(&self, operator: &Principal, id: &str, reason: Option<&str>) -> bool {
+        let Some(session) = self.sessions.remove(id) else {
+            return false;
+        };
+        let fields = json!({ "session": id, "reason": reason });
+        self.record_admin("end_session", operator, fields);
+        let why = did(&operator.name, "ended the session", reason);
+        self.end_session(session, EndReason::Operator(why)).await;
+        true
     }
 
     /// Ends the sessions of a principal and stops everything it runs.
@@ -153,7 +185,7 @@ impl Bridge {
             .iter()
             .map(|child| child.ask_about_operations(STOP_OPERATIONS, &params, STOP_TIMEOUT));
         for error in join_all(stops).await.into_iter().filter_map(Result::err) {
-            tracing::warn!(error, "a backend did not stop the work of a principal");
+            tracing::warn!(%error, "a backend did not stop the work of a principal");
         }
     }
 
@@ -174,13 +206,23 @@ impl Bridge {
     ) -> Result<Value, AdminError> {
         let mut children: Vec<Arc<Child>> = self.children();
         children.sort_by_key(|child| !child.operations().contains(id));
+        let mut failed = None;
         for child in children {
             match child.ask_about_operations(method, params, timeout).await {
                 Ok(answer) => return Ok(answer),
-                Err(error) if child.operations().contains(id) => return Err(AdminError::Backend(error)),
-                Err(_) => {}
+                Err(AskError::Unknown) => {}
+                Err(AskError::Failed(reason)) => {
+                    failed.get_or_insert(reason);
+                    if child.operations().contains(id) {
+                        break;
+                    }
+                }
             }
         }
-        Err(AdminError::UnknownOperation(id.to_owned()))
+        // A backend that did not answer may be the one that knows it.
+        Err(match failed {
+            Some(reason) => AdminError::Backend(reason),
+            None => AdminError::UnknownOperation(id.to_owned()),
+        })
     }
 }

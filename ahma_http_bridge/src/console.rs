@@ -5,12 +5,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use ahma_common::contract::OutputPlace;
+use serde_json::Value;
 
 use crate::auth::{AuthSettings, Principal};
 use crate::bridge::Bridge;
-use crate::bridge_admin::{AdminError, Asked};
-use crate::session::EndReason;
+use crate::bridge_admin::{AdminError, Asked, did};
 
 /// The one who asks for a page; goes with every request as an extension.
 #[derive(Debug, Clone)]
@@ -19,7 +19,6 @@ pub enum Visitor {
         entry: Entry,
         /// Reason why a login failed.
         refused: Option<String>,
-        server: Option<ServerAccess>,
     },
     Operator(Operator),
 }
@@ -49,13 +48,6 @@ impl Operator {
     /// The sentence that a client reads about what was done to its work.
     pub fn did(&self, deed: &str, reason: Option<&str>) -> String {
         did(&self.name, deed, reason)
-    }
-}
-
-pub(crate) fn did(name: &str, deed: &str, reason: Option<&str>) -> String {
-    match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
-        Some(reason) => format!("the operator {name} {deed}: {reason}"),
-        None => format!("the operator {name} {deed}"),
     }
 }
 
@@ -93,23 +85,19 @@ impl ServerAccess {
         found.into_iter().next()
     }
 
-    /// Lines of an operation from there on; without a place the last ones.
-    pub async fn output(&self, id: &str, from_line: Option<u64>, lines: u64) -> Result<Value, String> {
-        let place = json!({ "id": id, "from_line": from_line, "lines": lines });
+    pub async fn output(&self, id: &str, place: OutputPlace) -> Result<Value, String> {
         let read = self.0.read_output(id, place).await;
         read.map_err(|error| error.to_string())
     }
 
     pub async fn findings(&self, id: &str) -> Result<Value, String> {
-        let read = self.0.read_findings(id, json!({ "id": id })).await;
+        let read = self.0.read_findings(id, 0).await;
         read.map_err(|error| error.to_string())
     }
 
     /// Stops an operation; answers when nothing of it is left. False if no server process here has it.
     pub async fn cancel(&self, operator: &Operator, id: &str, reason: Option<&str>) -> Result<bool, String> {
-        self.record("cancel", operator, json!({ "operation": id, "reason": reason }));
-        let why = operator.did("cancelled it", reason);
-        match self.0.cancel_operation(id, &why).await {
+        match self.0.cancel_operation(&principal(operator), id, reason).await {
             Ok(_) => Ok(true),
             Err(AdminError::UnknownOperation(_)) => Ok(false),
             Err(error @ AdminError::Backend(_)) => Err(error.to_string()),
@@ -118,24 +106,13 @@ impl ServerAccess {
 
     /// Ends a session with all it runs. False if there is none of that id.
     pub async fn end_session(&self, operator: &Operator, id: &str, reason: Option<&str>) -> bool {
-        let Some(session) = self.0.sessions.remove(id) else {
-            return false;
-        };
-        self.record(
-            "end_session",
-            operator,
-            json!({ "session": id, "reason": reason }),
-        );
-        let why = operator.did("ended the session", reason);
-        self.0.end_session(session, EndReason::Operator(why)).await;
-        true
+        self.0.end_session_for(&principal(operator), id, reason).await
     }
+}
 
-    fn record(&self, action: &'static str, operator: &Operator, fields: Value) {
-        let principal = Principal {
-            name: Arc::clone(&operator.name),
-            ..Principal::anonymous()
-        };
-        self.0.record_admin(action, &principal, fields);
+fn principal(operator: &Operator) -> Principal {
+    Principal {
+        name: Arc::clone(&operator.name),
+        ..Principal::anonymous()
     }
 }

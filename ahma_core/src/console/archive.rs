@@ -39,9 +39,9 @@ async fn found(
             json!({ "operations": rows.iter().map(document::operation).collect::<Vec<_>>() })
         }
         ArchiveQuestion::Operation { id } => record(&source.operation(operator, &id).await?),
-        ArchiveQuestion::Output { id, from_line, lines } => {
+        ArchiveQuestion::Output { id, place } => {
             let ShownOperation { operation, .. } = source.operation(operator, &id).await?;
-            document::output(&operation, from_line, lines).await?
+            document::output(&operation, place).await?
         }
         ArchiveQuestion::Findings { id, from } => {
             let ShownOperation { operation, .. } = source.operation(operator, &id).await?;
@@ -103,7 +103,7 @@ impl From<SourceError> for ArchiveError {
     fn from(error: SourceError) -> Self {
         let message = ahma_common::error_chain(&error).to_string();
         match error {
-            SourceError::Unknown(_) => Self::Unknown(message),
+            SourceError::UnknownOperation(_) | SourceError::Unknown(_) => Self::Unknown(message),
             SourceError::Malformed(_) => Self::Malformed(message),
             SourceError::Refused(_) => Self::Refused(message),
             SourceError::History(_) | SourceError::Output(_) => Self::Unreadable(message),

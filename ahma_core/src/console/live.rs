@@ -19,7 +19,7 @@ use maud::Markup;
 
 use super::{routes::Console, source::SourceError};
 
-/// Time between two glances. With the half second of the writers, a page is never behind by a second.
+/// Time between two glances. With the third of a second of the writers, a page is never behind by a second.
 const GLANCE: Duration = Duration::from_millis(250);
 
 /// Time after which a page is rendered again although nothing was written: load, memory, sessions and a pool

@@ -66,8 +66,7 @@ pub(super) async fn page(
 #[derive(Debug)]
 pub(super) struct OperationView {
     console: Console,
-    operator: Operator,
-    id: String,
+    known: ShownOperation,
     least: Severity,
     tail: OutputTail,
 }
@@ -79,11 +78,9 @@ impl OperationView {
         id: &str,
         query: &Query,
     ) -> Result<Self, SourceError> {
-        console.source.operation(operator, id).await?;
         Ok(Self {
+            known: console.source.operation(operator, id).await?,
             console,
-            operator: operator.clone(),
-            id: id.to_owned(),
             least: least_of(query),
             tail: OutputTail::new(
                 query.number("from_byte").unwrap_or(0),
@@ -99,14 +96,13 @@ impl PageView for OperationView {
     }
 
     async fn changes(&mut self) -> Result<Vec<PageChange>, SourceError> {
-        let known = self.console.source.operation(&self.operator, &self.id).await?;
+        self.known.refresh().await?;
+        let known = &self.known;
+        let path = layout::operation_path(known.row.id.as_str());
         let mut changes = vec![
-            PageChange::Content("summary", summary(&known)),
+            PageChange::Content("summary", summary(known)),
             PageChange::Content("usage", usage(&known.usage)),
-            PageChange::Content(
-                "findings",
-                findings(&known, &layout::operation_path(&self.id), self.least),
-            ),
+            PageChange::Content("findings", findings(known, &path, self.least)),
             PageChange::Rows("output", self.tail.read(&known.operation).await?),
         ];
         if known.row.state.is_final() {

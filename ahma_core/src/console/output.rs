@@ -55,10 +55,9 @@ pub(super) async fn shown(known: &ShownOperation, query: &Query) -> Result<Outpu
     let mut terminal = Terminal::new(page.first_line.unwrap_or(1));
     terminal.print(page.text.as_bytes());
     // A line that is not finished comes again as a whole.
-    let unfinished = page.text.len() - page.text.rfind('\n').map_or(0, |newline| newline + 1);
-    let ends_in_line = u64::from(unfinished > 0);
+    let ends_in_line = u64::from(page.unfinished_bytes > 0);
     let next = (
-        page.total_bytes.saturating_sub(unfinished as u64),
+        page.next_byte - page.unfinished_bytes,
         (page.total_lines + 1).saturating_sub(ends_in_line).max(1),
     );
     let is_tail = grep.is_none() && from.is_none();

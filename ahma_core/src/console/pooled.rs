@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ahma_common::contract::OutputPlace;
 use ahma_http_bridge::{Operator, ServerAccess};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use super::{
     pool::PooledOperation,
     query::Query,
     routes::Console,
-    source::SourceError,
+    source::{PAGE_BYTES, SourceError},
     terminal::Terminal,
 };
 use crate::observe::{Finding, SeverityCounts};
@@ -25,7 +26,9 @@ struct PooledOutput {
     text: String,
     first_line: Option<u64>,
     lines: u64,
+    next_byte: u64,
     total_lines: u64,
+    total_bytes: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -45,7 +48,12 @@ pub(super) async fn page(
     let known = find(server, id).await?;
     let path = layout::operation_path(id);
     let from = query.number("line").map(|line| line.max(1));
-    let read = output(server, id, from).await;
+    let place = OutputPlace {
+        from_line: from,
+        lines: Some(LINES),
+        ..OutputPlace::default()
+    };
+    let read = output(server, id, place).await;
     let next = read.as_ref().map_or(1, PooledOutput::next_line);
     let is_open = !known.status.is_final();
     let is_tail = from.is_none();
@@ -78,8 +86,8 @@ pub(super) struct PooledView {
     server: ServerAccess,
     id: String,
     terminal: Terminal,
-    /// The first line that was not printed yet.
-    line: u64,
+    /// Of what was not printed yet.
+    next: OutputPlace,
 }
 
 impl PooledView {
@@ -96,18 +104,30 @@ impl PooledView {
             server: server.clone(),
             id: id.to_owned(),
             terminal: Terminal::new(line),
-            line,
+            next: OutputPlace {
+                from_line: Some(line),
+                ..OutputPlace::default()
+            },
         })
     }
 
-    /// Rows that are new. A line is shown when it is complete: the admin API tells of lines, not of bytes.
-    async fn new_rows(&mut self) -> Vec<Markup> {
-        let Ok(output) = output(&self.server, &self.id, Some(self.line)).await else {
-            return Vec::new();
-        };
-        let complete = output.text.rfind('\n').map_or("", |end| &output.text[..=end]);
-        self.line = output.next_line().max(self.line);
-        self.terminal.print(complete.as_bytes());
+    /// Rows that are new or other than before.
+    async fn changed_rows(&mut self) -> Vec<Markup> {
+        let mut printed = 0;
+        while printed < PAGE_BYTES {
+            let Ok(output) = output(&self.server, &self.id, self.next).await else {
+                break;
+            };
+            self.terminal.print(output.text.as_bytes());
+            printed += output.text.len();
+            self.next = OutputPlace {
+                from_byte: Some(output.next_byte),
+                ..OutputPlace::default()
+            };
+            if output.next_byte >= output.total_bytes {
+                break;
+            }
+        }
         self.terminal.changed_rows()
     }
 }
@@ -122,7 +142,7 @@ impl PageView for PooledView {
         let mut changes = vec![
             PageChange::Content("summary", summary(&known)),
             PageChange::Content("findings", findings(&self.server, &self.id).await),
-            PageChange::Rows("output", self.new_rows().await),
+            PageChange::Rows("output", self.changed_rows().await),
         ];
         if known.status.is_final() {
             changes.push(PageChange::Reload);
@@ -164,11 +184,11 @@ async fn find(server: &ServerAccess, id: &str) -> Result<PooledOperation, Source
 }
 
 fn unknown(id: &str) -> SourceError {
-    SourceError::Unknown(format!("operation {id}"))
+    SourceError::UnknownOperation(id.to_owned())
 }
 
-async fn output(server: &ServerAccess, id: &str, from: Option<u64>) -> Result<PooledOutput, String> {
-    let read = server.output(id, from, LINES).await?;
+async fn output(server: &ServerAccess, id: &str, place: OutputPlace) -> Result<PooledOutput, String> {
+    let read = server.output(id, place).await?;
     serde_json::from_value(read).map_err(|error| error.to_string())
 }
 

@@ -96,7 +96,7 @@ impl Console {
 impl IntoResponse for SourceError {
     fn into_response(self) -> Response {
         let status = match &self {
-            Self::Unknown(_) => StatusCode::NOT_FOUND,
+            Self::UnknownOperation(_) | Self::Unknown(_) => StatusCode::NOT_FOUND,
             Self::History(_) | Self::Output(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Refused(_) => StatusCode::CONFLICT,
             Self::Malformed(_) => StatusCode::BAD_REQUEST,
@@ -133,7 +133,7 @@ async fn operation_page(
     let query = Query::of(&uri);
     let shown = operation::page(&console, &operator, &id, &query).await;
     match (shown, console.front_end(&operator)) {
-        (Err(SourceError::Unknown(_)), Some(server)) => {
+        (Err(SourceError::UnknownOperation(_)), Some(server)) => {
             page(pooled::page(&operator, server, &id, &query).await?)
         }
         (shown, _) => page(shown?),
@@ -149,7 +149,7 @@ async fn operation_events(
     let query = Query::of(&uri);
     let view = operation::OperationView::open(console.clone(), &operator, &id, &query).await;
     match (view, console.front_end(&operator)) {
-        (Err(SourceError::Unknown(_)), Some(server)) => Ok(live::stream(
+        (Err(SourceError::UnknownOperation(_)), Some(server)) => Ok(live::stream(
             pooled::PooledView::open(console.clone(), server, &id, &query).await?,
         )),
         (view, _) => Ok(live::stream(view?)),
@@ -173,7 +173,7 @@ async fn cancel(
     let reason = Query::read(&form).text("reason");
     let cancelled = console.source.cancel(&operator, &id, reason.as_deref()).await;
     match (cancelled, console.front_end(&operator)) {
-        (Err(SourceError::Unknown(_)), Some(server)) => {
+        (Err(SourceError::UnknownOperation(_)), Some(server)) => {
             pooled::cancel(&operator, server, &id, reason.as_deref()).await?;
         }
         (cancelled, _) => cancelled?,

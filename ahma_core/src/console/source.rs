@@ -18,7 +18,7 @@ use crate::{
 /// Bytes of output on one page, and in one step of an export.
 pub(super) const PAGE_BYTES: usize = 256 << 10;
 
-/// A command has five seconds for its last words, and its server looks for requests twice a second.
+/// A command has five seconds for its last words, and its server looks for requests a few times a second.
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 const STOP_GLANCE: Duration = Duration::from_millis(100);
 
@@ -32,7 +32,9 @@ pub(super) struct HistorySource {
 /// Reason why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceError {
-    #[error("{0} is not known here; what is too old is dropped (--keep, --keep-bytes)")]
+    #[error("operation {0} is not known here; what is too old is dropped (--keep, --keep-bytes)")]
+    UnknownOperation(String),
+    #[error("{0} is not known here")]
     Unknown(String),
     #[error("the history cannot be read")]
     History(#[from] HistoryError),
@@ -63,6 +65,23 @@ impl ShownOperation {
             hints.into_iter().flatten().chain(&outcome.notices)
         });
         said.cloned().collect()
+    }
+}
+
+impl ShownOperation {
+    /// Takes over what it has come to since.
+    pub(super) async fn refresh(&mut self) -> Result<(), SourceError> {
+        let (id, operation) = (self.row.id.clone(), self.operation.clone());
+        let looked = self.place.read(move |reader| {
+            let Some(row) = reader.operation(None, id.as_str())? else {
+                return Ok(None);
+            };
+            reader.refresh(&row, &operation)?;
+            let usage = reader.usage(&row)?;
+            Ok(Some((row, usage)))
+        });
+        (self.row, self.usage) = looked.await?.ok_or_else(|| unknown(self.row.id.as_str()))?;
+        Ok(())
     }
 }
 
@@ -122,29 +141,36 @@ impl HistorySource {
         operator: &Operator,
         id: &str,
     ) -> Result<ShownOperation, SourceError> {
+        let (row, place) = self.find(operator, id).await?;
+        let recalled = place.read(move |reader| {
+            let operation = reader.recall(&row, PAGE_BYTES)?;
+            let usage = reader.usage(&row)?;
+            Ok(Some((row, operation, usage)))
+        });
+        let (row, operation, usage) = recalled.await?.ok_or_else(|| unknown(id))?;
+        Ok(ShownOperation {
+            row,
+            operation,
+            usage,
+            place,
+        })
+    }
+
+    /// Where an operation is written down, and its row as it is now.
+    pub(super) async fn find(
+        &self,
+        operator: &Operator,
+        id: &str,
+    ) -> Result<(OperationRow, SharedReader), SourceError> {
         let only_named = sees_only_named(operator);
         for place in &self.places {
             let wanted = id.to_owned();
-            let found = place.read(move |reader| {
-                let row = reader.operation(None, &wanted)?;
-                let row = row.filter(|row| !only_named || row.owner.principal.name().is_some());
-                let known = |row: OperationRow| {
-                    let operation = reader.recall(&row, PAGE_BYTES)?;
-                    let usage = reader.usage(&row)?;
-                    Ok::<_, HistoryError>((row, operation, usage))
-                };
-                row.map(known).transpose()
-            });
-            if let Some((row, operation, usage)) = found.await? {
-                return Ok(ShownOperation {
-                    row,
-                    operation,
-                    usage,
-                    place: place.clone(),
-                });
+            let row = place.read(move |reader| reader.operation(None, &wanted)).await?;
+            if let Some(row) = row.filter(|row| !only_named || row.owner.principal.name().is_some()) {
+                return Ok((row, place.clone()));
             }
         }
-        Err(SourceError::Unknown(format!("operation {id}")))
+        Err(unknown(id))
     }
 
     /// Servers that live, the newest first.
@@ -163,7 +189,7 @@ impl HistorySource {
         id: &str,
         reason: Option<&str>,
     ) -> Result<(), SourceError> {
-        let ShownOperation { row, place, .. } = self.operation(operator, id).await?;
+        let (row, place) = self.find(operator, id).await?;
         if row.state.is_final() {
             return Ok(());
         }
@@ -181,7 +207,7 @@ impl HistorySource {
 
     /// Has the server that runs an operation stop it, and waits for its end. False if it had ended already.
     pub(super) async fn stop(&self, operator: &Operator, id: &str, why: String) -> Result<bool, SourceError> {
-        let ShownOperation { row, place, .. } = self.operation(operator, id).await?;
+        let (row, place) = self.find(operator, id).await?;
         if row.state.is_final() {
             return Ok(false);
         }
@@ -189,7 +215,7 @@ impl HistorySource {
         let deadline = Instant::now() + STOP_TIMEOUT;
         while Instant::now() < deadline {
             tokio::time::sleep(STOP_GLANCE).await;
-            if self.operation(operator, id).await?.row.state.is_final() {
+            if self.find(operator, id).await?.0.state.is_final() {
                 return Ok(true);
             }
         }
@@ -197,6 +223,10 @@ impl HistorySource {
             "{id} was asked to stop, and has not ended yet"
         )))
     }
+}
+
+fn unknown(id: &str) -> SourceError {
+    SourceError::UnknownOperation(id.to_owned())
 }
 
 async fn request_stop(place: &SharedReader, row: OperationRow, why: String) -> Result<(), SourceError> {

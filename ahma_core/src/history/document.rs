@@ -1,5 +1,6 @@
 //! Operations as JSON, for programs: rows of the history, and what can be read of one in pages.
 
+use ahma_common::contract::OutputPlace;
 use serde_json::{Map, Value, json};
 
 use super::rows::{FindingRow, OperationRow};
@@ -68,19 +69,13 @@ pub(crate) fn finding(row: &FindingRow) -> Value {
     Value::Object(fields)
 }
 
-/// Lines of an output from there on; without a place the last ones.
-pub(crate) async fn output(
-    operation: &Operation,
-    from_line: Option<u64>,
-    lines: Option<u64>,
-) -> Result<Value, PageError> {
-    let lines = lines.unwrap_or(MAX_LINES).min(MAX_LINES);
-    let query = match from_line {
-        Some(line) => OutputQuery::Range {
-            from: PageStart::Line(line.max(1)),
-            max_lines: lines,
-        },
-        None => OutputQuery::Tail { lines },
+/// A part of an output.
+pub(crate) async fn output(operation: &Operation, place: OutputPlace) -> Result<Value, PageError> {
+    let max_lines = place.lines.unwrap_or(MAX_LINES).min(MAX_LINES);
+    let line = place.from_line.map(|line| PageStart::Line(line.max(1)));
+    let query = match line.or(place.from_byte.map(PageStart::Byte)) {
+        Some(from) => OutputQuery::Range { from, max_lines },
+        None => OutputQuery::Tail { lines: max_lines },
     };
     let has_ended = operation.ended().is_some();
     let page = operation.output().read(query).await?;
@@ -89,6 +84,7 @@ pub(crate) async fn output(
         "text": page.text,
         "first_line": page.first_line,
         "lines": page.lines,
+        "next_byte": page.next_byte,
         "total_lines": page.total_lines,
         "total_bytes": page.total_bytes,
         "has_ended": has_ended,

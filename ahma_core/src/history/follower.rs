@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{handle::History, recall, rows::OperationRow};
+use super::{handle::History, rows::OperationRow};
 use crate::operation::Operation;
 
 /// Time between two looks. The other server writes at this pace.
@@ -26,7 +26,7 @@ pub(super) async fn follow(history: History, row: OperationRow, operation: Opera
         let (id, followed) = (row.id.clone(), operation.clone());
         let looked = history.read(move |reader| {
             if let Some(row) = reader.operation(None, id.as_str())? {
-                recall::refresh(reader, &row, &followed)?;
+                reader.refresh(&row, &followed)?;
             }
             Ok(())
         });

@@ -138,6 +138,11 @@ impl HistoryReader {
         recall::operation(self, row, result_bytes, None)
     }
 
+    /// Brings a recalled operation up to what its row says now.
+    pub fn refresh(&self, row: &OperationRow, operation: &Operation) -> Result<(), HistoryError> {
+        recall::refresh(self, row, operation)
+    }
+
     /// Asks the server that runs an operation to stop it.
     pub fn request_stop(&self, row: &OperationRow, reason: Option<&str>) -> Result<(), HistoryError> {
         self.database.connection.execute(

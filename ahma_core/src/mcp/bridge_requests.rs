@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use ahma_common::contract::{LIST_OPERATIONS, READ_FINDINGS, READ_OUTPUT, STOP_OPERATIONS};
+use ahma_common::contract::{LIST_OPERATIONS, OutputPlace, READ_FINDINGS, READ_OUTPUT, STOP_OPERATIONS};
 use futures::future::join_all;
 use rmcp::{
     ErrorData,
@@ -35,26 +35,17 @@ pub(super) async fn answer(
     if !server.settings.has_bridge {
         return None;
     }
-    let answered = match request.method.as_str() {
-        LIST_OPERATIONS => match params(request) {
-            Ok(params) => Ok(list(server, params).await),
-            Err(error) => Err(error),
-        },
-        READ_OUTPUT => match params(request) {
-            Ok(params) => output(server, params).await,
-            Err(error) => Err(error),
-        },
-        READ_FINDINGS => match params(request) {
-            Ok(params) => findings(server, params).await,
-            Err(error) => Err(error),
-        },
-        STOP_OPERATIONS => match params(request) {
-            Ok(params) => stop(server, params).await,
-            Err(error) => Err(error),
-        },
-        _ => return None,
+    let answered = async {
+        Ok(Some(match request.method.as_str() {
+            LIST_OPERATIONS => list(server, params(request)?).await,
+            READ_OUTPUT => output(server, params(request)?).await?,
+            READ_FINDINGS => findings(server, params(request)?).await?,
+            STOP_OPERATIONS => stop(server, params(request)?).await?,
+            _ => return Ok(None),
+        }))
     };
-    Some(answered.map(CustomResult::new))
+    let answered: Result<Option<Value>, ErrorData> = answered.await;
+    answered.map(|answer| answer.map(CustomResult::new)).transpose()
 }
 
 fn params<T: DeserializeOwned>(request: &CustomRequest) -> Result<T, ErrorData> {
@@ -73,9 +64,8 @@ struct ListParams {
 #[derive(Debug, Deserialize)]
 struct OutputParams {
     id: String,
-    /// Lines from this one on; without it the last ones.
-    from_line: Option<u64>,
-    lines: Option<u64>,
+    #[serde(flatten)]
+    place: OutputPlace,
 }
 
 #[derive(Debug, Deserialize)]
@@ -197,7 +187,7 @@ async fn found(server: &Server, id: &str) -> Result<Operation, ErrorData> {
 
 async fn output(server: &Server, params: OutputParams) -> Result<Value, ErrorData> {
     let operation = found(server, &params.id).await?;
-    let read = document::output(&operation, params.from_line, params.lines).await;
+    let read = document::output(&operation, params.place).await;
     read.map_err(|error| error::unreadable("the output", &error))
 }
 

@@ -68,6 +68,10 @@ pub struct OutputPage {
     pub lines: u64,
     /// Beginning of the next page, if there is more.
     pub next: Option<PageStart>,
+    /// Where that begins, or what is printed after it.
+    pub next_byte: u64,
+    /// Bytes of the last line shown, if it has no end yet.
+    pub unfinished_bytes: u64,
     /// Number of matching lines, from the beginning of the search to the end; only for a search.
     pub matches: Option<u64>,
     /// The last line that a search looked at, if it took too long to go on.
@@ -88,6 +92,8 @@ impl OutputPage {
             first_line: None,
             lines: 0,
             next: None,
+            next_byte: view.total_bytes,
+            unfinished_bytes: 0,
             matches: None,
             searched_to: None,
             unsearched_bytes: 0,
@@ -206,6 +212,7 @@ fn tail(view: &LogView, lines: u64, page_bytes: usize) -> OutputPage {
         text: String::from_utf8_lossy(shown).into_owned(),
         first_line: (count > 0).then(|| view.total_lines - count + 1),
         lines: count,
+        unfinished_bytes: unfinished(shown),
         ..OutputPage::empty(view)
     }
 }
@@ -242,24 +249,29 @@ fn range(view: &LogView, from: PageStart, max_lines: u64, page_bytes: usize) -> 
 
     let end = start + shown.len() as u64;
     let lines = count_lines(shown);
-    let next = if end < segment.end {
-        Some(match shown.last() {
+    let (next, next_byte) = if end < segment.end {
+        let next = match shown.last() {
             Some(b'\n') => PageStart::Line(first_line + lines),
             Some(_) => PageStart::Byte(end),
             None => from,
-        })
+        };
+        (Some(next), end)
     } else {
         let after_gap = view.after_gap().filter(|after| after.start > end);
-        after_gap.map(|after| match after.begins {
+        let next_byte = after_gap.as_ref().map_or(end, |after| after.start);
+        let next = after_gap.map(|after| match after.begins {
             SegmentStart::AtLine => PageStart::Line(after.first_line),
             SegmentStart::InsideLine => PageStart::Byte(after.start),
-        })
+        });
+        (next, next_byte)
     };
     Ok(OutputPage {
         text: String::from_utf8_lossy(shown).into_owned(),
         first_line: (lines > 0).then_some(first_line),
         lines,
         next,
+        next_byte,
+        unfinished_bytes: unfinished(shown),
         ..OutputPage::empty(view)
     })
 }
@@ -322,6 +334,11 @@ fn line_start(reader: &LogReader<'_>, from: (u64, u64), line: u64, end: u64) -> 
 
 fn count_lines(bytes: &[u8]) -> u64 {
     count_newlines(bytes) + u64::from(bytes.last().is_some_and(|&last| last != b'\n'))
+}
+
+fn unfinished(bytes: &[u8]) -> u64 {
+    let complete = memchr::memrchr(b'\n', bytes).map_or(0, |newline| newline + 1);
+    (bytes.len() - complete) as u64
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::{Read as _, Write as _},
-    net::TcpStream,
     path::Path,
     process::Output,
 };
@@ -64,7 +63,7 @@ impl Served {
     /// Status and body of an answer.
     fn ask(&self, role: &str, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let (address, token) = (self.server.address(), self.token(role));
-        let mut connection = TcpStream::connect(address).unwrap();
+        let mut connection = self.server.connect();
         write!(
             connection,
             "{method} {path} HTTP/1.0\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
@@ -300,6 +299,11 @@ fn the_commands_show_and_stop_what_runs() {
         sessions.contains(&session) && sessions.contains("editor"),
         "{sessions}"
     );
+    wait_for("what the operation prints", || {
+        shown(&["admin", "operations", "--format", "json"])
+            .contains(r#""newest_line": "hello""#)
+            .then_some(())
+    });
     let operations = shown(&["admin", "operations", "--status", "running"]);
     assert!(
         operations.contains(&id) && operations.contains("the-agent"),
@@ -465,6 +469,9 @@ fn an_operator_without_authentication_sees_and_stops_what_the_users_editors_run(
             .contains(&id)
             .then_some(())
     });
+    let until = json!({"operation_ids": [id], "until_line": "^mine$"});
+    let printed = editor.tool("await", until);
+    assert_eq!(printed["structuredContent"]["reason"], "line_found", "{printed}");
     let cancelled = ask(&["admin", "cancel", &id, "--reason", "enough", "--admin-url"]);
     assert_eq!(cancelled, format!("{id} is cancelled\n"));
     assert_eq!(ask(&["admin", "tail", &id, "--admin-url"]), "mine\n");

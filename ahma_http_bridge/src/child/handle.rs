@@ -1,6 +1,6 @@
 //! The handle of a running child: what can be asked of it. Its tasks are in `tasks`.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ChildCommand;
 use super::client_name;
-use super::pending::{Answer, BRIDGE, CallFailure, CallParams, ClientId, Pending, Reply};
+use super::pending::{Answer, BRIDGE, CallFailure, CallOutcome, CallParams, ClientId, Pending, Reply};
 use super::process::start_process;
 use super::tasks::{Listener, Watched, supervise};
 use crate::echo::Echo;
@@ -25,6 +25,20 @@ use crate::operations::{BackendOwner, OpenOperations, OperationOwner, OperationR
 
 /// Input that may wait for a child: several times the largest body that a client may send by default.
 const MAX_QUEUED_BYTES: usize = 32 << 20;
+
+/// JSON-RPC codes of a child that does not know what it is asked about.
+const CODE_NOT_FOUND: i64 = -32002;
+const CODE_NO_METHOD: i64 = -32601;
+
+/// Reason why a child does not answer the bridge's own question.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AskError {
+    /// It knows of no such operation, or is gone.
+    #[error("it is not known there")]
+    Unknown,
+    #[error("{0}")]
+    Failed(String),
+}
 
 /// Receives the messages of a child that answer no request.
 pub(crate) trait ChildSink: Send + Sync + Debug {
@@ -248,21 +262,25 @@ impl Child {
         answer.await.unwrap_or_else(|_| Answer::lost())
     }
 
-    /// Asks the bridge's own question about operations; gives the `result`, or the message of the error.
+    /// Asks the bridge's own question about operations; gives the `result`.
     pub(crate) async fn ask_about_operations(
         &self,
         method: &str,
         params: &Value,
         timeout: Duration,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, AskError> {
+        let failed = |error: &dyn fmt::Display| AskError::Failed(error.to_string());
         let text = json!({ "jsonrpc": "2.0", "id": 0, "method": method, "params": params }).to_string();
-        let envelope = Envelope::parse(text.as_bytes()).map_err(|error| error.to_string())?;
-        let request = envelope.request().map_err(|error| error.to_string())?;
+        let envelope = Envelope::parse(text.as_bytes()).map_err(|error| failed(&error))?;
+        let request = envelope.request().map_err(|error| failed(&error))?;
         let answer = self.ask(request, BRIDGE, timeout).await;
-        let mut answer: Value = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
-        match answer["error"]["message"].as_str() {
-            Some(message) => Err(message.to_owned()),
-            None => Ok(answer["result"].take()),
+        let mut body: Value = serde_json::from_slice(&answer.body).map_err(|error| failed(&error))?;
+        let message = || body["error"]["message"].as_str().unwrap_or_default();
+        match answer.outcome {
+            CallOutcome::Result => Ok(body["result"].take()),
+            CallOutcome::RpcError(CODE_NOT_FOUND | CODE_NO_METHOD) => Err(AskError::Unknown),
+            CallOutcome::Failed(CallFailure::ChildDied | CallFailure::Stopped) => Err(AskError::Unknown),
+            CallOutcome::RpcError(_) | CallOutcome::Failed(_) => Err(failed(&message())),
         }
     }
 
@@ -393,7 +411,7 @@ impl Answer {
         let body = ahma_common::envelope::error_message(None, failure.rpc_code(), &failure.to_string());
         Self {
             body,
-            outcome: super::CallOutcome::Failed(failure),
+            outcome: CallOutcome::Failed(failure),
         }
     }
 }

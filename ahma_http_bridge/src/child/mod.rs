@@ -16,7 +16,7 @@ pub use command::{ChildCommand, ChildFactory, FixedCommand, Spawn};
 
 pub(crate) use backend::{Backend, ChildSpawner, Restart, StartError, initialize_child, own_initialize};
 pub(crate) use client_name::{is_for_the_bridge, named};
-pub(crate) use handle::{Child, ChildLimits, ChildMessage, ChildSink, Ending};
+pub(crate) use handle::{AskError, Child, ChildLimits, ChildMessage, ChildSink, Ending};
 pub(crate) use pending::{
     Answer, BRIDGE, CallFailure, CallObserver, CallOutcome, CallParams, ClientId, Reply, ReplySink,
 };

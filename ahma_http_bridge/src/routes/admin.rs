@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use ahma_common::contract::OutputPlace;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -13,15 +14,13 @@ use http::{StatusCode, Uri};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::archived::Archived;
+use super::archived::Asker;
 use super::body;
 use crate::archive::ArchiveQuestion;
 use crate::auth::Principal;
 use crate::bridge::Bridge;
-use crate::bridge_admin::{AdminError, Asked};
-use crate::console::did;
+use crate::bridge_admin::{AdminError, Asked, did};
 use crate::http::refusal::{Refusal, json_response};
-use crate::session::EndReason;
 
 pub(super) type AskingOperator = Extension<Arc<Principal>>;
 pub(super) type AdminResponse = Result<Response, Refusal>;
@@ -57,16 +56,10 @@ async fn end_session(
     uri: Uri,
 ) -> AdminResponse {
     let reason = parameter(&uri, "reason");
-    let session = bridge.sessions.remove(&id);
-    let session = session.ok_or_else(|| Refusal::not_found(format!("no session has the id {id}")))?;
-    let why = did(&operator.name, "ended the session", reason.as_deref());
-    bridge.record_admin(
-        "end_session",
-        &operator,
-        json!({ "session": id, "reason": reason }),
-    );
-    bridge.end_session(session, EndReason::Operator(why)).await;
-    Ok(answer(&json!({ "ended": id })))
+    match bridge.end_session_for(&operator, &id, reason.as_deref()).await {
+        true => Ok(answer(&json!({ "ended": id }))),
+        false => Err(Refusal::not_found(format!("no session has the id {id}"))),
+    }
 }
 
 async fn operations(State(bridge): State<Arc<Bridge>>, uri: Uri) -> Response {
@@ -74,49 +67,37 @@ async fn operations(State(bridge): State<Arc<Bridge>>, uri: Uri) -> Response {
     let is_wanted = |field: &str, wanted: &Option<String>, operation: &Value| {
         wanted.is_none() || operation[field].as_str() == wanted.as_deref()
     };
-    let mut operations = bridge.described_operations(Asked::All).await;
+    // Of all of them a pool lists the newest only, and those that are open may be older.
+    let asked = match status.as_deref() {
+        Some("queued" | "running") => Asked::Open,
+        _ => Asked::All,
+    };
+    let mut operations = bridge.described_operations(asked).await;
     operations.retain(|operation| {
         is_wanted("status", &status, operation) && is_wanted("principal", &principal, operation)
     });
     answer(&json!({ "operations": operations }))
 }
 
-async fn output(
-    State(bridge): State<Arc<Bridge>>,
-    Extension(operator): AskingOperator,
-    Extension(archived): Extension<Archived>,
-    Path(id): Path<String>,
-    uri: Uri,
-) -> AdminResponse {
-    let (from_line, lines) = (number(&uri, "from_line")?, number(&uri, "lines")?);
-    let place = json!({ "id": id, "from_line": from_line, "lines": lines });
-    let read = bridge.read_output(&id, place).await;
-    let question = ArchiveQuestion::Output { id, from_line, lines };
-    archived.unless_known(read, &bridge, &operator, question).await
+async fn output(asker: Asker, Path(id): Path<String>, uri: Uri) -> AdminResponse {
+    let place = OutputPlace {
+        from_line: number(&uri, "from_line")?,
+        from_byte: number(&uri, "from_byte")?,
+        lines: number(&uri, "lines")?,
+    };
+    let read = asker.bridge.read_output(&id, place).await;
+    asker.or_ask(read, ArchiveQuestion::Output { id, place }).await
 }
 
-async fn findings(
-    State(bridge): State<Arc<Bridge>>,
-    Extension(operator): AskingOperator,
-    Extension(archived): Extension<Archived>,
-    Path(id): Path<String>,
-    uri: Uri,
-) -> AdminResponse {
+async fn findings(asker: Asker, Path(id): Path<String>, uri: Uri) -> AdminResponse {
     let from = number(&uri, "from")?.unwrap_or(0);
-    let place = json!({ "id": id, "from": from });
-    let read = bridge.read_findings(&id, place).await;
+    let read = asker.bridge.read_findings(&id, from).await;
     let from = usize::try_from(from).unwrap_or(usize::MAX);
-    let question = ArchiveQuestion::Findings { id, from };
-    archived.unless_known(read, &bridge, &operator, question).await
+    asker.or_ask(read, ArchiveQuestion::Findings { id, from }).await
 }
 
-async fn cancel(
-    State(bridge): State<Arc<Bridge>>,
-    Extension(operator): AskingOperator,
-    Extension(archived): Extension<Archived>,
-    Path(id): Path<String>,
-    request: Request,
-) -> AdminResponse {
+async fn cancel(asker: Asker, Path(id): Path<String>, request: Request) -> AdminResponse {
+    let Asker { bridge, operator, .. } = &asker;
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, &bridge.settings).await?;
     let CancelBody { reason } = match body.is_empty() {
@@ -125,13 +106,9 @@ async fn cancel(
             Refusal::bad_request(format!("the body is not {{\"reason\": TEXT}}: {error}"))
         })?,
     };
-    bridge.record_admin("cancel", &operator, json!({ "operation": id, "reason": reason }));
+    let cancelled = bridge.cancel_operation(operator, &id, reason.as_deref()).await;
     let why = did(&operator.name, "cancelled it", reason.as_deref());
-    let cancelled = bridge.cancel_operation(&id, &why).await;
-    let question = ArchiveQuestion::Stop { id, why };
-    archived
-        .unless_known(cancelled, &bridge, &operator, question)
-        .await
+    asker.or_ask(cancelled, ArchiveQuestion::Stop { id, why }).await
 }
 
 async fn tokens(State(bridge): State<Arc<Bridge>>) -> Response {
@@ -150,11 +127,13 @@ async fn revoke(
         &operator,
         json!({ "token": name, "stop_work": stop_work }),
     );
-    let revoked = bridge
-        .auth
-        .revoke(&name)
-        .map_err(|error| Refusal::bad_request(error.to_string()))?;
-    if !revoked {
+    let (tokens, token) = (Arc::clone(&bridge), name.clone());
+    let revoked = match tokio::task::spawn_blocking(move || tokens.auth.revoke(&token)).await {
+        Ok(revoked) => revoked.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let unwritten = |error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, -32000, error);
+    if !revoked.map_err(unwritten)? {
         return Err(Refusal::not_found(format!("no token is called {name}")));
     }
     if stop_work {

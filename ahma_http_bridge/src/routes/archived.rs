@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
-use axum::response::IntoResponse as _;
+use axum::extract::{FromRequestParts, Path, State};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use http::{StatusCode, Uri};
 use serde_json::{Value, json};
 
@@ -35,81 +36,69 @@ pub(crate) fn router() -> Router<Arc<Bridge>> {
 #[derive(Debug, Clone)]
 pub(super) struct Archived(pub(super) Option<Arc<dyn Archive>>);
 
-impl Archived {
-    async fn ask(
-        &self,
-        bridge: &Arc<Bridge>,
-        operator: &Principal,
-        question: ArchiveQuestion,
-    ) -> AdminResponse {
-        let archive = self.0.as_ref();
+/// An operator with a question that the history may have to answer.
+pub(super) struct Asker {
+    pub(super) bridge: Arc<Bridge>,
+    pub(super) operator: Arc<Principal>,
+    archived: Archived,
+}
+
+impl FromRequestParts<Arc<Bridge>> for Asker {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, bridge: &Arc<Bridge>) -> Result<Self, Response> {
+        type Extensions = (AskingOperator, Extension<Archived>);
+        let (Extension(operator), Extension(archived)) =
+            Extensions::from_request_parts(parts, bridge).await?;
+        Ok(Self {
+            bridge: Arc::clone(bridge),
+            operator,
+            archived,
+        })
+    }
+}
+
+impl Asker {
+    async fn ask(&self, question: ArchiveQuestion) -> AdminResponse {
+        let archive = self.archived.0.as_ref();
         let archive = archive.ok_or_else(|| Refusal::not_found("this server keeps no history"))?;
         let operator = Operator {
-            name: Arc::clone(&operator.name),
+            name: Arc::clone(&self.operator.name),
             form_token: "".into(),
-            server: Some(ServerAccess(Arc::clone(bridge))),
+            server: Some(ServerAccess(Arc::clone(&self.bridge))),
         };
         let found = archive.answer(operator, question).await?;
         Ok(([(CONTENT_TYPE, found.kind)], found.body).into_response())
     }
 
     /// The answer of the server process that has the operation, else that of the history.
-    pub(super) async fn unless_known(
+    pub(super) async fn or_ask(
         &self,
         answered: Result<Value, AdminError>,
-        bridge: &Arc<Bridge>,
-        operator: &Principal,
         question: ArchiveQuestion,
     ) -> AdminResponse {
         match answered {
-            Err(AdminError::UnknownOperation(_)) if self.0.is_some() => {
-                self.ask(bridge, operator, question).await
-            }
+            Err(AdminError::UnknownOperation(_)) if self.archived.0.is_some() => self.ask(question).await,
             answered => Ok(answer(&answered?)),
         }
     }
 }
 
-async fn operations(
-    State(bridge): State<Arc<Bridge>>,
-    Extension(operator): AskingOperator,
-    Extension(archived): Extension<Archived>,
-    uri: Uri,
-) -> AdminResponse {
+async fn operations(asker: Asker, uri: Uri) -> AdminResponse {
     let query = uri.query().unwrap_or_default().to_owned();
-    archived
-        .ask(&bridge, &operator, ArchiveQuestion::Operations { query })
-        .await
+    asker.ask(ArchiveQuestion::Operations { query }).await
 }
 
-async fn operation(
-    State(bridge): State<Arc<Bridge>>,
-    Extension(operator): AskingOperator,
-    Extension(archived): Extension<Archived>,
-    Path(id): Path<String>,
-) -> AdminResponse {
-    archived
-        .ask(&bridge, &operator, ArchiveQuestion::Operation { id })
-        .await
+async fn operation(asker: Asker, Path(id): Path<String>) -> AdminResponse {
+    asker.ask(ArchiveQuestion::Operation { id }).await
 }
 
-async fn export(
-    State(bridge): State<Arc<Bridge>>,
-    Extension(operator): AskingOperator,
-    Extension(archived): Extension<Archived>,
-    Path((id, form)): Path<(String, String)>,
-) -> AdminResponse {
-    archived
-        .ask(&bridge, &operator, ArchiveQuestion::Export { id, form })
-        .await
+async fn export(asker: Asker, Path((id, form)): Path<(String, String)>) -> AdminResponse {
+    asker.ask(ArchiveQuestion::Export { id, form }).await
 }
 
-async fn servers(
-    State(bridge): State<Arc<Bridge>>,
-    Extension(operator): AskingOperator,
-    Extension(archived): Extension<Archived>,
-) -> AdminResponse {
-    archived.ask(&bridge, &operator, ArchiveQuestion::Servers).await
+async fn servers(asker: Asker) -> AdminResponse {
+    asker.ask(ArchiveQuestion::Servers).await
 }
 
 /// The newest lines of the audit trail, and whether it is as it was written.

@@ -111,6 +111,7 @@ async fn enter(State(door): State<Arc<ConsoleDoor>>, request: Request, next: Nex
         }
         Err(refusal) => refusal.into_response(),
     };
+    let is_success = response.status().is_success();
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value: &'static str| {
         headers.insert(name, HeaderValue::from_static(value));
@@ -127,10 +128,10 @@ async fn enter(State(door): State<Arc<ConsoleDoor>>, request: Request, next: Nex
         HeaderName::from_static("cross-origin-resource-policy"),
         "same-origin",
     );
-    // The name of an asset has its version in it.
+    // The name of an asset has its version in it. A refusal is of this moment.
     set(
         CACHE_CONTROL,
-        if is_asset {
+        if is_asset && is_success {
             "max-age=31536000, immutable"
         } else {
             "no-store"
@@ -257,7 +258,6 @@ impl ConsoleDoor {
         request.extensions_mut().insert(Visitor::Nobody {
             entry: self.entry,
             refused,
-            server: self.server(),
         });
         Admitted::Page {
             request,

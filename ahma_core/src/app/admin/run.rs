@@ -168,14 +168,14 @@ async fn tail(client: &AdminClient, operation: &str) -> Result<(), Failure> {
             .await
             .map_err(refused)?;
         print(harmless(page["text"].as_str().unwrap_or_default()))?;
-        let shown_to = page["first_line"].as_u64().unwrap_or(0) + page["lines"].as_u64().unwrap_or(0);
-        let total = page["total_lines"].as_u64().unwrap_or(0);
-        if page["has_ended"] == true && (shown_to == 0 || shown_to > total) {
-            return Ok(());
+        let next = page["next_byte"].as_u64().unwrap_or(0);
+        query = vec![("from_byte", next.to_string())];
+        let has_more = page["total_bytes"].as_u64().is_some_and(|total| next < total);
+        match (has_more, page["has_ended"] == true) {
+            (true, _) => {}
+            (false, true) => return Ok(()),
+            (false, false) => tokio::time::sleep(TAIL_INTERVAL).await,
         }
-        let next = if shown_to == 0 { total + 1 } else { shown_to };
-        query = vec![("from_line", next.max(1).to_string())];
-        tokio::time::sleep(TAIL_INTERVAL).await;
     }
 }
 

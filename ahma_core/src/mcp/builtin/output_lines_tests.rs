@@ -81,6 +81,8 @@ fn what_was_not_kept_is_named() {
         first_line: Some(3),
         lines: 2,
         next: Some(PageStart::Line(90)),
+        next_byte: 9000,
+        unfinished_bytes: 0,
         matches: None,
         searched_to: None,
         unsearched_bytes: 0,
