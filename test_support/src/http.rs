@@ -49,6 +49,15 @@ impl HttpServer {
         &self.address
     }
 
+    /// A connection on which no answer is waited for without an end.
+    pub fn connect(&self) -> TcpStream {
+        let connection = TcpStream::connect(&self.address).expect("the server listens");
+        connection
+            .set_read_timeout(Some(2 * TEST_TIMEOUT))
+            .expect("a timeout");
+        connection
+    }
+
     /// Status and body at a path.
     #[track_caller]
     pub fn get(&self, path: &str) -> (u16, String) {

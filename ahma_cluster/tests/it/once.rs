@@ -1,11 +1,12 @@
 //! Every operation is run by one worker, and none is forgotten.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use ahma_cluster::{
     EndCause, FrontEnd, PoolLimits, Request, Stage, SubmitError, Tail, claim, new_name, next_job,
 };
 use parking_lot::Mutex;
+use test_support::TEST_TIMEOUT;
 use tokio_util::sync::CancellationToken;
 
 use crate::pool::{TestPool, completes, request};
@@ -190,7 +191,7 @@ async fn an_operation_whose_front_end_died_before_it_was_queued_is_interrupted()
     );
     let request = request();
     // Both writes, and the second is taken back: the log has the operation, the queue does not.
-    let submitted = tokio::time::timeout(Duration::from_secs(5), dying.submit(&request, false)).await;
+    let submitted = tokio::time::timeout(TEST_TIMEOUT, dying.submit(&request, false)).await;
     submitted.unwrap().unwrap();
     next_job(&link).await.done(&link).await;
     let ended = front
@@ -221,11 +222,15 @@ async fn a_long_log_is_read_in_one_go() {
     }
     client.flush().await.unwrap();
     let link = pool.link("front end").await;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while ahma_cluster::state(&link).await.unwrap().operations.messages < EVENTS {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(Instant::now() < deadline, "gave up waiting for the events");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     let tail = Tail::start(link.clone(), CancellationToken::new());
-    while tail.synced().await.is_err() {}
+    while tail.synced().await.is_err() {
+        assert!(Instant::now() < deadline, "gave up waiting for the tail");
+    }
     assert_eq!(tail.open_entries().len(), EVENTS as usize);
     let consumers = ahma_cluster::state(&link).await.unwrap().operations.consumers;
     assert!(consumers <= 3, "{consumers} consumers were made");

@@ -1,6 +1,10 @@
 //! A pool on a NATS server of its own.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use ahma_cluster::{
     Beat, Claim, Credentials, Folded, FrontEnd, Link, LinkSettings, Pool, PoolLimits, Request, Tail, claim,
@@ -13,6 +17,18 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Short, so that tests are; long enough for a busy machine to beat in time.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
+
+/// A busy machine may let a question go unanswered for longer than it is asked.
+async fn until_ok<T, E: std::fmt::Display>(attempt: impl AsyncFn() -> Result<T, E>) -> T {
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    loop {
+        match attempt().await {
+            Ok(value) => return value,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
 
 pub(crate) struct TestPool {
     pub(crate) nats: Nats,
@@ -30,19 +46,19 @@ impl TestPool {
             output_bytes: 64 << 20,
             ..limits
         };
-        create(&pool.link("test").await, limits).await.unwrap();
+        let link = pool.link("test").await;
+        until_ok(async || create(&link, limits).await).await;
         Some(pool)
     }
 
     pub(crate) async fn link(&self, name: &str) -> Link {
-        Link::connect(LinkSettings {
+        let settings = || LinkSettings {
             address: self.nats.address(),
             pool: "dev".parse::<Pool>().unwrap(),
             name: name.to_owned(),
             credentials: Credentials::default(),
-        })
-        .await
-        .unwrap()
+        };
+        until_ok(async || Link::connect(settings()).await).await
     }
 
     /// A front end with its steward.
@@ -50,7 +66,7 @@ impl TestPool {
         let link = self.link("front end").await;
         let shutdown = CancellationToken::new();
         let tail = Tail::start(link.clone(), shutdown.clone());
-        tail.synced().await.unwrap();
+        until_ok(async || tail.synced().await).await;
         let (workers, living) = watch::channel(Arc::default());
         let (steward_link, steward_tail) = (link.clone(), tail.clone());
         let steward = tokio::spawn(async move {

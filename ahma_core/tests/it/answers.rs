@@ -120,7 +120,7 @@ fn a_longer_one_answers_with_its_id_and_what_it_printed() {
     let go = workspace.scope().join("go");
     let mut server = options(&workspace)
         .with_defaults()
-        .args(["--inline-wait", "1s"])
+        .args(["--inline-wait", "5s"])
         .open(Era::Legacy);
     let result = shell(
         &mut server,
@@ -201,7 +201,7 @@ fn await_tells_only_what_is_new() {
     let workspace = Workspace::new();
     let mut server = options(&workspace)
         .with_defaults()
-        .args(["--inline-wait", "1s"])
+        .args(["--inline-wait", "5s"])
         .open(Era::Legacy);
     let result = shell(
         &mut server,

@@ -1,7 +1,7 @@
 //! `await`: what it waits for, and what one answer holds.
 
 use serde_json::{Value, json};
-use test_support::{Era, Workspace};
+use test_support::{Era, Server, Workspace, wait_for};
 
 use crate::{
     calls::{shell, start, text},
@@ -25,9 +25,11 @@ fn an_asynchronous_call_answers_at_once_and_await_collects_it() {
         let id = report["operation_id"].as_str().expect("an id").to_owned();
         assert!(text(&started).contains(&id));
 
-        let waited = server.tool("await", json!({"operation_ids": [id], "timeout_seconds": 0}));
-        assert_eq!(waited["structuredContent"]["reason"], "time_is_up");
-        assert_eq!(waited["structuredContent"]["operations"][0]["status"], "running");
+        wait_for("the command to run", || {
+            let waited = server.tool("await", json!({"operation_ids": [id], "timeout_seconds": 0}));
+            assert_eq!(waited["structuredContent"]["reason"], "time_is_up");
+            (waited["structuredContent"]["operations"][0]["status"] == "running").then_some(())
+        });
 
         std::fs::write(&gate, "").expect("writable");
         let waited = server.tool("await", json!({"operation_ids": [id]}));
@@ -190,7 +192,13 @@ fn await_any_returns_with_the_first() {
     let workspace = Workspace::new();
     let mut server = options(&workspace).open(Era::Legacy);
     let slow = start(&mut server, "sleep 600");
-    let quick = start(&mut server, "echo quick");
+    let quick = start(&mut server, "until [ -e go ]; do sleep 0.02; done");
+    let status = |server: &mut Server| {
+        let rows = server.tool("status", json!({"operation_ids": [slow]}));
+        rows["structuredContent"]["operations"][0]["status"] == "running"
+    };
+    wait_for("the slow one to run", || status(&mut server).then_some(()));
+    std::fs::write(workspace.scope().join("go"), "").expect("writable");
     let waited = server.tool("await", json!({"operation_ids": [slow, quick], "until": "any"}));
     assert_eq!(waited["structuredContent"]["reason"], "one_ended");
     assert_eq!(

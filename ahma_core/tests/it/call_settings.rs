@@ -94,24 +94,32 @@ fn a_stopped_command_can_say_where_it_was() {
         let server = &mut open(&workspace, tier);
         for (script, expected) in [
             (
-                "trap 'echo was here; exit 1' INT; while :; do sleep 0.05; done",
+                "trap 'echo was here; exit 1' INT; echo up; while :; do sleep 0.05; done",
                 "was here",
             ),
             (
-                "trap '' INT; trap 'echo was asked; exit 1' TERM; while :; do sleep 0.05; done",
+                "trap '' INT; trap 'echo was asked; exit 1' TERM; echo up; while :; do sleep 0.05; done",
                 "was asked",
             ),
-            (
-                "trap '' INT TERM; echo stays; while :; do sleep 0.05; done",
-                "stays",
-            ),
+            ("trap '' INT TERM; echo up; while :; do sleep 0.05; done", ""),
         ] {
-            let text = answer(
-                server,
+            let started = server.tool(
                 "sandboxed_shell",
-                json!({ "command": script, "timeout_seconds": 1, "execution_mode": "synchronous" }),
+                json!({ "command": script, "execution_mode": "asynchronous" }),
             );
-            assert!(text.contains(expected), "{tier} {script}: {text}");
+            let id = &started["_meta"]["ahma/operation"]["operation_id"];
+            let up = answer(
+                server,
+                "await",
+                json!({ "operation_ids": [id], "until_line": "^up$" }),
+            );
+            assert!(up.ends_with("\nup\n"), "{tier} {script}: {up}");
+            answer(server, "cancel", json!({ "operation_id": id }));
+            let printed = answer(server, "output", json!({ "operation_id": id }));
+            assert!(
+                printed.contains("up\n") && printed.contains(expected),
+                "{tier} {script}: {printed}"
+            );
         }
     }
 }

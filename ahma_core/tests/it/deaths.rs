@@ -1,13 +1,10 @@
 //! Deaths by `kill -9` in the middle of the work: of a server, of the process of a session, of the listener. Whatever dies,
-//! the next session finds every operation by its id, as interrupted, with every line that was printed a second before; and
+//! the next session finds every operation by its id, as interrupted, with every line that was written down before; and
 //! nothing runs on.
 //!
 //! `AHMA_TEST_ROUNDS=50` lets each of them die more often.
 
-use std::{
-    collections::HashSet,
-    time::{Duration, Instant},
-};
+use std::collections::HashSet;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -15,7 +12,7 @@ use test_support::{Client, Era, HttpServer, Roots, ServerOptions, Workspace, chi
 
 use crate::{
     calls::start,
-    history::{awaited, output, unique_seconds},
+    history::{awaited, output, unique_seconds, wait_until_written},
     session::options,
     terminal::is_alive,
 };
@@ -33,7 +30,7 @@ struct Work {
     many: String,
     /// Prints all the time.
     steady: String,
-    /// Lines of it that were printed a second before the death.
+    /// Lines of it that were written down before the death.
     steady_lines: u64,
     /// On the command line of all processes.
     marker: String,
@@ -41,7 +38,7 @@ struct Work {
 
 impl Work {
     #[track_caller]
-    fn begin(client: &mut Client) -> Self {
+    fn begin(workspace: &Workspace, client: &mut Client) -> Self {
         let marker = unique_seconds();
         let few = format!("for i in 1 2 3; do echo few $i; done; sleep {marker}");
         let steady = format!("sh -c 'i=0; while i=$((i+1)); do echo line $i; sleep 0.01; done' {marker}");
@@ -57,10 +54,9 @@ impl Work {
         let status = client.tool("status", json!({"operation_ids": [steady]}));
         let steady_lines = status["structuredContent"]["operations"][0]["output_lines"].as_u64();
         let steady_lines = steady_lines.unwrap_or_else(|| panic!("{status}"));
-        let printed = Instant::now();
-        wait_for("a second", || {
-            (printed.elapsed() > Duration::from_secs(1)).then_some(())
-        });
+        for (id, lines) in [(&few, 3), (&many, 20_000), (&steady, steady_lines)] {
+            wait_until_written(workspace, id, lines);
+        }
         Self {
             few,
             many,
@@ -121,7 +117,7 @@ fn what_a_killed_server_ran_is_interrupted_with_all_it_printed() {
     let workspace = Workspace::new();
     for round in 0..rounds() {
         let mut first = options(&workspace).open(Era::Legacy);
-        let work = Work::begin(&mut first);
+        let work = Work::begin(&workspace, &mut first);
         kill(first.pid());
         first.wait();
         work.check(&mut options(&workspace).open(Era::Legacy), round);
@@ -136,7 +132,7 @@ fn what_the_killed_process_of_a_session_ran_is_interrupted_with_all_it_printed()
     for round in 0..rounds() {
         let before: HashSet<i32> = children(listener).into_iter().collect();
         let mut first = server.session(Roots::None);
-        let work = Work::begin(&mut first);
+        let work = Work::begin(&workspace, &mut first);
         let new: Vec<i32> = children(listener)
             .into_iter()
             .filter(|pid| !before.contains(pid))
@@ -160,7 +156,7 @@ fn what_ran_when_the_listener_was_killed_is_interrupted_with_all_it_printed() {
         };
         let mut first = HttpServer::start(&listening(&workspace, isolation));
         let mut client = first.session(Roots::None);
-        let work = Work::begin(&mut client);
+        let work = Work::begin(&workspace, &mut client);
         kill(first.process().pid());
         first.process().wait();
         let second = HttpServer::start(&listening(&workspace, isolation));

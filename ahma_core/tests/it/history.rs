@@ -5,7 +5,6 @@ use std::{
     path::Path,
     process::Command,
     sync::atomic::{AtomicU32, Ordering},
-    time::{Duration, Instant},
 };
 
 use rustix::process::Signal;
@@ -24,6 +23,17 @@ pub(crate) fn awaited(client: &mut Client, id: &str) -> Value {
 }
 
 /// The beginning of what an operation printed.
+/// Waits until another process can read so many lines of an operation.
+#[track_caller]
+pub(crate) fn wait_until_written(workspace: &Workspace, id: &str, lines: u64) {
+    let shown = options(workspace).args(["history", "show", id, "--format", "json"]);
+    wait_for("lines to be written down", || {
+        let shown = shown.command().output().unwrap();
+        let row: Value = serde_json::from_slice(&shown.stdout).ok()?;
+        (row["output_lines"].as_u64()? >= lines).then_some(())
+    });
+}
+
 pub(crate) fn output(client: &mut Client, id: &str) -> String {
     let answer = client.tool("output", json!({"operation_id": id, "from_line": 1}));
     let text = answer["structuredContent"]["text"].as_str();
@@ -106,11 +116,10 @@ fn another_server_of_the_user_awaits_and_cancels_what_one_runs() {
     );
     let seconds = unique_seconds();
     let stays = start(&mut first, &format!("echo begun; sleep {seconds}"));
-    let seen = second.tool("status", json!({"operation_ids": [ends]}));
-    assert_eq!(
-        seen["structuredContent"]["operations"][0]["status"], "running",
-        "{seen}"
-    );
+    wait_for("the other to know that it runs", || {
+        let seen = second.tool("status", json!({"operation_ids": [ends]}));
+        (seen["structuredContent"]["operations"][0]["status"] == "running").then_some(())
+    });
     fs::write(workspace.scope().join("go"), "").unwrap();
     let report = awaited(&mut second, &ends);
     assert_eq!(
@@ -563,10 +572,7 @@ fn a_task_lives_on_when_its_server_does_not() {
     wait_for("its output", || {
         output(&mut first, &id).contains("begun").then_some(())
     });
-    let printed = Instant::now();
-    wait_for("a second", || {
-        (printed.elapsed() > Duration::from_secs(1)).then_some(())
-    });
+    wait_until_written(&workspace, &id, 1);
     first.signal(Signal::KILL);
     first.wait();
 

@@ -3,13 +3,12 @@
 use std::{
     fs,
     io::{Read as _, Write as _},
-    net::TcpStream,
     path::PathBuf,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use test_support::{HttpServer, Roots, Workspace, children, wait_for};
+use test_support::{Client, HttpServer, Roots, Workspace, children, wait_for};
 
 use crate::{calls::start, history::awaited, session::options};
 
@@ -58,7 +57,7 @@ impl Audited {
 
     /// Status line, headers and body of an answer.
     fn get(&self, path: &str) -> String {
-        let mut connection = TcpStream::connect(self.server.address()).unwrap();
+        let mut connection = self.server.connect();
         let address = self.server.address();
         write!(connection, "GET {path} HTTP/1.0\r\nhost: {address}\r\n\r\n").unwrap();
         let mut answer = String::new();
@@ -67,13 +66,24 @@ impl Audited {
     }
 }
 
+/// Starts a command that does not end, and waits for what it prints.
+#[track_caller]
+fn start_and_print(client: &mut Client) -> String {
+    let id = start(client, "echo printed; sleep 1000");
+    wait_for("what it prints", || {
+        let rows = client.tool("status", json!({"operation_ids": [id]}));
+        (rows["structuredContent"]["operations"][0]["output_lines"] == 1).then_some(())
+    });
+    id
+}
+
 const UNTIL_GO: &str = "echo begun; until test -e go; do sleep 0.02; done; echo done";
 
 #[test]
 fn a_session_with_a_running_operation_is_not_idle() {
     for isolation in [
-        &["--session-idle", "300ms"][..],
-        &["--session-idle", "300ms", "--session-isolation"],
+        &["--session-idle", "2s"][..],
+        &["--session-idle", "2s", "--session-isolation"],
     ] {
         let test = audited(isolation);
         let mut client = test.server.unheard_session();
@@ -235,8 +245,7 @@ fn a_session_that_is_ended_cancels_what_it_runs() {
     for isolation in [&[][..], &["--session-isolation"]] {
         let test = audited(isolation);
         let mut client = test.server.session(Roots::None);
-        start(&mut client, "echo printed; sleep 1000");
-        test.line("operation_started");
+        start_and_print(&mut client);
         drop(client);
         let ended = test.line("operation_ended");
         assert_eq!(
@@ -259,8 +268,7 @@ fn a_change_of_roots_cancels_what_runs_and_keeps_what_it_printed() {
     let test = audited(&["--session-isolation"]);
     let scope = test.workspace.scope();
     let mut client = test.server.session(Roots::One(&scope));
-    let id = start(&mut client, "echo printed; sleep 1000");
-    test.line("operation_started");
+    let id = start_and_print(&mut client);
     client.notify("notifications/roots/list_changed", json!({}));
     assert_eq!(test.line("operation_ended")["status"], "cancelled");
     let report = awaited(&mut test.server.session(Roots::One(&scope)), &id);
@@ -316,7 +324,7 @@ fn what_has_not_finished_in_time_is_interrupted_and_told_with_what_it_printed() 
     ] {
         let mut test = audited(flags);
         let mut client = test.server.session(Roots::None);
-        let id = start(&mut client, "echo printed; sleep 1000");
+        let id = start_and_print(&mut client);
         let waiting = client.request(
             "tools/call",
             json!({"name": "await", "arguments": {"operation_ids": [id]}}),

@@ -47,7 +47,7 @@ fn progress_rises_while_a_request_is_open_and_stops_with_its_answer() {
             "tools/call",
             json!({
                 "name": "sandboxed_shell",
-                "arguments": {"command": "for i in 1 2 3 4 5 6; do echo step $i; sleep 0.15; done", "execution_mode": "synchronous"},
+                "arguments": {"command": "until [ -e gate ]; do echo step; sleep 0.1; done; rm gate", "execution_mode": "synchronous"},
                 "_meta": {"progressToken": "tok"},
             }),
         );
@@ -62,10 +62,13 @@ fn progress_rises_while_a_request_is_open_and_stops_with_its_answer() {
             assert_eq!(message["params"]["progressToken"], "tok");
             values.push(message["params"]["progress"].as_f64().expect("a number"));
             messages.push_str(message["params"]["message"].as_str().expect("text"));
+            if values.len() >= 2 && messages.contains("step") {
+                std::fs::write(workspace.scope().join("gate"), "").expect("writable");
+            }
         }
         assert!(values.len() >= 2, "{values:?}");
         assert!(values.windows(2).all(|pair| pair[0] < pair[1]), "{values:?}");
-        assert!(messages.contains("step "), "{messages}");
+        assert!(messages.contains("step"), "{messages}");
         let late = server.others_by_now();
         assert!(late.is_empty(), "after the answer: {late:?}");
     }

@@ -68,7 +68,7 @@ fn nmap_that_is_cut_off_has_told_the_open_ports() {
         &mut server,
         "nmap",
         json!({"no-ping": true, "ports": port.to_string(), "targets": ["127.0.0.1"], "service-version": true,
-               "timeout_seconds": 3}),
+               "timeout_seconds": 20}),
     );
     assert_eq!(report["status"], "timed_out", "{report}");
     assert_eq!(report["findings"][0]["id"], format!("tcp/{port}"), "{report}");

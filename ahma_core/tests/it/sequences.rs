@@ -163,16 +163,16 @@ async fn conditions_tell_nothing_of_what_is_outside_the_scope() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_step_begins_after_the_timeout() {
-    let test = TestEngine::new();
+    let test = TestEngine::with(|settings| settings.linger = test_support::TEST_TIMEOUT);
     // The timeout comes while what the first step left behind is waited for.
     let steps = vec![step("one", "sleep 1000 & echo 1"), step("two", "touch two")];
-    let operation = test.start_sequence_for(steps, Duration::from_secs(1));
+    let operation = test.start_sequence_for(steps, Duration::from_secs(5));
     let outcome = operation.outcome().await;
     let states: Vec<_> = outcome.steps.iter().map(|step| step.state.clone()).collect();
     assert_eq!(states, [StepState::Ended(EndState::Completed), StepState::NotRun]);
     assert_eq!(
         (outcome.state, outcome.reason.as_deref()),
-        (EndState::TimedOut, Some("before step 2 of 2: the timeout is 1 s"))
+        (EndState::TimedOut, Some("before step 2 of 2: the timeout is 5 s"))
     );
     assert!(!test.scope().join("two").exists());
     test.shutdown().await;

@@ -166,7 +166,8 @@ fn a_repeated_id_does_not_disturb_the_request_that_has_it() {
     let mut server = options(&workspace).open(Era::Legacy);
     let call = json!({
         "jsonrpc": "2.0", "id": 500, "method": "tools/call",
-        "params": {"name": "sandboxed_shell", "arguments": {"command": "sleep 0.3; echo first", "execution_mode": "synchronous"}},
+        "params": {"name": "sandboxed_shell", "arguments": {
+            "command": "until [ -e gate ]; do sleep 0.02; done; echo first", "execution_mode": "synchronous"}},
     });
     server.send(&call);
     server.send(&call);
@@ -176,6 +177,7 @@ fn a_repeated_id_does_not_disturb_the_request_that_has_it() {
         refusal.get("id").is_none(),
         "it would be taken for the answer: {refusal}"
     );
+    std::fs::write(workspace.scope().join("gate"), "").unwrap();
     assert_eq!(
         server.answer(500)["result"]["structuredContent"]["output"],
         "first\n"

@@ -122,7 +122,7 @@ pub(crate) fn real(variable: &str, default: &str) -> Option<PathBuf> {
 
 /// A registry that does not answer is no failure on a developer's machine, but one in CI.
 fn reaches(program: &str, arguments: &[&str]) -> bool {
-    let reached = works("timeout", &[&["20", program], arguments].concat());
+    let reached = (0..3).any(|_| works("timeout", &[&["60", program], arguments].concat()));
     if !reached {
         test_support::skip(&format!(
             "no registry answers `{program} {}`",

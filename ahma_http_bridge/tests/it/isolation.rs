@@ -365,7 +365,7 @@ async fn what_a_child_says_against_an_initialize_reaches_its_client() {
 async fn a_session_with_an_open_request_is_not_idle() {
     let bridge = Bridge::start(&[], |settings| {
         settings.isolation = Isolation::PerSession;
-        settings.times.session_idle = Duration::from_millis(300);
+        settings.times.session_idle = Duration::from_secs(2);
     })
     .await;
     let client = bridge.session().await;

@@ -79,7 +79,7 @@ async fn a_connection_without_a_request_is_closed_and_one_with_an_open_stream_is
     let certificate = write_certificate(directory.path());
     let bridge = Bridge::start(&[], |settings| {
         settings.tls = Some(certified(directory.path()));
-        settings.times.head = Duration::from_millis(300);
+        settings.times.head = Duration::from_secs(2);
         settings.times.keep_alive = Duration::from_millis(50);
     })
     .await;
@@ -114,7 +114,7 @@ async fn a_client_that_takes_no_answer_loses_its_connection() {
     let certificate = write_certificate(directory.path());
     let bridge = Bridge::start(&[], |settings| {
         settings.tls = Some(certified(directory.path()));
-        settings.times.head = Duration::from_millis(300);
+        settings.times.head = Duration::from_secs(2);
         settings.times.write = Duration::from_millis(300);
         settings.times.keep_alive = Duration::from_millis(50);
     })

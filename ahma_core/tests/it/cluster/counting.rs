@@ -92,6 +92,14 @@ impl Members {
     }
 }
 
+/// Calls may be refused while something is dead, and few of the others are interrupted.
+#[track_caller]
+fn mostly_completed(ends: &HashMap<String, usize>) {
+    let completed = ends.get("completed").copied().unwrap_or(0);
+    let accepted: usize = ends.values().sum();
+    assert!(completed > 0 && completed * 2 > accepted, "{ends:?}");
+}
+
 #[test]
 fn of_two_hundred_operations_none_is_lost_untold_and_none_runs_twice() {
     let Some(cluster) = Cluster::start() else { return };
@@ -118,8 +126,7 @@ fn of_two_hundred_operations_none_is_lost_untold_and_none_runs_twice() {
         (40, _) => members.cluster.nats.restart(),
         _ => {}
     });
-    let completed = ends.get("completed").copied().unwrap_or(0);
-    assert!(completed > 100, "{ends:?}");
+    mostly_completed(&ends);
 }
 
 #[test]
@@ -131,5 +138,5 @@ fn any_of_three_nats_servers_may_be_killed() {
         (20, server) => members.cluster.nats.restart_one(server),
         _ => {}
     });
-    assert!(ends["completed"] > 45, "{ends:?}");
+    mostly_completed(&ends);
 }

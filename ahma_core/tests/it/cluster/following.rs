@@ -3,7 +3,7 @@
 use serde_json::json;
 use test_support::{Era, Roots};
 
-use super::pool::{Cluster, ended, printed, start, whole_output};
+use super::pool::{Cluster, accepted, ended, printed, start, whole_output};
 
 #[test]
 fn what_starts_at_one_front_end_is_followed_at_another_and_cancelled_at_a_third() {
@@ -184,14 +184,8 @@ fn findings_and_progress_come_from_the_worker() {
     let mut one = cluster.front_end(Era::Legacy);
     let mut two = cluster.front_end(Era::Legacy);
     let begun = |client: &mut test_support::Client| {
-        let started = client.tool(
-            "scan",
-            json!({"script": "scan.sh", "execution_mode": "asynchronous"}),
-        );
-        started["structuredContent"]["operation_id"]
-            .as_str()
-            .unwrap_or_else(|| panic!("{started}"))
-            .to_owned()
+        let arguments = json!({"script": "scan.sh", "execution_mode": "asynchronous"});
+        accepted(|| client.tool("scan", arguments.clone()))
     };
     let (there, here) = (begun(&mut one), begun(&mut local));
     printed(&mut two, &there, "40 percent");

@@ -8,7 +8,7 @@ use test_support::{Client, Era, HttpServer, Nats, Server, ServerOptions, Workspa
 use crate::session::options;
 
 /// Short, so that tests are; long enough for a busy machine to beat in time.
-const LEASE: &str = "3s";
+pub(super) const LEASE: &str = "3s";
 
 pub(super) struct Cluster {
     pub(super) nats: Nats,
@@ -106,9 +106,21 @@ pub(super) fn counted(name: &str, command: &str) -> String {
 #[track_caller]
 pub(super) fn start(client: &mut Client, command: &str) -> String {
     let arguments = json!({"command": command, "execution_mode": "asynchronous"});
-    let started = client.tool("sandboxed_shell", arguments);
-    let id = started["structuredContent"]["operation_id"].as_str();
-    id.unwrap_or_else(|| panic!("{started}")).to_owned()
+    accepted(|| client.tool("sandboxed_shell", arguments.clone()))
+}
+
+/// Calls until it is taken, and gives the id. While no worker is known a call is refused, and leaves nothing.
+#[track_caller]
+pub(super) fn accepted(mut call: impl FnMut() -> Value) -> String {
+    wait_for("a worker to be known", || {
+        let started = call();
+        let id = started["structuredContent"]["operation_id"].as_str();
+        assert!(
+            id.is_some() || started.to_string().contains("no worker of pool"),
+            "{started}"
+        );
+        id.map(str::to_owned)
+    })
 }
 
 /// The report of one operation by `await`, when it has ended.

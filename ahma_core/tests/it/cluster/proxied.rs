@@ -38,6 +38,12 @@ impl Proxy {
         text = text.replace("127.0.0.1:8080", &address);
         // Not a second: the tests wait for it.
         text = text.replace("inter 1s", "inter 200ms");
+        assert!(text.contains("timeout connect"), "{text}");
+        // Else a check would have no more than that.
+        text = text.replace(
+            "    timeout connect",
+            "    timeout check 10s\n    timeout connect",
+        );
         for (number, port) in (1..).zip(ports) {
             let theirs = format!("10.0.0.{number}:3000");
             assert!(text.contains(&theirs), "{theirs}");

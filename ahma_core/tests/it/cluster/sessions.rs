@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use test_support::{HttpServer, wait_for};
 
-use super::pool::Cluster;
+use super::pool::{Cluster, accepted};
 use crate::session::options;
 
 const VERSION: &str = "2025-11-25";
@@ -48,7 +48,7 @@ struct Answer {
 
 fn connection(at: &HttpServer, token: &str, method: &str, headers: &str, body: &str) -> TcpStream {
     let address = at.address();
-    let mut connection = TcpStream::connect(address).unwrap();
+    let mut connection = at.connect();
     write!(
         connection,
         "{method} /mcp HTTP/1.0\r\nhost: {address}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
@@ -145,9 +145,7 @@ fn line(stream: &mut BufReader<TcpStream>, beginning: &str) -> String {
 
 fn start(client: &Roamer, at: &HttpServer, command: &str) -> String {
     let arguments = json!({"command": command, "execution_mode": "asynchronous"});
-    let started = client.tool(at, "sandboxed_shell", arguments);
-    let id = started["structuredContent"]["operation_id"].as_str();
-    id.unwrap_or_else(|| panic!("{started}")).to_owned()
+    accepted(|| client.tool(at, "sandboxed_shell", arguments.clone()))
 }
 
 #[test]

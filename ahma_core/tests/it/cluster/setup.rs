@@ -3,7 +3,7 @@
 use serde_json::json;
 use test_support::{Era, Nats, Workspace, wait_for};
 
-use super::pool::{Cluster, ended, start};
+use super::pool::{Cluster, LEASE, ended, start};
 use crate::session::options;
 
 #[test]
@@ -23,7 +23,13 @@ fn tools_are_those_of_living_workers() {
     });
     let said = client.tool("say", json!({"format": "hello"}));
     assert_eq!(said["structuredContent"]["output"], "hello", "{said}");
-    assert!(cluster.administer(&["status"]).contains("0 of 4 running"));
+    // An operation is let go a moment after its end is told.
+    wait_for("the worker to be idle", || {
+        cluster
+            .administer(&["status"])
+            .contains("0 of 4 running")
+            .then_some(())
+    });
 
     worker.signal(rustix::process::Signal::TERM);
     worker.wait();
@@ -47,6 +53,7 @@ fn a_worker_in_another_directory_says_so_unless_it_is_mapped() {
     let worker = |flags: &[&str]| {
         let options = options(&elsewhere)
             .env("AHMA_CLUSTER", cluster.nats.address())
+            .env("AHMA_CLUSTER_LEASE", LEASE)
             .args(["worker"])
             .args(flags);
         let worker = options.start();
