@@ -56,6 +56,10 @@ pub enum SubmitError {
     TooLarge { bytes: usize },
     #[error("the cluster could not take the operation")]
     Link(#[from] LinkError),
+    #[error(
+        "the cluster does not answer; it is not known whether {operation} runs: `status` with that id tells when it answers again"
+    )]
+    Unknown { operation: String },
 }
 
 /// All that the log says about an operation.
@@ -117,29 +121,28 @@ impl FrontEnd {
             first_sequence,
             request: signed,
         };
-        match until_answered(|| dispatch(&self.link, &job)).await {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                let is_full = error.is_full();
-                if is_full {
-                    // To count those of other front ends, too; the refusal stands without them.
-                    let _ = self.tail.synced().await;
-                }
-                let why = if is_full {
-                    "the queue is full"
-                } else {
-                    "it could not be queued"
-                };
-                self.drop_queued(place, 1, first_sequence, "failed", why).await;
-                Err(match is_full {
-                    true => SubmitError::QueueFull {
-                        pool: self.link.pool().to_string(),
-                        // The log has those of all front ends; this one was dropped from it.
-                        ahead: self.tail.waiting_before(first_sequence),
-                    },
-                    false => error.into(),
-                })
-            }
+        let Err(error) = until_answered(|| dispatch(&self.link, &job)).await else {
+            return Ok(());
+        };
+        if error.is_full() {
+            // To count those of other front ends, too; the refusal stands without them.
+            let _ = self.tail.synced().await;
+            let why = "the queue is full";
+            let _ = self.drop_queued(place, 1, first_sequence, "failed", why).await;
+            return Err(SubmitError::QueueFull {
+                pool: self.link.pool().to_string(),
+                // The log has those of all front ends; this one was dropped from it.
+                ahead: self.tail.waiting_before(first_sequence),
+            });
+        }
+        // The queue may have it although it did not answer. Then a worker has it by now, or it can still be dropped.
+        let why = "it could not be queued";
+        match self.drop_queued(place, 1, first_sequence, "failed", why).await {
+            Ok(()) => Err(error.into()),
+            Err(outrun) if outrun.is_outrun() => Ok(()),
+            Err(_) => Err(SubmitError::Unknown {
+                operation: request.operation.clone(),
+            }),
         }
     }
 
@@ -163,8 +166,11 @@ impl FrontEnd {
             Stage::Queued { attempt } => {
                 let why = reason.filter(|reason| !reason.is_empty());
                 let why = why.unwrap_or_else(|| "on request".to_owned());
-                self.drop_queued(place, *attempt, entry.folded.last_sequence, "cancelled", &why)
-                    .await;
+                let dropped =
+                    self.drop_queued(place, *attempt, entry.folded.last_sequence, "cancelled", &why);
+                if let Err(error) = dropped.await {
+                    tracing::debug!(%error, "an operation that waits could not be dropped");
+                }
             }
             Stage::Running { attempt, worker, .. } => {
                 let control = Control::Cancel {
@@ -264,15 +270,23 @@ impl FrontEnd {
         Ok(answer.payload)
     }
 
-    async fn drop_queued(&self, place: (&str, &str), attempt: u32, after: u64, state: &str, why: &str) {
+    async fn drop_queued(
+        &self,
+        place: (&str, &str),
+        attempt: u32,
+        after: u64,
+        state: &str,
+        why: &str,
+    ) -> Result<(), LinkError> {
         let event = Event::Drop {
             attempt,
             state: state.to_owned(),
             why: why.to_owned(),
         };
-        if let Err(error) = self.link.append(place, &event, Append::After(after)).await {
-            tracing::debug!(%error, "an operation that waits could not be dropped");
-        }
+        self.link
+            .append(place, &event, Append::After(after))
+            .await
+            .map(drop)
     }
 }
 

@@ -7,7 +7,10 @@ use ahma_cluster::{
     watch_over,
 };
 use ahma_common::error_chain;
-use futures::{FutureExt as _, future::BoxFuture};
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, join_all},
+};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -250,9 +253,7 @@ impl EngineOnCluster {
         });
         entries.truncate(MAX_RECALLED);
         entries.reverse();
-        for entry in &entries {
-            self.followed(entry).await;
-        }
+        join_all(entries.iter().map(|entry| self.followed(entry))).await;
     }
 
     /// State in the log, after another look if it has none.

@@ -18,6 +18,9 @@ use crate::{
 /// Time that the first list of tools waits for a worker.
 const FIRST_WORKER: Duration = Duration::from_secs(2);
 
+/// Time after which a worker that did not tell its tools is asked again.
+const CATALOG_RETRY: Duration = Duration::from_secs(1);
+
 /// Keeps `tools` as the living workers have them, for ever.
 pub(super) async fn follow(
     front: &FrontEnd,
@@ -60,18 +63,17 @@ pub(super) async fn follow(
             tools.send_replace(Some(Arc::new(merged)));
         }
         let is_shown = tools.borrow().is_some();
-        let waited = match is_shown {
-            true => workers.changed().await,
-            false => match tokio::time::timeout(FIRST_WORKER, workers.changed()).await {
-                Ok(changed) => changed,
-                Err(_) => {
-                    tools.send_replace(Some(Arc::new(last.clone())));
-                    Ok(())
-                }
-            },
+        let is_complete = beats.iter().all(|beat| known.contains_key(&beat.catalog));
+        let patience = match (is_shown, is_complete) {
+            (false, _) => FIRST_WORKER,
+            (true, false) => CATALOG_RETRY,
+            (true, true) => Duration::MAX,
         };
-        if waited.is_err() {
-            return;
+        match tokio::time::timeout(patience, workers.changed()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return,
+            Err(_) if is_shown => {}
+            Err(_) => _ = tools.send_replace(Some(Arc::new(last.clone()))),
         }
     }
 }

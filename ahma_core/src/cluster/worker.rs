@@ -1,7 +1,10 @@
 //! A worker: claims operations of its pool and runs them with its own engine.
 
 use std::{
-    collections::{HashMap, hash_map::DefaultHasher},
+    collections::{
+        HashMap,
+        hash_map::{DefaultHasher, Entry},
+    },
     hash::{Hash as _, Hasher as _},
     path::{Path, PathBuf},
     sync::Arc,
@@ -113,6 +116,16 @@ struct Running {
     fenced: CancellationToken,
 }
 
+/// What a worker has to do with a job that was handed to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Admission {
+    New,
+    /// It runs here already: the server has not heard that it was taken.
+    Claimed,
+    /// An earlier attempt is being stopped here, or it is just being claimed.
+    Busy,
+}
+
 impl PoolWorker {
     /// Takes one job after the other.
     async fn slot(&self) {
@@ -128,16 +141,37 @@ impl PoolWorker {
                 continue;
             }
             let job = delivery.job.clone();
-            // Known before it is claimed: a request to stop it may come at once.
-            self.running
-                .lock()
-                .insert(job.operation.clone(), Running::default());
+            match self.admit(&job) {
+                Admission::New => {}
+                Admission::Claimed => {
+                    delivery.done(&self.link).await;
+                    continue;
+                }
+                Admission::Busy => {
+                    delivery.pass_on(&self.link, PASS_ON_DELAY).await;
+                    continue;
+                }
+            }
             let claimed = claim(&self.link, &job, &self.settings.name).await;
             delivery.done(&self.link).await;
             if let Some(claim) = claimed {
                 self.run(claim, &job).await;
             }
             self.running.lock().remove(&job.operation);
+        }
+    }
+
+    /// Notes that a job is about to be claimed, before it is: a request to stop it may come at once.
+    fn admit(&self, job: &Job) -> Admission {
+        match self.running.lock().entry(job.operation.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(Running::default());
+                Admission::New
+            }
+            Entry::Occupied(entry) => match &entry.get().claim {
+                Some(claim) if claim.attempt == job.attempt => Admission::Claimed,
+                Some(_) | None => Admission::Busy,
+            },
         }
     }
 
