@@ -45,6 +45,15 @@ impl Family {
         }
     }
 
+    /// Time until it has to look whether what a command has left behind is gone; none if that wakes it.
+    pub(super) fn look_for_end(&self) -> Option<Duration> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Linux(_) => None,
+            Self::Seatbelt(family) => family.look_for_end(),
+        }
+    }
+
     /// There are more processes than an operation may have.
     pub(super) fn is_too_large(&mut self) -> bool {
         match self {

@@ -177,11 +177,11 @@ impl Supervisor {
             SupervisorPhase::Stopping {
                 terminate_at,
                 kill_at,
-            } => Some(
-                terminate_at
-                    .unwrap_or(kill_at)
-                    .saturating_duration_since(Instant::now()),
-            ),
+            } => {
+                let next = terminate_at.unwrap_or(kill_at);
+                let left = next.saturating_duration_since(Instant::now());
+                Some(self.family.look_for_end().map_or(left, |look| look.min(left)))
+            }
             SupervisorPhase::Killing { interval } => Some(interval),
         }
     }

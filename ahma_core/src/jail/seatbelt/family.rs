@@ -68,8 +68,11 @@ impl MarkedFamily {
             }
             match rustix::io::read(&status, &mut buffer) {
                 Ok(0) => return Err(failure(command, &said)),
-                Ok(length) if said.len() < MAX_MESSAGE => said.extend_from_slice(&buffer[..length]),
-                Ok(_) | Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+                Ok(length) => {
+                    said.extend_from_slice(&buffer[..length]);
+                    said.drain(..said.len().saturating_sub(MAX_MESSAGE));
+                }
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -88,12 +91,12 @@ impl MarkedFamily {
     }
 
     pub(in crate::jail) fn next_look(&self) -> Option<Duration> {
-        match self.command {
-            CommandState::Ended(_) => Some(LOOK_INTERVAL),
-            CommandState::NotStarted | CommandState::Running(_) => {
-                Some(COUNT_INTERVAL.saturating_sub(self.counted.elapsed()))
-            }
-        }
+        let next_count = || COUNT_INTERVAL.saturating_sub(self.counted.elapsed());
+        Some(self.look_for_end().unwrap_or_else(next_count))
+    }
+
+    pub(in crate::jail) fn look_for_end(&self) -> Option<Duration> {
+        matches!(self.command, CommandState::Ended(_)).then_some(LOOK_INTERVAL)
     }
 
     /// Counts if it is time to.

@@ -53,8 +53,9 @@ impl MarkRecord {
 pub(crate) fn end_remains(private: &Path) -> bool {
     // The jail of the read-only shell has a directory within.
     let within = fs::read_dir(private).into_iter().flatten().flatten();
-    let mut places = within.map(|entry| entry.path()).chain([private.to_owned()]);
-    places.all(|place| end_recorded(&place.join(DIRECTORY)))
+    let places = within.map(|entry| entry.path()).chain([private.to_owned()]);
+    // One that does not end is no reason to spare the others.
+    places.fold(true, |ended, place| end_recorded(&place.join(DIRECTORY)) & ended)
 }
 
 fn end_recorded(directory: &Path) -> bool {
@@ -65,8 +66,8 @@ fn end_recorded(directory: &Path) -> bool {
         return false;
     }
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut marks = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    marks.all(|mark| ends(Membership::Mark(mark)))
+    let marks = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    marks.fold(true, |ended, mark| ends(Membership::Mark(mark)) & ended)
 }
 
 fn ends(membership: Membership) -> bool {
