@@ -264,9 +264,11 @@ impl EngineCore {
     }
 
     fn spawn(self: &Arc<Self>, operation: Operation) {
+        // Before anyone is told of it: what has a place runs.
+        let begun = operation.cell().begin();
         self.announce(&operation);
         // Tracked by the operation: it gets its outcome as the last thing the task does, whatever happens.
-        tokio::spawn(task::run(operation, Arc::clone(self)));
+        tokio::spawn(task::run(operation, begun, Arc::clone(self)));
     }
 
     fn end_not_run(&self, operation: &Operation, why: task::NotRun) {

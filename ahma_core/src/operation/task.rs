@@ -3,13 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    call::{Work, read_nothing},
+    call::{CommandPlan, Work, read_nothing},
     sandbox::{self, HintContext},
 };
 
 use super::{
-    EndState, ExcerptFocus, Operation, Outcome, StepReport, cell::OperationCell,
-    command_result::CommandResult, engine::EngineCore, run::StopReason, shown::Shown, steps, worker::Worker,
+    EndState, ExcerptFocus, Operation, Outcome, StepReport,
+    cell::{OperationCell, Started},
+    command_result::CommandResult,
+    engine::EngineCore,
+    run::StopReason,
+    shown::Shown,
+    steps,
+    worker::Worker,
 };
 
 /// Reason why an operation ended without ever running.
@@ -21,13 +27,17 @@ pub(super) enum NotRun {
 }
 
 /// Runs an operation that has a place, to its outcome.
-pub(super) async fn run(operation: Operation, shared: Arc<EngineCore>) {
+pub(super) async fn run(
+    operation: Operation,
+    begun: Option<(Box<CommandPlan>, Started)>,
+    shared: Arc<EngineCore>,
+) {
     let place = RunSlot {
         operation: &operation,
         shared: &shared,
     };
     let cell = operation.cell();
-    let Some((plan, started)) = cell.begin() else {
+    let Some((plan, started)) = begun else {
         return;
     };
 
