@@ -116,8 +116,7 @@ impl OutputTail {
     pub(super) async fn read(&mut self, operation: &Operation) -> Result<Vec<Markup>, SourceError> {
         let bytes = operation.output().bytes(self.offset, PAGE_BYTES).await?;
         self.offset += bytes.len() as u64;
-        self.terminal.print(&bytes);
-        Ok(self.terminal.changed_rows())
+        Ok(self.terminal.print_rows(&bytes))
     }
 }
 

@@ -113,12 +113,13 @@ impl PooledView {
 
     /// Rows that are new or other than before.
     async fn changed_rows(&mut self) -> Vec<Markup> {
+        let mut rows = Vec::new();
         let mut printed = 0;
         while printed < PAGE_BYTES {
             let Ok(output) = output(&self.server, &self.id, self.next).await else {
                 break;
             };
-            self.terminal.print(output.text.as_bytes());
+            rows.extend(self.terminal.print_rows(output.text.as_bytes()));
             printed += output.text.len();
             self.next = OutputPlace {
                 from_byte: Some(output.next_byte),
@@ -128,7 +129,7 @@ impl PooledView {
                 break;
             }
         }
-        self.terminal.changed_rows()
+        rows
     }
 }
 

@@ -13,6 +13,12 @@ const MAX_COLUMNS: usize = 1_000;
 /// Rows above the newest one that may still be drawn again.
 const OPEN_ROWS: usize = 100;
 
+/// Rows that a page keeps, as its script does.
+const SHOWN_ROWS: usize = 5_000;
+
+/// Bytes that are printed at a time.
+const PIECE_BYTES: usize = 4 << 10;
+
 /// Parameters of a sequence that are read; longer ones are nonsense.
 const MAX_PARAMETERS: usize = 64;
 
@@ -125,6 +131,18 @@ impl Terminal {
             self.row -= 1;
         }
         changed
+    }
+
+    /// Prints, and gives the rows that are other than before. A few bytes can make a long row, so no more rows are kept than
+    /// a page shows.
+    pub(super) fn print_rows(&mut self, bytes: &[u8]) -> Vec<Markup> {
+        let mut rows = VecDeque::new();
+        for piece in bytes.chunks(PIECE_BYTES) {
+            self.print(piece);
+            rows.extend(self.changed_rows());
+            rows.drain(..rows.len().saturating_sub(SHOWN_ROWS));
+        }
+        rows.into()
     }
 
     fn take(&mut self, c: char) {

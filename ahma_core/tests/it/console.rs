@@ -2,12 +2,13 @@
 
 use std::{
     fs,
-    io::{Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpStream,
+    time::Instant,
 };
 
 use serde_json::{Value, json};
-use test_support::{Client, Era, HttpServer, Server, Workspace, wait_for};
+use test_support::{Client, Era, HttpServer, Server, TEST_TIMEOUT, Workspace, wait_for};
 
 use crate::{admin::Served, live::scanner, session::options};
 
@@ -81,20 +82,7 @@ impl Browser {
     }
 
     fn send(&self, method: &str, path: &str, headers: &str, form: &str) -> Answer {
-        let (address, cookie) = (&self.address, &self.cookie);
-        let host = if headers.contains("host:") {
-            String::new()
-        } else {
-            format!("host: {address}\r\n")
-        };
-        let mut connection = TcpStream::connect(address).unwrap();
-        write!(
-            connection,
-            "{method} {path} HTTP/1.1\r\n{host}{cookie}{headers}connection: close\r\n\
-             content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{form}",
-            form.len()
-        )
-        .unwrap();
+        let mut connection = self.ask(method, path, headers, form);
         let mut answer = String::new();
         connection.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -103,6 +91,26 @@ impl Browser {
             head: head.to_owned(),
             body: body.to_owned(),
         }
+    }
+
+    /// Sends a request, and leaves its answer to be read.
+    fn ask(&self, method: &str, path: &str, headers: &str, form: &str) -> TcpStream {
+        let (address, cookie) = (&self.address, &self.cookie);
+        let host = if headers.contains("host:") {
+            String::new()
+        } else {
+            format!("host: {address}\r\n")
+        };
+        let mut connection = TcpStream::connect(address).unwrap();
+        connection.set_read_timeout(Some(2 * TEST_TIMEOUT)).unwrap();
+        write!(
+            connection,
+            "{method} {path} HTTP/1.1\r\n{host}{cookie}{headers}connection: close\r\n\
+             content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{form}",
+            form.len()
+        )
+        .unwrap();
+        connection
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
@@ -184,6 +192,10 @@ fn a_link_lets_one_browser_in_and_all_others_see_a_page_that_says_how() {
     assert_eq!(stranger.get("/console/login?code=").status, 403);
 
     let token = browser.form_token();
+    let mut open_page = BufReader::new(browser.ask("GET", "/console/now/events", "", ""));
+    let mut status = String::new();
+    open_page.read_line(&mut status).unwrap();
+    assert!(status.contains(" 200 "), "{status}");
     assert_eq!(
         browser
             .post("/console/logout", &format!("form_token={token}"))
@@ -191,6 +203,11 @@ fn a_link_lets_one_browser_in_and_all_others_see_a_page_that_says_how() {
         303
     );
     assert_eq!(browser.get("/console/history").status, 303);
+    // It ends with the login.
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    while open_page.read_line(&mut String::new()).unwrap() > 0 {
+        assert!(Instant::now() < deadline, "it goes on");
+    }
 }
 
 #[test]

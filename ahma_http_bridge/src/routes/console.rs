@@ -5,15 +5,17 @@
 //! every change carries a token from its form, and a connection of a command is refused whatever it presents.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use futures::StreamExt as _;
 use http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, LOCATION, ORIGIN, REFERRER_POLICY,
-    SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, LOCATION, ORIGIN,
+    REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
@@ -35,6 +37,9 @@ const MAX_FORM_BYTES: usize = 64 << 10;
 /// Only what comes with the page may act in it: no inline script or style, no other host, no frame.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                               connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// A page that is open is looked at so often: its login may be over.
+const LOGIN_CHECK: Duration = Duration::from_secs(2);
 
 /// State of the door.
 #[derive(Debug)]
@@ -100,6 +105,7 @@ pub(crate) fn router(door: &Arc<ConsoleDoor>, pages: Router) -> Router {
 
 async fn enter(State(door): State<Arc<ConsoleDoor>>, request: Request, next: Next) -> Response {
     let is_asset = request.uri().path().starts_with(CONSOLE_ASSETS);
+    let visit = request.headers().clone();
     let mut response = match door.admit(request).await {
         Ok(Admitted::Answered(response)) => response,
         Ok(Admitted::Page { request, status }) => {
@@ -111,6 +117,12 @@ async fn enter(State(door): State<Arc<ConsoleDoor>>, request: Request, next: Nex
         }
         Err(refusal) => refusal.into_response(),
     };
+    if is_event_stream(&response) {
+        response = response.map(|events| {
+            let events = events.into_data_stream();
+            Body::from_stream(events.take_until(async move { door.login_over(&visit).await }))
+        });
+    }
     let is_success = response.status().is_success();
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value: &'static str| {
@@ -138,6 +150,11 @@ async fn enter(State(door): State<Arc<ConsoleDoor>>, request: Request, next: Nex
         },
     );
     response
+}
+
+fn is_event_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
 /// A request that got through the door.
@@ -191,6 +208,13 @@ impl ConsoleDoor {
             None => Ok(Some(login)),
             // Revoked or expired since: the cookie is worth nothing any more.
             Some(credential) => Ok(self.operator(&bearer(credential)?).await.is_ok().then_some(login)),
+        }
+    }
+
+    /// Returns when the login that a request came with is good no more.
+    async fn login_over(&self, headers: &HeaderMap) {
+        while let Ok(Some(_)) = self.visitor(headers).await {
+            tokio::time::sleep(LOGIN_CHECK).await;
         }
     }
 
