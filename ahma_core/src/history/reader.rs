@@ -69,7 +69,6 @@ impl HistoryReader {
             "instr(o.search, ?) > 0",
             filter.text.as_ref().map(|text| text.to_lowercase()),
         );
-        conditions.is("o.number < ?", filter.before);
         conditions.values.push(Box::new(limit(filter.limit)));
         let query = format!(
             "SELECT {COLUMNS} FROM operations o LEFT JOIN details d USING (number) {} ORDER BY o.number DESC LIMIT ?",

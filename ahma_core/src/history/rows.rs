@@ -103,8 +103,6 @@ pub struct OperationFilter {
     pub only_open: bool,
     /// A part of the tool's name, the command, the arguments or the reason, in any case.
     pub text: Option<String>,
-    /// Only those before this number.
-    pub before: Option<i64>,
     pub limit: usize,
 }
 
