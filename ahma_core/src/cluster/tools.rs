@@ -30,6 +30,8 @@ pub(super) async fn follow(
 ) {
     let mut known: HashMap<String, Announcement> = HashMap::new();
     let mut last = AnnouncedTools::default();
+    // The catalogs that it is made of.
+    let mut merged: Option<Vec<String>> = None;
     loop {
         let beats = Arc::clone(&workers.borrow_and_update());
         for beat in beats.iter() {
@@ -49,18 +51,25 @@ pub(super) async fn follow(
             }
         }
         known.retain(|catalog, _| beats.iter().any(|beat| beat.catalog == *catalog));
-        let living: Vec<&Announcement> = beats.iter().filter_map(|beat| known.get(&beat.catalog)).collect();
-        let merged = match living.is_empty() {
-            false => merge(&living, expose),
-            // Clients keep the list they know; a call says why nothing works.
-            true => AnnouncedTools {
-                nothing_works: Some(format!("no worker of pool {} is alive", front.link().pool())),
-                ..last
-            },
-        };
-        last = merged.clone();
-        if !living.is_empty() || tools.borrow().is_some() {
-            tools.send_replace(Some(Arc::new(merged)));
+        let living: BTreeMap<&String, &Announcement> = beats
+            .iter()
+            .filter_map(|beat| known.get_key_value(&beat.catalog))
+            .collect();
+        // Most beats tell of another load only.
+        let catalogs: Vec<String> = living.keys().map(|&catalog| catalog.clone()).collect();
+        if merged.as_ref() != Some(&catalogs) {
+            last = match living.is_empty() {
+                false => merge(&living.into_values().collect::<Vec<_>>(), expose),
+                // Clients keep the list they know; a call says why nothing works.
+                true => AnnouncedTools {
+                    nothing_works: Some(format!("no worker of pool {} is alive", front.link().pool())),
+                    ..last
+                },
+            };
+            if !catalogs.is_empty() || tools.borrow().is_some() {
+                tools.send_replace(Some(Arc::new(last.clone())));
+            }
+            merged = Some(catalogs);
         }
         let is_shown = tools.borrow().is_some();
         let is_complete = beats.iter().all(|beat| known.contains_key(&beat.catalog));
