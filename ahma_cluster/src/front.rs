@@ -8,9 +8,10 @@ use tokio::time::Instant;
 use crate::{
     event::{End, Event},
     fold::{Effect, EndCause, Folded, Stage},
+    index::Entry,
     link::{Append, Link, LinkError},
     request::{Request, SignedRequest, Signer},
-    tail::{Entry, Tail},
+    tail::Tail,
     worker::{Control, Job},
 };
 use time::OffsetDateTime;

@@ -5,7 +5,7 @@
 //! there, in the order of the stream: no record is updated, and to claim means to append a claim and to read back
 //! whether it was the first that counts. The queue is only a hint, the log decides.
 //!
-//! Pure: [`names`](Pool), [`event`](Event), [`fold`](Folded), [`frame`](Frame), [`roster`](Roster), `request`. The rest speaks
+//! Pure: [`names`](Pool), [`event`](Event), [`fold`](Folded), `index` (all operations), [`frame`](Frame), [`roster`](Roster), `request`. The rest speaks
 //! to NATS: `link` (connection), `streams` (settings), `inspect` (their faults, and who is there), `tail` (every event, as it comes), `output` (publishing and reading
 //! what a command prints), `sessions` (what front ends share of their clients), `worker` (jobs and claims), `front` (submitting and cancelling), `steward` (verdicts about workers
 //! that are gone).
@@ -15,6 +15,7 @@
 mod event;
 mod fold;
 mod frame;
+mod index;
 mod names;
 mod permissions;
 mod request;
@@ -37,6 +38,7 @@ pub use event::{End, Event};
 pub use fold::{Effect, EndCause, Folded, Stage};
 pub use frame::{Assembler, Frame, FrameKind};
 pub use front::{FrontEnd, OperationLog, SubmitError};
+pub use index::Entry;
 pub use inspect::{Copies, Heard, StreamReport, inspect, roll_call};
 pub use link::{Credentials, Link, LinkError, LinkSettings};
 pub use names::{BadPool, Pool, new_name, owner_of};
@@ -47,7 +49,7 @@ pub use roster::{Beat, Roster};
 pub use sessions::{SessionRecord, SessionRecords};
 pub use steward::watch_over;
 pub use streams::{PoolLimits, PoolState, StreamState, check, check_log, create, state};
-pub use tail::{Entry, Tail};
+pub use tail::Tail;
 pub use worker::{
     Claim, Control, ControlAnswer, Job, JobDelivery, Reported, claim, controls, keep_beating, next_job,
 };

@@ -219,8 +219,8 @@ pub async fn read_output(
     let mut ended_since = None;
     loop {
         let wanted = *goal.borrow_and_update();
-        if look {
-            look = false;
+        // The stream has nothing else when live messages have brought it all.
+        if std::mem::take(&mut look) && !(has_caught_up && is_whole(&assembler, wanted)) {
             let until = match wanted {
                 Goal::Cut { at } => Some(at),
                 Goal::Open | Goal::Ended { .. } => None,
@@ -235,8 +235,8 @@ pub async fn read_output(
         match wanted {
             Goal::Open => {}
             Goal::Cut { .. } => return Ok(ReadEnd::Cut),
-            Goal::Ended { bytes, findings } => {
-                if assembler.reached() >= (bytes, findings) {
+            Goal::Ended { .. } => {
+                if is_whole(&assembler, wanted) {
                     return Ok(ReadEnd::Whole);
                 }
                 if ended_since.get_or_insert_with(Instant::now).elapsed() > LAG_PATIENCE {
@@ -263,6 +263,12 @@ pub async fn read_output(
             () = tokio::time::sleep(GAP_PATIENCE), if is_waiting => look = true,
         }
     }
+}
+
+/// True if all that an operation published is there.
+fn is_whole(assembler: &Assembler, goal: Goal) -> bool {
+    let (read, found) = assembler.reached();
+    matches!(goal, Goal::Ended { bytes, findings } if read >= bytes && found >= findings)
 }
 
 /// The frames that the stream has, one after the other.

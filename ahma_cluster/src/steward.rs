@@ -18,10 +18,11 @@ use crate::{
     event::Event,
     fold::Stage,
     front::{dispatch, request_of},
+    index::Entry,
     link::{Append, Link, LinkError},
     roster::{Beat, Roster},
     streams::{drop_output, is_nearly_full, output_limits},
-    tail::{Entry, Tail},
+    tail::Tail,
     worker::Job,
 };
 

@@ -5,7 +5,6 @@
 
 use std::{
     cmp::Reverse,
-    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -17,12 +16,12 @@ use async_nats::Message;
 use futures::StreamExt as _;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::{sync::watch, time::Instant};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    event::Event,
-    fold::{Effect, Folded, Stage},
+    event::{End, Event},
+    index::{Entry, Index, Logged},
     link::{Link, LinkError},
     names::parts_of_operation_subject,
     streams::stream_state,
@@ -37,32 +36,6 @@ const RETRY: Duration = Duration::from_millis(300);
 /// Longest wait for the newest event.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An operation of the pool, in short.
-#[derive(Debug, Clone)]
-pub struct Entry {
-    pub operation: String,
-    pub owner: String,
-    pub tool: String,
-    /// The command on one short line.
-    pub command: String,
-    /// The session that its call came from.
-    pub client: Option<String>,
-    pub folded: Folded,
-    /// Sequence of its first event.
-    pub first_sequence: u64,
-    pub created_at: SystemTime,
-    /// The worker that runs it, or was the last to do so.
-    pub worker: Option<String>,
-    /// A client was given its result.
-    pub collected: bool,
-    /// Bytes of output that its worker published, known at the end.
-    pub output_bytes: u64,
-    /// They were dropped to make room.
-    pub output_dropped: bool,
-    /// When its stage was noticed here.
-    pub noticed: Instant,
-}
-
 /// Reads along. Cheap to clone; ends with its shutdown token.
 #[derive(Debug, Clone)]
 pub struct Tail {
@@ -76,15 +49,6 @@ struct TailShared {
     /// Sequence of the newest event that is in the index.
     reached: watch::Sender<u64>,
     is_nearly_full: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct Index {
-    operations: HashMap<String, Entry>,
-    /// The operation of each task.
-    tasks: HashMap<String, (String, Duration)>,
-    /// Workers that were given up while they ran an operation, counted by operation.
-    verdicts: u64,
 }
 
 impl Tail {
@@ -123,102 +87,66 @@ impl Tail {
         }
     }
 
-    /// Tells of every event.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.shared.reached.subscribe()
+    /// Tells of every event of an operation.
+    pub fn changes_of(&self, operation: &str) -> watch::Receiver<u64> {
+        self.shared.index.lock().watch(operation)
     }
 
     pub fn entry(&self, operation: &str) -> Option<Entry> {
-        self.shared.index.lock().operations.get(operation).cloned()
+        self.shared.index.lock().entry(operation).cloned()
+    }
+
+    /// The end of an operation as its worker reported it. Known for a while only; the log has it for longer.
+    pub fn recent_end(&self, operation: &str) -> Option<Arc<End>> {
+        self.shared.index.lock().recent_end(operation)
     }
 
     /// All operations of an owner, oldest first.
     pub fn entries_of(&self, owner: &str) -> Vec<Entry> {
         let index = self.shared.index.lock();
-        let mut entries: Vec<Entry> = index
-            .operations
-            .values()
-            .filter(|entry| entry.owner == owner)
-            .cloned()
-            .collect();
+        let of_owner = index.entries().filter(|entry| entry.owner == owner);
+        let mut entries: Vec<Entry> = of_owner.cloned().collect();
         entries.sort_unstable_by_key(|entry| entry.first_sequence);
         entries
     }
 
-    /// All operations that have not ended.
+    /// All operations that have not ended, oldest first.
     pub fn open_entries(&self) -> Vec<Entry> {
-        let index = self.shared.index.lock();
-        let open = index
-            .operations
-            .values()
-            .filter(|entry| !entry.folded.has_ended());
-        open.cloned().collect()
+        self.shared.index.lock().open().cloned().collect()
     }
 
     /// Number of times that the worker of an operation was given up, as far back as the log is kept.
     pub fn verdicts(&self) -> u64 {
-        self.shared.index.lock().verdicts
+        self.shared.index.lock().verdicts()
     }
 
     /// The newest of those that are wanted, the newest first.
     pub fn newest(&self, most: usize, is_wanted: impl Fn(&Entry) -> bool) -> Vec<Entry> {
         let index = self.shared.index.lock();
-        let mut wanted: Vec<&Entry> = index
-            .operations
-            .values()
-            .filter(|entry| is_wanted(entry))
-            .collect();
+        let mut wanted: Vec<&Entry> = index.entries().filter(|entry| is_wanted(entry)).collect();
         wanted.sort_unstable_by_key(|entry| Reverse(entry.first_sequence));
         wanted.into_iter().take(most).cloned().collect()
     }
 
-    /// Ended operations whose output is more than its owner may keep: of each owner, what is older than the newest `limit`
-    /// bytes. Those from before `oldest` have none any more.
+    /// Ended operations whose output is more than its owner may keep.
     pub(crate) fn over_quota(&self, limit: u64, oldest: SystemTime) -> Vec<Entry> {
-        let index = self.shared.index.lock();
-        let has_output = |entry: &&Entry| {
-            entry.folded.has_ended()
-                && entry.output_bytes > 0
-                && !entry.output_dropped
-                && entry.created_at >= oldest
-        };
-        let mut entries: Vec<&Entry> = index.operations.values().filter(has_output).collect();
-        entries.sort_unstable_by_key(|entry| Reverse(entry.first_sequence));
-        let mut kept: HashMap<&str, u64> = HashMap::new();
-        entries.retain(|entry| {
-            let kept = kept.entry(&entry.owner).or_default();
-            // The newest stays however long it is: nobody may have read it yet.
-            let is_newest = *kept == 0;
-            *kept += entry.output_bytes;
-            *kept > limit && !is_newest
-        });
-        entries.into_iter().cloned().collect()
+        self.shared.index.lock().over_quota(limit, oldest)
     }
 
     /// Place of an operation among those that wait, from one on.
     pub fn place_in_queue(&self, operation: &str) -> Option<usize> {
-        let index = self.shared.index.lock();
-        let waits = |entry: &&Entry| matches!(entry.folded.stage, Stage::Queued { .. });
-        let first = index.operations.get(operation).filter(waits)?.first_sequence;
-        let waiting = index.operations.values().filter(waits);
-        Some(waiting.filter(|entry| entry.first_sequence <= first).count())
+        self.shared.index.lock().place_in_queue(operation)
     }
 
     /// Number of operations that wait and were queued before this sequence.
     pub(crate) fn waiting_before(&self, sequence: u64) -> usize {
-        let index = self.shared.index.lock();
-        let entries = index.operations.values();
-        let waiting = entries.filter(|entry| matches!(entry.folded.stage, Stage::Queued { .. }));
-        waiting.filter(|entry| entry.first_sequence < sequence).count()
+        self.shared.index.lock().waiting_before(sequence)
     }
 
     /// Number of operations of an owner that have not ended.
     pub(crate) fn open_of(&self, owner: &str) -> usize {
         let index = self.shared.index.lock();
-        let entries = index.operations.values();
-        entries
-            .filter(|entry| entry.owner == owner && !entry.folded.has_ended())
-            .count()
+        index.open().filter(|entry| entry.owner == owner).count()
     }
 
     /// The log has room for the ends of operations, and no longer for new ones.
@@ -232,17 +160,12 @@ impl Tail {
 
     /// The operation that a task is of, and the life of the task.
     pub fn task(&self, task: &str) -> Option<(String, Duration)> {
-        self.shared.index.lock().tasks.get(task).cloned()
+        self.shared.index.lock().task(task)
     }
 
     /// Forgets operations whose log is not kept any more.
     pub(crate) fn forget_before(&self, oldest: SystemTime) {
-        let mut index = self.shared.index.lock();
-        let Index {
-            operations, tasks, ..
-        } = &mut *index;
-        operations.retain(|_, entry| entry.created_at >= oldest);
-        tasks.retain(|_, (operation, _)| operations.contains_key(operation));
+        self.shared.index.lock().forget_before(oldest);
     }
 
     async fn run(&self) {
@@ -326,55 +249,18 @@ impl Tail {
     fn take(&self, message: &Message, place: Place) {
         if let Some((owner, operation)) = parts_of_operation_subject(&message.subject) {
             match serde_json::from_slice::<Event>(&message.payload) {
-                Ok(event) => self.shared.index.lock().take((owner, operation), &event, place),
+                Ok(event) => {
+                    let logged = Logged {
+                        sequence: place.sequence,
+                        time: place.time,
+                        bytes: message.payload.len(),
+                    };
+                    self.shared.index.lock().take((owner, operation), event, logged);
+                }
                 Err(error) => tracing::debug!(%error, operation, "an event cannot be read"),
             }
         }
         self.shared.reached.send_replace(place.sequence);
-    }
-}
-
-impl Index {
-    fn take(&mut self, (owner, operation): (&str, &str), event: &Event, place: Place) {
-        if let Event::Task { id, life_ms } = event {
-            let life = Duration::from_millis(*life_ms);
-            self.tasks.insert(id.clone(), (operation.to_owned(), life));
-        }
-        let new = || {
-            let request = match event {
-                Event::Queued { request, .. } => request.read().unwrap_or_default(),
-                _ => Default::default(),
-            };
-            Entry {
-                operation: operation.to_owned(),
-                owner: owner.to_owned(),
-                tool: request.tool,
-                command: request.command,
-                client: request.client,
-                folded: Folded::default(),
-                first_sequence: place.sequence,
-                created_at: place.time,
-                worker: None,
-                collected: false,
-                output_bytes: 0,
-                output_dropped: false,
-                noticed: Instant::now(),
-            }
-        };
-        let entry = self.operations.entry(operation.to_owned()).or_insert_with(new);
-        entry.collected |= entry.owner == owner && *event == Event::Collected;
-        entry.output_dropped |= entry.owner == owner && *event == Event::OutputDropped;
-        // An operation belongs to the owner that queued it; no other owner can add to its log.
-        if entry.owner != owner || entry.folded.take(place.sequence, event) == Effect::Ignored {
-            return;
-        }
-        entry.noticed = Instant::now();
-        self.verdicts += u64::from(matches!(event, Event::Lost { .. }));
-        match event {
-            Event::Claim { worker, .. } => entry.worker = Some(worker.clone()),
-            Event::End(end) => entry.output_bytes = end.bytes,
-            _ => {}
-        }
     }
 }
 

@@ -111,6 +111,8 @@ pub struct Claim {
     pub attempt: u32,
     pub nonce: String,
     first_sequence: u64,
+    /// That of the claim itself.
+    sequence: u64,
 }
 
 /// Fate of a report.
@@ -122,6 +124,9 @@ pub enum Reported {
 }
 
 /// Claims an operation. Nothing if it is another's, or has ended.
+///
+/// What comes after the claim is not looked at: whoever was silent for so long that its claim was given up at once has to ask
+/// with [`Claim::holds`] before it begins.
 pub async fn claim(link: &Link, job: &Job, worker: &str) -> Option<Claim> {
     let nonce = new_name("");
     let event = Event::Claim {
@@ -129,25 +134,31 @@ pub async fn claim(link: &Link, job: &Job, worker: &str) -> Option<Claim> {
         worker: worker.to_owned(),
         nonce: nonce.clone(),
     };
-    let claim = Claim {
-        link: link.clone(),
-        owner: job.owner.clone(),
-        operation: job.operation.clone(),
-        attempt: job.attempt,
-        nonce,
-        first_sequence: job.first_sequence,
-    };
+    let mut log = LogReader::new(link, (&job.owner, &job.operation), job.first_sequence);
     let mut after = job.first_sequence;
     loop {
-        let appended = link.append(claim.place(), &event, Append::After(after)).await;
         // Also after an answer: on some servers several writers with the same expectation are told that they won. The
-        // order of the log is the same for all.
-        let folded = claim.fold().await;
-        if folded.is_run_by(&claim.nonce) {
-            return Some(claim);
+        // order of the log is the same for all. What was there before is read meanwhile.
+        let append = link.append(log.place, &event, Append::After(after));
+        let (appended, ()) = tokio::join!(append, log.read_first());
+        loop {
+            if log.folded.is_run_by(&nonce) {
+                return Some(Claim {
+                    link: link.clone(),
+                    owner: job.owner.clone(),
+                    operation: job.operation.clone(),
+                    attempt: job.attempt,
+                    nonce,
+                    first_sequence: job.first_sequence,
+                    sequence: log.folded.last_sequence,
+                });
+            }
+            if !log.read_next().await {
+                break;
+            }
         }
-        match folded.stage {
-            Stage::Queued { attempt } if attempt == job.attempt => after = folded.last_sequence,
+        match log.folded.stage {
+            Stage::Queued { attempt } if attempt == job.attempt => after = log.folded.last_sequence,
             // Gone from the log, another's, or over.
             Stage::Unheard | Stage::Queued { .. } | Stage::Running { .. } | Stage::Ended { .. } => {
                 return None;
@@ -156,7 +167,7 @@ pub async fn claim(link: &Link, job: &Job, worker: &str) -> Option<Claim> {
         if let Err(error) = appended
             && !error.is_outrun()
         {
-            tracing::debug!(%error, operation = claim.operation, "cannot claim; trying again");
+            tracing::debug!(%error, operation = job.operation, "cannot claim; trying again");
             tokio::time::sleep(RETRY).await;
         }
     }
@@ -183,27 +194,25 @@ impl Claim {
             findings,
             outcome,
         });
-        let mut after = None;
+        let mut after = self.sequence;
         loop {
-            let place = match after {
-                Some(sequence) => Append::After(sequence),
-                // The common case: nothing came after the claim, and if something did, the order decides.
-                None => Append::Anytime,
-            };
-            let appended = self.link.append(self.place(), &event, place).await;
-            if let Err(error) = &appended
-                && !error.is_outrun()
-            {
-                tracing::debug!(%error, operation = self.operation, "the end cannot be reported; trying again");
-                tokio::time::sleep(RETRY).await;
+            match self.link.append(self.place(), &event, Append::After(after)).await {
+                // Nothing came between the claim and this, or nothing that matters.
+                Ok(_) => return Reported::Counted,
+                Err(error) if error.is_outrun() => {}
+                Err(error) => {
+                    tracing::debug!(%error, operation = self.operation, "the end cannot be reported; trying again");
+                    tokio::time::sleep(RETRY).await;
+                }
             }
+            // It may have been stored without an answer.
             let folded = self.fold().await;
             match folded.stage {
                 Stage::Ended {
                     attempt,
                     end: EndCause::Reported { .. },
                 } if attempt == self.attempt => return Reported::Counted,
-                _ if folded.is_run_by(&self.nonce) => after = Some(folded.last_sequence),
+                _ if folded.is_run_by(&self.nonce) => after = folded.last_sequence,
                 _ => return Reported::TooLate,
             }
         }
@@ -215,20 +224,54 @@ impl Claim {
 
     /// The log as its leader has it now.
     async fn fold(&self) -> Folded {
-        let mut folded = Folded::default();
-        let mut from = self.first_sequence;
+        let mut log = LogReader::new(&self.link, self.place(), self.first_sequence);
+        while log.read_next().await {}
+        log.folded
+    }
+}
+
+/// Reads the log of an operation from its leader, event by event.
+struct LogReader<'a> {
+    link: &'a Link,
+    place: (&'a str, &'a str),
+    /// Where to read on.
+    from: u64,
+    folded: Folded,
+}
+
+impl<'a> LogReader<'a> {
+    fn new(link: &'a Link, place: (&'a str, &'a str), first_sequence: u64) -> Self {
+        Self {
+            link,
+            place,
+            from: first_sequence,
+            folded: Folded::default(),
+        }
+    }
+
+    /// Takes the first event, unless it has been taken.
+    async fn read_first(&mut self) {
+        if self.folded.last_sequence == 0 {
+            self.read_next().await;
+        }
+    }
+
+    /// Takes the next event; false if there is none now. Waits for the log if it cannot be read.
+    async fn read_next(&mut self) -> bool {
         loop {
-            match self.link.next_event(self.place(), from).await {
+            match self.link.next_event(self.place, self.from).await {
                 Ok(Some((stored, event))) => {
-                    from = stored.sequence + 1;
+                    self.from = stored.sequence + 1;
                     match event {
-                        Some(event) => drop(folded.take(stored.sequence, &event)),
-                        None => folded.last_sequence = stored.sequence,
+                        Some(event) => drop(self.folded.take(stored.sequence, &event)),
+                        None => self.folded.last_sequence = stored.sequence,
                     }
+                    return true;
                 }
-                Ok(None) => return folded,
+                Ok(None) => return false,
                 Err(error) => {
-                    tracing::debug!(%error, operation = self.operation, "its log cannot be read; trying again");
+                    let operation = self.place.1;
+                    tracing::debug!(%error, operation, "its log cannot be read; trying again");
                     tokio::time::sleep(RETRY).await;
                 }
             }

@@ -15,6 +15,7 @@ fn rules() -> Layers<'static> {
             &["request", "permissions"],
             &["event"],
             &["fold"],
+            &["index"],
             &["link"],
             &["streams"],
             &["inspect"],

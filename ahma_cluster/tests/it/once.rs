@@ -215,7 +215,11 @@ async fn a_long_log_is_read_in_one_go() {
         return;
     };
     let client = async_nats::connect(pool.nats.address()).await.unwrap();
-    let event = serde_json::to_vec(&ahma_cluster::Event::Collected).unwrap();
+    let event = ahma_cluster::Event::Queued {
+        request: request().sign(None),
+        rerun: false,
+    };
+    let event = serde_json::to_vec(&event).unwrap();
     for number in 0..EVENTS {
         let subject = format!("ahma.op.dev.anna.op_{number}");
         client.publish(subject, event.clone().into()).await.unwrap();

@@ -144,7 +144,7 @@ impl TestFrontEnd {
 
     /// Waits until this front end sees an operation in a state.
     pub(crate) async fn sees(&self, operation: &str, what: &str, is_so: impl Fn(&Folded) -> bool) -> Folded {
-        let mut changes = self.front.tail().changes();
+        let mut changes = self.front.tail().changes_of(operation);
         let seen = async {
             loop {
                 match self.front.tail().entry(operation) {

@@ -1,8 +1,9 @@
 //! Follows one operation of the cluster, from the queue to its end, and passes a wish to stop it on.
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use ahma_cluster::{EndCause, Entry, FrontEnd, Goal, OperationLog, Piece, ReadEnd, Stage, read_output};
+use ahma_cluster::{End, EndCause, Entry, FrontEnd, Goal, OperationLog, Piece, ReadEnd, Stage, read_output};
+use serde::Deserialize as _;
 use tokio::sync::{oneshot, watch};
 
 use super::wire::{EndReport, ProgressReport};
@@ -36,15 +37,17 @@ impl Follower {
             let entry = self.changed(&operation, is_news).await;
             let attempts = entry.folded.attempts();
             if read == attempts {
-                return self.end(&entry).await;
+                let Stage::Ended { end, .. } = &entry.folded.stage else {
+                    continue;
+                };
+                return self.end(&entry, end).await;
             }
             read += 1;
             if read > 1 {
                 self.mirror.begins_again(read);
             }
-            let log = read_log(&self.front, &entry).await;
-            if let Some(at) = log.and_then(|log| log.claimed_at) {
-                self.mirror.started(at.into());
+            if let Some(at) = entry.claimed_at {
+                self.mirror.started(at);
             }
             if entry.output_dropped {
                 self.is_incomplete = true;
@@ -56,7 +59,7 @@ impl Follower {
 
     /// Waits until the log is as wanted; passes on a wish to stop it meanwhile.
     async fn changed(&mut self, operation: &Operation, is_so: impl Fn(&Entry) -> bool) -> Entry {
-        let mut changes = self.front.tail().changes();
+        let mut changes = self.front.tail().changes_of(operation.id().as_str());
         loop {
             let entry = self.front.tail().entry(operation.id().as_str());
             if let Some(entry) = entry {
@@ -135,23 +138,22 @@ impl Follower {
         }
     }
 
-    async fn end(mut self, entry: &Entry) {
+    async fn end(mut self, entry: &Entry, cause: &EndCause) {
         let caught_up = self.caught_up.take();
-        let log = read_log(&self.front, entry).await;
-        let end = log.as_ref().and_then(|log| log.end_cause().cloned());
-        match end {
-            Some(EndCause::Reported { state }) => {
-                let report = log.and_then(|log| log.end).map(|end| end.outcome);
-                let report = report.and_then(|report| serde_json::from_value(report).ok());
-                self.end_as_reported(&state, report.unwrap_or_default());
-            }
-            Some(EndCause::Dropped { state, why }) => self.mirror.end_as(end_state(&state), why),
-            Some(EndCause::WorkerLost { worker }) => {
+        match cause {
+            EndCause::Reported { state } => match read_end(&self.front, entry).await {
+                Some(end) => {
+                    let report = EndReport::deserialize(&end.outcome);
+                    self.end_as_reported(state, report.unwrap_or_default());
+                }
+                None => {
+                    let reason = "its log is not kept any more".to_owned();
+                    self.mirror.end_as(EndState::Interrupted, reason);
+                }
+            },
+            EndCause::Dropped { state, why } => self.mirror.end_as(end_state(state), why.clone()),
+            EndCause::WorkerLost { worker } => {
                 let reason = format!("its worker {worker} is gone; what it printed until then is kept");
-                self.mirror.end_as(EndState::Interrupted, reason);
-            }
-            None => {
-                let reason = "its log is not kept any more".to_owned();
                 self.mirror.end_as(EndState::Interrupted, reason);
             }
         }
@@ -186,12 +188,11 @@ impl Follower {
 
 /// Sets the goal of a reader when the attempt is over, and asks the worker to stop when that is wanted.
 async fn watch_attempt(front: &FrontEnd, operation: &Operation, attempt: u32, goal: watch::Sender<Goal>) {
-    let mut changes = front.tail().changes();
+    let mut changes = front.tail().changes_of(operation.id().as_str());
     loop {
         if let Some(entry) = front.tail().entry(operation.id().as_str()) {
             if !is_running(&entry, attempt) {
-                let log = read_log(front, &entry).await;
-                goal.send_replace(goal_of(log, attempt));
+                goal.send_replace(goal_of(front, &entry, attempt).await);
                 return;
             }
             if let Some(reason) = operation.stop_reason() {
@@ -210,21 +211,36 @@ async fn watch_attempt(front: &FrontEnd, operation: &Operation, attempt: u32, go
 }
 
 /// Summary of an attempt that is over.
-fn goal_of(log: Option<OperationLog>, attempt: u32) -> Goal {
+async fn goal_of(front: &FrontEnd, entry: &Entry, attempt: u32) -> Goal {
+    let published = |end: &End| Goal::Ended {
+        bytes: end.bytes,
+        findings: end.findings,
+    };
     let nothing = Goal::Ended {
         bytes: 0,
         findings: 0,
     };
-    let Some(log) = log else { return nothing };
-    match log.end {
-        Some(end) if end.attempt == attempt => Goal::Ended {
-            bytes: end.bytes,
-            findings: end.findings,
-        },
+    match front.tail().recent_end(&entry.operation) {
+        Some(end) if end.attempt == attempt => return published(&end),
+        Some(_) | None => {}
+    }
+    let Some(log) = read_log(front, entry).await else {
+        return nothing;
+    };
+    match &log.end {
+        Some(end) if end.attempt == attempt => published(end),
         _ => {
             let lost_at = log.lost_at.get(attempt as usize - 1);
             lost_at.map_or(nothing, |at| Goal::Cut { at: *at })
         }
+    }
+}
+
+/// The end of an operation as its worker reported it; nothing if its log is not kept any more.
+async fn read_end(front: &FrontEnd, entry: &Entry) -> Option<Arc<End>> {
+    match front.tail().recent_end(&entry.operation) {
+        Some(end) => Some(end),
+        None => read_log(front, entry).await?.end.map(Arc::new),
     }
 }
 

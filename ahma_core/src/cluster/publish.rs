@@ -27,7 +27,8 @@ const FINDINGS: FindingBudget = FindingBudget {
 pub(super) async fn publish(operation: &Operation, publisher: &mut OutputPublisher) {
     let mut changes = operation.watch();
     let mut next_finding = 0;
-    let mut told = None;
+    // What every operation begins with needs no frame.
+    let mut told = ProgressReport::default();
     let mut printed: Option<Instant> = None;
     loop {
         changes.mark_unchanged();
@@ -57,11 +58,11 @@ pub(super) async fn publish(operation: &Operation, publisher: &mut OutputPublish
             step: snapshot.step,
             ready: operation.is_ready(),
         };
-        if told.as_ref() != Some(&report) {
+        if told != report {
             publisher
                 .progress(serde_json::to_vec(&report).unwrap_or_default().into())
                 .await;
-            told = Some(report);
+            told = report;
         }
         if has_ended {
             return;

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Progress of a running operation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ProgressReport {
     pub(super) progress: Progress,
     pub(super) step: Option<StepPosition>,

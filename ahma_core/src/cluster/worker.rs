@@ -18,7 +18,7 @@ use ahma_cluster::{
 use futures::future::join_all;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::{sync::watch, time::Instant};
+use tokio::{sync::watch, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -26,7 +26,7 @@ use super::{
     wire::{Announcement, EndReport, UnavailableThere},
 };
 use crate::{
-    call::{PlanSettings, ToolCall},
+    call::{CommandPlan, PlanSettings, ToolCall},
     history::redacted_arguments,
     operation::{CallOrigin, ClientId, EndState, Engine, Operation, OperationId, Principal, preflight},
     toolbox::{Toolbox, ToolboxHandle},
@@ -38,6 +38,9 @@ const MAX_PASSES: u64 = 20;
 
 /// Commands are stopped after so long without a connection: no client can see or stop them.
 const ORPHAN_GRACE: Duration = Duration::from_secs(300);
+
+/// Pause before operations are stopped that began meanwhile.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// A worker, apart from its tools and its sandbox.
 #[derive(Debug)]
@@ -69,27 +72,32 @@ pub async fn work(
     settings: WorkerSettings,
     shutdown: CancellationToken,
 ) -> Result<(), LinkError> {
+    let (suspicion, suspected) = watch::channel(0);
     let worker = Arc::new(PoolWorker {
         link,
         engine,
         toolbox,
         settings,
         running: Mutex::default(),
+        suspected,
         shutdown,
     });
     worker.toolbox.loaded().await;
-    let (suspicion, suspected) = watch::channel(0);
     let beats = keep_beating(&worker.link, worker.settings.lease, || worker.beat(), suspicion);
     let heed = async |control, answer| worker.heed(control, answer).await;
     let heeding = controls(&worker.link, &worker.settings.name, heed);
-    let slots = join_all((0..worker.settings.slots).map(|_| worker.slot()));
+    // Dropping it ends them.
+    let mut slots = JoinSet::new();
+    for _ in 0..worker.settings.slots {
+        slots.spawn(Arc::clone(&worker).work_in_slot());
+    }
     tokio::select! {
         ended = beats => ended,
         ended = heeding => ended,
-        () = worker.fence(suspected) => Ok(()),
+        () = worker.fence() => Ok(()),
         () = worker.mind_the_gap() => Ok(()),
         () = worker.drain() => Ok(()),
-        _ = slots => {
+        _ = slots.join_all() => {
             worker.link.flush().await;
             Ok(())
         }
@@ -102,6 +110,8 @@ struct PoolWorker {
     toolbox: ToolboxHandle,
     settings: WorkerSettings,
     running: Mutex<HashMap<String, Running>>,
+    /// Number of times that this worker may have been given up.
+    suspected: watch::Receiver<u64>,
     shutdown: CancellationToken,
 }
 
@@ -116,6 +126,12 @@ struct Running {
     fenced: CancellationToken,
 }
 
+/// A job as this worker would run it.
+struct PlannedJob {
+    origin: CallOrigin,
+    plan: CommandPlan,
+}
+
 /// What a worker has to do with a job that was handed to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Admission {
@@ -128,7 +144,7 @@ enum Admission {
 
 impl PoolWorker {
     /// Takes one job after the other.
-    async fn slot(&self) {
+    async fn work_in_slot(self: Arc<Self>) {
         loop {
             let delivery = tokio::select! {
                 biased;
@@ -152,10 +168,13 @@ impl PoolWorker {
                     continue;
                 }
             }
-            let claimed = claim(&self.link, &job, &self.settings.name).await;
+            let suspicions = *self.suspected.borrow();
+            // Planning changes nothing, and the log takes longer to answer.
+            let claiming = claim(&self.link, &job, &self.settings.name);
+            let (claimed, planned) = tokio::join!(claiming, self.plan(&job));
             delivery.done(&self.link).await;
             if let Some(claim) = claimed {
-                self.run(claim, &job).await;
+                self.run(claim, planned, suspicions).await;
             }
             self.running.lock().remove(&job.operation);
         }
@@ -175,18 +194,22 @@ impl PoolWorker {
         }
     }
 
-    async fn run(&self, claim: Claim, job: &Job) {
+    /// `suspicions` is their number before it was claimed.
+    async fn run(&self, claim: Claim, planned: Result<PlannedJob, String>, suspicions: u64) {
         let fenced = {
             let mut running = self.running.lock();
-            let entry = running.entry(job.operation.clone()).or_default();
+            let entry = running.entry(claim.operation.clone()).or_default();
             entry.claim = Some(claim.clone());
             entry.fenced.clone()
         };
-        let started = self.start(job).await;
-        let operation = match started {
-            Ok(operation) => operation,
+        // From here on `fence` knows the claim.
+        if *self.suspected.borrow() != suspicions && !claim.holds().await {
+            return;
+        }
+        let operation = match planned {
+            Ok(planned) => self.start(&claim.operation, planned),
             Err(refusal) => {
-                tracing::warn!(operation = job.operation, refusal, "refused");
+                tracing::warn!(operation = claim.operation, refusal, "refused");
                 let report = EndReport {
                     refusal: Some(refusal),
                     ..EndReport::default()
@@ -199,15 +222,15 @@ impl PoolWorker {
         tokio::select! {
             biased;
             () = fenced.cancelled() => {
-                tracing::warn!(operation = job.operation, "this worker was given up; the operation is stopped");
+                tracing::warn!(operation = claim.operation, "this worker was given up; the operation is stopped");
                 operation.cancel(Some("its worker was given up".to_owned())).await;
             }
             () = self.carry_out(&claim, &operation) => {}
         }
     }
 
-    /// Checks the request as a call from a client is checked, and starts it.
-    async fn start(&self, job: &Job) -> Result<Operation, String> {
+    /// Checks the request as a call from a client is checked.
+    async fn plan(&self, job: &Job) -> Result<PlannedJob, String> {
         let place = (job.owner.as_str(), job.operation.as_str());
         let verified = job
             .request
@@ -244,15 +267,19 @@ impl PoolWorker {
             program: request.program,
             arguments,
         };
-        let id = OperationId::recalled(&job.operation);
+        Ok(PlannedJob { origin, plan })
+    }
+
+    fn start(&self, name: &str, PlannedJob { origin, plan }: PlannedJob) -> Operation {
+        let id = OperationId::recalled(name);
         let operation = self.engine.start_named(Some(id), origin, plan);
         let mut running = self.running.lock();
-        let entry = running.entry(job.operation.clone()).or_default();
+        let entry = running.entry(name.to_owned()).or_default();
         if let Some(reason) = entry.cancelled.take() {
             operation.request_cancel(reason);
         }
         entry.operation = Some(operation.clone());
-        Ok(operation)
+        operation
     }
 
     /// Streams the operation and reports its end.
@@ -353,7 +380,8 @@ impl PoolWorker {
     }
 
     /// Stops what was given up while this worker could not be heard.
-    async fn fence(&self, mut suspected: watch::Receiver<u64>) {
+    async fn fence(&self) {
+        let mut suspected = self.suspected.clone();
         while suspected.changed().await.is_ok() {
             let claims: Vec<(Claim, CancellationToken)> = {
                 let running = self.running.lock();
@@ -389,9 +417,11 @@ impl PoolWorker {
     async fn drain(&self) {
         self.shutdown.cancelled().await;
         tokio::time::sleep(self.settings.drain).await;
-        self.interrupt_all("its worker was stopped").await;
-        // Their ends are reported by those who run them.
-        std::future::pending().await
+        // Their ends are reported by those who run them. What was just being claimed begins later.
+        loop {
+            self.interrupt_all("its worker was stopped").await;
+            tokio::time::sleep(AGAIN).await;
+        }
     }
 
     async fn interrupt_all(&self, reason: &str) {

@@ -2,6 +2,7 @@
 
 mod admin;
 mod console;
+mod cost;
 mod counting;
 mod deaths;
 mod following;
