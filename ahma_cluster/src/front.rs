@@ -125,26 +125,31 @@ impl FrontEnd {
         let Err(error) = until_answered(|| dispatch(&self.link, &job)).await else {
             return Ok(());
         };
-        if error.is_full() {
-            // To count those of other front ends, too; the refusal stands without them.
-            let _ = self.tail.synced().await;
-            let why = "the queue is full";
-            let _ = self.drop_queued(place, 1, first_sequence, "failed", why).await;
-            return Err(SubmitError::QueueFull {
-                pool: self.link.pool().to_string(),
-                // The log has those of all front ends; this one was dropped from it.
-                ahead: self.tail.waiting_before(first_sequence),
-            });
-        }
-        // The queue may have it although it did not answer. Then a worker has it by now, or it can still be dropped.
-        let why = "it could not be queued";
+        // A try that was not answered may have put it there. Then a worker has it by now, or it can still be dropped.
+        let why = if error.is_full() {
+            "the queue is full"
+        } else {
+            "it could not be queued"
+        };
         match self.drop_queued(place, 1, first_sequence, "failed", why).await {
-            Ok(()) => Err(error.into()),
-            Err(outrun) if outrun.is_outrun() => Ok(()),
-            Err(_) => Err(SubmitError::Unknown {
-                operation: request.operation.clone(),
-            }),
+            Ok(()) => {}
+            Err(outrun) if outrun.is_outrun() => return Ok(()),
+            Err(_) => {
+                return Err(SubmitError::Unknown {
+                    operation: request.operation.clone(),
+                });
+            }
         }
+        if !error.is_full() {
+            return Err(error.into());
+        }
+        // To count those of other front ends, too; the refusal stands without them.
+        let _ = self.tail.synced().await;
+        Err(SubmitError::QueueFull {
+            pool: self.link.pool().to_string(),
+            // The log has those of all front ends; this one was dropped from it.
+            ahead: self.tail.waiting_before(first_sequence),
+        })
     }
 
     /// Refuses what would be too much before it is in the log.

@@ -21,7 +21,7 @@ use crate::{
     index::Entry,
     link::{Append, Link, LinkError},
     roster::{Beat, Roster},
-    streams::{drop_output, is_nearly_full, output_limits},
+    streams::{JOBS_AGE, drop_output, is_nearly_full, output_limits},
     tail::Tail,
     worker::Job,
 };
@@ -158,11 +158,17 @@ async fn requeue(link: &Link, entry: &Entry, attempt: u32) -> Result<(), LinkErr
     if attempt > 1 {
         return queue(link, entry, attempt).await;
     }
-    // No client was ever told of it.
+    let waited = SystemTime::now().duration_since(entry.created_at);
+    let why = if waited.is_ok_and(|waited| waited >= JOBS_AGE) {
+        "no worker took it within an hour, which is as long as the queue keeps it"
+    } else {
+        // No client was ever told of it.
+        "its front end ended before it was queued"
+    };
     let dropped = Event::Drop {
         attempt,
         state: "interrupted".to_owned(),
-        why: "its front end ended before it was queued".to_owned(),
+        why: why.to_owned(),
     };
     let after = Append::After(entry.folded.last_sequence);
     link.append(place(entry), &dropped, after).await.map(drop)

@@ -36,7 +36,7 @@ impl Default for PoolLimits {
 }
 
 /// Jobs are kept for less time than the log: an old job that met a forgotten log could run a second time.
-const JOBS_AGE: Duration = Duration::from_secs(3600);
+pub(crate) const JOBS_AGE: Duration = Duration::from_secs(3600);
 pub(crate) const MIN_KEEP: Duration = Duration::from_secs(4 * 3600);
 
 /// A job that its worker does not acknowledge within this time is handed to another.
