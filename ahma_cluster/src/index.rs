@@ -62,6 +62,8 @@ pub(crate) struct Index {
     tasks: HashMap<String, (String, Duration)>,
     /// Workers that were given up while they ran an operation, counted by operation.
     verdicts: u64,
+    /// Bytes of output of each owner's ended operations that were not dropped.
+    kept_output: HashMap<String, u64>,
     recent_ends: RecentEnds,
     /// Those who want to hear of an operation.
     watched: HashMap<String, watch::Sender<u64>>,
@@ -123,10 +125,14 @@ impl Index {
             (Effect::Ended, Event::Lost { .. }) => self.verdicts += 1,
             (Effect::Ended, Event::End(end)) => {
                 entry.output_bytes = end.bytes;
+                *self.kept_output.entry(entry.owner.clone()).or_default() += end.bytes;
                 self.recent_ends.keep(operation, end, logged.bytes);
             }
             (_, Event::Collected) => entry.collected = true,
-            (_, Event::OutputDropped) => entry.output_dropped = true,
+            (_, Event::OutputDropped) if !entry.output_dropped => {
+                entry.output_dropped = true;
+                release(&mut self.kept_output, entry);
+            }
             (_, Event::Task { id, life_ms }) => {
                 let life = Duration::from_millis(life_ms);
                 self.tasks.insert(id, (operation.to_owned(), life));
@@ -177,8 +183,18 @@ impl Index {
     /// Ended operations whose output is more than its owner may keep: of each owner, what is older than the newest `limit`
     /// bytes. Those from before `oldest` have none any more.
     pub(crate) fn over_quota(&self, limit: u64, oldest: SystemTime) -> Vec<Entry> {
+        // Of most pools none keeps too much, and nothing has to be sorted.
+        let is_over = |entry: &Entry| {
+            self.kept_output
+                .get(&entry.owner)
+                .is_some_and(|&kept| kept > limit)
+        };
+        if !self.kept_output.values().any(|&kept| kept > limit) {
+            return Vec::new();
+        }
         let has_output = |entry: &&Entry| {
-            entry.folded.has_ended()
+            is_over(entry)
+                && entry.folded.has_ended()
                 && entry.output_bytes > 0
                 && !entry.output_dropped
                 && entry.created_at >= oldest
@@ -207,12 +223,28 @@ impl Index {
 
     /// Forgets operations whose log is not kept any more.
     pub(crate) fn forget_before(&mut self, oldest: SystemTime) {
-        let operations = &mut self.operations;
-        operations.retain(|_, entry| entry.created_at >= oldest);
+        let (operations, kept_output) = (&mut self.operations, &mut self.kept_output);
+        operations.retain(|_, entry| {
+            let is_kept = entry.created_at >= oldest;
+            if !is_kept && !entry.output_dropped {
+                release(kept_output, entry);
+            }
+            is_kept
+        });
         self.open.retain(|_, name| operations.contains_key(name));
         self.tasks
             .retain(|_, (operation, _)| operations.contains_key(operation));
         self.watched.retain(|_, sender| sender.receiver_count() > 0);
+    }
+}
+
+/// Takes the output of an operation off what its owner keeps.
+fn release(kept_output: &mut HashMap<String, u64>, entry: &Entry) {
+    if let Some(kept) = kept_output.get_mut(&entry.owner) {
+        *kept = kept.saturating_sub(entry.output_bytes);
+        if *kept == 0 {
+            kept_output.remove(&entry.owner);
+        }
     }
 }
 

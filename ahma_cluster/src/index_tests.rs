@@ -130,6 +130,31 @@ fn what_is_left_of_a_log_whose_beginning_is_not_kept_is_no_operation() {
 }
 
 #[test]
+fn the_oldest_output_of_an_owner_with_too_much_is_over_its_quota() {
+    let mut log = Log::default();
+    for operation in ["a", "b", "c"] {
+        log.take(operation, queued());
+        log.take(operation, claim(1));
+        log.take(operation, end(1));
+    }
+    let over = |log: &Log, limit| -> Vec<String> {
+        let entries = log.index.over_quota(limit, SystemTime::UNIX_EPOCH);
+        entries.into_iter().map(|entry| entry.operation).collect()
+    };
+    assert_eq!(over(&log, 21), Vec::<String>::new());
+    assert_eq!(over(&log, 14), ["a"]);
+    // The newest stays, however long it is.
+    assert_eq!(over(&log, 1), ["b", "a"]);
+    for _ in 0..2 {
+        log.take("a", Event::OutputDropped);
+    }
+    assert_eq!(over(&log, 14), Vec::<String>::new());
+    assert_eq!(over(&log, 13), ["b"]);
+    log.index.forget_before(at(5));
+    assert_eq!(over(&log, 7), Vec::<String>::new());
+}
+
+#[test]
 fn only_those_who_watch_an_operation_hear_of_it() {
     let mut log = Log::default();
     let (mut of_a, of_b) = (log.index.watch("a"), log.index.watch("b"));
