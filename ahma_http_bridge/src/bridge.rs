@@ -1,16 +1,15 @@
 //! State that all requests share: settings, sessions, backends of clients without one, and the shared child.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::audit::{Audit, CallRecord, shown_arguments};
-use crate::auth::{AuthSettings, Authenticator, Principal};
+use crate::audit::Audit;
+use crate::auth::{Authenticator, Principal};
 use crate::child::{
     Backend, CallFailure, Child, ChildFactory, ChildLimits, ChildSink, ChildSpawner, Restart, Spawn,
     own_initialize,
@@ -23,12 +22,11 @@ use crate::pressure::Pressure;
 use crate::redact::Redactor;
 use crate::serve_error::ServeError;
 use crate::session::{
-    BITS_OF_BRIDGE, BackendLease, ClientDetails, EndReason, Hub, InitializeCache, Isolated, RequestError,
-    RootsRule, Service, Session, SessionParams, SessionlessBackends, Sessions, Transport,
+    BITS_OF_BRIDGE, BackendLease, EndReason, Hub, InitializeCache, Isolated, RequestError, RootsRule,
+    Service, Session, SessionParams, SessionlessBackends, Sessions, Transport,
 };
 use crate::settings::BridgeSettings;
 use ahma_common::contract::STOP_OPERATIONS;
-use ahma_common::envelope::{Envelope, RpcRequest, string_of};
 
 /// Interval between looks for open requests at the end.
 const DRAIN_TICK: Duration = Duration::from_millis(20);
@@ -173,85 +171,6 @@ impl Bridge {
         self.pressure
             .over(&self.settings.limits)
             .map_or(Ok(()), |why| Err(RequestError::Pressure(why)))
-    }
-
-    /// The redactor, if messages are shown or written down: it must know accepted credentials.
-    pub(crate) fn writes_messages(&self) -> Option<&Redactor> {
-        (self.audit.records_calls() || self.settings.debug_echo).then_some(&self.redactor)
-    }
-
-    pub(crate) fn record_started(&self, address: SocketAddr) {
-        let auth = match &self.settings.auth {
-            AuthSettings::None => "none",
-            AuthSettings::Token(_) => "token",
-            AuthSettings::OAuth(_) => "oauth",
-        };
-        let fields = json!({
-            "address": address.to_string(),
-            "auth": auth,
-            "version": env!("CARGO_PKG_VERSION"),
-            "pid": std::process::id(),
-        });
-        self.audit.record("server_started", fields);
-    }
-
-    /// Writes down that a session began.
-    pub(crate) fn record_opened(
-        &self,
-        session: &Session,
-        initialize: &Envelope<'_>,
-        address: Option<SocketAddr>,
-    ) {
-        let client = initialize
-            .params()
-            .ok()
-            .and_then(|params| params.client_info)
-            .map(|info| info.get().to_owned());
-        let client = client.map(|client| shown_arguments(&client, &self.redactor));
-        session.set_client(ClientDetails {
-            info: client.clone().unwrap_or_default(),
-            address,
-        });
-        self.audit.record(
-            "session_opened",
-            json!({
-                "principal": &*session.principal().name,
-                "session": session.id(),
-                "address": address.map(|address| address.to_string()),
-                "client": client,
-            }),
-        );
-    }
-
-    /// The audit record of a request, if calls are recorded.
-    pub(crate) fn record_call(
-        &self,
-        request: RpcRequest<'_>,
-        principal: &Principal,
-        session: Option<&Session>,
-    ) -> Option<CallRecord> {
-        if !self.audit.records_calls() {
-            return None;
-        }
-        let params = request.envelope.params().unwrap_or_default();
-        let mut fields = Map::new();
-        fields.insert("principal".to_owned(), (*principal.name).into());
-        fields.insert("session".to_owned(), session.map(Session::id).into());
-        fields.insert("method".to_owned(), request.method.into());
-        if let Some(tool) = params.name.and_then(string_of) {
-            fields.insert("tool".to_owned(), tool.into());
-        }
-        if let Some(arguments) = params.arguments {
-            fields.insert(
-                "arguments".to_owned(),
-                shown_arguments(arguments.get(), &self.redactor),
-            );
-        }
-        Some(CallRecord {
-            audit: Arc::clone(&self.audit),
-            fields,
-            started: Instant::now(),
-        })
     }
 
     pub(crate) fn gauges(&self) -> Gauges {

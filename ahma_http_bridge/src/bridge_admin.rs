@@ -189,13 +189,6 @@ impl Bridge {
         }
     }
 
-    /// Writes down what an operator did.
-    pub(crate) fn record_admin(&self, action: &'static str, operator: &Principal, mut fields: Value) {
-        fields["principal"] = (*operator.name).into();
-        fields["action"] = action.into();
-        self.audit.record("admin", fields);
-    }
-
     /// Asks the backend that has the operation. One that has ended may be in any of them.
     async fn ask_its_backend(
         &self,

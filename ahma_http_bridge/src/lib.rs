@@ -48,6 +48,7 @@ mod audit;
 mod auth;
 mod bridge;
 mod bridge_admin;
+mod bridge_records;
 mod bridge_sessions;
 mod child;
 mod console;

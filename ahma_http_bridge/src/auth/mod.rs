@@ -3,13 +3,16 @@
 //! A credential is looked at here and nowhere else. It never reaches a log, an error or a child.
 
 mod authenticator;
+mod issue;
 mod oauth;
 mod principal;
+mod token_file;
 mod tokens;
 
+pub use issue::{IssuedToken, TokenParams, issue_token};
 pub use oauth::OAuthSettings;
 pub use principal::Role;
-pub use tokens::{IssuedToken, TokenEntry, TokenError, TokenParams, issue_token, list_tokens, revoke_token};
+pub use token_file::{TokenEntry, TokenError, list_tokens, revoke_token};
 
 pub(crate) use authenticator::{AuthError, AuthSetupError, Authenticator};
 pub(crate) use oauth::oauth_address;

@@ -1,76 +1,23 @@
-//! The tokens file: who may come in, by the hash of what they carry.
+//! The tokens that let someone in, by the hash of what is presented.
 //!
 //! The file holds no token, so reading it gives no access. Every entry is compared in constant time, and all
 //! of them for every request, so timing tells nothing.
 
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ahma_common::ToolPatterns;
+use ahma_common::secret::Secret;
 use parking_lot::RwLock;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use super::token_file::{TokenEntry, TokenError, read_file, revoke_token};
 use super::{Principal, Role};
 use crate::isolation::Isolation;
-use ahma_common::ToolPatterns;
-use ahma_common::private_file;
-use ahma_common::secret::Secret;
-
-#[derive(Debug, thiserror::Error)]
-pub enum TokenError {
-    #[error("tokens file {path} cannot be used: {reason}")]
-    File { path: PathBuf, reason: String },
-    #[error("tokens file {path} has another form than {{\"tokens\": [...]}}: {reason}")]
-    Form { path: PathBuf, reason: String },
-    #[error("tokens file {path}: token `{name}` {reason}")]
-    Entry {
-        path: PathBuf,
-        name: String,
-        reason: String,
-    },
-    #[error(
-        "--expires goes beyond the year 9999; give a shorter time such as 365d, or leave it out for a token that does not expire"
-    )]
-    Lifetime,
-}
-
-/// One line of the tokens file.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object with `name` and `sha256`")]
-pub struct TokenEntry {
-    pub name: String,
-    /// The SHA-256 of the token, in hexadecimal.
-    pub sha256: String,
-    /// RFC 3339; without it the token does not expire.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires: Option<String>,
-    /// The directory the client is confined to, with `--session-isolation`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scope: Option<PathBuf>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_sessions: Option<usize>,
-    /// The tools the client may list and call, such as `git_*,cargo_test`; all if it does not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<String>,
-    /// The use it is for; `agent` if it does not say.
-    #[serde(default, skip_serializing_if = "is_agent")]
-    pub role: Role,
-}
-
-fn is_agent(role: &Role) -> bool {
-    *role == Role::Agent
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object with `tokens`")]
-struct TokensFile {
-    tokens: Vec<TokenEntry>,
-}
 
 /// Result of checking a presented token.
 #[derive(Debug)]
@@ -83,7 +30,7 @@ pub(crate) enum Checked {
 }
 
 #[derive(Debug)]
-struct KnownToken {
+pub(super) struct KnownToken {
     principal: Arc<Principal>,
     hash: [u8; 32],
     expires: Option<OffsetDateTime>,
@@ -258,32 +205,11 @@ fn read(path: &Path, isolation: Isolation, max_sessions: usize) -> Result<Entrie
     Ok(entries)
 }
 
-fn read_file(path: &Path) -> Result<TokensFile, TokenError> {
-    let text = std::fs::read_to_string(path).map_err(|error| TokenError::File {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })?;
-    serde_json::from_str(&text).map_err(|error| TokenError::Form {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })
-}
-
-impl TokenEntry {
-    fn unfit(&self, path: &Path, reason: String) -> TokenError {
-        TokenError::Entry {
-            path: path.to_owned(),
-            name: self.name.clone(),
-            reason,
-        }
-    }
-}
-
 const NEEDS_ISOLATION: &str = "is confined to a scope, which only --session-isolation keeps; serve with it, or issue the token without a scope";
 
 impl KnownToken {
     /// Reads an entry; the error continues a sentence that begins with the token.
-    fn new(entry: &TokenEntry, max_sessions: usize) -> Result<Self, String> {
+    pub(super) fn new(entry: &TokenEntry, max_sessions: usize) -> Result<Self, String> {
         if entry.name.trim().is_empty() || entry.name.chars().any(char::is_control) {
             return Err("needs a name that can be read".to_owned());
         }
@@ -325,7 +251,7 @@ impl KnownToken {
     }
 }
 
-fn hash_of(token: &str) -> [u8; 32] {
+pub(super) fn hash_of(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
@@ -338,125 +264,6 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(&text[place * 2..place * 2 + 2], 16).ok()?;
     }
     Some(bytes)
-}
-
-/// Parameters of a new token.
-#[derive(Debug, Clone)]
-pub struct TokenParams {
-    pub name: String,
-    pub lifetime: Option<std::time::Duration>,
-    pub scope: Option<PathBuf>,
-    pub max_sessions: Option<usize>,
-    /// Patterns of tool names.
-    pub tools: Option<String>,
-    pub role: Role,
-}
-
-/// A new token. Only its hash is kept.
-#[derive(Debug, Clone)]
-pub struct IssuedToken {
-    pub token: Secret,
-    /// True if there was one of this name, which is invalid from now on.
-    pub replaced: bool,
-    /// True if a token of the file is confined to a scope: without `--session-isolation` the file is refused.
-    pub needs_isolation: bool,
-}
-
-/// Makes a token and adds its hash to the file. A token of the same name is replaced.
-pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, TokenError> {
-    let wrong = |reason: String| TokenError::Entry {
-        path: file.to_owned(),
-        name: params.name.clone(),
-        reason,
-    };
-    if params.max_sessions == Some(0) {
-        return Err(wrong("would be of no use without any session".to_owned()));
-    }
-    // Two UUIDs carry 244 random bits.
-    let token = format!(
-        "ahma_{}{}",
-        uuid::Uuid::new_v4().simple(),
-        uuid::Uuid::new_v4().simple()
-    );
-    let expires = match params.lifetime {
-        None => None,
-        Some(lifetime) => {
-            let lifetime = time::Duration::try_from(lifetime).map_err(|_| TokenError::Lifetime)?;
-            let expires = OffsetDateTime::now_utc()
-                .checked_add(lifetime)
-                .ok_or(TokenError::Lifetime)?;
-            Some(
-                expires
-                    .truncate_to_second()
-                    .format(&Rfc3339)
-                    .map_err(|error| wrong(format!("has a wrong expires: {error}")))?,
-            )
-        }
-    };
-    let hash: String = hash_of(&token).iter().map(|byte| format!("{byte:02x}")).collect();
-    let entry = TokenEntry {
-        name: params.name.clone(),
-        sha256: hash,
-        expires,
-        scope: params.scope.clone(),
-        max_sessions: params.max_sessions,
-        tools: params.tools.clone(),
-        role: params.role,
-    };
-    KnownToken::new(&entry, usize::MAX).map_err(wrong)?;
-    let _turn = turn_to_edit(file)?;
-    let mut tokens = if file.exists() {
-        read_file(file)?
-    } else {
-        TokensFile::default()
-    };
-    let before = tokens.tokens.len();
-    tokens.tokens.retain(|known| known.name != entry.name);
-    let replaced = tokens.tokens.len() < before;
-    tokens.tokens.push(entry);
-    write_file(file, &tokens)?;
-    Ok(IssuedToken {
-        token: Secret::new(token),
-        replaced,
-        needs_isolation: tokens.tokens.iter().any(|token| token.scope.is_some()),
-    })
-}
-
-/// The entries of a tokens file.
-pub fn list_tokens(file: &Path) -> Result<Vec<TokenEntry>, TokenError> {
-    Ok(read_file(file)?.tokens)
-}
-
-/// Takes a token out of the file. False if there is none of that name.
-pub fn revoke_token(file: &Path, name: &str) -> Result<bool, TokenError> {
-    let _turn = turn_to_edit(file)?;
-    let mut tokens = read_file(file)?;
-    let before = tokens.tokens.len();
-    tokens.tokens.retain(|known| known.name != name);
-    if tokens.tokens.len() == before {
-        return Ok(false);
-    }
-    write_file(file, &tokens)?;
-    Ok(true)
-}
-
-/// Of two who edit the file at once, one would bring back what the other took out.
-fn turn_to_edit(path: &Path) -> Result<File, TokenError> {
-    private_file::turn_to_edit(path).map_err(|error| TokenError::File {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })
-}
-
-/// Replaces the file in one step, so that a running bridge never reads half of it.
-fn write_file(path: &Path, tokens: &TokensFile) -> Result<(), TokenError> {
-    let unusable = |reason: String| TokenError::File {
-        path: path.to_owned(),
-        reason,
-    };
-    let mut text = serde_json::to_string_pretty(tokens).map_err(|error| unusable(error.to_string()))?;
-    text.push('\n');
-    private_file::replace(path, text.as_bytes()).map_err(|error| unusable(error.to_string()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
 use super::*;
+use crate::auth::token_file::write_file;
+use crate::auth::{TokenParams, issue_token};
 
 fn params(name: &str, lifetime: Option<Duration>) -> TokenParams {
     TokenParams {

@@ -1,6 +1,6 @@
-//! The handle of a running child: what can be asked of it. Its tasks are in `tasks`.
+//! The handle of a running child: what can be asked of it. Its tasks are in `tasks`, the questions of the bridge itself in `asking`.
 
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,15 +9,16 @@ use ahma_common::envelope::{Edit, Envelope, RpcRequest, splice};
 use ahma_common::outbox::{Outbox, OutboxError};
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::net::unix::pipe;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::ChildCommand;
+use super::answer::CallFailure;
 use super::client_name;
-use super::pending::{Answer, BRIDGE, CallFailure, CallOutcome, CallParams, ClientId, Pending, Reply};
+use super::pending::{BRIDGE, CallParams, ClientId, Pending};
 use super::process::start_process;
 use super::tasks::{Listener, Watched, supervise};
 use crate::echo::Echo;
@@ -25,20 +26,6 @@ use crate::operations::{BackendOwner, OpenOperations, OperationOwner, OperationR
 
 /// Input that may wait for a child: several times the largest body that a client may send by default.
 const MAX_QUEUED_BYTES: usize = 32 << 20;
-
-/// JSON-RPC codes of a child that does not know what it is asked about.
-const CODE_NOT_FOUND: i64 = -32002;
-const CODE_NO_METHOD: i64 = -32601;
-
-/// Reason why a child does not answer the bridge's own question.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum AskError {
-    /// It knows of no such operation, or is gone.
-    #[error("it is not known there")]
-    Unknown,
-    #[error("{0}")]
-    Failed(String),
-}
 
 /// Receives the messages of a child that answer no request.
 pub(crate) trait ChildSink: Send + Sync + Debug {
@@ -246,44 +233,6 @@ impl Child {
         }
     }
 
-    /// Passes a request of the bridge itself on and waits for its answer.
-    pub(crate) async fn ask(&self, request: RpcRequest<'_>, client: ClientId, timeout: Duration) -> Answer {
-        let (tx, answer) = oneshot::channel();
-        let params = CallParams {
-            reply: Reply::Once(tx),
-            client,
-            principal: None,
-            tools: None,
-            timeout: Some(timeout),
-            observer: None,
-        };
-        // A failure to send has reached the receiver already.
-        let _ = self.call(request, params);
-        answer.await.unwrap_or_else(|_| Answer::lost())
-    }
-
-    /// Asks the bridge's own question about operations; gives the `result`.
-    pub(crate) async fn ask_about_operations(
-        &self,
-        method: &str,
-        params: &Value,
-        timeout: Duration,
-    ) -> Result<Value, AskError> {
-        let failed = |error: &dyn fmt::Display| AskError::Failed(error.to_string());
-        let text = json!({ "jsonrpc": "2.0", "id": 0, "method": method, "params": params }).to_string();
-        let envelope = Envelope::parse(text.as_bytes()).map_err(|error| failed(&error))?;
-        let request = envelope.request().map_err(|error| failed(&error))?;
-        let answer = self.ask(request, BRIDGE, timeout).await;
-        let mut body: Value = serde_json::from_slice(&answer.body).map_err(|error| failed(&error))?;
-        let message = || body["error"]["message"].as_str().unwrap_or_default();
-        match answer.outcome {
-            CallOutcome::Result => Ok(body["result"].take()),
-            CallOutcome::RpcError(CODE_NOT_FOUND | CODE_NO_METHOD) => Err(AskError::Unknown),
-            CallOutcome::Failed(CallFailure::ChildDied | CallFailure::Stopped) => Err(AskError::Unknown),
-            CallOutcome::RpcError(_) | CallOutcome::Failed(_) => Err(failed(&message())),
-        }
-    }
-
     /// Passes on a notification or a response, as it is.
     pub(crate) fn send(&self, message: &str) -> Result<(), SendError> {
         let mut line = splice(message, Vec::new());
@@ -401,17 +350,5 @@ impl Inner {
     pub(super) fn fail_all(&self, failure: CallFailure) {
         let calls = self.pending().close(failure);
         calls.into_iter().for_each(|call| call.fail(failure));
-    }
-}
-
-impl Answer {
-    /// For a reply that vanished without a word, which only happens when the runtime is being torn down.
-    pub(crate) fn lost() -> Self {
-        let failure = CallFailure::Stopped;
-        let body = ahma_common::envelope::error_message(None, failure.rpc_code(), &failure.to_string());
-        Self {
-            body,
-            outcome: CallOutcome::Failed(failure),
-        }
     }
 }

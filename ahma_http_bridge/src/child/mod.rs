@@ -4,6 +4,8 @@
 //! goes to its [`Reply`] and its [`CallObserver`]. [`Backend`] keeps a child available, [`Child`] is the running process:
 //! start reading there.
 
+mod answer;
+mod asking;
 mod backend;
 mod client_name;
 mod command;
@@ -14,9 +16,9 @@ mod tasks;
 
 pub use command::{ChildCommand, ChildFactory, FixedCommand, Spawn};
 
+pub(crate) use answer::{Answer, CallFailure, CallOutcome};
+pub(crate) use asking::AskError;
 pub(crate) use backend::{Backend, ChildSpawner, Restart, StartError, initialize_child, own_initialize};
 pub(crate) use client_name::{is_for_the_bridge, named};
-pub(crate) use handle::{AskError, Child, ChildLimits, ChildMessage, ChildSink, Ending};
-pub(crate) use pending::{
-    Answer, BRIDGE, CallFailure, CallObserver, CallOutcome, CallParams, ClientId, Reply, ReplySink,
-};
+pub(crate) use handle::{Child, ChildLimits, ChildMessage, ChildSink, Ending};
+pub(crate) use pending::{BRIDGE, CallObserver, CallParams, ClientId, Reply, ReplySink};

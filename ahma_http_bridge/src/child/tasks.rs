@@ -15,9 +15,10 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::answer::CallFailure;
 use super::client_name::named;
 use super::handle::{Child, ChildMessage, ChildSink, Ending, Inner};
-use super::pending::{CallFailure, Delivery, Named};
+use super::pending::{Delivery, Named};
 use crate::echo::Echo;
 use crate::operations::OperationRecorder;
 

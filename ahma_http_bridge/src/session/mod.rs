@@ -1,12 +1,14 @@
 //! Sessions of the legacy protocol revisions, and the backends of clients that have none.
 //!
-//! [`state`] decides, [`session`] acts, [`hub`] and [`isolated`] receive the messages of a child, [`registry`] keeps all
+//! [`state`] decides, [`session`] acts ([`from_client`] takes what arrives, [`ending`] ends it), [`hub`] and [`isolated`] receive the messages of a child, [`registry`] keeps all
 //! sessions, [`sessionless`] serves clients without one. [`kept`] is the record of a session that
 //! several bridges share, and [`take_over`] goes on with it. [`error`] names every reason why a request is not answered.
 //! Nothing here knows axum or a status.
 
+mod ending;
 mod error;
 mod event_stream;
+mod from_client;
 mod hub;
 mod initialize_cache;
 mod isolated;
@@ -27,6 +29,7 @@ mod waiting;
 
 pub(crate) use error::{Fault, RequestError, RequestOutcome};
 pub(crate) use event_stream::{Event, EventStream, Keep, Next, StreamReader};
+pub(crate) use from_client::InitializeOutcome;
 pub(crate) use hub::Hub;
 pub(crate) use initialize_cache::InitializeCache;
 pub(crate) use isolated::Isolated;
@@ -34,7 +37,7 @@ pub(crate) use kept::KeptSession;
 pub(crate) use open_call::OpenCall;
 pub(crate) use registry::{Sessions, TakenOver};
 pub(crate) use roots::RootsRule;
-pub(crate) use session::{ClientDetails, InitializeOutcome, Service, Session, SessionParams, Transport};
+pub(crate) use session::{ClientDetails, Service, Session, SessionParams, Transport};
 pub(crate) use sessionless::{BackendLease, SessionlessBackends};
 pub(crate) use state::EndReason;
 pub(crate) use streams::BITS_OF_BRIDGE;

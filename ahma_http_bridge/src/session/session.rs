@@ -1,4 +1,4 @@
-//! One client's session: what arrives from it and what goes to it.
+//! One client's session: its state, its backend, and what goes to it. `from_client` takes what arrives, `ending` ends it.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +13,9 @@ use time::format_description::well_known::Rfc3339;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::error::RequestError;
-use super::hub::{Hub, SubscriptionClaim, Unsubscribe};
-use super::initialize_cache::InitializeCache;
+use super::hub::Hub;
 use super::isolated::Isolated;
-use super::kept::{KeptSession, RecordChange};
-use super::negotiation::{roots_support, with_version};
+use super::kept::KeptSession;
 use super::questions::OpenQuestions;
 use super::state::{Effect, EndReason, SessionEvent, SessionState};
 use super::streams::SessionStreams;
@@ -25,11 +23,8 @@ use super::waiting::{WaitingRequest, WaitingRequests};
 use crate::activity::{Activity, Uses};
 use crate::audit::Audit;
 use crate::auth::Principal;
-use crate::child::{
-    Answer, Backend, CallFailure, CallOutcome, Child, ClientId, StartError, is_for_the_bridge,
-};
+use crate::child::{Backend, CallFailure, Child, ClientId, StartError};
 use crate::operations::OperationOwner;
-use ahma_common::envelope::{Envelope, Kind, RpcRequest, error_message, result_message, string_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
@@ -63,8 +58,8 @@ pub(crate) struct Session {
     pub(super) me: Weak<Self>,
     id: Box<str>,
     serial: ClientId,
-    params: SessionParams,
-    state: watch::Sender<SessionState>,
+    pub(super) params: SessionParams,
+    pub(super) state: watch::Sender<SessionState>,
     pub(crate) streams: SessionStreams,
     version: OnceLock<Box<str>>,
     opened: OffsetDateTime,
@@ -72,7 +67,7 @@ pub(crate) struct Session {
     client: OnceLock<ClientDetails>,
     pub(super) asked: OpenQuestions,
     /// Requests of the client that no child has yet.
-    waiting: Arc<WaitingRequests>,
+    pub(super) waiting: Arc<WaitingRequests>,
     /// One permit for each request the client may have open.
     calls: Arc<Semaphore>,
     uses: Arc<Uses>,
@@ -89,28 +84,6 @@ pub(crate) struct ClientDetails {
     pub(crate) info: Value,
     pub(crate) address: Option<SocketAddr>,
 }
-
-/// Result of a client's `initialize`: a JSON-RPC answer in any case.
-#[derive(Debug)]
-pub(crate) enum InitializeOutcome {
-    Accepted(Bytes),
-    /// The child would not have it. There is no session.
-    Declined(Bytes),
-}
-
-/// Time for waiting requests to learn that there will be no child. They are woken already; on a busy
-/// machine it is milliseconds.
-const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Time for the operations of a session to end and be reported: a command has five seconds for its last words. The end of
-/// its child ends them in any case.
-const OPERATIONS_END_TIMEOUT: Duration = Duration::from_secs(8);
-
-/// JSON-RPC code of unusable parameters.
-const CODE_INVALID_PARAMS: i64 = -32602;
-
-/// The id of the bridge's own question; those of a child have numbers.
-const ROOTS_ID: &str = r#""ahma-bridge/roots""#;
 
 impl Session {
     pub(crate) fn new(id: String, serial: ClientId, params: SessionParams) -> Arc<Self> {
@@ -215,60 +188,6 @@ impl Session {
         effects
     }
 
-    /// Answers `initialize`.
-    pub(crate) async fn initialize(
-        &self,
-        request: RpcRequest<'_>,
-        initialize_cache: &InitializeCache,
-    ) -> Result<InitializeOutcome, RequestError> {
-        let envelope = request.envelope;
-        let (result, wanted) = match &self.params.service {
-            Service::Shared { backend, .. } => {
-                let params = envelope.params().unwrap_or_default();
-                let wanted = params
-                    .protocol_version
-                    .and_then(string_of)
-                    .map(|version| version.into_owned());
-                let initialized = backend.initialized().await;
-                let initialized = initialized.map_err(|error| self.not_started(error))?;
-                (initialized.initialize_result, wanted)
-            }
-            Service::Isolated(isolated) => {
-                isolated.set_initialize(envelope.text());
-                let event = SessionEvent::Initialize {
-                    roots: roots_support(envelope),
-                    default_scope: isolated.rule.default_scope.clone(),
-                };
-                let answered = match self.transition(event).first() {
-                    Some(Effect::InitializeDeferred) => initialize_cache.result_for(envelope).await,
-                    Some(Effect::StartChild(_)) => {
-                        let initialized = self.backend()?.initialized().await;
-                        initialized.map(|initialized| initialized.initialize_result)
-                    }
-                    Some(Effect::AskRoots | Effect::StopChild) | None => {
-                        return Err(self.over().unwrap_or(RequestError::InitializedAlready));
-                    }
-                };
-                match answered {
-                    Ok(result) => (result, None),
-                    // It was the client's own request, with its id, so the answer is the client's too.
-                    Err(StartError::Refused(answer))
-                        if matches!(answer.outcome, CallOutcome::RpcError(_)) =>
-                    {
-                        return Ok(InitializeOutcome::Declined(answer.body));
-                    }
-                    Err(error) => return Err(self.not_started(error)),
-                }
-            }
-        };
-        let (result, version) = with_version(&result, wanted.as_deref());
-        self.set_version(version.into());
-        Ok(InitializeOutcome::Accepted(result_message(
-            request.id.get(),
-            &result,
-        )))
-    }
-
     /// A place for a request whose child is not there yet.
     pub(crate) fn wait_as(&self, id: &RawValue) -> WaitingRequest {
         self.waiting.enter(id.get())
@@ -318,83 +237,6 @@ impl Session {
         self.backend().ok()?.running()
     }
 
-    /// Takes a notification from the client.
-    pub(crate) async fn notified(&self, envelope: &Envelope<'_>) {
-        match envelope.method().unwrap_or_default() {
-            "notifications/initialized" => {
-                self.note(RecordChange::Initialized).await;
-                self.initialized();
-            }
-            "notifications/roots/list_changed" => {
-                let before = self.state.borrow().clone();
-                let effects = self.transition(SessionEvent::RootsListChanged);
-                if let (SessionState::Locked { scope }, [Effect::StopChild]) = (before, &*effects) {
-                    tracing::error!(
-                        session = self.id(),
-                        ?scope,
-                        "the client changed its roots after the scope was locked; the session is ended"
-                    );
-                }
-                self.carry_out(effects).await;
-            }
-            "notifications/cancelled" => {
-                if let Some(id) = envelope.params().ok().and_then(|params| params.request_id) {
-                    self.waiting.cancel(id.get());
-                }
-                if let Some(child) = self.running() {
-                    child.cancel_named(self.serial, envelope);
-                }
-            }
-            method if is_for_the_bridge(method) => {
-                tracing::warn!(session = self.id(), "dropped what is not for a client to say");
-            }
-            _ => {
-                if let Some(child) = self.running() {
-                    // A child that is gone has nothing to be told.
-                    let _ = child.send(envelope.text());
-                }
-            }
-        }
-    }
-
-    /// The client is ready, and may be asked for its roots.
-    pub(super) fn initialized(&self) {
-        for effect in self.transition(SessionEvent::Initialized) {
-            if effect == Effect::AskRoots {
-                let ask = format!(r#"{{"jsonrpc":"2.0","id":{ROOTS_ID},"method":"roots/list"}}"#);
-                self.push(Bytes::from(ask));
-            }
-        }
-    }
-
-    /// Takes the client's answer to a request of the server.
-    pub(crate) async fn answered(&self, envelope: &Envelope<'_>) {
-        let Kind::Response { id, error_code } = &envelope.kind else {
-            return;
-        };
-        if id.get() == ROOTS_ID {
-            let result = envelope.result().filter(|_| error_code.is_none());
-            self.roots_answered(result).await;
-        } else if let Some((child, answer)) = self.asked.answer(envelope, id) {
-            // A child that is gone waits for no answer.
-            let _ = child.send(&String::from_utf8_lossy(&answer));
-        }
-    }
-
-    async fn roots_answered(&self, result: Option<&RawValue>) {
-        let Some(isolated) = self.isolated() else { return };
-        if *self.state.borrow() != SessionState::AskingRoots {
-            return;
-        }
-        let answer = isolated.judge(result).await;
-        if let Some(result) = result {
-            isolated.set_roots(result.get());
-            self.note(RecordChange::Roots(result.get().into())).await;
-        }
-        let effects = self.transition(SessionEvent::RootsAnswered(answer));
-        self.carry_out(effects).await;
-    }
-
     pub(super) async fn carry_out(&self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
@@ -422,93 +264,7 @@ impl Session {
         self.streams.push(message);
     }
 
-    /// An answer of the bridge itself, where other clients of a shared child are concerned.
-    pub(crate) fn answer_here(&self, request: RpcRequest<'_>) -> Option<Answer> {
-        let Service::Shared { hub, .. } = &self.params.service else {
-            return None;
-        };
-        let uri = || request.envelope.uri();
-        match request.method {
-            "resources/subscribe" => {
-                let reason = hub.refuses(self.serial, &uri()?)?;
-                Some(Answer {
-                    body: error_message(Some(request.id.get()), CODE_INVALID_PARAMS, &reason),
-                    outcome: CallOutcome::RpcError(CODE_INVALID_PARAMS),
-                })
-            }
-            "resources/unsubscribe" => match hub.unsubscribe(self.serial, &uri()?) {
-                Unsubscribe::AnswerHere => Some(Answer {
-                    body: result_message(request.id.get(), "{}"),
-                    outcome: CallOutcome::Result,
-                }),
-                Unsubscribe::PassOn => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// The subscription that a request to a shared child is about.
-    pub(crate) fn subscribing(&self, request: RpcRequest<'_>) -> Option<SubscriptionClaim> {
-        let Service::Shared { hub, .. } = &self.params.service else {
-            return None;
-        };
-        if request.method != "resources/subscribe" {
-            return None;
-        }
-        Some(hub.claim(self.serial, &request.envelope.uri()?))
-    }
-
-    /// Ends the session. When this returns, a child of its own is gone with all commands; a shared one has been told
-    /// that the client is gone.
-    pub(crate) async fn end(&self, reason: EndReason) {
-        let effects = self.transition(SessionEvent::Closed(reason));
-        self.carry_out(effects).await;
-    }
-
-    /// Writes down why the session ended, which happens once.
-    fn record_end(&self) {
-        let outcome = self.end_reason().map(|reason| reason.to_string());
-        let principal = &*self.principal().name;
-        let fields = json!({ "principal": principal, "session": self.id(), "outcome": outcome });
-        self.params.audit.record("session_ended", fields);
-    }
-
-    async fn stop(&self) {
-        // A child that is just being started is not there to be told, and must not hear of them later.
-        self.waiting.cancel_all();
-        match &self.params.service {
-            Service::Shared { backend, hub, .. } => {
-                let orphaned = hub.leave(self.serial);
-                if let Some(child) = backend.running() {
-                    child.cancel_client(self.serial, &self.why_ended());
-                    orphaned
-                        .iter()
-                        .for_each(|uri| Hub::resubscribe(&child, "resources/unsubscribe", uri));
-                }
-            }
-            Service::Isolated(isolated) => {
-                if let Some(backend) = isolated.backend() {
-                    // Its operations end because of the session, not because a server process ends.
-                    if let Some(child) = backend.running() {
-                        child.cancel_client(self.serial, &self.why_ended());
-                        let ended = child.operations().all_ended();
-                        let _ = tokio::time::timeout(OPERATIONS_END_TIMEOUT, ended).await;
-                    }
-                    backend.stop(CallFailure::SessionEnded).await;
-                }
-            }
-        }
-        // No child will come for those who wait. They hear why before their streams end.
-        let _ = tokio::time::timeout(LAST_OUTPUT_TIMEOUT, self.waiting.all_left()).await;
-        self.streams.close();
-    }
-
-    fn why_ended(&self) -> String {
-        let reason = self.end_reason().map(|reason| reason.to_string());
-        reason.unwrap_or_else(|| "the session ended".to_owned())
-    }
-
-    fn backend(&self) -> Result<Arc<Backend>, RequestError> {
+    pub(super) fn backend(&self) -> Result<Arc<Backend>, RequestError> {
         let backend = match &self.params.service {
             Service::Shared { backend, .. } => Some(Arc::clone(backend)),
             Service::Isolated(isolated) => isolated.backend(),
@@ -517,7 +273,7 @@ impl Session {
     }
 
     /// A child that was stopped belonged to a session that is over, and that is what its client should hear.
-    fn not_started(&self, error: StartError) -> RequestError {
+    pub(super) fn not_started(&self, error: StartError) -> RequestError {
         match (&error, self.over()) {
             (StartError::Stopped, Some(over)) => over,
             _ => error.into(),

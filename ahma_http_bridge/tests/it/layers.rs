@@ -28,7 +28,7 @@ fn rules() -> Layers<'static> {
             &["child", "settings"],
             &["pressure", "serve_error", "session"],
             &["bridge", "http"],
-            &["bridge_admin", "bridge_sessions"],
+            &["bridge_admin", "bridge_records", "bridge_sessions"],
             &["console"],
             &["archive"],
             &["maintenance", "routes"],

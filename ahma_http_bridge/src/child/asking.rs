@@ -1,0 +1,66 @@
+//! Questions of the bridge itself to a child.
+
+use std::fmt;
+use std::time::Duration;
+
+use ahma_common::envelope::{Envelope, RpcRequest};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::answer::{Answer, CallFailure, CallOutcome};
+use super::handle::Child;
+use super::pending::{BRIDGE, CallParams, ClientId, Reply};
+
+/// JSON-RPC codes of a child that does not know what it is asked about.
+const CODE_NOT_FOUND: i64 = -32002;
+const CODE_NO_METHOD: i64 = -32601;
+
+/// Reason why a child does not answer the bridge's own question.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AskError {
+    /// It knows of no such operation, or is gone.
+    #[error("it is not known there")]
+    Unknown,
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Child {
+    /// Passes a request of the bridge itself on and waits for its answer.
+    pub(crate) async fn ask(&self, request: RpcRequest<'_>, client: ClientId, timeout: Duration) -> Answer {
+        let (tx, answer) = oneshot::channel();
+        let params = CallParams {
+            reply: Reply::Once(tx),
+            client,
+            principal: None,
+            tools: None,
+            timeout: Some(timeout),
+            observer: None,
+        };
+        // A failure to send has reached the receiver already.
+        let _ = self.call(request, params);
+        answer.await.unwrap_or_else(|_| Answer::lost())
+    }
+
+    /// Asks the bridge's own question about operations; gives the `result`.
+    pub(crate) async fn ask_about_operations(
+        &self,
+        method: &str,
+        params: &Value,
+        timeout: Duration,
+    ) -> Result<Value, AskError> {
+        let failed = |error: &dyn fmt::Display| AskError::Failed(error.to_string());
+        let text = json!({ "jsonrpc": "2.0", "id": 0, "method": method, "params": params }).to_string();
+        let envelope = Envelope::parse(text.as_bytes()).map_err(|error| failed(&error))?;
+        let request = envelope.request().map_err(|error| failed(&error))?;
+        let answer = self.ask(request, BRIDGE, timeout).await;
+        let mut body: Value = serde_json::from_slice(&answer.body).map_err(|error| failed(&error))?;
+        let message = || body["error"]["message"].as_str().unwrap_or_default();
+        match answer.outcome {
+            CallOutcome::Result => Ok(body["result"].take()),
+            CallOutcome::RpcError(CODE_NOT_FOUND | CODE_NO_METHOD) => Err(AskError::Unknown),
+            CallOutcome::Failed(CallFailure::ChildDied | CallFailure::Stopped) => Err(AskError::Unknown),
+            CallOutcome::RpcError(_) | CallOutcome::Failed(_) => Err(failed(&message())),
+        }
+    }
+}
