@@ -29,6 +29,9 @@ pub const META_PRINCIPAL: &str = "ahma/principal";
 /// bridge alone, also into a request without `params`. Without it all are allowed.
 pub const META_TOOLS: &str = "ahma/tools";
 
+/// `_meta` key of a request: the name that its client's program gave itself, written by the bridge alone, beside [`META_CLIENT`].
+pub const META_PROGRAM: &str = "ahma/program";
+
 /// Variable that tells a backend of one client the principal of all its requests. The bridge never passes on its own.
 pub const ENV_PRINCIPAL: &str = "AHMA_PRINCIPAL";
 
@@ -42,7 +45,7 @@ pub const NOTIFY_OPERATION: &str = "notifications/ahma/operation";
 
 /// Requests of the bridge to a backend, about the operations of all its clients; the bridge passes none on from a client.
 ///
-/// `{}` gives `{"operations": [{"id", "client", "principal", "tool", "command", "directory", "status", "percent", "phase",
+/// `{}` gives `{"operations": [{"id", "client", "principal", "program", "tool", "command", "directory", "status", "percent", "phase",
 /// "elapsed_ms", "output_lines", "output_bytes", "newest_line", "findings", "exit_code", "cpu_ms", "max_rss_bytes",
 /// "reason"}]}`, `{"id"}` one of them, `{"only_open": true}` those that have not ended; on a cluster those of the whole pool, with "worker" and "since" in addition, and without "client".
 pub const LIST_OPERATIONS: &str = "ahma/operations/list";

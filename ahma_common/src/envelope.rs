@@ -95,6 +95,9 @@ pub struct Meta<'a> {
     /// Of a request: the principal it comes from, for the bridge alone to write.
     #[serde(borrow, default, rename = "ahma/principal", deserialize_with = "present")]
     pub principal: Option<&'a RawValue>,
+    /// Of a request: the name of its client's program, for the bridge alone to write.
+    #[serde(borrow, default, rename = "ahma/program", deserialize_with = "present")]
+    pub program: Option<&'a RawValue>,
     /// Of a request: the tools it may list and call, for the bridge alone to write.
     #[serde(borrow, default, rename = "ahma/tools", deserialize_with = "present")]
     pub tools: Option<&'a RawValue>,

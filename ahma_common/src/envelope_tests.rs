@@ -123,12 +123,12 @@ fn ids_and_progress_tokens_are_short() {
 #[test]
 fn the_keys_of_meta_are_those_of_the_contract() {
     use crate::contract::{
-        META_CLIENT, META_CLIENT_CAPABILITIES, META_PRINCIPAL, META_PROTOCOL_VERSION, META_RELATED_REQUEST,
-        META_SUBSCRIPTION_ID,
+        META_CLIENT, META_CLIENT_CAPABILITIES, META_PRINCIPAL, META_PROGRAM, META_PROTOCOL_VERSION,
+        META_RELATED_REQUEST, META_SUBSCRIPTION_ID,
     };
     let meta = serde_json::json!({
         META_CLIENT: 1, META_RELATED_REQUEST: 2, META_PROTOCOL_VERSION: 3, META_CLIENT_CAPABILITIES: 4,
-        META_SUBSCRIPTION_ID: 5, META_PRINCIPAL: 6,
+        META_SUBSCRIPTION_ID: 5, META_PRINCIPAL: 6, META_PROGRAM: 7,
     });
     let text =
         serde_json::json!({ "jsonrpc": "2.0", "method": "x", "params": { "_meta": meta } }).to_string();
@@ -145,9 +145,10 @@ fn the_keys_of_meta_are_those_of_the_contract() {
         meta.client_capabilities,
         meta.subscription_id,
         meta.principal,
+        meta.program,
     ];
     assert_eq!(
         found.map(|value| value.unwrap().get()),
-        ["1", "2", "3", "4", "5", "6"]
+        ["1", "2", "3", "4", "5", "6", "7"]
     );
 }

@@ -132,6 +132,7 @@ fn of_engine(operation: &Operation) -> Value {
     let outcome = operation.ended();
     let mut described = described(&operation.snapshot(), operation.principal());
     described["client"] = operation.client().name().into();
+    described["program"] = operation.origin().program.clone().into();
     described["cpu_ms"] = outcome
         .as_ref()
         .and_then(|outcome| outcome.cpu)

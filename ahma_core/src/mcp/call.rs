@@ -81,7 +81,7 @@ pub(super) async fn run(
     let origin = CallOrigin {
         client: client_id::of(&ctx.meta),
         principal: client_id::principal(server, &ctx.meta),
-        program: ctx.client_info().map(|client| client.name),
+        program: client_id::program(&ctx.meta).or_else(|| ctx.client_info().map(|client| client.name)),
         arguments,
     };
     let operation = match handed_over {

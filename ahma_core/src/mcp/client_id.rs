@@ -5,7 +5,9 @@
 //! request, so that the bridge knows where to send it.
 
 use ahma_common::ToolPatterns;
-use ahma_common::contract::{CLIENT_GONE, META_CLIENT, META_PRINCIPAL, META_RELATED_REQUEST, META_TOOLS};
+use ahma_common::contract::{
+    CLIENT_GONE, META_CLIENT, META_PRINCIPAL, META_PROGRAM, META_RELATED_REQUEST, META_TOOLS,
+};
 use rmcp::model::{CustomNotification, NotificationMetaObject, RequestId, RequestMetaObject};
 use serde_json::Value;
 
@@ -32,6 +34,14 @@ pub(super) fn caller(server: &Server, meta: &RequestMetaObject) -> Caller {
 pub(super) fn principal(server: &Server, meta: &RequestMetaObject) -> Principal {
     let named = meta.0.get(META_PRINCIPAL).and_then(Value::as_str);
     named.map_or_else(|| server.settings.principal.clone(), Principal::named)
+}
+
+/// What the client's program calls itself, where the bridge says so.
+pub(super) fn program(meta: &RequestMetaObject) -> Option<String> {
+    meta.0
+        .get(META_PROGRAM)
+        .and_then(Value::as_str)
+        .map(str::to_owned)
 }
 
 /// The tools that a request may list and call. A limit that cannot be read allows none.

@@ -187,10 +187,11 @@ fn an_operator_sees_what_runs_and_the_agent_is_told_who_cancelled_it() {
             json!([
                 operation["id"],
                 operation["principal"],
+                operation["program"],
                 operation["session"],
                 operation["tool"]
             ]),
-            json!([id, "the-agent", session, "sandboxed_shell"]),
+            json!([id, "the-agent", "editor", session, "sandboxed_shell"]),
             "{isolation:?}"
         );
         wait_for("its output", || {

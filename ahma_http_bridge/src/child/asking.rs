@@ -33,6 +33,7 @@ impl Child {
             reply: Reply::Once(tx),
             client,
             principal: None,
+            program: None,
             tools: None,
             timeout: Some(timeout),
             observer: None,

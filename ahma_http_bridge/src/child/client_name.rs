@@ -1,10 +1,10 @@
-//! Says in a request which client and which principal it comes from, and which tools that may use, for a child that keeps several apart and may say in
-//! turn whom it means.
+//! Says in a request which client, program and principal it comes from, and which tools that may use, for a child that keeps
+//! several apart and may say in turn whom it means.
 //!
 //! The names go into `_meta`, in place of those that the client wrote there itself. The child hears, too, when a client is
 //! gone, so that it can end what that client started. A client that says so itself is not passed on: it could name another.
 
-use ahma_common::contract::{CLIENT_GONE, META_CLIENT, META_PRINCIPAL, META_TOOLS, OWN_PREFIX};
+use ahma_common::contract::{CLIENT_GONE, META_CLIENT, META_PRINCIPAL, META_PROGRAM, META_TOOLS, OWN_PREFIX};
 use ahma_common::envelope::{Edit, Envelope, Meta, Params, string_of};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -16,6 +16,8 @@ use super::pending::ClientId;
 pub(super) struct Names<'a> {
     pub(super) client: ClientId,
     pub(super) principal: Option<&'a str>,
+    /// What the client's program calls itself.
+    pub(super) program: Option<&'a str>,
     /// Patterns of the tools it is limited to.
     pub(super) tools: Option<&'a str>,
 }
@@ -42,6 +44,7 @@ impl Names<'_> {
         write(META_CLIENT, meta.client, Some(format!(r#""{}""#, self.client)));
         let text = |text: &str| Value::from(text).to_string();
         write(META_PRINCIPAL, meta.principal, self.principal.map(text));
+        write(META_PROGRAM, meta.program, self.program.map(text));
         write(META_TOOLS, meta.tools, self.tools.map(text));
         if !members.is_empty() {
             match insertion(envelope, params, &members.join(",")) {
@@ -119,6 +122,7 @@ mod tests {
             let names = Names {
                 client: 7,
                 principal,
+                program: None,
                 tools: None,
             };
             let edits = names.edits(&envelope, &params, &params.meta().unwrap()).unwrap();
@@ -185,6 +189,7 @@ mod tests {
             let names = Names {
                 client: 7,
                 principal: None,
+                program: Some("editor"),
                 tools: Some("git_*"),
             };
             let edits = names.edits(&envelope, &params, &params.meta().unwrap())?;
@@ -194,7 +199,7 @@ mod tests {
             "",
             r#","params":{}"#,
             r#","params":{"_meta":null}"#,
-            r#","params":{"_meta":{"ahma/tools":"*"}}"#,
+            r#","params":{"_meta":{"ahma/tools":"*","ahma/program":"bank"}}"#,
             r#","params":{"_meta":{"ahma/tools":null,"ahma/client":"1"}}"#,
         ] {
             let sent = limited(&format!(
@@ -203,7 +208,7 @@ mod tests {
             .unwrap();
             assert_eq!(
                 sent["params"]["_meta"],
-                json!({ "ahma/client": "7", "ahma/tools": "git_*" }),
+                json!({ "ahma/client": "7", "ahma/program": "editor", "ahma/tools": "git_*" }),
                 "{rest}"
             );
         }

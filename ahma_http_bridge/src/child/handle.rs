@@ -181,7 +181,8 @@ impl Child {
         let envelope = request.envelope;
         let read = envelope.params().and_then(|fields| Ok((fields.meta()?, fields)));
         let client = params.client;
-        let (principal, tools) = (params.principal.clone(), params.tools.clone());
+        let (principal, program) = (params.principal.clone(), params.program.clone());
+        let tools = params.tools.clone();
         let token = read.as_ref().ok().and_then(|(meta, _)| meta.progress_token);
         let number = self.inner.next_number.fetch_add(1, Ordering::Relaxed);
         let inserted = self.inner.pending().insert(number, request, token, params);
@@ -208,6 +209,7 @@ impl Child {
             let names = client_name::Names {
                 client,
                 principal: principal.as_deref(),
+                program: program.as_deref(),
                 tools: tools.as_deref(),
             };
             match names.edits(envelope, &fields, &meta) {

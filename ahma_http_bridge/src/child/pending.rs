@@ -32,6 +32,8 @@ pub(crate) struct CallParams {
     pub(crate) client: ClientId,
     /// The principal of the client, if it has authenticated.
     pub(crate) principal: Option<Arc<str>>,
+    /// What the client's program calls itself, where the child cannot know.
+    pub(crate) program: Option<Arc<str>>,
     /// Patterns of the tools that the client is limited to, if it is.
     pub(crate) tools: Option<Arc<str>>,
     /// Longest silence before the call is given up; `None` for a subscription, which may be silent.

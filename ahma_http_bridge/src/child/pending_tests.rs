@@ -24,6 +24,7 @@ fn insert(pending: &mut Pending, number: u64, request: &str) {
         reply: Reply::Once(reply),
         client: CLIENT,
         principal: None,
+        program: None,
         tools: None,
         timeout: Some(Duration::from_secs(60)),
         observer: None,

@@ -84,6 +84,7 @@ impl<'a> Exchange<'a> {
             reply,
             client: session.map_or_else(without_session, Session::serial),
             principal: self.principal.identity(),
+            program: session.and_then(Session::program),
             tools: self.principal.tools.clone(),
             timeout: Some(self.bridge.settings.times.request),
             observer: Some(Box::new(OpenCall {

@@ -97,6 +97,7 @@ impl Hub {
             reply: Reply::Once(tx),
             client: BRIDGE,
             principal: None,
+            program: None,
             tools: None,
             timeout: Some(UNASKED_TIMEOUT),
             observer: None,

@@ -65,6 +65,7 @@ pub(crate) struct Session {
     opened: OffsetDateTime,
     /// The client's description of itself, known since it sent `initialize`.
     client: OnceLock<ClientDetails>,
+    program: OnceLock<Arc<str>>,
     pub(super) asked: OpenQuestions,
     /// Requests of the client that no child has yet.
     pub(super) waiting: Arc<WaitingRequests>,
@@ -84,6 +85,9 @@ pub(crate) struct ClientDetails {
     pub(crate) info: Value,
     pub(crate) address: Option<SocketAddr>,
 }
+
+/// The name of a program goes with every request.
+const MAX_PROGRAM_CHARS: usize = 100;
 
 impl Session {
     pub(crate) fn new(id: String, serial: ClientId, params: SessionParams) -> Arc<Self> {
@@ -107,6 +111,7 @@ impl Session {
                 version: OnceLock::new(),
                 opened: OffsetDateTime::now_utc(),
                 client: OnceLock::new(),
+                program: OnceLock::new(),
                 asked: OpenQuestions::default(),
                 waiting: Arc::default(),
                 calls,
@@ -296,7 +301,16 @@ impl Session {
 
     pub(crate) fn set_client(&self, client: ClientDetails) {
         // It introduces itself once.
+        if let Some(name) = client.info["name"].as_str() {
+            let name: String = name.chars().take(MAX_PROGRAM_CHARS).collect();
+            let _ = self.program.set(name.into());
+        }
         let _ = self.client.set(client);
+    }
+
+    /// What the client's program calls itself.
+    pub(crate) fn program(&self) -> Option<Arc<str>> {
+        self.program.get().map(Arc::clone)
     }
 
     /// The session as an operator sees it.

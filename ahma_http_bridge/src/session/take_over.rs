@@ -205,6 +205,7 @@ impl Session {
             reply: Reply::Once(tx),
             client: self.serial(),
             principal: self.principal().identity(),
+            program: self.program(),
             tools: self.principal().tools.clone(),
             timeout: Some(TAKE_OVER_TIMEOUT),
             observer: None,

@@ -30,7 +30,7 @@ pub(super) const WORKER: Column = ("WORKER", |row| text(row, "worker"));
 pub(super) const OPERATIONS: [Column; 7] = [
     ("OPERATION", |row| text(row, "id")),
     ("STATUS", |row| text(row, "status")),
-    ("PRINCIPAL", |row| text(row, "principal")),
+    ("CLIENT", client),
     ("TOOL", |row| text(row, "tool")),
     ("TIME", elapsed),
     ("DONE", |row| {
@@ -45,7 +45,7 @@ pub(super) const HISTORY: [Column; 7] = [
     ("OPERATION", |row| text(row, "id")),
     ("STARTED", |row| text(row, "created_at")),
     ("STATUS", |row| text(row, "status")),
-    ("PRINCIPAL", |row| text(row, "principal")),
+    ("CLIENT", client),
     ("TOOL", |row| text(row, "tool")),
     ("TIME", |row| {
         let seconds = row["duration_seconds"].as_f64();
@@ -117,6 +117,16 @@ fn text(row: &Value, field: &str) -> String {
     }
 }
 
+/// The identity behind an operation and its program, as far as they are known.
+fn client(row: &Value) -> String {
+    let names = [row["principal"].as_str(), row["program"].as_str()];
+    let names: Vec<&str> = names.into_iter().flatten().collect();
+    match names.as_slice() {
+        [] => dash(),
+        names => names.join(" · "),
+    }
+}
+
 fn dash() -> String {
     "-".to_owned()
 }
@@ -147,14 +157,14 @@ mod tests {
     fn columns_are_as_wide_as_they_need_and_nothing_reaches_the_terminal() {
         let rows = [
             json!({"id": "op_1", "status": "running", "tool": "build", "elapsed_ms": 1250, "percent": 41.6,
-                   "principal": "ci", "command": "make\u{1b}[2J"}),
+                   "principal": "ci", "program": "editor", "command": "make\u{1b}[2J"}),
             json!({"id": "op_22", "status": "failed", "tool": "x", "duration_ms": 20}),
         ];
         assert_eq!(
             render(&OPERATIONS, &rows),
-            "OPERATION  STATUS   PRINCIPAL  TOOL   TIME   DONE  COMMAND\n\
-             op_1       running  ci         build  1.2 s  42 %  make\u{fffd}[2J\n\
-             op_22      failed   -          x      0.0 s  -     -\n"
+            "OPERATION  STATUS   CLIENT       TOOL   TIME   DONE  COMMAND\n\
+             op_1       running  ci · editor  build  1.2 s  42 %  make\u{fffd}[2J\n\
+             op_22      failed   -            x      0.0 s  -     -\n"
         );
     }
 }
