@@ -78,6 +78,9 @@ impl Bridge {
             let is_own = |operation: &&KnownOperation| operation.session.as_deref() == Some(session.id());
             let mut described = session.described();
             described["operations"] = running.iter().filter(is_own).count().into();
+            if self.is_shared() {
+                described["scope"] = json!(self.settings.default_scope);
+            }
             described
         });
         described.collect()
@@ -86,28 +89,17 @@ impl Bridge {
     /// Operations that a backend knows, and those that ended with their backend.
     pub(crate) async fn described_operations(&self, asked_for: Asked<'_>) -> Vec<Value> {
         let children = self.children();
-        let params = asked_for.params();
-        let asked = children
-            .iter()
-            .map(|child| child.ask_about_operations(LIST_OPERATIONS, &params, ANSWER_TIMEOUT));
         let mut known: Vec<KnownOperation> = self.recorder.ended();
         known.extend(children.iter().flat_map(|child| child.operations().all()));
         let mut operations = Vec::new();
         let mut seen = HashSet::new();
-        for answer in join_all(asked).await {
-            let mut answer = match answer {
-                Ok(answer) => answer,
-                Err(error) => {
-                    tracing::debug!(%error, "a backend does not tell of its operations");
-                    continue;
-                }
-            };
+        for mut answer in self.lists_of(&children, asked_for).await {
             let Some(listed) = answer["operations"].as_array_mut() else {
                 continue;
             };
             for mut operation in listed.drain(..) {
                 let id = operation["id"].as_str().unwrap_or_default().to_owned();
-                // Backends of a cluster know those of each other.
+                // Whatever two backends say, an operation is there once.
                 if seen.contains(&id) {
                     continue;
                 }
@@ -127,6 +119,26 @@ impl Bridge {
             .filter(|known| asked_for.includes(known) && !seen.contains(&known.report.id));
         operations.extend(gone.filter_map(|known| serde_json::to_value(known).ok()));
         operations
+    }
+
+    /// The lists of the backends. At a front end of a cluster each of them knows the whole pool, so that one is enough.
+    async fn lists_of(&self, children: &[Arc<Child>], asked_for: Asked<'_>) -> Vec<Value> {
+        let params = asked_for.params();
+        let asked = children.iter().map(|child| async {
+            let answer = child
+                .ask_about_operations(LIST_OPERATIONS, &params, ANSWER_TIMEOUT)
+                .await;
+            answer.inspect_err(|error| tracing::debug!(%error, "a backend does not tell of its operations"))
+        });
+        if self.settings.session_store.is_none() {
+            return join_all(asked).await.into_iter().flatten().collect();
+        }
+        for asked in asked {
+            if let Ok(answer) = asked.await {
+                return vec![answer];
+            }
+        }
+        Vec::new()
     }
 
     pub(crate) async fn read_output(&self, id: &str, place: OutputPlace) -> Result<Value, AdminError> {
