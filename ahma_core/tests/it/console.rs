@@ -159,7 +159,10 @@ fn a_link_lets_one_browser_in_and_all_others_see_a_page_that_says_how() {
         let answer = stranger.get(path);
         assert_eq!(answer.status, 303, "{path}: {}", answer.body);
     }
+    assert_eq!(stranger.send("HEAD", &console.link, "", "").status, 303);
     let browser = console.browser();
+    // It is in already.
+    assert_eq!(browser.get(&console.link).status, 303);
     for path in [
         "/",
         "/console/history",
@@ -348,7 +351,14 @@ fn a_server_shows_its_console_to_operators_alone() {
     let now = wait_for("the operation", || {
         Some(browser.get("/").body).filter(|page| page.contains("echo shared"))
     });
-    for expected in ["the-agent", "editor 7", "127.0.0.1", "End session"] {
+    let scope = served.workspace.scope().display().to_string();
+    for expected in [
+        "the-agent · editor<",
+        "editor 7",
+        "127.0.0.1",
+        &format!("<td>{scope}</td>"),
+        "End session",
+    ] {
         assert!(now.contains(expected), "{expected}: {now}");
     }
     assert!(!browser.get("/console/history").body.contains("echo private"));
@@ -369,6 +379,8 @@ fn a_server_shows_its_console_to_operators_alone() {
     let audit = browser.get("/console/audit").body;
     for expected in [
         "intact",
+        "action: log_in",
+        "path: /console/login",
         "action: cancel",
         "action: end_session",
         "only the token of an operator",
@@ -385,6 +397,52 @@ fn a_server_shows_its_console_to_operators_alone() {
         .retain(|token| token["name"] != "the-operator");
     fs::write(&tokens, file.to_string()).unwrap();
     assert_eq!(browser.get("/console/history").status, 303);
+}
+
+#[test]
+fn under_tls_a_browser_sends_the_login_over_tls_alone() {
+    let workspace = Workspace::new();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let certificate = workspace.home().join("cert.pem");
+    let key = workspace.home().join("key.pem");
+    fs::write(&certificate, made.cert.pem()).unwrap();
+    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let process = options(&workspace)
+        .args(["--mode", "http", "--http-port", "0", "--tls-cert"])
+        .args([&certificate])
+        .args(["--tls-key"])
+        .args([&key])
+        .start();
+    let port = wait_for("the address", || {
+        let said = process.complaints();
+        let (_, rest) = said.split_once("https://127.0.0.1:")?;
+        Some(rest.split_once('/')?.0.to_owned())
+    });
+    let origin = format!("https://localhost:{port}");
+    let output = std::process::Command::new("curl")
+        .args([
+            "--silent",
+            "--show-error",
+            "--include",
+            "--noproxy",
+            "*",
+            "--data",
+            "",
+            "--cacert",
+        ])
+        .arg(&certificate)
+        .args([
+            "--header",
+            &format!("origin: {origin}"),
+            &format!("{origin}/console/login"),
+        ])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("; Path=/; HttpOnly; SameSite=Strict; Secure"),
+        "{output:?}"
+    );
 }
 
 /// Sends a request from inside the sandbox, with a login that is good outside.
@@ -608,6 +666,23 @@ fn an_output_is_searched_and_paged_and_findings_are_filtered_and_exported() {
             && !matches.contains("line 13<"),
         "{matches}"
     );
+    // A match leads to the lines around it, and many matches to the next of them.
+    assert!(
+        matches.contains(&format!("href=\"{path}?line=104#L124\">124</a>line 121<")),
+        "{matches}"
+    );
+    let many = browser.get(&format!("{path}?grep=line")).body;
+    assert!(
+        many.contains("1200 matching lines") && many.contains(">line 500<") && !many.contains(">line 501<"),
+        "{many}"
+    );
+    let (_, later) = many.split_once("?grep=line&amp;line=").unwrap();
+    let later = later.split_once('#').unwrap().0;
+    let next = browser.get(&format!("{path}?grep=line&line={later}")).body;
+    assert!(
+        next.contains(">line 501<") && !next.contains(">line 500<"),
+        "{next}"
+    );
     assert_eq!(browser.get(&format!("{path}?grep=%28")).status, 400);
 
     for (query, high, low) in [
@@ -661,6 +736,65 @@ fn an_output_is_searched_and_paged_and_findings_are_filtered_and_exported() {
         let (_, hint) = page.split_once("class=\"hint\"")?;
         hint.split_once("</p>")?.0.contains("/etc").then_some(())
     });
+}
+
+#[test]
+fn a_long_command_is_shown_in_full_without_its_secrets() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Legacy);
+    let lines: Vec<String> = (0..40).map(|line| format!("echo <part> {line}")).collect();
+    let command = format!(
+        "export API_TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyz\n{}",
+        lines.join("\n")
+    );
+    let id = start(&mut server, &command);
+    let console = Console::open(&workspace);
+    let browser = console.browser();
+    let page = wait_for("the page", || {
+        let answer = browser.get(&format!("/console/operations/{id}"));
+        (answer.status == 200 && answer.body.contains("Arguments")).then_some(answer.body)
+    });
+    let (_, arguments) = page.split_once("<dt>command</dt>").unwrap();
+    let arguments = arguments.split_once("</pre>").unwrap().0;
+    assert!(
+        arguments.contains("\necho &lt;part&gt; 0\n") && arguments.contains("\necho &lt;part&gt; 39\n"),
+        "{page}"
+    );
+    assert!(!page.contains("ghp_0123"), "{page}");
+}
+
+#[test]
+fn the_console_of_one_user_is_closed_to_others_of_the_machine() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let workspace = Workspace::new();
+    let console = Console::open(&workspace);
+    let (host, port) = console.address.split_once(':').unwrap();
+    let link = &console.link;
+    let request = format!(
+        "exec 3<>/dev/tcp/{host}/{port}; printf 'GET {link} HTTP/1.1\\r\\nhost: {host}:{port}\\r\\nconnection: close\\r\\n\\r\\n' >&3; cat <&3"
+    );
+    let output = std::process::Command::new("setpriv")
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "bash",
+            "-c",
+            &request,
+        ])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.starts_with("HTTP/1.1 403") && said.contains("another user of this machine"),
+        "{said}"
+    );
+    // The code in it was not used up.
+    let own = Browser::new(&console.address);
+    assert_eq!(own.get(&console.link).status, 303);
 }
 
 #[test]

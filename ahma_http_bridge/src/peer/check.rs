@@ -25,11 +25,23 @@ const NUMBERS_AFTER: u32 = 8;
 pub(crate) struct PeerCheck {
     bridge: u32,
     uid: u32,
+    others: OtherUsers,
     /// Clients that were let in lately, the latest first.
     known: Mutex<Vec<KnownClient>>,
     /// One search of the whole machine at a time: a command that connects over and over must not have all threads.
     search: Semaphore,
 }
+
+/// Processes of other users of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OtherUsers {
+    Accepted,
+    /// All but root, whom nothing keeps out.
+    Refused,
+}
+
+/// The user who may do everything.
+const ROOT: u32 = 0;
 
 #[derive(Debug)]
 struct KnownClient {
@@ -41,7 +53,7 @@ struct KnownClient {
 #[derive(Debug)]
 enum Glance {
     Accepted,
-    Unidentified,
+    Rejected(PeerRejected),
     /// A process of our user holds this socket.
     Search(Link),
 }
@@ -56,7 +68,17 @@ enum Holder {
 
 impl PeerCheck {
     pub(crate) fn new() -> Arc<Self> {
+        Self::with(OtherUsers::Accepted)
+    }
+
+    /// For what is meant for one person: a link may be seen in the list of processes.
+    pub(crate) fn of_one_user() -> Arc<Self> {
+        Self::with(OtherUsers::Refused)
+    }
+
+    fn with(others: OtherUsers) -> Arc<Self> {
         Arc::new(Self {
+            others,
             bridge: std::process::id(),
             uid: rustix::process::geteuid().as_raw(),
             known: Mutex::default(),
@@ -72,7 +94,7 @@ impl PeerCheck {
     ) -> Result<(), PeerRejected> {
         let link = match self.glance(theirs, ours) {
             Glance::Accepted => return Ok(()),
-            Glance::Unidentified => return Err(PeerRejected::Unidentified),
+            Glance::Rejected(reason) => return Err(reason),
             Glance::Search(link) => link,
         };
         let _turn = self
@@ -94,14 +116,21 @@ impl PeerCheck {
         }
         match Link::find(theirs, ours) {
             // Closed already, perhaps with a request left behind.
-            Ok(None) => Glance::Unidentified,
+            Ok(None) => Glance::Rejected(PeerRejected::Unidentified),
+            Ok(Some(link))
+                if self.others == OtherUsers::Refused
+                    && link.is_of_another_than(self.uid)
+                    && link.is_of_another_than(ROOT) =>
+            {
+                Glance::Rejected(PeerRejected::OtherUser)
+            }
             // A command cannot become another user.
             Ok(Some(link)) if link.is_of_another_than(self.uid) => Glance::Accepted,
             Ok(Some(link)) if self.knows_holder(&link) => Glance::Accepted,
             Ok(Some(link)) => Glance::Search(link),
             Err(error) => {
                 tracing::warn!(%error, "the kernel does not say who connects");
-                Glance::Unidentified
+                Glance::Rejected(PeerRejected::Unidentified)
             }
         }
     }

@@ -12,4 +12,8 @@ pub(crate) enum PeerRejected {
          with --auth token and give the program one"
     )]
     Unidentified,
+    #[error(
+        "this connection comes from another user of this machine; hint: start `ahma_mcp console` as that user"
+    )]
+    OtherUser,
 }

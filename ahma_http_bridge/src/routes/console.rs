@@ -13,19 +13,18 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
-use http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, LOCATION, ORIGIN,
-    REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
-};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, LOCATION, ORIGIN, SET_COOKIE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
+use serde_json::json;
 use url::form_urlencoded;
 
 use crate::auth::{Principal, Role};
 use crate::bridge::Bridge;
 use crate::console::{Entry, Operator, ServerAccess, Visitor};
 use crate::http::negotiate::single;
-use crate::http::refusal::Refusal;
+use crate::http::page_policy::{self, CacheRule};
+use crate::http::refusal::{Reason, Refusal};
 use crate::logins::{Login, Logins};
 use crate::paths::{CONSOLE_ASSETS, CONSOLE_LOGIN, CONSOLE_LOGOUT};
 use crate::peer::{Peer, PeerCheck};
@@ -33,10 +32,6 @@ use ahma_common::secret::Secret;
 
 /// Longest form. A reason is a line of text.
 const MAX_FORM_BYTES: usize = 64 << 10;
-
-/// Only what comes with the page may act in it: no inline script or style, no other host, no frame.
-const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-                              connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// A page that is open is looked at so often: its login may be over.
 const LOGIN_CHECK: Duration = Duration::from_secs(2);
@@ -83,7 +78,7 @@ impl ConsoleDoor {
             cookie: cookie_name(port),
             entry: Entry::Link,
             is_secure: false,
-            peers: PeerCheck::new(),
+            peers: PeerCheck::of_one_user(),
             bridge: None,
             local_name: user.into(),
         }
@@ -108,10 +103,11 @@ async fn enter(State(door): State<Arc<ConsoleDoor>>, request: Request, next: Nex
     let visit = request.headers().clone();
     let mut response = match door.admit(request).await {
         Ok(Admitted::Answered(response)) => response,
-        Ok(Admitted::Page { request, status }) => {
+        Ok(Admitted::Page { request, refused }) => {
             let mut response = next.run(request).await;
-            if let Some(status) = status {
-                *response.status_mut() = status;
+            if let Some(why) = refused {
+                *response.status_mut() = StatusCode::FORBIDDEN;
+                response.extensions_mut().insert(Reason(why));
             }
             response
         }
@@ -123,32 +119,11 @@ async fn enter(State(door): State<Arc<ConsoleDoor>>, request: Request, next: Nex
             Body::from_stream(events.take_until(async move { door.login_over(&visit).await }))
         });
     }
-    let is_success = response.status().is_success();
-    let headers = response.headers_mut();
-    let mut set = |name: HeaderName, value: &'static str| {
-        headers.insert(name, HeaderValue::from_static(value));
+    let cache = match is_asset && response.status().is_success() {
+        true => CacheRule::Keep,
+        false => CacheRule::Forget,
     };
-    set(CONTENT_SECURITY_POLICY, CONTENT_POLICY);
-    set(X_CONTENT_TYPE_OPTIONS, "nosniff");
-    // Without any, browsers would not say where a form comes from.
-    set(REFERRER_POLICY, "same-origin");
-    set(
-        HeaderName::from_static("cross-origin-opener-policy"),
-        "same-origin",
-    );
-    set(
-        HeaderName::from_static("cross-origin-resource-policy"),
-        "same-origin",
-    );
-    // The name of an asset has its version in it. A refusal is of this moment.
-    set(
-        CACHE_CONTROL,
-        if is_asset && is_success {
-            "max-age=31536000, immutable"
-        } else {
-            "no-store"
-        },
-    );
+    page_policy::apply(response.headers_mut(), cache);
     response
 }
 
@@ -162,8 +137,8 @@ enum Admitted {
     Answered(Response),
     Page {
         request: Request,
-        /// The status of the page, if it is not its own.
-        status: Option<StatusCode>,
+        /// Reason why a login failed, which the page says and the audit trail has.
+        refused: Option<String>,
     },
 }
 
@@ -176,6 +151,10 @@ impl ConsoleDoor {
         let path = request.uri().path();
         let visitor = self.visitor(request.headers()).await?;
         match (path, visitor) {
+            // One who opens the link again is in already.
+            (CONSOLE_LOGIN, Some(_)) if request.method() == Method::GET => {
+                Ok(Admitted::Answered(see_other("/")))
+            }
             (CONSOLE_LOGIN, _) => self.log_in(request).await,
             (path, None) if path == "/" || path.starts_with(CONSOLE_ASSETS) => {
                 Ok(self.welcome(request, None))
@@ -236,7 +215,8 @@ impl ConsoleDoor {
     async fn log_in(&self, request: Request) -> Result<Admitted, Refusal> {
         let (parts, body) = request.into_parts();
         let attempt = match self.entry {
-            Entry::Link => {
+            // Programs that only look whether a link leads somewhere ask for the head.
+            Entry::Link if parts.method == Method::GET => {
                 let code = field(parts.uri.query().unwrap_or_default().as_bytes(), "code");
                 if self.logins.use_code(&code.unwrap_or_default()) {
                     Ok((Arc::clone(&self.local_name), None))
@@ -253,10 +233,14 @@ impl ConsoleDoor {
                     .map(|principal| (Arc::clone(&principal.name), Some(token)))
                     .map_err(|refusal| refusal.message().to_owned())
             }
-            Entry::Button | Entry::Token => return Ok(Admitted::Answered(see_other("/"))),
+            Entry::Link | Entry::Button | Entry::Token => return Ok(Admitted::Answered(see_other("/"))),
         };
         match attempt {
             Ok((name, credential)) => {
+                if let Some(bridge) = &self.bridge {
+                    let fields = json!({ "principal": &*name, "action": "log_in" });
+                    bridge.audit.record("admin", fields);
+                }
                 let cookie = self.logins.open(name, credential);
                 let secure = if self.is_secure { "; Secure" } else { "" };
                 let name = &self.cookie;
@@ -268,25 +252,16 @@ impl ConsoleDoor {
                 response.headers_mut().insert(SET_COOKIE, header(&cookie)?);
                 Ok(Admitted::Answered(response))
             }
-            Err(why) => {
-                let mut page = self.welcome(Request::from_parts(parts, Body::empty()), Some(why));
-                if let Admitted::Page { status, .. } = &mut page {
-                    *status = Some(StatusCode::FORBIDDEN);
-                }
-                Ok(page)
-            }
+            Err(why) => Ok(self.welcome(Request::from_parts(parts, Body::empty()), Some(why))),
         }
     }
 
     fn welcome(&self, mut request: Request, refused: Option<String>) -> Admitted {
         request.extensions_mut().insert(Visitor::Nobody {
             entry: self.entry,
-            refused,
+            refused: refused.clone(),
         });
-        Admitted::Page {
-            request,
-            status: None,
-        }
+        Admitted::Page { request, refused }
     }
 
     /// Lets an operator in. A change has to come from a form of the console.
@@ -317,7 +292,7 @@ impl ConsoleDoor {
         parts.extensions.insert(operator);
         Ok(Admitted::Page {
             request: Request::from_parts(parts, body),
-            status: None,
+            refused: None,
         })
     }
 
