@@ -77,6 +77,15 @@ const orders = {
     await page.locator("#summary .state.cancelled").waitFor();
     return await page.locator("#summary").innerText();
   },
+  // Puts the focus on a link, as somebody does who walks through the page.
+  async focus({ text }) {
+    await page.getByRole("link", { name: text }).focus();
+  },
+  // Presses a key in the output.
+  async key({ key }) {
+    await page.getByRole("log").focus();
+    await page.keyboard.press(key);
+  },
   async press({ button }) {
     await page.getByRole("button", { name: button, exact: true }).click();
   },

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::{
-    layout::{self, Head::Text, table, text},
+    layout::{self, Head::Text, operation_link, table, text, written_moment},
     routes::Console,
     source::SourceError,
 };
@@ -58,13 +58,14 @@ fn row(line: &str) -> Markup {
             .and_then(|value| value.as_str().map(str::to_owned))
     };
     let (time, event, client) = (take("time"), take("event"), take("principal"));
+    let operation = take("operation");
     take("previous");
     html! {
         tr {
-            td { (text(time.as_deref().unwrap_or("–"))) }
+            td { (time.as_deref().map_or_else(|| text("–"), written_moment)) }
             td { (text(event.as_deref().unwrap_or("–"))) }
             td { (text(client.as_deref().unwrap_or("–"))) }
-            td.main { (text(&details(&fields))) }
+            td.main { @if let Some(id) = &operation { (operation_link(id, id)) " " } (text(&details(&fields))) }
         }
     }
 }

@@ -157,6 +157,11 @@ pub(super) fn text(text: &str) -> Markup {
     terminal::visible(text.chars())
 }
 
+/// The same of more than one line.
+pub(super) fn lines(lines: &str) -> Markup {
+    html! { @for line in lines.lines() { (text(line)) "\n" } }
+}
+
 pub(super) fn operation_path(id: &str) -> String {
     let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
     format!("/console/operations/{id}")
@@ -173,9 +178,13 @@ pub(super) fn state(name: &str) -> Markup {
 
 /// A moment to the second, in UTC.
 pub(super) fn moment(at: SystemTime) -> Markup {
-    let whole = rfc3339(at);
+    written_moment(&rfc3339(at))
+}
+
+/// The same of one that is written as RFC 3339 has it.
+pub(super) fn written_moment(whole: &str) -> Markup {
     let short: String = whole.chars().take(19).collect();
-    html! { time datetime=(whole) { (short.replace('T', " ")) } }
+    html! { time datetime=(whole) { (text(&short.replace('T', " "))) } }
 }
 
 /// Time since a moment, which goes on by itself.

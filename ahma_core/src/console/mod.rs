@@ -13,6 +13,7 @@
 
 mod archive;
 mod audit;
+mod buckets;
 mod history;
 mod layout;
 mod live;

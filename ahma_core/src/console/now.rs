@@ -8,10 +8,11 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{
+    buckets::buckets,
     layout::{
         self,
         Head::{Number, Text},
-        bytes, form_token, moment, nothing, number, since, span, table, text,
+        bytes, form_token, moment, nothing, number, since, span, table, text, written_moment,
     },
     live::{PageChange, PageView},
     machine::{INTERVAL, SAMPLES},
@@ -32,7 +33,7 @@ pub(super) async fn page(console: &Console, operator: &Operator) -> Result<Marku
     let parts = Parts::read(console, operator).await?;
     let content = html! {
         div data-live="/console/now/events" {
-            section aria-label="Load" id="plots" { (parts.plots()) }
+            section { h2.time { "The last 10 minutes" } div id="plots" { (parts.plots()) } }
             section { h2 { "Operations" } div id="operations" { (parts.operations()) } }
             @if operator.server.is_some() {
                 section { h2 { "Sessions" } div id="sessions" { (parts.sessions(operator)) } }
@@ -138,7 +139,7 @@ impl Parts {
             (plot("Memory", &of_machine(|sample| sample.1), 1.0, |share| format!("{:.0} %", share * 100.0)))
             @if self.pool.is_none() {
                 (plot("Operations", &running, 1.0, |count| format!("{count:.0}")))
-                (plot("Typical duration", &latency, 1.0, |seconds| span(Duration::from_secs_f64(seconds))))
+                (plot("Median duration", &latency, 1.0, |seconds| span(Duration::from_secs_f64(seconds))))
             }
         }
     }
@@ -172,7 +173,7 @@ impl Parts {
     fn sessions(&self, operator: &Operator) -> Markup {
         let head = [
             Text("Client"),
-            Text("Token"),
+            Text("Principal"),
             Text("Scope"),
             Text("Address"),
             Text("Since (UTC)"),
@@ -190,7 +191,7 @@ impl Parts {
                             td { (field(session, "principal")) }
                             td { (field(session, "scope")) }
                             td { (field(session, "address")) }
-                            td { (session["since"].as_str().unwrap_or_default().chars().take(19).collect::<String>().replace('T', " ")) }
+                            td { (written_moment(session["since"].as_str().unwrap_or_default())) }
                             (number("Operations", &html! { (session["operations"]) }))
                             td {
                                 form method="post" action={ "/console/sessions/" (session["id"].as_str().unwrap_or_default()) "/end" } {
@@ -289,70 +290,5 @@ pub(super) fn progress(percent: Option<f64>, phase: Option<&str>) -> Markup {
             progress max="100" value=(percent) aria-label="Progress" {} " " (format!("{percent:.0} %")) " "
         }
         @if let Some(phase) = phase { (text(phase)) }
-    }
-}
-
-/// For each stretch of time: how many operations ran at once at its end, and how long those took that ended in it.
-fn buckets(spans: &[Span], now: SystemTime) -> (Vec<Option<f64>>, Vec<Option<f64>>) {
-    let mut ends = vec![Vec::new(); SAMPLES];
-    for span in spans {
-        let Some(end) = span.ended_at else { continue };
-        let ago = now.duration_since(end).unwrap_or_default();
-        let index = (ago.as_secs_f64() / INTERVAL.as_secs_f64()) as usize;
-        if let Some(bucket) = SAMPLES
-            .checked_sub(index + 1)
-            .and_then(|index| ends.get_mut(index))
-        {
-            bucket.push(
-                end.duration_since(span.started_at)
-                    .unwrap_or_default()
-                    .as_secs_f64(),
-            );
-        }
-    }
-    let running = (0..SAMPLES).map(|index| {
-        let ago = INTERVAL * (SAMPLES - 1 - index) as u32;
-        let at = now.checked_sub(ago).unwrap_or(now);
-        let runs = |span: &&Span| span.started_at <= at && span.ended_at.is_none_or(|end| end > at);
-        Some(spans.iter().filter(runs).count() as f64)
-    });
-    let latency = ends.into_iter().map(|mut durations| {
-        durations.sort_by(f64::total_cmp);
-        durations.get(durations.len() / 2).copied()
-    });
-    (running.collect(), latency.collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn time_is_cut_into_stretches_up_to_now() {
-        let now = SystemTime::now();
-        let ago = |seconds: u64| now - Duration::from_secs(seconds);
-        let spans = [
-            Span {
-                started_at: ago(100),
-                ended_at: Some(ago(25)),
-            },
-            Span {
-                started_at: ago(5),
-                ended_at: Some(ago(1)),
-            },
-            Span {
-                started_at: ago(15),
-                ended_at: None,
-            },
-            Span {
-                started_at: ago(9_000),
-                ended_at: Some(ago(8_000)),
-            },
-        ];
-        let (running, latency) = buckets(&spans, now);
-        assert_eq!((running.len(), latency.len()), (SAMPLES, SAMPLES));
-        // 40, 30, 20, 10 and no seconds ago.
-        assert_eq!(running[SAMPLES - 5..], [1.0, 1.0, 0.0, 1.0, 1.0].map(Some));
-        assert_eq!(latency[SAMPLES - 4..], [None, Some(75.0), None, Some(4.0)]);
     }
 }

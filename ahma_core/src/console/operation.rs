@@ -1,7 +1,9 @@
 //! One operation: what it prints and finds as it comes, what it uses, why it ended.
 
+use ahma_common::words::counted;
 use ahma_http_bridge::Operator;
 use maud::{Markup, html};
+use serde_json::{Map, Value};
 
 use super::{
     layout::{
@@ -18,7 +20,7 @@ use super::{
     source::{ShownOperation, SourceError},
 };
 use crate::{
-    history::UsageSample,
+    history::{OperationRow, UsageSample},
     jail::ExitStatus,
     observe::{Finding, FindingBudget, Severity},
 };
@@ -44,6 +46,7 @@ pub(super) async fn page(
     let content = html! {
         div data-live=[events] {
             div id="summary" { (summary(&known)) }
+            (arguments(&known.row))
             @if is_open {
                 (cancel_form(operator, &path))
             }
@@ -52,7 +55,7 @@ pub(super) async fn page(
                 h2 { "Findings" }
                 div id="findings" { (findings(&known, &path, least_of(query))) }
             }
-            section {
+            section id="printed" {
                 h2 { "Output" }
                 (shown.markup)
             }
@@ -156,7 +159,7 @@ fn summary(known: &ShownOperation) -> Markup {
             @if let Some(exit) = &exit { (field("Exit", &html! { (exit) })) }
             @if let Some(cpu) = row.cpu { (field("Processor time", &html! { (span(cpu)) })) }
             @if let Some(memory) = row.peak_memory_bytes { (field("Peak memory", &html! { (bytes(memory)) })) }
-            (field("Output", &html! { (row.output_lines) " lines, " (bytes(row.output_bytes)) }))
+            (field("Output", &html! { (counted(row.output_lines, "line")) ", " (bytes(row.output_bytes)) }))
         }
         @if let Some(outcome) = &outcome && !outcome.steps.is_empty() {
             (table("Steps", &[Text("Step"), Text("Status"), Number("Took")], &html! {
@@ -164,6 +167,28 @@ fn summary(known: &ShownOperation) -> Markup {
                     tr { td.main { (text(&step.label)) } td { (layout::state(step.state.as_str())) } (number("Took", &html! { (span(step.duration)) })) }
                 }
             }))
+        }
+    }
+}
+
+/// The arguments in full, since the command of the summary is short.
+fn arguments(row: &OperationRow) -> Markup {
+    let Some(written) = &row.arguments else {
+        return html! {};
+    };
+    // Long ones are cut and no JSON any more.
+    let arguments = serde_json::from_str::<Map<String, Value>>(written);
+    let shown = |value: &Value| match value {
+        Value::String(text) => layout::lines(text),
+        other => text(&other.to_string()),
+    };
+    html! {
+        details.arguments {
+            summary { "Arguments" }
+            @match &arguments {
+                Ok(arguments) => dl { @for (name, value) in arguments { div { dt { (text(name)) } dd { pre tabindex="0" { (shown(value)) } } } } },
+                Err(_) => pre tabindex="0" { (text(written)) },
+            }
         }
     }
 }

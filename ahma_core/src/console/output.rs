@@ -1,5 +1,6 @@
 //! The output of an operation: its end as it grows, any other part of it, lines that match, and files of it to take away.
 
+use ahma_common::words::counted;
 use ahma_http_bridge::Operator;
 use axum::{http::header, response::IntoResponse as _};
 use maud::{Markup, html};
@@ -22,6 +23,9 @@ pub(super) const LINES: u64 = 1_000;
 /// Lines that a search shows.
 const MATCHES: u64 = 500;
 
+/// Lines above a match, on the page that shows what is around it.
+const LINES_BEFORE: u64 = 20;
+
 /// A part of an output, and where what comes after it begins.
 #[derive(Debug)]
 pub(super) struct OutputPart {
@@ -39,7 +43,7 @@ pub(super) async fn shown(known: &ShownOperation, query: &Query) -> Result<Outpu
         (Some(pattern), _) => OutputQuery::Grep {
             pattern: pattern.clone(),
             context: 0,
-            from_line: 1,
+            from_line: from.unwrap_or(1),
             max_lines: MATCHES,
         },
         (None, Some(line)) => OutputQuery::Range {
@@ -63,7 +67,7 @@ pub(super) async fn shown(known: &ShownOperation, query: &Query) -> Result<Outpu
     let is_tail = grep.is_none() && from.is_none();
     let markup = html! {
         div.bar {
-          form.filter method="get" action=(path) {
+          form.filter method="get" action={ (path) "#printed" } {
             label { "Search" input type="search" name="grep" value=[grep.as_deref()] placeholder="regular expression"; }
             button { "Search" }
             @if is_tail && !known.row.state.is_final() {
@@ -71,26 +75,39 @@ pub(super) async fn shown(known: &ShownOperation, query: &Query) -> Result<Outpu
             }
           }
           p.export {
-            @if !is_tail { a href=(path) { "Back to the end" } " " }
+            @if !is_tail { a href={ (path) "#printed" } { "Back to the end" } " " }
             a href={ (path) "/export/text" } download { "Download" }
           }
         }
         @if let Some(loss) = log.loss() { p.hint { (loss.bytes) " bytes were printed but could not be kept." } }
-        @if let Some(matches) = page.matches { p { (matches) " matching lines" } }
+        @if let Some(matches) = page.matches { p { (counted(matches, "matching line")) } }
         (earlier(&path, &page, is_tail))
-        div.output tabindex="0" role="log" aria-label="Output" aria-live="off" id=[is_tail.then_some("output")] data-search[grep.is_some()] {
-            @for row in terminal.rows() { (row) }
+        div.output tabindex="0" role="log" aria-label="Output" aria-live="off" id=[is_tail.then_some("output")] {
+            @if grep.is_some() { (matching(&path, &page.text)) } @else { @for row in terminal.rows() { (row) } }
         }
-        @if let (Some(PageStart::Line(line)), None) = (page.next, &grep) { p { a href={ (path) "?line=" (line) } { "Later lines" } } }
+        @if let Some(PageStart::Line(line)) = page.next {
+            p { a href={ (path) "?" (query.with("line", &line.to_string())) "#printed" } { @if grep.is_some() { "Later matches" } @else { "Later lines" } } }
+        }
     };
     Ok(OutputPart { markup, next })
+}
+
+/// Lines that match, each with a way to the lines around it.
+fn matching(path: &str, numbered: &str) -> Markup {
+    let found = numbered.lines().filter_map(|line| line.split_once(':'));
+    html! {
+        @for (number, line) in found {
+            @let before = number.parse::<u64>().unwrap_or(1).saturating_sub(LINES_BEFORE).max(1);
+            div { a.line href={ (path) "?line=" (before) "#L" (number) } { (number) } (layout::text(line)) }
+        }
+    }
 }
 
 fn earlier(path: &str, page: &OutputPage, is_tail: bool) -> Markup {
     let first = page.first_line.unwrap_or(1);
     html! {
         @if page.matches.is_none() && first > 1 {
-            p { a href={ (path) "?line=" (first.saturating_sub(LINES).max(1)) } { "Earlier lines" }
+            p { a href={ (path) "?line=" (first.saturating_sub(LINES).max(1)) "#printed" } { "Earlier lines" }
                 @if is_tail { " · lines " (first) " to " (page.total_lines) " are shown" } }
         }
     }
@@ -112,11 +129,26 @@ impl OutputTail {
         }
     }
 
-    /// Rows that are new or other than before.
+    /// Rows that are new or other than before. One who is far behind goes on near the end.
     pub(super) async fn read(&mut self, operation: &Operation) -> Result<Vec<Markup>, SourceError> {
-        let bytes = operation.output().bytes(self.offset, PAGE_BYTES).await?;
-        self.offset += bytes.len() as u64;
+        let log = operation.output();
+        let bytes = log.bytes(self.offset, PAGE_BYTES).await?;
+        let read_to = self.offset + bytes.len() as u64;
+        if bytes.len() == PAGE_BYTES && log.bytes(read_to, PAGE_BYTES).await?.len() == PAGE_BYTES {
+            return self.skip_to_end(operation).await;
+        }
+        self.offset = read_to;
         Ok(self.terminal.print_rows(&bytes))
+    }
+
+    async fn skip_to_end(&mut self, operation: &Operation) -> Result<Vec<Markup>, SourceError> {
+        let page = operation
+            .output()
+            .read(OutputQuery::Tail { lines: LINES })
+            .await?;
+        self.offset = page.next_byte;
+        self.terminal = Terminal::new(page.first_line.unwrap_or(1));
+        Ok(self.terminal.print_rows(page.text.as_bytes()))
     }
 }
 

@@ -4,6 +4,8 @@ use maud::{Markup, html};
 
 const WIDTH: f64 = 240.0;
 const HEIGHT: f64 = 48.0;
+/// Room for the width of a mark.
+const MARGIN: f64 = 3.0;
 
 /// A line over time, the newest value at the right. Where nothing is known there is no line.
 pub(super) fn plot(
@@ -18,18 +20,28 @@ pub(super) fn plot(
     let top = highest.max(least_top);
     let step = WIDTH / (values.len().max(2) - 1) as f64;
     let place = |(index, value): (usize, &Option<f64>)| {
-        value.map(|value| (index as f64 * step, HEIGHT - 1.0 - value / top * (HEIGHT - 2.0)))
+        value.map(|value| {
+            (
+                index as f64 * step,
+                HEIGHT - MARGIN - value / top * (HEIGHT - 2.0 * MARGIN),
+            )
+        })
     };
     let places: Vec<Option<(f64, f64)>> = values.iter().enumerate().map(place).collect();
     let now = newest.map_or_else(|| "–".to_owned(), &shown);
-    let label = format!("{title}: now {now}, at most {}", shown(highest));
+    let most = format!("at most {}", shown(highest));
+    let label = format!("{title}: now {now}, {most}");
     html! {
         figure.plot {
-            figcaption { span { (title) } b { (now) } }
+            figcaption { span.name { (title) } b { (now) } @if newest.is_some() { span.most { (most) } } }
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(label) {
-                @for run in places.split(Option::is_none).filter(|run| !run.is_empty()) {
-                    path.area d={ (line(run)) (ground(run)) } {}
-                    path.line d=(line(run)) {}
+                @for run in places.split(Option::is_none) {
+                    @match run {
+                        [] => {},
+                        // A line without length has round ends all the same.
+                        [_] => path.dot d={ (line(run)) "h0" } {},
+                        _ => { path.area d={ (line(run)) (ground(run)) } {} path.line d=(line(run)) {} },
+                    }
                 }
             }
         }
@@ -51,10 +63,6 @@ fn line(run: &[Option<(f64, f64)>]) -> String {
         let verb = if path.is_empty() { 'M' } else { 'L' };
         path.push_str(&format!("{verb}{x:.1} {y:.1}"));
     }
-    // One value alone would not be seen.
-    if run.len() == 1 {
-        path.push_str("h1");
-    }
     path
 }
 
@@ -65,10 +73,14 @@ mod tests {
     #[test]
     fn a_line_has_gaps_where_nothing_is_known_and_says_its_values() {
         let values = [Some(0.0), Some(2.0), None, Some(1.0)];
-        let svg = plot("Load", &values, 1.0, |value| format!("{value:.1}")).into_string();
+        let shown = |value| format!("{value:.1}");
+        let svg = plot("Load", &values, 1.0, shown).into_string();
         assert!(svg.contains("Load: now 1.0, at most 2.0"), "{svg}");
-        assert_eq!(svg.matches("class=\"line\"").count(), 2, "{svg}");
-        let empty = plot("Load", &[], 1.0, |value| format!("{value:.1}")).into_string();
+        for (class, count) in [("line", 1), ("dot", 1)] {
+            let mark = format!("class=\"{class}\"");
+            assert_eq!(svg.matches(&mark).count(), count, "{class}: {svg}");
+        }
+        let empty = plot("Load", &[], 1.0, shown).into_string();
         assert!(empty.contains("now –"), "{empty}");
     }
 }

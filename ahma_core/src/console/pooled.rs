@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ahma_common::contract::OutputPlace;
+use ahma_common::{contract::OutputPlace, words::counted};
 use ahma_http_bridge::{Operator, ServerAccess};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -206,7 +206,7 @@ fn summary(known: &PooledOperation) -> Markup {
             @if let Some(code) = known.exit_code { (field("Exit", &html! { "code " (code) })) }
             @if let Some(cpu) = known.cpu_ms { (field("Processor time", &html! { (span(Duration::from_millis(cpu))) })) }
             @if let Some(memory) = known.max_rss_bytes { (field("Peak memory", &html! { (bytes(memory)) })) }
-            (field("Output", &html! { (known.output_lines.unwrap_or(0)) " lines, " (bytes(known.output_bytes.unwrap_or(0))) }))
+            (field("Output", &html! { (counted(known.output_lines.unwrap_or(0), "line")) ", " (bytes(known.output_bytes.unwrap_or(0))) }))
         }
     }
 }

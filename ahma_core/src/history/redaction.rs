@@ -8,11 +8,15 @@ use ahma_common::redaction::{REDACTED, is_secret_name, without_credentials};
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// Longer texts are cut: contents of files, scripts.
+/// Longer texts are cut, such as contents of files.
 const MAX_TEXT: usize = 500;
 
-/// Characters of all arguments together.
-const MAX_ARGUMENTS: usize = 4_000;
+/// A command is what an operator wants to see, so more of it is kept, if it is the argument of this name.
+const COMMAND: &str = "command";
+const MAX_COMMAND: usize = 4_000;
+
+/// Bytes of all arguments together.
+const MAX_ARGUMENTS: usize = 10_000;
 
 /// Arguments whose values are secrets as likely as not, whatever they are called.
 const PRIVATE_ARGUMENTS: [&str; 2] = ["env", "stdin"];
@@ -41,6 +45,7 @@ fn redacted_fields(fields: &Map<String, Value>) -> Map<String, Value> {
                 .map(|name| (name.clone(), Value::from(REDACTED)))
                 .collect(),
             _ if is_private || is_secret_name(name) => Value::from(REDACTED),
+            Value::String(text) if name == COMMAND => cut(text, MAX_COMMAND),
             value => shortened(value),
         };
         (name.clone(), value)
@@ -50,10 +55,17 @@ fn redacted_fields(fields: &Map<String, Value>) -> Map<String, Value> {
 
 fn shortened(value: &Value) -> Value {
     match value {
-        Value::String(text) if text.len() > MAX_TEXT => Value::from(format!("{}…", fitting(text, MAX_TEXT))),
+        Value::String(text) => cut(text, MAX_TEXT),
         Value::Array(items) => items.iter().take(MAX_TEXT).map(shortened).collect(),
         Value::Object(fields) => Value::Object(redacted_fields(fields)),
         value => value.clone(),
+    }
+}
+
+fn cut(text: &str, max_bytes: usize) -> Value {
+    match text.len() > max_bytes {
+        true => Value::from(format!("{}…", fitting(text, max_bytes))),
+        false => Value::from(text),
     }
 }
 

@@ -5,12 +5,12 @@ use super::*;
 #[test]
 fn arguments_keep_their_names_and_lose_their_secrets() {
     let Value::Object(arguments) = json!({
-        "command": "deploy",
         "env": { "PGPASSWORD": "hunter2", "LANG": "C" },
         "stdin": "hunter2",
         "api_key": "hunter2",
         "nested": { "Auth-Token": "hunter2", "plain": [1, "two"] },
         "content": "x".repeat(MAX_TEXT + 1),
+        "command": "y".repeat(MAX_TEXT + 1),
     }) else {
         panic!("an object")
     };
@@ -23,6 +23,8 @@ fn arguments_keep_their_names_and_lose_their_secrets() {
         json!({ "Auth-Token": REDACTED, "plain": [1, "two"] })
     );
     assert_eq!(read["content"].as_str().unwrap().chars().count(), MAX_TEXT + 1);
+    assert_eq!(read["command"].as_str().unwrap().chars().count(), MAX_TEXT + 1);
+    assert!(!read["command"].as_str().unwrap().ends_with('…'), "{text}");
     assert_eq!(redacted_arguments(&Map::new()), None);
 }
 

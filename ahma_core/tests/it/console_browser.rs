@@ -159,12 +159,24 @@ fn follow_and_pause(workspace: &Workspace, client: &mut Client, browser: &mut Br
     const AT_END: &str = "(() => { const { scrollTop, clientHeight, scrollHeight } = document.getElementById('output'); \
                           return scrollTop + clientHeight > scrollHeight - 8; })()";
     let command = "seq 500; until [ -e more ]; do sleep 0.05; done; seq 501 900; sleep 1000";
-    client.tool(
-        "sandboxed_shell",
-        json!({"command": command, "execution_mode": "asynchronous"}),
-    );
+    let start = |client: &mut Client, command: &str| {
+        let arguments = json!({"command": command, "execution_mode": "asynchronous"});
+        let started = client.tool("sandboxed_shell", arguments);
+        started["structuredContent"]["operation_id"].clone()
+    };
+    let id = start(client, command);
     browser.order(json!({"order": "visit", "where": "/"}));
     browser.order(json!({"order": "appears", "text": command}));
+    // What comes up above does not take the focus away.
+    browser.order(json!({"order": "focus", "text": command}));
+    let other = start(client, "sleep 999");
+    browser.order(json!({"order": "appears", "text": "sleep 999"}));
+    browser.until(&format!("document.activeElement.textContent === '{command}'"));
+    client.tool("cancel", json!({"operation_id": other}));
+    browser.until(
+        "![...document.querySelectorAll('#operations a')].some((link) => link.textContent === 'sleep 999')",
+    );
+    browser.until(&format!("document.activeElement.textContent === '{command}'"));
     browser.order(json!({"order": "walk", "where": "/", "to": command}));
     let last =
         |line: u32| format!("document.querySelector('#output > div:last-child')?.textContent === '{line}'");
@@ -177,6 +189,18 @@ fn follow_and_pause(workspace: &Workspace, client: &mut Client, browser: &mut Br
     browser.order(json!({"order": "press", "button": "Follow"}));
     browser.until(AT_END);
     browser.until("document.getElementById('live').textContent === 'Live'");
+    // One who reads by the keyboard is not taken to the end again, nor by the end of the operation.
+    browser.order(json!({"order": "key", "key": "PageUp"}));
+    browser.until("document.getElementById('follow').textContent === 'Follow'");
+    let before = browser.order(json!({"order": "look"}));
+    client.tool("cancel", json!({"operation_id": id}));
+    browser.until("document.getElementById('live').textContent === 'Ended'");
+    let after = browser.order(json!({"order": "look"}));
+    assert_eq!(after["state"], "cancelled", "{after}");
+    assert_eq!(
+        after["since"], before["since"],
+        "the page was loaded again: {after}"
+    );
 }
 
 fn scanning() -> Workspace {

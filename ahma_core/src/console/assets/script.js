@@ -12,43 +12,50 @@ const parsed = (html) => {
     return template.content;
 };
 
-// Replaces only what differs, so that focus, selection and scrolling stay where they are.
-const update = (element, html) => {
-    const next = parsed(html);
-    merge(element, next);
-};
-
+// Makes an element like another. Only what differs is replaced, and what has an id is known again at another place, so that
+// focus, selection and scrolling stay where they are.
 const merge = (old, next) => {
-    const before = [...old.childNodes];
-    const after = [...next.childNodes];
-    after.forEach((node, index) => {
-        const known = before[index];
-        if (!known) {
-            old.append(node);
-        } else if (!known.isEqualNode(node)) {
-            if (known.nodeName === node.nodeName && node.nodeType === 1 && known.id === node.id && node.children.length) {
-                for (const name of new Set([...known.getAttributeNames(), ...node.getAttributeNames()])) {
-                    const value = node.getAttribute(name);
-                    if (value === null) known.removeAttribute(name);
-                    else if (known.getAttribute(name) !== value) known.setAttribute(name, value);
-                }
-                merge(known, node);
-            } else {
-                known.replaceWith(node);
-            }
+    const wanted = new Set([...next.children].map((node) => node.id));
+    [...old.children].filter((node) => node.id && !wanted.has(node.id)).forEach((node) => node.remove());
+    const known = new Map([...old.children].map((node) => [node.id, node]));
+    let place = old.firstChild;
+    for (const node of [...next.childNodes]) {
+        const before = node.id ? known.get(node.id) : place?.id ? null : place;
+        if (!before) {
+            old.insertBefore(node, place);
+            continue;
         }
-    });
-    before.slice(after.length).forEach((node) => node.remove());
+        if (before !== place) old.insertBefore(before, place);
+        place = before.nextSibling;
+        if (before.isEqualNode(node)) continue;
+        if (before.nodeName === node.nodeName && node.nodeType === 1 && node.children.length) {
+            for (const name of new Set([...before.getAttributeNames(), ...node.getAttributeNames()])) {
+                const value = node.getAttribute(name);
+                if (value === null) before.removeAttribute(name);
+                else if (before.getAttribute(name) !== value) before.setAttribute(name, value);
+            }
+            merge(before, node);
+        } else {
+            before.replaceWith(node);
+        }
+    }
+    while (place) {
+        const gone = place;
+        place = place.nextSibling;
+        gone.remove();
+    }
 };
 
 // Rows that a page holds; the server has the rest.
 const MAX_ROWS = 5000;
 
 const addRows = (list, html) => {
+    // A stream that was interrupted begins anew, with rows that were dropped since.
+    const first = Number(list.firstElementChild?.dataset.n ?? 0);
     for (const row of [...parsed(html).children]) {
         const known = document.getElementById(row.id);
         if (known) known.replaceWith(row);
-        else list.append(row);
+        else if (Number(row.dataset.n) >= first) list.append(row);
     }
     while (list.childElementCount > MAX_ROWS) list.firstElementChild.remove();
     if (following) list.scrollTop = list.scrollHeight;
@@ -66,35 +73,62 @@ if (follow) {
     follow.hidden = false;
     setFollowing(true);
     follow.addEventListener("click", () => setFollowing(!following));
-    // One who scrolls up wants to read.
-    output.addEventListener("wheel", (event) => event.deltaY < 0 && setFollowing(false), { passive: true });
+    // One who scrolls up, by whatever means, wants to read.
+    let top = output.scrollTop;
+    const scrolled = () => {
+        const isUp = output.scrollTop < top;
+        top = output.scrollTop;
+        if (isUp && top + output.clientHeight < output.scrollHeight - 8) setFollowing(false);
+    };
+    output.addEventListener("scroll", scrolled, { passive: true });
 }
 
 const live = document.querySelector("[data-live]")?.dataset.live;
 if (live) {
-    const events = new EventSource(live);
     const sign = document.getElementById("live");
-    const say = (text) => {
+    const say = (text, isLost = false) => {
         sign.hidden = false;
         if (sign.textContent !== text) sign.textContent = text;
-        sign.classList.toggle("lost", text !== "Live");
+        sign.classList.toggle("lost", isLost);
     };
-    events.onopen = () => say("Live");
-    events.onerror = () => say("No connection; trying again");
-    events.onmessage = (event) => {
-        for (const change of JSON.parse(event.data)) {
-            if (change.reload) {
-                events.close();
-                location.reload();
-                return;
+    let events = null;
+    let isOver = false;
+    const close = () => {
+        events?.close();
+        events = null;
+    };
+    const end = () => {
+        close();
+        isOver = true;
+        if (following) return location.reload();
+        // One who reads is left alone.
+        document.querySelector("form.cancel")?.remove();
+        say("Ended");
+    };
+    // After a refusal a browser does not try again: the login is over, or the operation is forgotten.
+    const unheard = () =>
+        events?.readyState === EventSource.CLOSED ? "Not live any more; load the page again" : "No connection; trying again";
+    const open = () => {
+        if (events || isOver) return;
+        events = new EventSource(live);
+        events.onopen = () => say("Live");
+        events.onerror = () => say(unheard(), true);
+        events.onmessage = (event) => {
+            for (const change of JSON.parse(event.data)) {
+                if (change.reload) return end();
+                const element = document.getElementById(change.content ?? change.rows);
+                if (!element) continue;
+                if (change.rows) addRows(element, change.html);
+                else merge(element, parsed(change.html));
             }
-            const element = document.getElementById(change.content ?? change.rows);
-            if (!element) continue;
-            if (change.rows) addRows(element, change.html);
-            else update(element, change.html);
-        }
+        };
     };
-    window.addEventListener("pagehide", () => events.close());
+    // A browser has few connections to one server, and a page that nobody sees needs none.
+    const seen = () => (document.hidden ? close() : open());
+    document.addEventListener("visibilitychange", seen);
+    window.addEventListener("pagehide", close);
+    window.addEventListener("pageshow", seen);
+    seen();
 }
 
 // Time goes on without the server.
