@@ -147,6 +147,11 @@ pub(super) fn number(head: &str, value: &Markup) -> Markup {
     html! { td.number data-label=(head) { (value) } }
 }
 
+/// A text that says nothing without its heading, which is beside it where the row is a block.
+pub(super) fn labelled(head: &str, value: &Markup) -> Markup {
+    html! { td data-label=(head) { (value) } }
+}
+
 /// The sentence in place of what is not there.
 pub(super) fn nothing(text: &str) -> Markup {
     html! { p.nothing { (text) } }

@@ -12,7 +12,7 @@ use super::{
     layout::{
         self,
         Head::{Number, Text},
-        bytes, form_token, moment, nothing, number, since, span, table, text, written_moment,
+        bytes, form_token, labelled, moment, nothing, number, since, span, table, text, written_moment,
     },
     live::{PageChange, PageView},
     machine::{INTERVAL, SAMPLES},
@@ -235,8 +235,8 @@ impl Parts {
                         tr id={ "server-" (server.server) } {
                             td { (server_client(&facts)) }
                             td.main { (text(&server.scope.to_string_lossy())) }
-                            td { (facts["tier"].as_str().unwrap_or("–")) }
-                            td { (facts["network"].as_str().unwrap_or("–")) }
+                            (labelled("Sandbox", &text(facts["tier"].as_str().unwrap_or("–"))))
+                            (labelled("Network", &text(facts["network"].as_str().unwrap_or("–"))))
                             (number("Tools", &html! { a href={ "/console/tools?server=" (server.server) } { (facts["tools"].as_array().map_or(0, Vec::len)) } }))
                             (number("Process", &html! { (server.pid) }))
                             td { (text(&server.version)) }

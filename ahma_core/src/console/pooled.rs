@@ -125,7 +125,8 @@ impl PooledView {
                 from_byte: Some(output.next_byte),
                 ..OutputPlace::default()
             };
-            if output.next_byte >= output.total_bytes {
+            // What could not be kept never comes.
+            if output.next_byte >= output.total_bytes || output.text.is_empty() {
                 break;
             }
         }

@@ -8,7 +8,7 @@ use super::{
     layout::{
         self,
         Head::{Number, Text},
-        nothing, number, table, text,
+        labelled, nothing, number, table, text,
     },
     now::server_client,
     pool::missing_here,
@@ -110,8 +110,8 @@ fn tools(facts: &Value) -> Markup {
                 tr {
                     td.main { (text(tool["name"].as_str().unwrap_or_default())) }
                     td { (text(tool["file"].as_str().unwrap_or("built in"))) }
-                    td { @if tool["listed"] == true { "yes" } @else { "found by search" } }
-                    td { @match tool["missing"].as_str() { Some(missing) => span.missing { (text(missing)) }, None => "yes" } }
+                    (labelled("Listed", &html! { @if tool["listed"] == true { "yes" } @else { "found by search" } }))
+                    (labelled("Available", &html! { @match tool["missing"].as_str() { Some(missing) => span.missing { (text(missing)) }, None => "yes" } }))
                     (number("Bytes", &html! { (tool["bytes"]) }))
                 }
             }

@@ -739,6 +739,29 @@ fn an_output_is_searched_and_paged_and_findings_are_filtered_and_exported() {
 }
 
 #[test]
+fn a_page_that_is_far_behind_goes_on_near_the_end() {
+    let workspace = Workspace::new();
+    let mut server = options(&workspace).open(Era::Legacy);
+    // Some megabytes.
+    let id = start(&mut server, "seq 400000; sleep 1000");
+    let console = Console::open(&workspace);
+    let browser = console.browser();
+    let path = format!("/console/operations/{id}");
+    wait_for("the end of the output", || {
+        browser.get(&path).body.contains(">400000</div>").then_some(())
+    });
+    let events = browser.ask("GET", &format!("{path}/events?from_byte=0&from_line=1"), "", "");
+    let mut lines = BufReader::new(events).lines();
+    let first = lines.find_map(|line| line.unwrap().strip_prefix("data: ").map(str::to_owned));
+    let first = first.unwrap();
+    assert!(
+        first.contains(">400000</div>") && !first.contains(">1</div>"),
+        "{} bytes",
+        first.len()
+    );
+}
+
+#[test]
 fn a_long_command_is_shown_in_full_without_its_secrets() {
     let workspace = Workspace::new();
     let mut server = options(&workspace).open(Era::Legacy);

@@ -167,10 +167,12 @@ async fn tail(client: &AdminClient, operation: &str) -> Result<(), Failure> {
             .get(&["operations", operation, "output"], &query)
             .await
             .map_err(refused)?;
-        print(harmless(page["text"].as_str().unwrap_or_default()))?;
+        let text = page["text"].as_str().unwrap_or_default();
+        print(harmless(text))?;
         let next = page["next_byte"].as_u64().unwrap_or(0);
         query = vec![("from_byte", next.to_string())];
-        let has_more = page["total_bytes"].as_u64().is_some_and(|total| next < total);
+        // What was printed but could not be kept never comes.
+        let has_more = !text.is_empty() && page["total_bytes"].as_u64().is_some_and(|total| next < total);
         match (has_more, page["has_ended"] == true) {
             (true, _) => {}
             (false, true) => return Ok(()),
