@@ -7,7 +7,7 @@ use std::{
 };
 
 use ahma_core::{
-    mtdf::{Problem, ProblemSeverity, ToolSource, is_tool_file},
+    mtdf::{Problem, ToolSource, is_tool_file},
     toolbox::read_tool_file,
 };
 use anyhow::{Context, Result};
@@ -109,18 +109,9 @@ fn tool_files(directory: &Path) -> Result<BTreeSet<PathBuf>> {
 
 fn unreadable(path: &Path, error: &io::Error) -> Problem {
     let leads_nowhere = error.kind() == io::ErrorKind::NotFound && path.is_symlink();
-    Problem {
-        file: path.display().to_string(),
-        pointer: String::new(),
-        line: 1,
-        column: 1,
-        length: 1,
-        severity: ProblemSeverity::Error,
-        message: if leads_nowhere {
-            "the file is a link that leads nowhere".to_owned()
-        } else {
-            format!("the file cannot be read: {error}")
-        },
-        hint: None,
-    }
+    let message = match leads_nowhere {
+        true => "the file is a link that leads nowhere".to_owned(),
+        false => format!("the file cannot be read: {error}"),
+    };
+    Problem::of_file(path.display().to_string(), message)
 }

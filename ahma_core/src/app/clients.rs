@@ -47,15 +47,9 @@ impl Client {
     }
 
     /// As `--client` calls it.
-    pub(crate) fn flag(self) -> &'static str {
-        match self {
-            Self::VsCode => "vscode",
-            Self::Cursor => "cursor",
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Windsurf => "windsurf",
-            Self::CopilotCli => "copilot",
-        }
+    pub(crate) fn flag(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// The file that holds its servers: of the project where the client has such a one, else of the user.

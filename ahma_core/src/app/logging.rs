@@ -30,45 +30,33 @@ pub(crate) struct LogGuard {
 
 /// Starts the log. That it cannot be written is no reason not to serve.
 pub(crate) fn start(settings: &LogSettings) -> LogGuard {
-    if settings.to_stderr {
+    let opened = match &settings.directory {
         // A reader that stalls must not hold up what is logged.
-        let (writer, worker) = buffered(std::io::stderr());
-        let layer = tracing_subscriber::fmt::layer()
-            .with_writer(writer)
-            .with_ansi(settings.colour);
-        let _ = tracing_subscriber::registry()
-            .with(levels(settings))
-            .with(layer)
-            .try_init();
-        return LogGuard {
-            _worker: Some(worker),
-        };
-    }
-    let Some(directory) = &settings.directory else {
-        say("no cache directory is known, so no log is written; --log-to-stderr shows it");
-        return LogGuard { _worker: None };
+        _ if settings.to_stderr => Ok(buffered(std::io::stderr())),
+        None => Err("no cache directory is known, so no log is written".to_owned()),
+        Some(directory) => daily_file(directory)
+            .map_err(|error| format!("no log can be written to {} ({error})", directory.display())),
     };
-    match daily_file(directory) {
+    let worker = match opened {
         Ok((writer, worker)) => {
             let layer = tracing_subscriber::fmt::layer()
                 .with_writer(writer)
-                .with_ansi(false);
+                .with_ansi(settings.to_stderr && settings.colour);
             let _ = tracing_subscriber::registry()
                 .with(levels(settings))
                 .with(layer)
                 .try_init();
-            LogGuard {
-                _worker: Some(worker),
-            }
+            Some(worker)
         }
-        Err(error) => {
-            let directory = directory.display();
-            say(&format!(
-                "no log can be written to {directory} ({error}); --log-to-stderr shows it"
-            ));
-            LogGuard { _worker: None }
+        Err(why) => {
+            let _ = writeln!(
+                std::io::stderr().lock(),
+                "warning: {why}; --log-to-stderr shows it"
+            );
+            None
         }
-    }
+    };
+    LogGuard { _worker: worker }
 }
 
 /// Ours in some detail, libraries only when something is wrong.
@@ -106,8 +94,4 @@ fn buffered(writer: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
     NonBlockingBuilder::default()
         .buffered_lines_limit(WAITING_LINES)
         .finish(writer)
-}
-
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "warning: {line}");
 }

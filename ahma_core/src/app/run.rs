@@ -51,18 +51,16 @@ fn serve(args: Args) -> Result<ExitCode, Failure> {
     http::check(&args)?;
     let settings = Settings::resolve(args, &Environment::read()?)?;
     settings.require_tools_dir()?;
-    if settings.mode == Mode::Stdio {
-        let pending = begin_sandbox(&settings)?;
-        let _log = logging::start(&settings.log);
-        return stdio::serve(settings, pending);
-    }
     match settings.mode {
+        Mode::Stdio => {
+            let pending = begin_sandbox(&settings)?;
+            let _log = logging::start(&settings.log);
+            stdio::serve(settings, pending)
+        }
         Mode::Http => {
             let (sandbox, _log) = sandbox_and_log(&settings)?;
             http::serve(settings, sandbox).map(|()| Exit::Success.into())
         }
-        // Stdio is served above, before the sandbox stands.
-        Mode::Stdio => Ok(Exit::Success.into()),
         Mode::ListTools(format) => with_sandbox(&settings, async |sandbox| {
             let shutdown = CancellationToken::new();
             let _end = shutdown.clone().drop_guard();

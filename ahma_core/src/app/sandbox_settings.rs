@@ -84,11 +84,7 @@ pub(super) fn sandbox(args: Args, environment: &Environment) -> Result<Requested
         scope,
         deferred: args.defer_sandbox,
         tier,
-        proven: args.proven_tier.map(|tier| match tier {
-            TierArg::Full => Tier::Full,
-            TierArg::Core => Tier::Core,
-            TierArg::Seatbelt => Tier::Seatbelt,
-        }),
+        proven: args.proven_tier.map(Tier::from),
         sandbox_exec: stand_in(args.sandbox_exec, environment.platform)?,
         network,
         toolchains: toolchains(&args.toolchains)?,
@@ -138,10 +134,18 @@ fn tier(args: &Args) -> Result<TierChoice, Failure> {
                 .with_hint("give only one of the two"),
         ),
         (true, None) => Ok(TierChoice::Only(Tier::Off)),
-        (false, Some(TierArg::Full)) => Ok(TierChoice::Only(Tier::Full)),
-        (false, Some(TierArg::Core)) => Ok(TierChoice::Only(Tier::Core)),
-        (false, Some(TierArg::Seatbelt)) => Ok(TierChoice::Only(Tier::Seatbelt)),
+        (false, Some(tier)) => Ok(TierChoice::Only(tier.into())),
         (false, None) => Ok(TierChoice::Highest),
+    }
+}
+
+impl From<TierArg> for Tier {
+    fn from(tier: TierArg) -> Self {
+        match tier {
+            TierArg::Full => Self::Full,
+            TierArg::Core => Self::Core,
+            TierArg::Seatbelt => Self::Seatbelt,
+        }
     }
 }
 

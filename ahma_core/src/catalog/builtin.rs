@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{
-    input_schema::shell_schema,
+    input_schema::{object_schema, shell_schema},
     tool::{CatalogSettings, Tool},
 };
 use crate::mtdf::{Annotations, FileTool, Leaf, LeafAction, Level, READ_ONLY_SHELL_TOOL, SHELL_TOOL};
@@ -32,60 +32,44 @@ pub(super) fn tools(settings: CatalogSettings) -> Vec<Tool> {
 }
 
 fn shell() -> Tool {
-    let annotations = Annotations {
-        title: None,
-        read_only: Some(false),
-        destructive: Some(true),
-        idempotent: Some(false),
-        open_world: Some(true),
-    };
-    let mut tool = tool(
+    tool(
         SHELL_TOOL,
         SHELL_DESCRIPTION,
         LeafAction::Script,
-        annotations,
-        shell_schema(),
-    );
-    tool.leaf = Arc::new(Leaf {
-        synchronous: None,
-        ..Leaf::clone(&tool.leaf)
-    });
-    tool
-}
-
-fn read_only_shell() -> Tool {
-    let annotations = Annotations {
-        title: None,
-        read_only: Some(true),
-        destructive: Some(false),
-        idempotent: Some(true),
-        open_world: Some(false),
-    };
-    tool(
-        READ_ONLY_SHELL_TOOL,
-        READ_ONLY_SHELL_DESCRIPTION,
-        LeafAction::ReadOnlyScript,
-        annotations,
+        annotations(false, true, false, true),
         shell_schema(),
     )
 }
 
-fn file_tools() -> [Tool; 4] {
-    let annotations = |read_only, destructive, idempotent| Annotations {
+fn read_only_shell() -> Tool {
+    tool(
+        READ_ONLY_SHELL_TOOL,
+        READ_ONLY_SHELL_DESCRIPTION,
+        LeafAction::ReadOnlyScript,
+        annotations(true, false, true, false),
+        shell_schema(),
+    )
+}
+
+fn annotations(read_only: bool, destructive: bool, idempotent: bool, open_world: bool) -> Annotations {
+    Annotations {
         title: None,
         read_only: Some(read_only),
         destructive: Some(destructive),
         idempotent: Some(idempotent),
-        open_world: Some(false),
-    };
+        open_world: Some(open_world),
+    }
+}
+
+fn file_tools() -> [Tool; 4] {
     let text = json!({ "type": "string" });
     [
         tool(
             "file_read",
             "Reads text files with numbered lines, or lists a directory.",
             LeafAction::File(FileTool::Read),
-            annotations(true, false, true),
-            schema(
+            annotations(true, false, true, false),
+            object_schema(
                 json!({
                     "path": text,
                     "paths": { "type": "array", "items": text },
@@ -99,8 +83,8 @@ fn file_tools() -> [Tool; 4] {
             "file_write",
             "Creates or replaces a file: `content`, or the output of operation `from_output` (`format`: its findings).",
             LeafAction::File(FileTool::Write),
-            annotations(false, true, true),
-            schema(
+            annotations(false, true, true, false),
+            object_schema(
                 json!({
                     "path": text,
                     "content": text,
@@ -114,8 +98,8 @@ fn file_tools() -> [Tool; 4] {
             "file_edit",
             "Replaces exact text in a file. Each `old` must occur once, or set `all`. All edits or none.",
             LeafAction::File(FileTool::Edit),
-            annotations(false, true, false),
-            schema(
+            annotations(false, true, false, false),
+            object_schema(
                 json!({
                     "path": text,
                     "edits": {
@@ -134,8 +118,8 @@ fn file_tools() -> [Tool; 4] {
             "file_patch",
             "Applies a unified diff, whose line numbers may be wrong, or a `*** Begin Patch` block. All files or none.",
             LeafAction::File(FileTool::Patch),
-            annotations(false, true, false),
-            schema(json!({ "patch": text }), &["patch"]),
+            annotations(false, true, false, false),
+            object_schema(json!({ "patch": text }), &["patch"]),
         ),
     ]
 }
@@ -147,6 +131,8 @@ fn tool(
     annotations: Annotations,
     input_schema: Map<String, Value>,
 ) -> Tool {
+    // Only a script may take so long that it goes on in the background.
+    let synchronous = (!matches!(action, LeafAction::Script)).then_some(true);
     Tool {
         name: name.into(),
         description: description.into(),
@@ -162,7 +148,7 @@ fn tool(
             description: description.into(),
             action,
             level: Level::Core,
-            synchronous: Some(true),
+            synchronous,
             timeout: None,
             annotations,
             enabled: true,
@@ -170,14 +156,4 @@ fn tool(
             install_instructions: None,
         }),
     }
-}
-
-fn schema(properties: Value, required: &[&str]) -> Map<String, Value> {
-    let mut schema = Map::new();
-    schema.insert("type".into(), "object".into());
-    schema.insert("properties".into(), properties);
-    if !required.is_empty() {
-        schema.insert("required".into(), json!(required));
-    }
-    schema
 }

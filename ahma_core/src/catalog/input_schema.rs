@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::mtdf::{Leaf, Parameter, ValueType};
+use crate::mtdf::{Leaf, Parameter, ValueType, object};
 
 /// The properties that every tool has: they steer the call and never reach the command line. Every tool repeats them, so
 /// they have no prose; the instructions of the server explain them once.
@@ -38,6 +38,11 @@ pub(super) fn shell_schema() -> Map<String, Value> {
 
 fn schema(mut properties: Map<String, Value>, required: Vec<&str>) -> Map<String, Value> {
     properties.extend(meta_properties());
+    object_schema(properties.into(), &required)
+}
+
+/// The schema of an object with these properties.
+pub(crate) fn object_schema(properties: Value, required: &[&str]) -> Map<String, Value> {
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
         schema["required"] = json!(required);
@@ -57,11 +62,4 @@ fn property(parameter: &Parameter) -> Value {
         property.insert("default".into(), default.clone());
     }
     Value::Object(property)
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
 }

@@ -14,6 +14,7 @@ mod tool;
 #[cfg(test)]
 mod catalog_tests;
 
+pub(crate) use input_schema::object_schema;
 pub use search::SearchIndex;
 pub use signature::{Described, arguments, usage};
 pub use tool::{Catalog, CatalogSettings, Expose, Tool};

@@ -118,11 +118,6 @@ impl History {
         })
     }
 
-    /// Name of this server in the history.
-    pub fn server(&self) -> &str {
-        &self.core.server
-    }
-
     /// The owner of a principal's operations here.
     pub fn owner(&self, principal: &Principal) -> Owner {
         Owner {

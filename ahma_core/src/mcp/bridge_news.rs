@@ -8,7 +8,7 @@ use rmcp::model::{CustomNotification, ServerNotification};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::{client_id, server::Server};
+use super::{client, server::Server};
 use crate::{
     jail::ExitStatus,
     operation::{Operation, OperationId, OperationState},
@@ -77,7 +77,7 @@ async fn tell(server: &Server, operation: &Operation, told: &mut HashMap<Operati
     };
     told.insert(operation.id().clone(), now);
     let mut params = json!({ "event": now.as_str(), "operation": report(operation) });
-    if let Some(meta) = client_id::meant_for(operation.client())
+    if let Some(meta) = client::meant_for(operation.client())
         && let Ok(meta) = serde_json::to_value(meta)
     {
         params["_meta"] = meta;

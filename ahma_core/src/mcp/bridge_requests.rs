@@ -12,7 +12,6 @@ use rmcp::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::{
     bridge_news::{exit_code, millis},
@@ -21,7 +20,7 @@ use super::{
 };
 use crate::{
     history::document,
-    operation::{Operation, PoolFilter, PoolOperation, Principal, Snapshot, Whose},
+    operation::{Operation, PoolFilter, PoolOperation, Principal, Snapshot, Whose, rfc3339},
 };
 
 /// Operations of a pool in one answer, the newest.
@@ -106,7 +105,7 @@ async fn list(server: &Server, params: ListParams) -> Value {
             let wanted = PoolFilter {
                 id,
                 only_open,
-                ..of_all(MAX_LISTED)
+                ..PoolFilter::new(Whose::All, MAX_LISTED)
             };
             let listed = cluster.list(wanted).await;
             listed.iter().map(of_pool).collect()
@@ -115,43 +114,22 @@ async fn list(server: &Server, params: ListParams) -> Value {
     json!({ "operations": operations })
 }
 
-/// Operations of the pool for an operator.
-fn of_all(limit: usize) -> PoolFilter<'static> {
-    PoolFilter {
-        whose: Whose::All,
-        id: None,
-        only_open: false,
-        tool: None,
-        text: None,
-        since: None,
-        limit,
-    }
-}
-
 fn of_engine(operation: &Operation) -> Value {
-    let outcome = operation.ended();
     let mut described = described(&operation.snapshot(), operation.principal());
     described["client"] = operation.client().name().into();
     described["program"] = operation.origin().program.clone().into();
-    described["cpu_ms"] = outcome
-        .as_ref()
-        .and_then(|outcome| outcome.cpu)
-        .map(millis)
-        .into();
-    described["max_rss_bytes"] = outcome
-        .as_ref()
-        .and_then(|outcome| outcome.peak_memory_bytes)
-        .into();
+    let (cpu, memory) = operation
+        .ended()
+        .map_or((None, None), |outcome| (outcome.cpu, outcome.peak_memory_bytes));
+    described["cpu_ms"] = cpu.map(millis).into();
+    described["max_rss_bytes"] = memory.into();
     described
 }
 
 fn of_pool(operation: &PoolOperation) -> Value {
     let mut described = described(&operation.snapshot, &operation.principal);
     described["worker"] = operation.worker.clone().into();
-    described["since"] = OffsetDateTime::from(operation.snapshot.created_at)
-        .format(&Rfc3339)
-        .ok()
-        .into();
+    described["since"] = rfc3339(operation.snapshot.created_at).into();
     described["cpu_ms"] = operation.cpu.map(millis).into();
     described["max_rss_bytes"] = operation.peak_memory_bytes.into();
     described
@@ -203,9 +181,8 @@ async fn open_of(server: &Server, principal: &Principal) -> Vec<Operation> {
         return server.engine.operations();
     };
     let open = PoolFilter {
-        whose: Whose::One(principal),
         only_open: true,
-        ..of_all(MAX_LISTED)
+        ..PoolFilter::new(Whose::One(principal), MAX_LISTED)
     };
     let listed = cluster.list(open).await;
     let found = listed

@@ -9,7 +9,7 @@ use rmcp::{
 };
 
 use super::{
-    builtin, client_id, client_wait, convert, error,
+    builtin, client, convert, error,
     handler::is_modern,
     log_messages::LogSink,
     progress::{self, ProgressSink},
@@ -79,9 +79,9 @@ pub(super) async fn run(
     }
     let (mode, timeout) = (plan.mode, plan.timeout);
     let origin = CallOrigin {
-        client: client_id::of(&ctx.meta),
-        principal: client_id::principal(server, &ctx.meta),
-        program: client_id::program(&ctx.meta).or_else(|| ctx.client_info().map(|client| client.name)),
+        client: client::of(&ctx.meta),
+        principal: client::principal(server, &ctx.meta),
+        program: client::program(&ctx.meta).or_else(|| ctx.client_info().map(|client| client.name)),
         arguments,
     };
     let operation = match handed_over {
@@ -112,9 +112,9 @@ pub(super) async fn run(
     }
     let wait = match mode {
         // It tells when it can be used; nothing waits for its end.
-        _ if operation.tells_when_ready() => client_wait::sync_wait(&server.settings, ctx),
+        _ if operation.tells_when_ready() => client::sync_wait(&server.settings, ctx),
         _ if operation.keeps_running() => server.settings.inline_wait,
-        ExecutionMode::Synchronous => client_wait::sync_wait(&server.settings, ctx),
+        ExecutionMode::Synchronous => client::sync_wait(&server.settings, ctx),
         ExecutionMode::Inline => server.settings.inline_wait,
         ExecutionMode::Asynchronous => Duration::ZERO,
     };

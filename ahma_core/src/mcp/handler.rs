@@ -24,7 +24,7 @@ use rmcp::{
 use super::{
     bridge_requests,
     builtin::{self, Builtin},
-    call, client_id, convert, error,
+    call, client, convert, error,
     lobby::Lobby,
     log_messages, resources,
     server::Server,
@@ -50,7 +50,7 @@ impl Handler {
         ctx: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let server = self.server().await?;
-        let limit = client_id::tool_limit(&ctx.meta);
+        let limit = client::tool_limit(&ctx.meta);
         if !limit.allow(&request.name) && !Builtin::is_for_everyone(&request.name) {
             return Ok(server.results.refusal(not_allowed(&request.name, &limit)).into());
         }
@@ -141,7 +141,7 @@ impl ServerHandler for Handler {
         Ok(ListToolsResult::with_all_items(tool_list::tools(
             &toolbox,
             remote,
-            &client_id::tool_limit(&ctx.meta),
+            &client::tool_limit(&ctx.meta),
         )))
     }
 
@@ -232,7 +232,7 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let server = self.server().await?;
-        resources::read(&server, &client_id::caller(&server, &ctx.meta), &request.uri)
+        resources::read(&server, &client::caller(&server, &ctx.meta), &request.uri)
             .await
             .map(ReadResourceResponse::from)
     }
@@ -243,7 +243,7 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let server = self.server().await?;
-        let caller = client_id::caller(&server, &ctx.meta);
+        let caller = client::caller(&server, &ctx.meta);
         if !resources::exists(&server, &caller, &request.uri).await {
             return Err(error::unknown_resource(&request.uri));
         }
@@ -272,7 +272,7 @@ impl ServerHandler for Handler {
 
     async fn listen(&self, ctx: SubscriptionContext) -> Result<(), ErrorData> {
         let server = self.server().await?;
-        let caller = client_id::caller(&server, &ctx.request_context().meta);
+        let caller = client::caller(&server, &ctx.request_context().meta);
         let number = server
             .subscriptions
             .add_sink(caller.client.clone(), ctx.sink().clone());
@@ -289,7 +289,7 @@ impl ServerHandler for Handler {
         notification: CustomNotification,
         _: NotificationContext<RoleServer>,
     ) {
-        if let Some((client, reason)) = client_id::gone(&notification)
+        if let Some((client, reason)) = client::gone(&notification)
             // What it has called may still wait in the lobby; if it has called nothing, no sandbox is needed to stop that.
             && let Ok(server) = self.lobby.arrived().await
         {
@@ -312,7 +312,7 @@ impl ServerHandler for Handler {
             return answer;
         }
         // rmcp takes a known request with parameters it cannot read for an unknown one.
-        if KNOWN_METHODS.contains(&request.method.as_str()) {
+        if KNOWN_METHODS.split(' ').any(|known| known == request.method) {
             return Err(error::malformed(&request.method));
         }
         Err(unknown_method(&request.method))
@@ -327,7 +327,7 @@ pub(super) fn is_modern(ctx: &RequestContext<RoleServer>) -> bool {
 
 fn not_allowed(tool: &str, limit: &ToolPatterns) -> String {
     format!(
-        "the token of this client is limited to other tools than {tool}: it may call {limit}, and await, cancel, output and status. Whoever issued the token can change that."
+        "the token of this client is limited to other tools than {tool}: it may call {limit}, and await, cancel, output and status. The issuer of the token can change that."
     )
 }
 
@@ -348,21 +348,10 @@ fn unknown_method(method: &str) -> ErrorData {
     )
 }
 
-const KNOWN_METHODS: [&str; 13] = [
-    "initialize",
-    "completion/complete",
-    "logging/setLevel",
-    "prompts/get",
-    "resources/read",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "subscriptions/listen",
-    "tasks/cancel",
-    "tasks/get",
-    "tasks/update",
-    "tools/call",
-    "tools/list",
-];
+/// Requests that rmcp knows.
+const KNOWN_METHODS: &str = "initialize completion/complete logging/setLevel prompts/get resources/read \
+     resources/subscribe resources/unsubscribe subscriptions/listen tasks/cancel tasks/get tasks/update tools/call \
+     tools/list";
 
 /// Lists come whole, so no cursor was ever given out.
 fn expect_first_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    client_id,
+    client,
     handler::is_modern,
     remote,
     server::Server,
@@ -57,7 +57,7 @@ impl LogLevels {
 
 /// Sets the level of a client. Its operations that run already are followed from here on.
 pub(super) fn set_level(server: &Arc<Server>, level: LoggingLevel, ctx: &RequestContext<RoleServer>) {
-    let client = client_id::of(&ctx.meta);
+    let client = client::of(&ctx.meta);
     let (before, is_first) = server.log_levels.set(client.clone(), level);
     if is_first {
         server.spawn(remote::tell_of_logins(server.clone()));
@@ -124,7 +124,7 @@ impl LogSink {
         let (level, gone) = if is_modern(ctx) {
             (LevelSource::Request(ctx.meta.log_level()?), ctx.ct.clone())
         } else {
-            let client = client_id::of(&ctx.meta);
+            let client = client::of(&ctx.meta);
             server.log_levels.of(&client)?;
             (
                 LevelSource::Client(server.clone(), client),
@@ -149,7 +149,7 @@ impl LogSink {
         let news: Vec<_> = self.cursors.iter_mut().flat_map(LogCursor::advance).collect();
         for mut message in news {
             if level.is_some_and(|level| loudness(message.level) >= loudness(level)) {
-                message.meta = Some(client_id::related_to(&self.request));
+                message.meta = Some(client::related_to(&self.request));
                 tokio::select! {
                     _ = self.peer.notify_logging_message(message) => {}
                     () = self.gone.cancelled() => {}

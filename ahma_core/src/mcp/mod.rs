@@ -9,8 +9,7 @@ mod bridge_news;
 mod bridge_requests;
 mod builtin;
 mod call;
-mod client_id;
-mod client_wait;
+mod client;
 mod convert;
 mod error;
 mod facts;
@@ -35,7 +34,7 @@ mod transport;
 mod watcher;
 
 #[cfg(feature = "bridge")]
-pub(crate) use self::client_wait::{DEFAULT_SYNC_WAIT, MAX_QUIET_AWAIT};
+pub(crate) use self::client::{DEFAULT_SYNC_WAIT, MAX_QUIET_AWAIT};
 pub(crate) use self::{
     builtin::{BuiltinTool, descriptions as builtin_tools},
     tool_list::{ToolCost, cost_of, costs},

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    client_id,
+    client,
     report::OperationReport,
     watcher::{Pace, Sink, StartAt},
 };
@@ -158,7 +158,7 @@ pub(super) async fn announce_end(
     report: &OperationReport,
 ) {
     // The client's own token says whose it is; one that we make up does not.
-    let meta = token.is_none().then(|| client_id::related_to(request));
+    let meta = token.is_none().then(|| client::related_to(request));
     let token =
         token.unwrap_or_else(|| ProgressToken(NumberOrString::String(report.operation_id.as_str().into())));
     let mut progress = ProgressNotificationParam::new(token, 100.0)

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     builtin::{StatusReport, status_report},
-    client_id::Caller,
+    client::Caller,
     error,
     report::OperationReport,
     server::Server,

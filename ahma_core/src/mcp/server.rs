@@ -12,7 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     bridge_news,
-    client_id::Caller,
+    client::Caller,
     convert::ResultBuilder,
     facts,
     handler::Handler,

@@ -33,7 +33,7 @@ pub(super) async fn hint(operation: &Operation) -> Option<String> {
         .newest_line
         .filter(|line| is_question(line))?;
     Some(format!(
-        "it asks `{}`, and nobody can answer: cancel it, and pass `stdin` or a flag that answers",
+        "it asks `{}`, and no answer can be given: cancel it, and pass `stdin` or a flag that answers",
         question.trim()
     ))
 }

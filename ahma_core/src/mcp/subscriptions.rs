@@ -17,7 +17,7 @@ use rmcp::{
 };
 use tokio::sync::Notify;
 
-use super::client_id;
+use super::client;
 use crate::operation::ClientId;
 
 /// All subscribers.
@@ -151,7 +151,7 @@ impl Subscriptions {
                 }
                 Change::Operation(client, uri) => {
                     let mut update = ResourceUpdatedNotificationParam::new(uri);
-                    update.meta = client_id::meant_for(client);
+                    update.meta = client::meant_for(client);
                     peer.notify_resource_updated(update).await
                 }
             };

@@ -19,11 +19,10 @@ use rmcp::{
     task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions},
 };
 use serde_json::Value;
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use tokio::time::Instant;
 
 use super::{
-    client_id, convert, error,
+    client, convert, error,
     handler::is_modern,
     progress,
     report::OperationReport,
@@ -32,7 +31,7 @@ use super::{
 };
 use crate::{
     history::TaskRow,
-    operation::{EndState, Operation, Principal},
+    operation::{EndState, Operation, Principal, rfc3339},
 };
 
 /// Life of a task beyond the timeout of its command, which may wait in the queue before it runs. rmcp keeps a task
@@ -84,14 +83,12 @@ impl KnownTasks {
 
     fn add(&mut self, id: String, principal: Principal, life: Duration, now: Instant) {
         let gone_by = now + life + life;
-        self.by_id.insert(
-            id,
-            KnownTask {
-                principal,
-                life,
-                gone_by,
-            },
-        );
+        let task = KnownTask {
+            principal,
+            life,
+            gone_by,
+        };
+        self.by_id.insert(id, task);
     }
 
     fn has_ended(&mut self, id: &str, now: Instant) {
@@ -130,7 +127,7 @@ pub(super) async fn get(
     ctx: &RequestContext<RoleServer>,
     id: &str,
 ) -> Result<DetailedTask, ErrorData> {
-    let principal = client_id::principal(server, &ctx.meta);
+    let principal = client::principal(server, &ctx.meta);
     if server.task_store.knows(&principal, id) {
         return server.task_store.manager.get_task(id);
     }
@@ -145,7 +142,7 @@ pub(super) async fn update(
     ctx: &RequestContext<RoleServer>,
     id: &str,
 ) -> Result<(), ErrorData> {
-    let principal = client_id::principal(server, &ctx.meta);
+    let principal = client::principal(server, &ctx.meta);
     if server.task_store.knows(&principal, id) {
         return server.task_store.manager.update_task(id, []);
     }
@@ -158,7 +155,7 @@ pub(super) async fn cancel(
     ctx: &RequestContext<RoleServer>,
     id: &str,
 ) -> Result<(), ErrorData> {
-    let principal = client_id::principal(server, &ctx.meta);
+    let principal = client::principal(server, &ctx.meta);
     if server.task_store.knows(&principal, id) {
         return server.task_store.manager.cancel_task(id);
     }
@@ -194,7 +191,6 @@ async fn outlived(
 }
 
 fn recalled(server: &Server, row: &TaskRow, operation: &Operation, form: ResultForm) -> DetailedTask {
-    let time = |time: SystemTime| OffsetDateTime::from(time).format(&Rfc3339).unwrap_or_default();
     let report = OperationReport::full(operation);
     let payload = match operation.ended() {
         None => TaskPayload::Working,
@@ -211,8 +207,8 @@ fn recalled(server: &Server, row: &TaskRow, operation: &Operation, form: ResultF
     let task = Task::new(
         &row.id,
         payload.status(),
-        time(row.created_at),
-        time(SystemTime::now()),
+        rfc3339(row.created_at),
+        rfc3339(SystemTime::now()),
     )
     .with_ttl_ms(millis(row.life))
     .with_poll_interval_ms(millis(POLL_INTERVAL))

@@ -138,14 +138,9 @@ fn from_serde(name: &str, error: &serde_json::Error) -> Problem {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or(&message);
     Problem {
-        file: name.into(),
-        pointer: String::new(),
         line: error.line().max(1),
         column: error.column().max(1),
-        length: 1,
-        severity: ProblemSeverity::Error,
-        message: message.to_owned(),
-        hint: None,
+        ..Problem::of_file(name, message)
     }
 }
 

@@ -44,4 +44,5 @@ pub use tool::{
     META_PARAMETERS, Parameter, READ_ONLY_SHELL_TOOL, ReadyPort, ReadySign, SHELL_TOOL, SequenceTemplate,
     Skip, Slot, StepTemplate, StopSignal, ToolDef, ValueStyle,
 };
+pub(crate) use value::object;
 pub use value::{Range, Scalar, ValueType};

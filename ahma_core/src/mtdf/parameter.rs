@@ -343,9 +343,8 @@ impl ParameterCheck<'_> {
         if choices.is_empty() {
             self.error_in(prefix, "enum", "must not be empty");
         }
-        let value_type = ValueType::Scalar(scalar);
         for (index, choice) in choices.iter().enumerate() {
-            for objection in value_type.objections(choice) {
+            if let Some(objection) = scalar.objection(choice) {
                 self.error_in(prefix, &format!("enum/{index}"), objection);
             }
             if choices[..index].contains(choice) {

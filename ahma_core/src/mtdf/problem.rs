@@ -23,6 +23,22 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
+impl Problem {
+    /// An error about a file as a whole.
+    pub fn of_file(file: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            pointer: String::new(),
+            line: 1,
+            column: 1,
+            length: 1,
+            severity: ProblemSeverity::Error,
+            message: message.into(),
+            hint: None,
+        }
+    }
+}
+
 /// An error keeps its file from being loaded; a warning does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

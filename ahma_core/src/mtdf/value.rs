@@ -193,7 +193,8 @@ fn plain(number: f64) -> Value {
     })
 }
 
-fn object(value: Value) -> Map<String, Value> {
+/// The members of a JSON object.
+pub(crate) fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),

@@ -184,7 +184,7 @@ impl Observer {
                     .for_each(|_| self.notes.add_gap(Gap::CutOffDocument));
                 let take = |document: &String| take_document(document, &self.rules, &mut self.notes);
                 // What looks like the start of a document may be noise in front of one.
-                if cut_off.as_ref().map(take) == Some(Took::Something) {
+                if cut_off.as_ref().is_some_and(take) {
                     self.unread.discard();
                 } else {
                     for document in reader.finish() {
@@ -240,20 +240,14 @@ impl Unread {
     }
 }
 
-/// Says whether rules matched anything in a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Took {
-    Something,
-    Nothing,
-}
-
-/// Takes everything from a document. It is complete, so of its progress only the last state matters.
-fn take_document(document: &str, rules: &StreamRules, notes: &mut Notes) -> Took {
+/// Takes everything from a document; true if rules matched anything in it. It is complete, so of its progress only the last
+/// state matters.
+fn take_document(document: &str, rules: &StreamRules, notes: &mut Notes) -> bool {
     let run = Arc::clone(&notes.run);
     let mut last_progress = None;
-    let mut took = Took::Nothing;
+    let mut has_matched = false;
     let mut add = |sighting| {
-        took = Took::Something;
+        has_matched = true;
         match sighting {
             Sighting::Finding(_) | Sighting::Summary(_) => notes.add(sighting),
             Sighting::Progress(reading) => {
@@ -266,7 +260,7 @@ fn take_document(document: &str, rules: &StreamRules, notes: &mut Notes) -> Took
     }
     rules.look_at_json(StreamName::Stdout, document, &run.arguments, &mut add);
     notes.events.extend(last_progress.map(StreamEvent::Progress));
-    took
+    has_matched
 }
 
 impl WatchedLines {

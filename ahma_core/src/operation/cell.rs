@@ -181,24 +181,10 @@ impl OperationCell {
         }
     }
 
-    /// Gives up the plan of an operation that will not run.
-    pub(super) fn skip(&self) {
-        *self.stage.lock() = Stage::NeverRan;
-    }
-
-    /// Notes which process looks after its command.
-    pub(super) fn set_supervisor(&self, supervisor: SupervisorId) {
-        *self.supervisor.lock() = supervisor;
-    }
-
     pub(super) fn set_ready(&self) {
         // It stays as it was set first.
         self.ready.set(()).ok();
         self.changed();
-    }
-
-    pub(super) fn stop_asked(&self) -> &SetOnce<StopReason> {
-        &self.stop
     }
 
     pub(super) fn progress(&self) -> MutexGuard<'_, ProgressState> {

@@ -61,6 +61,21 @@ pub struct PoolFilter<'a> {
     pub limit: usize,
 }
 
+impl<'a> PoolFilter<'a> {
+    /// The newest operations, whatever they are.
+    pub fn new(whose: Whose<'a>, limit: usize) -> Self {
+        Self {
+            whose,
+            id: None,
+            only_open: false,
+            tool: None,
+            text: None,
+            since: None,
+            limit,
+        }
+    }
+}
+
 /// An operation as the log of the pool has it; one that is followed here, as it is now.
 #[derive(Debug, Clone)]
 pub struct PoolOperation {

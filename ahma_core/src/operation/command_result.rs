@@ -1,7 +1,8 @@
 //! The meaning of a process's end for its operation.
 
-use std::{error::Error, time::Duration};
+use std::time::Duration;
 
+use ahma_common::error_chain;
 use rustix::process::Signal;
 
 use crate::{
@@ -68,13 +69,7 @@ impl CommandResult {
     }
 
     pub(super) fn not_launched(error: &LaunchError) -> Self {
-        let mut reason = format!("could not be started: {error}");
-        let mut source = error.source();
-        while let Some(cause) = source {
-            reason.push_str(": ");
-            reason.push_str(&cause.to_string());
-            source = cause.source();
-        }
+        let reason = format!("could not be started: {}", error_chain(error));
         Self::without_process(EndState::Failed, reason)
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 use crate::{call::CommandPlan, sandbox::HintContext, shell::Launcher};
 
 use super::{
-    CallOrigin, ClientId, EngineSettings, Operation, OperationId, Principal, Snapshot,
+    CallOrigin, ClientId, EngineSettings, Operation, OperationId, Principal,
     cell::RecalledOperation,
     queue::{Queue, QueueAdmission, Ticket},
     remembered::{HeldBytes, Remembered, RememberedLimits},
@@ -186,11 +186,6 @@ impl Engine {
         for operation in here.filter(|operation| !operation.runs_elsewhere()) {
             operation.request_stop(StopReason::Cancelled(Some(reason.to_owned())));
         }
-    }
-
-    /// Snapshots of all of them; oldest first.
-    pub fn list(&self) -> Vec<Snapshot> {
-        self.operations().iter().map(Operation::snapshot).collect()
     }
 
     /// Tells of every operation that is new, begins to run, ends, or is forgotten. A listener that is too slow is told how

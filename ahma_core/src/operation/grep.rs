@@ -156,7 +156,8 @@ impl Hunt<'_> {
 struct Page {
     max_bytes: usize,
     max_lines: u64,
-    separated: Separated,
+    /// Groups of lines have `--` between them.
+    separated: bool,
     text: String,
     first_line: Option<u64>,
     last_line: u64,
@@ -164,23 +165,12 @@ struct Page {
     next: Option<u64>,
 }
 
-/// Says whether groups of lines have `--` between them.
-#[derive(Debug, PartialEq, Eq)]
-enum Separated {
-    Yes,
-    No,
-}
-
 impl Page {
     fn new(search: &Search) -> Self {
         Self {
             max_bytes: search.page_bytes,
             max_lines: search.max_lines,
-            separated: if search.context > 0 {
-                Separated::Yes
-            } else {
-                Separated::No
-            },
+            separated: search.context > 0,
             text: String::new(),
             first_line: None,
             last_line: 0,
@@ -202,7 +192,7 @@ impl Page {
             return;
         }
         let length_before = self.text.len();
-        if self.separated == Separated::Yes && self.first_line.is_some() && number > self.last_line + 1 {
+        if self.separated && self.first_line.is_some() && number > self.last_line + 1 {
             self.text.push_str("--\n");
         }
         // Writing to a `String` cannot fail.

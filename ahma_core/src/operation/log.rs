@@ -148,10 +148,6 @@ impl OutputLog {
         )
     }
 
-    pub fn operation_id(&self) -> &OperationId {
-        &self.id
-    }
-
     /// Bytes of it in one answer.
     pub fn page_bytes(&self) -> usize {
         self.result_bytes

@@ -10,7 +10,6 @@
 //! This module never speaks a protocol and never starts a process itself; that is the work of `shell` and `jail`.
 
 mod id;
-mod outcome;
 mod state;
 
 mod cell;
@@ -54,12 +53,13 @@ pub use handle::Operation;
 pub use id::{CallOrigin, ClientId, OperationId, Principal};
 pub use log::{Loss, LossCause, OutputLog};
 pub use log_view::OutputGap;
-pub use outcome::{Background, Outcome, StepReport, StepState};
 pub use page::{OutputPage, OutputQuery, PageError, PageStart};
 pub use scope_check::preflight;
 pub use settings::{EngineSettings, Journal, OutputTap};
 pub use spool_file::SpoolFile;
-pub use state::{EndState, OperationState, Snapshot, StepPosition};
+pub use state::{
+    Background, EndState, OperationState, Outcome, Snapshot, StepPosition, StepReport, StepState,
+};
 pub use tail_cursor::NewOutput;
 
 pub(crate) use cell::{PlaceInQueue, RecalledOperation, RecordedCall};

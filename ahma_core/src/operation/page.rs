@@ -116,17 +116,8 @@ pub enum PageError {
 impl OutputLog {
     /// At most `max` of the kept bytes from `offset` on, exactly as they were printed; none if there are no more yet.
     pub async fn bytes(&self, offset: u64, max: usize) -> Result<Vec<u8>, PageError> {
-        let view = self.view();
-        let read = move || {
-            let left = view.kept_bytes.saturating_sub(offset);
-            let mut bytes = vec![0; usize::try_from(left).unwrap_or(max).min(max)];
-            let read = view
-                .reader()
-                .and_then(|reader| reader.read_exact_at(&mut bytes, offset));
-            read.map(|()| bytes).map_err(PageError::Storage)
-        };
-        // From the page cache, where they have just been written.
-        off_thread(read).await
+        let log = self.clone();
+        off_thread(move || log.bytes_from(offset, max).map_err(PageError::Storage)).await
     }
 
     /// Answers `query`. Patterns and stored output are worked on off the async threads; what is in memory is shown at once.

@@ -36,21 +36,6 @@ impl ProgressState {
         Self::new(max_findings)
     }
 
-    pub(super) fn recalled(recalled: RecalledProgress) -> Self {
-        let mut state = Self::new(recalled.findings.len());
-        for finding in recalled.findings {
-            state.findings.push(finding);
-        }
-        if recalled.only_counted.total() > 0 {
-            state
-                .findings
-                .record(&StreamEvent::FindingsOmitted(recalled.only_counted));
-        }
-        state.progress = recalled.progress;
-        state.notices = recalled.notices;
-        state
-    }
-
     pub(super) fn take(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Progress(progress) => self.advance(progress),
@@ -139,7 +124,18 @@ pub(crate) struct RecalledProgress {
 
 impl From<RecalledProgress> for ProgressState {
     fn from(recalled: RecalledProgress) -> Self {
-        Self::recalled(recalled)
+        let mut state = Self::new(recalled.findings.len());
+        for finding in recalled.findings {
+            state.findings.push(finding);
+        }
+        if recalled.only_counted.total() > 0 {
+            state
+                .findings
+                .record(&StreamEvent::FindingsOmitted(recalled.only_counted));
+        }
+        state.progress = recalled.progress;
+        state.notices = recalled.notices;
+        state
     }
 }
 

@@ -62,7 +62,7 @@ impl Queue {
         }
     }
 
-    /// RunSlot in the line, counted from one.
+    /// Position in the line, counted from one.
     pub(super) fn position(&self, ticket: Ticket) -> Option<usize> {
         self.waiting.binary_search(&ticket).ok().map(|place| place + 1)
     }

@@ -5,7 +5,7 @@ use std::{fmt, num::NonZero, path::PathBuf, sync::Arc, time::Duration};
 use super::Operation;
 use crate::observe::StreamName;
 
-/// Limits and places; fixed for an engine's stage.
+/// Limits and places; fixed for an engine's life.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
     /// Directory of the spool files. Created when the first output outgrows memory; must be out of reach of the commands.

@@ -171,11 +171,7 @@ fn dead_runs(state_dir: &Path) -> io::Result<Vec<RunDir>> {
     };
     for entry in fs::read_dir(state_dir)? {
         let entry = entry?;
-        if entry
-            .file_name()
-            .as_encoded_bytes()
-            .starts_with(RUN_PREFIX.as_bytes())
-        {
+        if is_named(&entry, RUN_PREFIX) {
             dead.extend(dead_run(entry.path())?);
         }
     }
@@ -203,16 +199,19 @@ fn dead_run(path: PathBuf) -> io::Result<Option<RunDir>> {
 fn remove_run_dir(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
-        if entry
-            .file_name()
-            .as_encoded_bytes()
-            .starts_with(SPOOL_PREFIX.as_bytes())
-        {
+        if is_named(&entry, SPOOL_PREFIX) {
             fs::remove_file(entry.path())?;
         }
     }
     fs::remove_file(path.join(LOCK_NAME))?;
     fs::remove_dir(path)
+}
+
+fn is_named(entry: &fs::DirEntry, prefix: &str) -> bool {
+    entry
+        .file_name()
+        .as_encoded_bytes()
+        .starts_with(prefix.as_bytes())
 }
 
 /// True if the open file is the one at `path` now.

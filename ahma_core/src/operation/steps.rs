@@ -89,7 +89,7 @@ async fn run_together(
     let results = futures::future::join_all(running).await;
     let mut ended = Vec::new();
     for ((part, (index, step)), (result, duration)) in parts.into_iter().zip(steps).zip(results) {
-        let (lines_before, _) = begin_in_log(worker, &position(sequence, *index));
+        let lines_before = begin_in_log(worker, &position(sequence, *index));
         worker.take_part(part).await;
         let report = step_report(worker, step, &result, duration, lines_before);
         ended.push((result, report));
@@ -97,12 +97,12 @@ async fn run_together(
     ended
 }
 
-/// Writes the header of a step, and returns the size of the log behind it.
-fn begin_in_log(worker: &mut Worker<'_>, place: &StepPosition) -> (u64, u64) {
-    let header = format!("==> step {} of {}: {}\n", place.number, place.of, place.label);
+/// Writes the header of a step, and returns the number of lines in the log so far.
+fn begin_in_log(worker: &mut Worker<'_>, place: &StepPosition) -> u64 {
+    let header = format!("==> {}\n", place.in_words());
     worker.log.end_line();
     worker.log.append(header.as_bytes());
-    worker.cell.log.size()
+    worker.cell.log.size().0
 }
 
 fn step_report(
@@ -129,7 +129,7 @@ async fn run_step(
     step: &SequenceStep,
     place: StepPosition,
 ) -> (CommandResult, StepReport) {
-    let (lines_before, _) = begin_in_log(worker, &place);
+    let lines_before = begin_in_log(worker, &place);
     worker.cell.progress().enter_step(place);
     worker.cell.changed();
     let started = Instant::now();

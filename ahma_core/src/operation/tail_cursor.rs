@@ -1,6 +1,6 @@
 //! Following an output log while it grows, without ever waiting for the disk.
 
-use super::OutputLog;
+use super::{OutputLog, excerpt::character_start};
 use crate::observe::whole_characters;
 
 /// Output after a cursor.
@@ -20,11 +20,7 @@ impl OutputLog {
         let (newest, mut start) = self.newest_after(from, max_bytes);
         let mut bytes = &newest[..];
         if start > from {
-            let inside = bytes
-                .iter()
-                .take(3)
-                .take_while(|byte| **byte & 0xC0 == 0x80)
-                .count();
+            let inside = character_start(bytes, 0);
             bytes = &bytes[inside..];
             start += inside as u64;
         }

@@ -9,7 +9,7 @@ use crate::{
 
 use super::{
     EndState, ExcerptFocus, Operation, Outcome, StepReport,
-    cell::{OperationCell, Started},
+    cell::{OperationCell, Stage, Started},
     command_result::CommandResult,
     engine::EngineCore,
     run::StopReason,
@@ -79,7 +79,7 @@ pub(super) async fn run(
 pub(super) fn end_not_run(operation: &Operation, why: NotRun) {
     let cell = operation.cell();
     let result = match why {
-        NotRun::Stopped => match cell.stop_asked().get() {
+        NotRun::Stopped => match cell.stop.get() {
             Some(why) => CommandResult::stopped(why),
             None => CommandResult::stopped(&StopReason::Cancelled(None)),
         },
@@ -89,7 +89,7 @@ pub(super) fn end_not_run(operation: &Operation, why: NotRun) {
             format!("the queue is full: {waiting} operations are waiting; try again when some have ended"),
         ),
     };
-    cell.skip();
+    *cell.stage.lock() = Stage::NeverRan;
     cell.end(outcome(cell, result.into(), &Shown::default(), Duration::ZERO));
 }
 

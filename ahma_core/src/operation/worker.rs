@@ -90,7 +90,7 @@ impl<'a> Worker<'a> {
 impl Worker<'_> {
     /// Runs one command until nothing of it is left.
     pub(super) async fn command(&mut self, command: &Command) -> CommandResult {
-        if let Some(why) = self.cell.stop_asked().get() {
+        if let Some(why) = self.cell.stop.get() {
             return CommandResult::stopped(why);
         }
         let LaunchedCommand {
@@ -217,7 +217,7 @@ impl Worker<'_> {
             mut process,
             guard_check,
         } = launched.map_err(|error| CommandResult::not_launched(&error))?;
-        self.cell.set_supervisor(process.supervisor());
+        *self.cell.supervisor.lock() = process.supervisor();
         match Pipes::new(output) {
             Ok(pipes) => Ok(LaunchedCommand {
                 process,
@@ -302,7 +302,7 @@ impl Worker<'_> {
     pub(super) async fn stop(&mut self) -> StopReason {
         tokio::select! {
             biased;
-            why = self.cell.stop_asked().wait() => why.clone(),
+            why = self.cell.stop.wait() => why.clone(),
             () = self.deadline.as_mut() => StopReason::TimedOut(self.timeout),
         }
     }

@@ -86,11 +86,7 @@ fn toolbox_of(cache: &mut FileCache, tools: &AnnouncedTools, loads: u64) -> Tool
         catalog,
         unavailable,
         problems: loaded.problems,
-        stale: Vec::new(),
-        sources: Arc::default(),
-        directory: Default::default(),
-        directory_problem: None,
-        probing: 0,
         loads,
+        ..Toolbox::default()
     }
 }

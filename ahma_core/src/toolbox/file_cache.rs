@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::load::SourceFile;
-use crate::mtdf::{Checked, Problem, ProblemSeverity, ToolDef, ToolSource, check_file, check_together};
+use crate::mtdf::{Checked, Problem, ToolDef, ToolSource, check_file, check_together};
 
 /// Remembers every file, so that unchanged ones are not checked again and broken ones fall back.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ impl FileCache {
                 },
             },
             Err(reason) => {
-                let problems = vec![unreadable(file.name, reason)];
+                let problems = vec![Problem::of_file(file.name, reason)];
                 FileVersion {
                     text: String::new(),
                     checked: Checked { tool: None, problems },
@@ -128,19 +128,6 @@ fn source(name: &str, version: &FileVersion) -> ToolSource {
     ToolSource {
         name: name.to_owned(),
         text: version.text.clone(),
-    }
-}
-
-fn unreadable(file: String, message: String) -> Problem {
-    Problem {
-        file,
-        pointer: String::new(),
-        line: 1,
-        column: 1,
-        length: 1,
-        severity: ProblemSeverity::Error,
-        message,
-        hint: None,
     }
 }
 

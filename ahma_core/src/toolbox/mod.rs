@@ -18,4 +18,4 @@ pub use actor::{ToolboxHandle, ToolboxSettings, open};
 pub use announced::{AnnouncedTools, announced};
 pub use availability::{AvailabilityChecker, check_availability};
 pub use load::read_tool_file;
-pub use state::{Toolbox, Unavailable};
+pub use state::{LackingTools, Toolbox, Unavailable};

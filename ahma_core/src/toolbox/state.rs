@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use serde::Serialize;
+
 use super::availability::Lack;
 use crate::{
     catalog::{Catalog, Tool},
@@ -55,7 +57,48 @@ impl Unavailable {
     }
 }
 
+/// Tools that lack the same thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LackingTools {
+    /// In the order of their names; never empty.
+    pub tools: Vec<String>,
+    pub reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install_instructions: Option<String>,
+}
+
+impl LackingTools {
+    /// `git_add`, `git_add and git_log` or `12 tools from git_add to git_worktree`.
+    pub fn names(&self) -> String {
+        match self.tools.as_slice() {
+            [first, _, .., last] if self.tools.len() > 2 => {
+                format!("{} tools from {first} to {last}", self.tools.len())
+            }
+            few => few.join(" and "),
+        }
+    }
+}
+
 impl Toolbox {
+    /// The tools that cannot be called, by what they lack.
+    pub fn lacking(&self) -> Vec<LackingTools> {
+        let mut groups: Vec<LackingTools> = Vec::new();
+        for missing in &self.unavailable {
+            let same = |group: &&mut LackingTools| {
+                group.reason == missing.reason && group.install_instructions == missing.install_instructions
+            };
+            match groups.iter_mut().find(same) {
+                Some(group) => group.tools.push(missing.tool.clone()),
+                None => groups.push(LackingTools {
+                    tools: vec![missing.tool.clone()],
+                    reason: missing.reason.clone(),
+                    install_instructions: missing.install_instructions.clone(),
+                }),
+            }
+        }
+        groups
+    }
+
     /// The reason why a tool that exists cannot be called.
     pub fn unavailable(&self, tool: &str) -> Option<&Unavailable> {
         self.unavailable

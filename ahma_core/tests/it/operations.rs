@@ -311,7 +311,7 @@ async fn history_is_bounded_and_its_files_go_with_it() {
         ids.push(operation.id().to_string());
         // Before the next one: they are forgotten in the order in which they came to be remembered.
         eventually("it to be remembered, and the oldest forgotten", || {
-            (test.engine.list().len() <= 3).then_some(())
+            (test.engine.operations().len() <= 3).then_some(())
         })
         .await;
     }

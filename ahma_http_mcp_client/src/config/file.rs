@@ -132,7 +132,7 @@ impl Reader<'_> {
                         reader.within(&name.clone(), |reader| reader.server(name, entry));
                     }
                 }),
-                Some(_) => self.within(key, |reader| reader.problem("must be an object of servers")),
+                Some(_) => self.problem_in(key, "must be an object of servers"),
             }
         }
     }
@@ -178,9 +178,7 @@ impl Reader<'_> {
         // Fields that were not read because of another problem are known nevertheless.
         for unknown in entry.keys().filter(|key| !FIELDS.contains(&key.as_str())) {
             if let Some(known) = nearest(unknown, &FIELDS) {
-                self.within(unknown, |reader| {
-                    reader.problem(format!("is unknown; did you mean `{known}`?"));
-                });
+                self.problem_in(unknown, format!("is unknown; did you mean `{known}`?"));
             }
         }
     }
@@ -205,7 +203,7 @@ impl Reader<'_> {
             None => Ok(None),
             Some(Value::Bool(on)) => Ok(Some(on)),
             Some(_) => {
-                self.within(key, |reader| reader.problem("must be true or false"));
+                self.problem_in(key, "must be true or false");
                 Err(())
             }
         }
@@ -219,7 +217,7 @@ impl Reader<'_> {
             None => TransportChoice::Auto,
             Some(Ok(choice)) => choice,
             Some(Err(message)) => {
-                self.within("type", |reader| reader.problem(message));
+                self.problem_in("type", message);
                 TransportChoice::Auto
             }
         }
@@ -230,13 +228,11 @@ impl Reader<'_> {
         let url = match Url::parse(&url) {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
             Ok(_) => {
-                self.within("url", |reader| reader.problem("must be an http or https address"));
+                self.problem_in("url", "must be an http or https address");
                 return None;
             }
             Err(error) => {
-                self.within("url", |reader| {
-                    reader.problem(format!("is not an address: {error}"))
-                });
+                self.problem_in("url", format!("is not an address: {error}"));
                 return None;
             }
         };
@@ -263,7 +259,7 @@ impl Reader<'_> {
                     headers.push((name, value));
                 }
                 None => self.within("headers", |reader| {
-                    reader.within(&name, |reader| reader.problem("is not a valid HTTP header"));
+                    reader.problem_in(&name, "is not a valid HTTP header");
                 }),
             }
         }
@@ -278,7 +274,7 @@ impl Reader<'_> {
         let client_id = either(self, ["client_id", "atlassian_client_id"]);
         let client_secret = either(self, ["client_secret", "atlassian_client_secret"]).map(Secret::new);
         if client_secret.is_some() && client_id.is_none() {
-            self.within("client_secret", |reader| reader.problem("requires a `client_id`"));
+            self.problem_in("client_secret", "requires a `client_id`");
         }
         let client_metadata_url = self.string(entry, "client_metadata_url");
         let scopes = self.string(entry, "scope").unwrap_or_default();
@@ -288,7 +284,7 @@ impl Reader<'_> {
                 .and_then(|port| u16::try_from(port).ok())
                 .filter(|port| *port != 0);
             if port.is_none() {
-                self.within("callback_port", |reader| reader.problem("must be a port number"));
+                self.problem_in("callback_port", "must be a port number");
             }
             port
         });
@@ -303,12 +299,10 @@ impl Reader<'_> {
 
     fn stdio(&mut self, entry: &mut Map<String, Value>) -> Option<StdioCommand> {
         if entry.contains_key("command") && self.trust == ConfigTrust::Found {
-            self.within("command", |reader| {
-                reader.problem(
-                    "would start a program, but the file was discovered, not named; \
-                     use `--mcp-config FILE` to allow it",
-                );
-            });
+            self.problem_in(
+                "command",
+                "would start a program, but the file was discovered, not named; use `--mcp-config FILE` to allow it",
+            );
             return None;
         }
         let program = self.string(entry, "command")?;
@@ -327,7 +321,7 @@ impl Reader<'_> {
         match entry.remove(key)? {
             Value::String(text) => self.within(key, |reader| reader.expand(&text)),
             _ => {
-                self.within(key, |reader| reader.problem("must be a string"));
+                self.problem_in(key, "must be a string");
                 None
             }
         }
@@ -338,7 +332,7 @@ impl Reader<'_> {
             None => return Vec::new(),
             Some(Value::Array(items)) => items,
             Some(_) => {
-                self.within(key, |reader| reader.problem("must be a list of strings"));
+                self.problem_in(key, "must be a list of strings");
                 return Vec::new();
             }
         };
@@ -359,7 +353,7 @@ impl Reader<'_> {
             None => return BTreeMap::new(),
             Some(Value::Object(map)) => map,
             Some(_) => {
-                self.within(key, |reader| reader.problem("must be an object of strings"));
+                self.problem_in(key, "must be an object of strings");
                 return BTreeMap::new();
             }
         };
@@ -387,6 +381,11 @@ impl Reader<'_> {
         let value = walk(self);
         self.field.pop();
         value
+    }
+
+    /// A problem of one field below the current one.
+    fn problem_in(&mut self, field: &str, message: impl Into<String>) {
+        self.within(field, |reader| reader.problem(message));
     }
 
     fn problem(&mut self, message: impl Into<String>) {

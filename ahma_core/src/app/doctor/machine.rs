@@ -44,12 +44,7 @@ pub(super) async fn sandbox(sandbox: &ActiveSandbox, asked: TierChoice) -> Vec<C
         Ok(probes) => probes,
         Err(failure) => return vec![Check::failed(AREA, &failure)],
     };
-    let report = SandboxReport::new(
-        launcher.tier(),
-        launcher.landlock_abi(),
-        launcher.policy(),
-        probes,
-    );
+    let report = sandbox.report(probes);
     let mut checks = vec![Check::ok(
         AREA,
         format!(

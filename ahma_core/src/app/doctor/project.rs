@@ -19,7 +19,7 @@ use crate::{
     catalog::{Catalog, Expose},
     mcp,
     mtdf::ProblemSeverity,
-    toolbox::Toolbox,
+    toolbox::{LackingTools, Toolbox},
 };
 
 /// The programs that the packs for the project need on PATH.
@@ -87,7 +87,7 @@ pub(super) async fn tool_files(settings: &Settings, sandbox: &ActiveSandbox) -> 
         let file = toolbox.directory.join(&problem.file);
         checks.push(check.with_fix(format!("edit {}", file.display())));
     }
-    checks.extend(unavailable(&toolbox));
+    checks.extend(toolbox.lacking().iter().map(unavailable));
     checks.extend(cost(&toolbox));
     checks
 }
@@ -119,33 +119,10 @@ fn start_in(whole: &EnclosingProject) -> String {
 }
 
 /// One line for each missing program, not for each of its tools.
-fn unavailable(toolbox: &Toolbox) -> Vec<Check> {
-    let mut groups: Vec<(&str, Option<&str>, Vec<&str>)> = Vec::new();
-    for tool in &toolbox.unavailable {
-        match groups.iter_mut().find(|(reason, ..)| *reason == tool.reason) {
-            Some((.., tools)) => tools.push(&tool.tool),
-            None => groups.push((
-                &tool.reason,
-                tool.install_instructions.as_deref(),
-                vec![&tool.tool],
-            )),
-        }
-    }
-    groups
-        .into_iter()
-        .map(|(reason, instructions, tools)| {
-            let shown = match tools.as_slice() {
-                [one] => (*one).to_owned(),
-                [first, .., last] => format!("{} tools from {first} to {last}", tools.len()),
-                [] => String::new(),
-            };
-            let check = Check::warning("tools", format!("{reason}: {shown}"));
-            match instructions {
-                Some(instructions) => check.with_fix(instructions),
-                None => check.with_fix("install the program, or set \"enabled\": false in the tool file"),
-            }
-        })
-        .collect()
+fn unavailable(lacking: &LackingTools) -> Check {
+    let instructions = lacking.install_instructions.as_deref();
+    Check::warning("tools", format!("{}: {}", lacking.reason, lacking.names()))
+        .with_fix(instructions.unwrap_or("install the program, or set \"enabled\": false in the tool file"))
 }
 
 pub(super) fn clients(settings: &Settings, home: Option<&Path>) -> Vec<Check> {

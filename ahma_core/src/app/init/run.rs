@@ -161,7 +161,7 @@ fn chosen_client(answer: &str, likely: usize) -> Result<Option<Client>, ()> {
     let by_name = || {
         let clients = Client::ALL.into_iter();
         clients
-            .filter(|client| same(client.name()) || same(client.flag()))
+            .filter(|client| same(client.name()) || same(&client.flag()))
             .map(Some)
             .next()
     };

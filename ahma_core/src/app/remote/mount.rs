@@ -43,13 +43,7 @@ pub(crate) fn is_configured(settings: &Settings) -> bool {
 /// Reads the file and starts to connect. Nothing waits for a server.
 pub(crate) async fn mount(settings: &Settings, sandbox: &ActiveSandbox) -> Mount {
     let nothing = Mount { mounted: None };
-    // Without a scope it is not known whose servers they would be.
-    let Some(file) = settings
-        .remote
-        .file
-        .as_ref()
-        .filter(|_| !settings.sandbox.deferred)
-    else {
+    let Some(file) = settings.remote.file.as_ref().filter(|_| is_configured(settings)) else {
         return nothing;
     };
     let (configured, mut problems) = read(file, settings).await;

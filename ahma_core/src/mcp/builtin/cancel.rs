@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     call::NamedArguments,
-    mcp::{client_id, error, report::OperationReport, server::Server},
+    mcp::{client, error, report::OperationReport, server::Server},
 };
 
 const NAME: &str = "cancel";
@@ -47,7 +47,7 @@ pub(super) async fn call(
     if let Err(problems) = arguments.finish() {
         return Ok(server.results.invalid_arguments(&definition(), problems));
     }
-    let operation = match find(server, &client_id::caller(server, &ctx.meta), &id).await {
+    let operation = match find(server, &client::caller(server, &ctx.meta), &id).await {
         Ok(operation) => operation,
         Err(problem) => return Ok(server.results.refusal(problem)),
     };

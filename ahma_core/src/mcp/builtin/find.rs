@@ -13,7 +13,7 @@ use super::registry::{reads_only, tool};
 use crate::{
     call::NamedArguments,
     catalog::{Described, Expose, SearchIndex},
-    mcp::{client_id, convert::client_meta, server::Server},
+    mcp::{client, convert::client_meta, server::Server},
 };
 
 pub(super) const NAME: &str = "ahma_find";
@@ -73,7 +73,7 @@ pub(super) async fn call(
             .results
             .invalid_arguments(&definition(&BTreeSet::new(), Expose::All), problems);
     }
-    let allowed = client_id::tool_limit(&ctx.meta);
+    let allowed = client::tool_limit(&ctx.meta);
     let toolbox = server.toolbox.loaded().await;
     let remote = match &server.remotes {
         Some(remotes) => remotes.list(&toolbox, ctx).await,

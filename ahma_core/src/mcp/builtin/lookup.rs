@@ -6,7 +6,7 @@ use ahma_common::nearest;
 
 use crate::{
     call::NamedArguments,
-    mcp::{client_id::Caller, server::Server},
+    mcp::{client::Caller, server::Server},
     operation::Operation,
 };
 

@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use super::{
     lookup::{find, required_id},
     output_findings::{FindingArguments, FindingsReport},
-    output_lines::{LineArguments, LinesReport, TextForm},
+    output_lines::{LineArguments, LinesReport},
     registry::{reads_only, tool},
 };
 use crate::{
     call::{ArgumentProblem, NamedArguments},
-    mcp::{client_id, error, server::Server},
+    mcp::{client, error, server::Server},
     observe::displayed,
     operation::PageError,
 };
@@ -34,29 +34,33 @@ const UNLISTED: [&str; 3] = ["format", "max_findings", "whole"];
 /// As it is listed.
 pub(super) fn definition() -> Tool {
     let mut properties = properties();
-    properties.retain(|name, _| !UNLISTED.contains(&name.as_str()));
+    if let Value::Object(properties) = &mut properties {
+        properties.retain(|name, _| !UNLISTED.contains(&name.as_str()));
+    }
     defined(properties)
 }
 
-fn properties() -> JsonObject {
-    let common = json!({
+/// With the arguments that [`LineArguments`] and [`FindingArguments`] take.
+fn properties() -> Value {
+    json!({
         "operation_id": { "type": "string" },
         "what": { "type": "string", "enum": ["output", "findings"] },
-    });
-    let all = [
-        common,
-        LineArguments::properties(),
-        FindingArguments::properties(),
-    ];
-    let objects = all.into_iter().filter_map(|properties| match properties {
-        Value::Object(properties) => Some(properties),
-        _ => None,
-    });
-    objects.flatten().collect()
+        "tail": { "type": "integer" },
+        "from_line": { "type": "integer" },
+        "from_byte": { "type": "integer" },
+        "max_lines": { "type": "integer" },
+        "grep": { "type": "string" },
+        "context": { "type": "integer" },
+        "raw": { "type": "boolean" },
+        "format": { "type": "string", "enum": ["json", "sarif", "junit"] },
+        "from_finding": { "type": "integer" },
+        "max_findings": { "type": "integer" },
+        "whole": { "type": "boolean" },
+    })
 }
 
-fn defined(properties: JsonObject) -> Tool {
-    tool(NAME, DESCRIPTION, properties.into(), &["operation_id"]).with_annotations(reads_only())
+fn defined(properties: Value) -> Tool {
+    tool(NAME, DESCRIPTION, properties, &["operation_id"]).with_annotations(reads_only())
 }
 
 /// The answer of `output`.
@@ -102,12 +106,12 @@ pub(super) async fn call(
     if let Err(problems) = arguments.finish() {
         return Ok(server.results.invalid_arguments(&defined(properties()), problems));
     }
-    let operation = match find(server, &client_id::caller(server, &ctx.meta), &operation_id).await {
+    let operation = match find(server, &client::caller(server, &ctx.meta), &operation_id).await {
         Ok(operation) => operation,
         Err(problem) => return Ok(server.results.refusal(problem)),
     };
 
-    let text_form = lines.text_form();
+    let is_raw = lines.raw;
     let mut report = OutputReport {
         operation_id,
         running: operation.ended().is_none(),
@@ -132,9 +136,9 @@ pub(super) async fn call(
         } {
             Ok(page) => {
                 let lines = LinesReport::of(&page);
-                let text = match text_form {
-                    TextForm::Folded => displayed(&page.text).into_owned(),
-                    TextForm::Raw => page.text,
+                let text = match is_raw {
+                    true => page.text,
+                    false => displayed(&page.text).into_owned(),
                 };
                 let shown = shown(&text, &lines, report.running);
                 report.lines = Some(lines);

@@ -11,7 +11,7 @@ use serde_json::Map;
 use super::{lookup::find, output_findings::FindingArguments};
 use crate::{
     call::{ArgumentProblem, CallError, NamedArguments, ToolCall},
-    mcp::{client_id, server::Server},
+    mcp::{client, server::Server},
     mtdf::plain_name,
     operation::Operation,
 };
@@ -46,9 +46,9 @@ pub(in crate::mcp) async fn with_content(
     }
     source.finish().map_err(refuse)?;
     if let Some(id) = id {
-        let caller = client_id::caller(server, &ctx.meta);
+        let caller = client::caller(server, &ctx.meta);
         let content = match find(server, &caller, &id).await {
-            Ok(operation) if findings.has_format() => findings.document(&operation),
+            Ok(operation) if findings.format.is_some() => findings.document(&operation),
             Ok(operation) => printed(&operation).await,
             Err(problem) => Err(problem),
         };

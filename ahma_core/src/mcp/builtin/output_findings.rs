@@ -2,7 +2,6 @@
 
 use ahma_common::words::counted;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::{
     call::NamedArguments,
@@ -20,21 +19,15 @@ const DOCUMENT_BYTES: usize = 1 << 20;
 /// The arguments that choose findings.
 #[derive(Debug)]
 pub(super) struct FindingArguments {
-    format: Option<FindingFormat>,
+    pub(super) format: Option<FindingFormat>,
     from: Option<u64>,
     most: Option<u64>,
-    whole: Whole,
-}
-
-/// Treatment of a document that is longer than an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whole {
-    Refused,
-    Wanted,
+    /// A document that is longer than an answer is wanted all the same.
+    whole: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FindingFormat {
+pub(super) enum FindingFormat {
     Json,
     Sarif,
     Junit,
@@ -61,15 +54,6 @@ pub(super) struct FindingsReport {
 }
 
 impl FindingArguments {
-    pub(super) fn properties() -> Value {
-        json!({
-            "format": { "type": "string", "enum": ["json", "sarif", "junit"] },
-            "from_finding": { "type": "integer" },
-            "max_findings": { "type": "integer" },
-            "whole": { "type": "boolean" },
-        })
-    }
-
     pub(super) fn take(arguments: &mut NamedArguments) -> Self {
         let formats = [
             ("json", FindingFormat::Json),
@@ -80,10 +64,7 @@ impl FindingArguments {
             format: arguments.choice("format", &formats),
             from: arguments.integer("from_finding", 0..=u64::MAX),
             most: arguments.integer("max_findings", 1..=MAX_FINDINGS),
-            whole: match arguments.flag("whole") {
-                Some(true) => Whole::Wanted,
-                Some(false) | None => Whole::Refused,
-            },
+            whole: arguments.flag("whole").unwrap_or(false),
         }
     }
 
@@ -99,14 +80,10 @@ impl FindingArguments {
                 "max_findings",
                 self.most.is_some_and(|most| most != DEFAULT_FINDINGS),
             ),
-            ("whole", self.whole == Whole::Wanted),
+            ("whole", self.whole),
         ]
         .into_iter()
         .filter_map(|(name, is_given)| is_given.then_some(name))
-    }
-
-    pub(super) fn has_format(&self) -> bool {
-        self.format.is_some()
     }
 
     /// All findings as a document of the format asked for.
@@ -151,7 +128,7 @@ impl FindingArguments {
             }
         };
         let room = operation.output().page_bytes();
-        if format != FindingFormat::Json && self.whole == Whole::Refused && text.len() > room {
+        if format != FindingFormat::Json && !self.whole && text.len() > room {
             return Err(format!(
                 "the document is {} bytes long, more than the {room} of an answer (--max-result-bytes): \
                  file_write with from_output and format writes it to a file, with whole: true it is given all the same, \

@@ -1,7 +1,6 @@
 //! Lines of an output: selection and text.
 
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::{
     call::NamedArguments,
@@ -27,16 +26,8 @@ pub(super) struct LineArguments {
     context: Option<u64>,
     /// The beginning was asked for, and not only left to be the default.
     from_start: bool,
-    text_form: TextForm,
-}
-
-/// Form of the lines shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextForm {
-    /// As a terminal would show them in the end.
-    Folded,
-    /// With escape sequences and redraws.
-    Raw,
+    /// With escape sequences and redraws, not as a terminal would show them in the end.
+    pub(super) raw: bool,
 }
 
 /// Facts about the lines of an answer.
@@ -85,27 +76,12 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
 ];
 
 impl LineArguments {
-    pub(super) fn properties() -> Value {
-        json!({
-            "tail": { "type": "integer" },
-            "from_line": { "type": "integer" },
-            "from_byte": { "type": "integer" },
-            "max_lines": { "type": "integer" },
-            "grep": { "type": "string" },
-            "context": { "type": "integer" },
-            "raw": { "type": "boolean" },
-        })
-    }
-
     pub(super) fn take(arguments: &mut NamedArguments) -> Self {
         let from_line = arguments.integer("from_line", FIRST_LINE..=u64::MAX);
         let from_byte = arguments.integer("from_byte", 0..=u64::MAX);
         let taken = Self {
             from_start: from_line == Some(FIRST_LINE) || from_byte == Some(0),
-            text_form: match arguments.flag("raw") {
-                Some(true) => TextForm::Raw,
-                Some(false) | None => TextForm::Folded,
-            },
+            raw: arguments.flag("raw").unwrap_or(false),
             tail: arguments.integer("tail", 1..=MAX_LINES),
             from_line: from_line.filter(|line| *line != FIRST_LINE),
             from_byte: from_byte.filter(|byte| *byte != 0),
@@ -138,14 +114,10 @@ impl LineArguments {
             ("max_lines", self.max_lines.is_some()),
             ("grep", self.grep.is_some()),
             ("context", self.context.is_some()),
-            ("raw", self.text_form == TextForm::Raw),
+            ("raw", self.raw),
         ]
         .into_iter()
         .filter_map(|(name, is_given)| is_given.then_some(name))
-    }
-
-    pub(super) fn text_form(&self) -> TextForm {
-        self.text_form
     }
 
     pub(super) fn query(self) -> OutputQuery {

@@ -1,3 +1,5 @@
+use serde_json::{Value, json};
+
 use super::*;
 
 fn take(given: Value) -> (LineArguments, Result<(), Vec<String>>) {

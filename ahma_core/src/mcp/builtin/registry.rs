@@ -7,12 +7,12 @@ use rmcp::{
     model::{CallToolResult, JsonObject, Tool, ToolAnnotations},
     service::RequestContext,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{call_any, cancel, find, output, status, wait};
 use crate::{
-    catalog::Expose,
-    mcp::{client_id, server::Server},
+    catalog::{Expose, object_schema},
+    mcp::{client, server::Server},
 };
 
 /// One of the tools that are not in the catalog.
@@ -53,7 +53,7 @@ impl Builtin {
             Self::Cancel => cancel::call(server, arguments, ctx).await,
             Self::Find => Ok(find::call(server, arguments, ctx).await),
             Self::Output => output::call(server, arguments, ctx).await,
-            Self::Status => Ok(status::call(server, arguments, &client_id::caller(server, &ctx.meta)).await),
+            Self::Status => Ok(status::call(server, arguments, &client::caller(server, &ctx.meta)).await),
         }
     }
 }
@@ -102,15 +102,7 @@ pub(super) fn tool(
     properties: Value,
     required: &[&str],
 ) -> Tool {
-    let mut schema = json!({ "type": "object", "properties": properties });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
-    let schema = match schema {
-        Value::Object(schema) => schema,
-        _ => JsonObject::new(),
-    };
-    Tool::new(name, description, Arc::new(schema))
+    Tool::new(name, description, Arc::new(object_schema(properties, required)))
 }
 
 /// For serde: a count that a report leaves out.

@@ -14,9 +14,9 @@ use super::{
 use crate::{
     call::NamedArguments,
     history::{History, OperationFilter, OperationRow},
-    mcp::{client_id::Caller, convert, report::OperationReport, server::Server},
+    mcp::{client::Caller, convert, report::OperationReport, server::Server},
     operation::{Cluster, Operation, OperationState, PoolFilter, Snapshot, Whose},
-    toolbox::Toolbox,
+    toolbox::{LackingTools, Toolbox},
 };
 
 const NAME: &str = "status";
@@ -105,22 +105,13 @@ struct ToolsReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     directory_problem: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    unavailable: Vec<UnavailableReport>,
+    unavailable: Vec<LackingTools>,
     /// Mistakes in tool files, as `file:line:column: …`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<String>,
     /// Files that were edited into something broken; their last good version is in use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     last_good_version_in_use: Vec<String>,
-}
-
-/// Tools that lack the same thing.
-#[derive(Debug, Serialize)]
-struct UnavailableReport {
-    tools: Vec<String>,
-    reason: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    install_instructions: Option<String>,
 }
 
 pub(super) async fn call(server: &Arc<Server>, arguments: JsonObject, caller: &Caller) -> CallToolResult {
@@ -150,7 +141,7 @@ pub(super) async fn call(server: &Arc<Server>, arguments: JsonObject, caller: &C
             text.push('\n');
             text.push_str(line);
         }),
-        Some(tools) if !tools.is_well() => {
+        Some(tools) if !tools.lines().is_empty() => {
             text.push_str(
                 "\nsome tools are not available or have mistakes: status {\"tools\": true} names them",
             );
@@ -224,13 +215,10 @@ async fn found_in_history(
 
 async fn found_in_pool(cluster: &dyn Cluster, caller: &Caller, filter: OperationFilter) -> Vec<Snapshot> {
     let wanted = PoolFilter {
-        whose: Whose::One(&caller.principal),
-        id: None,
-        only_open: false,
         tool: filter.tool,
         text: filter.text,
         since: filter.since,
-        limit: filter.limit,
+        ..PoolFilter::new(Whose::One(&caller.principal), filter.limit)
     };
     let found = cluster.list(wanted).await;
     found.into_iter().map(|operation| operation.snapshot).collect()
@@ -360,10 +348,6 @@ impl StatusReport {
 }
 
 impl ToolsReport {
-    fn is_well(&self) -> bool {
-        self.lines().is_empty()
-    }
-
     /// Lines about what is wrong with them.
     fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -371,23 +355,11 @@ impl ToolsReport {
             lines.push(format!("no tool files in {}: {problem}", self.directory));
         }
         for missing in &self.unavailable {
-            let (names, verb) = match missing.tools.as_slice() {
-                [first, _, _, .., last] => (
-                    format!("{} tools from {first} to {last}", missing.tools.len()),
-                    "are",
-                ),
-                [only] => (only.clone(), "is"),
-                few => (few.join(" and "), "are"),
-            };
-            let install = missing
-                .install_instructions
-                .as_ref()
-                .map(|how| format!("; hint: {how}"));
-            lines.push(format!(
-                "{names} {verb} not available: {}{}",
-                missing.reason,
-                install.unwrap_or_default()
-            ));
+            let verb = if missing.tools.len() == 1 { "is" } else { "are" };
+            let (names, reason) = (missing.names(), &missing.reason);
+            let install = missing.install_instructions.as_ref();
+            let install = install.map_or_else(String::new, |how| format!("; hint: {how}"));
+            lines.push(format!("{names} {verb} not available: {reason}{install}"));
         }
         lines.extend(self.problems.iter().cloned());
         for file in &self.last_good_version_in_use {
@@ -418,20 +390,6 @@ impl RemoteReport {
 
 impl ToolsReport {
     fn new(toolbox: &Toolbox) -> Self {
-        let mut unavailable: Vec<UnavailableReport> = Vec::new();
-        for missing in &toolbox.unavailable {
-            let same = |known: &&mut UnavailableReport| {
-                known.reason == missing.reason && known.install_instructions == missing.install_instructions
-            };
-            match unavailable.iter_mut().find(same) {
-                Some(known) => known.tools.push(missing.tool.clone()),
-                None => unavailable.push(UnavailableReport {
-                    tools: vec![missing.tool.clone()],
-                    reason: missing.reason.clone(),
-                    install_instructions: missing.install_instructions.clone(),
-                }),
-            }
-        }
         let mut problems: Vec<String> = toolbox.problems.iter().map(ToString::to_string).collect();
         let left_out = problems.len().saturating_sub(MAX_PROBLEMS);
         problems.truncate(MAX_PROBLEMS);
@@ -442,7 +400,7 @@ impl ToolsReport {
             directory: toolbox.directory.display().to_string(),
             offered: toolbox.offered.len(),
             directory_problem: toolbox.directory_problem.clone(),
-            unavailable,
+            unavailable: toolbox.lacking(),
             problems,
             last_good_version_in_use: toolbox.stale.clone(),
         }

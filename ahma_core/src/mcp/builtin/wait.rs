@@ -19,8 +19,7 @@ use super::{
 use crate::{
     call::NamedArguments,
     mcp::{
-        client_id,
-        client_wait::{self, MAX_AWAIT},
+        client::{self, MAX_AWAIT},
         convert, error,
         handler::is_modern,
         log_messages::LogSink,
@@ -80,7 +79,7 @@ pub(super) async fn call(
     ctx: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
     let mut arguments = NamedArguments::new(arguments);
-    let caller = client_id::caller(server, &ctx.meta);
+    let caller = client::caller(server, &ctx.meta);
     let named = chosen(server, &caller, &mut arguments).await;
     let until = arguments.choice("until", &[("all", Until::All), ("any", Until::Any)]);
     let until_line = arguments.text("until_line").filter(|pattern| !pattern.is_empty());
@@ -108,7 +107,7 @@ pub(super) async fn call(
         }
     };
 
-    let wait = client_wait::await_wait(seconds.map(Duration::from_secs), &server.settings, ctx);
+    let wait = client::await_wait(seconds.map(Duration::from_secs), &server.settings, ctx);
     let waiting = async {
         tokio::select! {
             biased;

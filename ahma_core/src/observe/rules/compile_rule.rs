@@ -94,12 +94,11 @@ fn selector(rule: &Rule, framing: Framing, problems: &mut Problems) -> Option<(S
         let reason =
             "looks at lines of text, which this framing has only on stderr: add `\"on\": \"stderr\"`";
         forbid(rule.pattern.is_some(), "match", reason);
-        forbid(
-            rule.next.is_some(),
-            "next",
-            "goes with `match`, for lines of text",
-        );
-        for (field, value) in [("until", &rule.until), ("collect", &rule.collect)] {
+        for (field, value) in [
+            ("next", &rule.next),
+            ("until", &rule.until),
+            ("collect", &rule.collect),
+        ] {
             forbid(value.is_some(), field, "goes with `match`, for lines of text");
         }
         forbid(
@@ -313,17 +312,13 @@ fn check_parts(rule: &Rule, problems: &mut Problems) {
                 "a finding rule does not look at progress; add a progress rule of its own",
             );
         }
-        Emit::Ignore => {
-            let is_bare = rule.finding.is_none() && !has_progress;
-            require(is_bare, "an ignore rule gives nothing; remove its templates");
-        }
-        Emit::Noise => {
-            let is_bare = rule.finding.is_none() && !has_progress;
-            require(is_bare, "a noise rule gives nothing; remove its templates");
-        }
-        Emit::Summary => {
-            let is_bare = rule.finding.is_none() && !has_progress;
-            require(is_bare, "a summary rule gives a line; its template is `text`");
+        Emit::Ignore | Emit::Noise | Emit::Summary => {
+            let message = match rule.emit {
+                Emit::Ignore => "an ignore rule gives nothing; remove its templates",
+                Emit::Noise => "a noise rule gives nothing; remove its templates",
+                _ => "a summary rule gives a line; its template is `text`",
+            };
+            require(rule.finding.is_none() && !has_progress, message);
         }
     }
     require(
