@@ -53,7 +53,11 @@ pub(super) async fn run(
     let arguments = has_history.then(|| redacted_arguments(&call.arguments)).flatten();
     let cluster = server.settings.cluster.as_ref();
     let mut handed_over = None;
-    let planned = match builtin::with_content(server, call, ctx).await {
+    let call = match call.tool == builtin::FILE_WRITE {
+        true => builtin::with_content(server, call, ctx).await,
+        false => Ok(call),
+    };
+    let planned = match call {
         // On a cluster the worker looks at the directory: it may be another one than here.
         Ok(call) if server.settings.deferred || cluster.is_some() => {
             handed_over = cluster.map(|cluster| (cluster, call.clone()));

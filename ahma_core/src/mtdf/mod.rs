@@ -12,7 +12,6 @@
 mod accept;
 mod argument_names;
 mod check;
-mod coerce;
 mod file;
 mod inherit;
 mod locate;

@@ -317,9 +317,9 @@ async fn history_is_bounded_and_its_files_go_with_it() {
     }
     let remembered: Vec<_> = test
         .engine
-        .list()
+        .operations()
         .iter()
-        .map(|snapshot| snapshot.id.to_string())
+        .map(|operation| operation.id().to_string())
         .collect();
     assert_eq!(remembered, ids[7..]);
     assert!(test.engine.get(&ids[0]).is_none());

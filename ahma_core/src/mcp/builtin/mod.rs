@@ -15,7 +15,7 @@ mod status;
 mod wait;
 
 pub(super) use call_any::{NAME as CALL_ANY, definition as call_any, target as call_target};
-pub(super) use output_file::with_content;
+pub(super) use output_file::{FILE_WRITE, with_content};
 pub(super) use registry::{Builtin, tools};
 pub(crate) use registry::{BuiltinTool, descriptions};
 pub(super) use status::{RemoteReport, StatusReport, report as status_report};

@@ -19,17 +19,18 @@ use crate::{
 /// As much as the file tools take.
 const MAX_BYTES: u64 = 16 << 20;
 
-const FILE_WRITE: &str = "file_write";
+/// The tool whose calls may name an operation.
+pub(in crate::mcp) const FILE_WRITE: &str = "file_write";
 const FROM_OUTPUT: &str = "from_output";
 
-/// The call with the content that it asks for; any other call as it is.
+/// A call of [`FILE_WRITE`] with the content that it asks for.
 pub(in crate::mcp) async fn with_content(
     server: &Arc<Server>,
     mut call: ToolCall,
     ctx: &RequestContext<RoleServer>,
 ) -> Result<ToolCall, CallError> {
     let asks = |name: &str| plain_name(name) == FROM_OUTPUT;
-    if call.tool != FILE_WRITE || !call.arguments.keys().any(|name| asks(name)) {
+    if !call.arguments.keys().any(|name| asks(name)) {
         return Ok(call);
     }
     let (source, mut arguments): (Map<_, _>, Map<_, _>) =
