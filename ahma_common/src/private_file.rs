@@ -16,9 +16,9 @@ pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     std::fs::rename(&draft.path, path)
 }
 
-/// Waits until no one else edits a file in the directory of `path`, for whoever reads a file and then replaces it. The turn ends
-/// when the lock is dropped.
-pub fn turn_to_edit(path: &Path) -> io::Result<File> {
+/// Waits for the exclusive lock on the directory of `path`: a file that is read and then replaced could otherwise lose the
+/// edit of another process. Held until dropped.
+pub fn lock_for_edit(path: &Path) -> io::Result<File> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let lock = File::open(directory.unwrap_or(Path::new(".")))?;
     lock.lock()?;

@@ -99,7 +99,7 @@ impl Run {
             (Self::Active, StopAsked(why)) => (Self::Stopping { why, exit: None }, RunEffect::StopProcess),
             // The supervisor promises an exit report before `Gone`; without one we do not know how the command ended.
             (Self::Active, Process(Gone)) => Self::over(RunEnd::Lost {
-                reason: "its owner process sent no report".to_owned(),
+                reason: "its supervisor sent no report".to_owned(),
                 exit: None,
             }),
             (Self::Active, Process(Lost { reason })) => Self::over(RunEnd::Lost { reason, exit: None }),

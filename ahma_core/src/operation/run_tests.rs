@@ -73,7 +73,7 @@ fn every_way_to_end() {
         exit,
     };
     let unreported = RunEnd::Lost {
-        reason: "its owner process sent no report".into(),
+        reason: "its supervisor sent no report".into(),
         exit: None,
     };
 

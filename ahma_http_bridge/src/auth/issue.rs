@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::Role;
-use super::token_file::{TokenEntry, TokenError, TokensFile, read_file, turn_to_edit, write_file};
+use super::token_file::{TokenEntry, TokenError, TokensFile, lock_for_edit, read_file, write_file};
 use super::tokens::{KnownToken, hash_of};
 
 /// Parameters of a new token.
@@ -75,7 +75,7 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
         role: params.role,
     };
     KnownToken::new(&entry, usize::MAX).map_err(wrong)?;
-    let _turn = turn_to_edit(file)?;
+    let _lock = lock_for_edit(file)?;
     let mut tokens = if file.exists() {
         read_file(file)?
     } else {

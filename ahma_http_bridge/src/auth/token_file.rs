@@ -66,7 +66,7 @@ pub fn list_tokens(file: &Path) -> Result<Vec<TokenEntry>, TokenError> {
 
 /// Takes a token out of the file. False if there is none of that name.
 pub fn revoke_token(file: &Path, name: &str) -> Result<bool, TokenError> {
-    let _turn = turn_to_edit(file)?;
+    let _lock = lock_for_edit(file)?;
     let mut tokens = read_file(file)?;
     let before = tokens.tokens.len();
     tokens.tokens.retain(|known| known.name != name);
@@ -99,8 +99,8 @@ impl TokenEntry {
 }
 
 /// Of two who edit the file at once, one would bring back what the other took out.
-pub(super) fn turn_to_edit(path: &Path) -> Result<File, TokenError> {
-    private_file::turn_to_edit(path).map_err(|error| TokenError::File {
+pub(super) fn lock_for_edit(path: &Path) -> Result<File, TokenError> {
+    private_file::lock_for_edit(path).map_err(|error| TokenError::File {
         path: path.to_owned(),
         reason: error.to_string(),
     })
