@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use rustix::process::Signal;
 use serde_json::json;
-use test_support::{Era, HttpServer, Nats, Server, wait_for};
+use test_support::{Client, Era, HttpServer, Nats, Server, wait_for};
 
 use super::pool::{Cluster, counted, ended, whole_output};
 
@@ -14,6 +14,14 @@ struct Members {
     fronts: Vec<Server>,
     /// Nothing happens to this one.
     watcher: HttpServer,
+    /// Names of calls whose front end died before it answered.
+    unheard: Vec<String>,
+}
+
+#[derive(PartialEq)]
+enum Moment {
+    AtOnce,
+    ItRuns,
 }
 
 impl Members {
@@ -23,8 +31,48 @@ impl Members {
             workers: vec![cluster.worker(), cluster.worker()],
             fronts: vec![cluster.front_end(Era::Legacy), cluster.front_end(Era::Modern)],
             watcher: HttpServer::start(&options.args(["--mode", "http", "--http-port", "0", "--metrics"])),
+            unheard: Vec::new(),
             cluster,
         }
+    }
+
+    /// Kills the oldest front end while it has a call; another comes.
+    fn kill_front_end_amid_a_call(&mut self, number: usize, when: Moment) {
+        let mut front = self.fronts.remove(0);
+        let name = format!("unheard-{number}-");
+        let arguments =
+            json!({"command": counted(&name, "sleep 0.1; echo whole"), "execution_mode": "synchronous"});
+        front.request(
+            "tools/call",
+            json!({"name": "sandboxed_shell", "arguments": arguments}),
+        );
+        if when == Moment::ItRuns {
+            wait_for("the call to run", || {
+                self.cluster.runs().contains(&name).then_some(())
+            });
+        }
+        front.signal(Signal::KILL);
+        front.wait();
+        self.unheard.push(name);
+        self.fronts.push(self.cluster.front_end(Era::Legacy));
+    }
+
+    /// Looks for a call that was not answered; gives how many operations it became, which have ended.
+    fn found_unheard(reader: &mut Client, name: &str) -> usize {
+        let listed = reader.tool("status", json!({"text": name}));
+        let rows = listed["structuredContent"]["operations"].as_array();
+        let rows = rows.unwrap_or_else(|| panic!("{listed}"));
+        for row in rows {
+            let id = row["operation_id"].as_str().unwrap_or_else(|| panic!("{listed}"));
+            let report = ended(reader, id);
+            let output = whole_output(reader, id);
+            match report["status"].as_str() {
+                Some("completed") => assert_eq!(output, "whole\n", "{report}"),
+                Some("interrupted") => assert!("whole\n".starts_with(&output), "{report}: {output}"),
+                _ => panic!("{report}"),
+            }
+        }
+        rows.len()
     }
 
     /// Starts so many operations, after `disturb` has done what it does at each. Gives how many ended in which state.
@@ -68,6 +116,11 @@ impl Members {
             }
             *ends.entry(status).or_default() += 1;
         }
+        let unheard: Vec<(&String, usize)> = self
+            .unheard
+            .iter()
+            .map(|name| (name, Self::found_unheard(&mut reader, name)))
+            .collect();
         let mut runs: HashMap<String, usize> = HashMap::new();
         for run in self.cluster.runs() {
             *runs.entry(run).or_default() += 1;
@@ -78,6 +131,14 @@ impl Members {
             if id.is_none() {
                 assert!(!runs.contains_key(&format!("n{number}")), "a refused call ran");
             }
+        }
+        for (name, operations) in unheard {
+            let ran = runs.contains_key(name);
+            // Killed before it had told anyone, it leaves nothing.
+            assert!(
+                operations == 1 || (operations == 0 && !ran),
+                "{name}: {operations}"
+            );
         }
         eprintln!("ends: {ends:?}");
         ends
@@ -117,12 +178,8 @@ fn of_two_hundred_operations_none_is_lost_untold_and_none_runs_twice() {
             members.workers[0].signal(Signal::CONT);
         }
         // A front end dies; another comes.
-        (30, _) => {
-            let mut front = members.fronts.remove(0);
-            front.signal(Signal::KILL);
-            front.wait();
-            members.fronts.push(members.cluster.front_end(Era::Legacy));
-        }
+        (30, 30) => members.kill_front_end_amid_a_call(number, Moment::AtOnce),
+        (30, _) => members.kill_front_end_amid_a_call(number, Moment::ItRuns),
         (40, _) => members.cluster.nats.restart(),
         _ => {}
     });
