@@ -3,7 +3,7 @@
 use serde_json::json;
 use test_support::{Era, Nats, Workspace, wait_for};
 
-use super::pool::{Cluster, LEASE, ended, start};
+use super::pool::{Cluster, LEASE, counted, ended, printed, start};
 use crate::session::options;
 
 #[test]
@@ -90,6 +90,35 @@ fn a_worker_in_another_directory_says_so_unless_it_is_mapped() {
         let expected = format!("{}\n", elsewhere.scope().join("sub").display());
         (ran["structuredContent"]["output"] == expected.as_str()).then_some(())
     });
+}
+
+#[test]
+fn a_full_queue_is_told_to_the_model_and_takes_calls_again_when_it_has_room() {
+    let Some(nats) = Nats::start() else { return };
+    let cluster = Cluster::on(nats, &["--max-queue", "2"]);
+    let _worker = cluster.worker_with(&["--max-operations", "1"]);
+    let mut client = cluster.front_end(Era::Modern);
+    let mut ids = vec![start(
+        &mut client,
+        "echo begun; until [ -e go ]; do sleep 0.05; done",
+    )];
+    printed(&mut client, &ids[0], "begun");
+    ids.extend((0..2).map(|_| start(&mut client, "true")));
+    let call = json!({"command": counted("refused", "true"), "execution_mode": "asynchronous"});
+    let refused = client.tool("sandboxed_shell", call);
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(
+        refused["isError"] == true && text.contains("2 operations wait ahead of it"),
+        "{refused}"
+    );
+
+    std::fs::write(cluster.workspace.scope().join("go"), "").unwrap();
+    for id in ids {
+        assert_eq!(ended(&mut client, &id)["status"], "completed");
+    }
+    let next = start(&mut client, &counted("next", "true"));
+    assert_eq!(ended(&mut client, &next)["status"], "completed");
+    assert_eq!(cluster.runs(), ["next"]);
 }
 
 #[test]
