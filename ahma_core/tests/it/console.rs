@@ -376,17 +376,18 @@ fn a_server_shows_its_console_to_operators_alone() {
     );
     let ended = browser.post(&format!("/console/sessions/{session}/end"), &form);
     assert_eq!(ended.status, 303, "{}", ended.body);
-    let audit = browser.get("/console/audit").body;
-    for expected in [
-        "intact",
-        "action: log_in",
-        "path: /console/login",
-        "action: cancel",
-        "action: end_session",
-        "only the token of an operator",
-    ] {
-        assert!(audit.contains(expected), "{expected}: {audit}");
-    }
+    wait_for("the audit trail", || {
+        let audit = browser.get("/console/audit").body;
+        let all = [
+            "intact",
+            "action: log_in",
+            "path: /console/login",
+            "action: cancel",
+            "action: end_session",
+            "only the token of an operator",
+        ];
+        all.iter().all(|expected| audit.contains(expected)).then_some(())
+    });
 
     // A login is worth as much as its token.
     let tokens = served.workspace.home().join("tokens.json");
