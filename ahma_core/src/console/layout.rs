@@ -113,6 +113,11 @@ pub(super) fn failure(error: &SourceError) -> Markup {
     )
 }
 
+/// The sentence on a page that would be live.
+pub(super) fn stands_still() -> Markup {
+    html! { noscript { p.count { "Without JavaScript this page stands still; load it again to see what is new." } } }
+}
+
 pub(super) fn form_token(operator: &Operator) -> Markup {
     html! { input type="hidden" name="form_token" value=(operator.form_token); }
 }

@@ -33,6 +33,7 @@ pub(super) async fn page(console: &Console, operator: &Operator) -> Result<Marku
     let parts = Parts::read(console, operator).await?;
     let content = html! {
         div data-live="/console/now/events" {
+            (layout::stands_still())
             section { h2.time { "The last 10 minutes" } div id="plots" { (parts.plots()) } }
             section { h2 { "Operations" } div id="operations" { (parts.operations()) } }
             @if operator.server.is_some() {

@@ -45,6 +45,7 @@ pub(super) async fn page(
     });
     let content = html! {
         div data-live=[events] {
+            @if is_open { (layout::stands_still()) }
             div id="summary" { (summary(&known)) }
             (arguments(&known.row))
             @if is_open {

@@ -60,6 +60,7 @@ pub(super) async fn page(
     let events = (is_open && is_tail).then(|| format!("{path}/events?from_line={next}"));
     let content = html! {
         div data-live=[events] {
+            @if is_open { (layout::stands_still()) }
             div id="summary" { (summary(&known)) }
             @if is_open { (cancel_form(operator, &path)) }
             section {
