@@ -7,7 +7,7 @@ use std::{fmt, str::FromStr};
 pub struct ToolPatterns(Vec<String>);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no name of a tool; give names with commas between them, with * for any characters")]
+#[error("`{0}` is not the name of a tool; give names with commas between them, with * for any characters")]
 pub struct PatternError(String);
 
 impl ToolPatterns {

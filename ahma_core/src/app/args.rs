@@ -140,8 +140,8 @@ pub(crate) struct Args {
     #[arg(long, env = "AHMA_FILES", value_enum, value_name = "ON|OFF", default_value = "on", help_heading = COMMANDS)]
     pub(crate) files: OnOff,
 
-    /// Time that a call of a tool that runs in the background waits before it returns an operation id and the output
-    /// so far; 0s: not at all.
+    /// How long a call of a background tool waits before it returns an operation id and the output so far; 0s: not at
+    /// all.
     #[arg(long, env = "AHMA_INLINE_WAIT", value_name = "TIME", default_value = "5s", value_parser = value::duration, help_heading = COMMANDS)]
     pub(crate) inline_wait: Duration,
 
@@ -162,7 +162,7 @@ pub(crate) struct Args {
     #[arg(long, env = "AHMA_MAX_RESULT_BYTES", value_name = "BYTES", default_value = "7500", value_parser = value::byte_count, help_heading = COMMANDS)]
     pub(crate) max_result_bytes: usize,
 
-    /// Content of results: text, or text and the same as data. Many clients show their model only one of the two.
+    /// Content of results: text, or text and the same as structured data. Many clients show their model only one of the two.
     #[arg(long, env = "AHMA_RESULTS", value_enum, value_name = "FORM", default_value = "text", help_heading = COMMANDS)]
     pub(crate) results: ResultsArg,
 

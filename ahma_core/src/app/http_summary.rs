@@ -15,7 +15,7 @@ pub(super) fn summary(
     origin: &str,
 ) -> String {
     let auth = match &bridge.auth {
-        AuthSettings::None => "none: every program of this machine is let in, but no command".to_owned(),
+        AuthSettings::None => "none: every program on this machine is admitted, but no command".to_owned(),
         AuthSettings::Token(TokenSource::Single(_)) => "one token for all clients".to_owned(),
         AuthSettings::Token(TokenSource::File(file)) => format!("tokens of {}", file.display()),
         AuthSettings::OAuth(oauth) => format!("OAuth by {}", oauth.issuer),

@@ -173,7 +173,7 @@ pub(crate) enum TokenCommand {
         #[arg(long)]
         name: String,
 
-        /// The use it is for: an agent calls tools; an operator has the admin API, and no tools; metrics reads /metrics alone.
+        /// What the token is for: an agent calls tools, an operator uses the admin API and no tools, metrics only reads /metrics.
         #[arg(long, value_enum, default_value_t = RoleArg::Agent)]
         role: RoleArg,
 
@@ -185,11 +185,11 @@ pub(crate) enum TokenCommand {
         #[arg(long, value_name = "DIR")]
         scope: Option<PathBuf>,
 
-        /// Number of concurrent sessions; at least one.
+        /// Maximum number of concurrent sessions; at least one.
         #[arg(long, value_name = "COUNT")]
         max_sessions: Option<usize>,
 
-        /// The only tools that it lists and calls, such as 'git_*,cargo_test' [default: all].
+        /// Limit it to these tools, such as 'git_*,cargo_test' [default: all].
         #[arg(long, value_name = "NAMES")]
         tools: Option<String>,
 
@@ -209,7 +209,7 @@ pub(crate) enum TokenCommand {
         /// Name of the token.
         name: String,
 
-        /// Have the server at --admin-url revoke it, and stop all that it runs for it.
+        /// Have the server at --admin-url revoke it and stop everything it runs for it.
         #[arg(long, conflicts_with = "file")]
         stop_work: bool,
 
@@ -336,7 +336,7 @@ Examples:
   ahma_mcp record -- git log --oneline > run.txt       a command for which there is no tool file yet
   ahma_validate --sample run.txt .ahma/tools/rg.json   what the rules of a file make of it
 
-The recording goes to stdout; how the command ended stands in its last line.";
+The recording goes to stdout; its last line says how the command ended.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:

@@ -127,11 +127,9 @@ pub(super) async fn get(
     ctx: &RequestContext<RoleServer>,
     id: &str,
 ) -> Result<DetailedTask, ErrorData> {
-    let principal = client::principal(server, &ctx.meta);
-    if server.task_store.knows(&principal, id) {
+    let Some((row, operation)) = outlived(server, ctx, id).await? else {
         return server.task_store.manager.get_task(id);
-    }
-    let (row, operation) = outlived(server, &principal, id).await?;
+    };
     let form = convert::wanted_form(server.settings.results, &ctx.meta);
     Ok(recalled(server, &row, &operation, form))
 }
@@ -142,11 +140,10 @@ pub(super) async fn update(
     ctx: &RequestContext<RoleServer>,
     id: &str,
 ) -> Result<(), ErrorData> {
-    let principal = client::principal(server, &ctx.meta);
-    if server.task_store.knows(&principal, id) {
-        return server.task_store.manager.update_task(id, []);
+    match outlived(server, ctx, id).await? {
+        None => server.task_store.manager.update_task(id, []),
+        Some(_) => Ok(()),
     }
-    outlived(server, &principal, id).await.map(drop)
 }
 
 /// Asks for the end. The task says `cancelled` when no process is left.
@@ -155,21 +152,23 @@ pub(super) async fn cancel(
     ctx: &RequestContext<RoleServer>,
     id: &str,
 ) -> Result<(), ErrorData> {
-    let principal = client::principal(server, &ctx.meta);
-    if server.task_store.knows(&principal, id) {
+    let Some((_, operation)) = outlived(server, ctx, id).await? else {
         return server.task_store.manager.cancel_task(id);
-    }
-    let (_, operation) = outlived(server, &principal, id).await?;
+    };
     operation.request_cancel(Some(TASK_CANCELLED.to_owned()));
     Ok(())
 }
 
-/// A task that is not in memory any more, with its operation.
+/// A task that is not in memory any more, with its operation; none if it is in memory.
 async fn outlived(
     server: &Server,
-    principal: &Principal,
+    ctx: &RequestContext<RoleServer>,
     id: &str,
-) -> Result<(TaskRow, Operation), ErrorData> {
+) -> Result<Option<(TaskRow, Operation)>, ErrorData> {
+    let principal = &client::principal(server, &ctx.meta);
+    if server.task_store.knows(principal, id) {
+        return Ok(None);
+    }
     let unknown = || error::unknown_task(id);
     if let Some(cluster) = &server.settings.cluster {
         let task = cluster.task(id).await.ok_or_else(unknown)?;
@@ -181,13 +180,15 @@ async fn outlived(
             created_at: operation.snapshot().created_at,
             life: task.life,
         };
-        return Ok((row, operation));
+        return Ok(Some((row, operation)));
     }
     let history = server.settings.history.as_ref().ok_or_else(unknown)?;
     let found = history.task(principal, id).await;
     let row = found.ok().flatten().ok_or_else(unknown)?;
     let operation = server.operation_of(principal, row.operation.as_str()).await;
-    operation.map(|operation| (row, operation)).ok_or_else(unknown)
+    operation
+        .map(|operation| Some((row, operation)))
+        .ok_or_else(unknown)
 }
 
 fn recalled(server: &Server, row: &TaskRow, operation: &Operation, form: ResultForm) -> DetailedTask {

@@ -234,7 +234,7 @@ impl LevelReader<'_> {
                     named.push((i32::from(code), meaning));
                     continue;
                 }
-                Err(_) => format!("`{code}` is no exit code; they are numbers from 0 to 255"),
+                Err(_) => format!("`{code}` is not an exit code; exit codes are numbers from 0 to 255"),
             };
             let pointer = child(&child(self.pointer, "exit_codes"), code);
             self.mistakes.push(Mistake::error(pointer, message).on_key());

@@ -266,7 +266,7 @@ impl ParameterCheck<'_> {
                 self.refuse_limits(
                     &ItemsFile { format: None, ..own },
                     "",
-                    "an array, but can stand in its `items`",
+                    "an array, but can be given in its `items`",
                 );
                 self.scalar(&items, "items/").map(ValueType::Array)
             }

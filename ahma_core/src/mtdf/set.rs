@@ -228,7 +228,7 @@ impl<'a> Known<'a> {
         }
         if mistakes.is_empty() && self.steps(sequence, MAX_STEPS).is_none() {
             let message =
-                format!("the sequence has more than {MAX_STEPS} steps, with those of inner sequences");
+                format!("the sequence has more than {MAX_STEPS} steps, counting those of inner sequences");
             mistakes.push(Mistake::error(child(&leaf.pointer, "sequence"), message));
         }
         mistakes

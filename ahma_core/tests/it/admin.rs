@@ -436,7 +436,7 @@ fn what_has_ended_is_told_from_the_history_to_those_who_may_see_it() {
         (&["admin", "export", &id, "sarif"], "\"2.1.0\""),
         (&["admin", "export", &id, "text"], "begun\n"),
         (&["admin", "servers"], "SANDBOX"),
-        (&["admin", "audit", "--lines", "3"], "as it was written"),
+        (&["admin", "audit", "--lines", "3"], "the trail is intact"),
     ] {
         let said = shown(words);
         assert!(said.contains(expected), "{words:?}: {said}");

@@ -48,7 +48,7 @@ fn refused_paths_are_named_after_failures_and_behind_pipes() {
                 "{tier} {command}: {hint}"
             );
             let here = hint.find("Open here: ").unwrap_or_else(|| panic!("{hint}"));
-            let asked = hint.find("Else ask the user").unwrap_or(usize::MAX);
+            let asked = hint.find("Otherwise ask the user").unwrap_or(usize::MAX);
             assert!(here < asked, "own means come first: {hint}");
             assert!(
                 !hint.contains("--allow-write /etc") && !hint.contains("--allow-write /usr"),

@@ -86,7 +86,7 @@ pub(crate) enum AdminCommand {
         #[command(flatten)]
         options: AdminOptions,
     },
-    /// Print the newest lines of the audit trail, and whether it is as it was written
+    /// Print the newest lines of the audit trail, and whether it is intact
     Audit {
         /// Number of lines.
         #[arg(long, value_name = "COUNT", default_value_t = 20)]

@@ -6,7 +6,7 @@ use ahma_http_bridge::{AdminClient, AdminClientError, Secret};
 use serde_json::{Value, json};
 
 use super::args::{AdminCommand, AdminFormat, AdminOptions};
-use super::table::{self, FINDINGS, HISTORY, OPERATIONS, SERVERS, SESSIONS, WORKER, render};
+use super::table::{self, Column, FINDINGS, HISTORY, OPERATIONS, SERVERS, SESSIONS, WORKER, render};
 use crate::app::{
     exit::{Exit, Failure, chain, print},
     run::runtime,
@@ -54,10 +54,8 @@ fn read_token(file: &Path) -> Result<Secret, Failure> {
 async fn carry_out(client: &AdminClient, task: AdminCommand, format: AdminFormat) -> Result<(), Failure> {
     match task {
         AdminCommand::Sessions { .. } => {
-            let answer = client.get(&["sessions"], &[]).await.map_err(refused)?;
-            show(&answer, format, |answer| {
-                render(&SESSIONS, rows(&answer["sessions"]))
-            })
+            let listed = client.get(&["sessions"], &[]).await;
+            show_list(listed, format, "sessions", &SESSIONS)
         }
         AdminCommand::Operations {
             status, principal, ..
@@ -76,30 +74,24 @@ async fn carry_out(client: &AdminClient, task: AdminCommand, format: AdminFormat
             })
         }
         AdminCommand::History(choice) => {
-            let answer = client.get(&["history"], &choice.query()).await.map_err(refused)?;
-            show(&answer, format, |answer| {
-                render(&HISTORY, rows(&answer["operations"]))
-            })
+            let listed = client.get(&["history"], &choice.query()).await;
+            show_list(listed, format, "operations", &HISTORY)
         }
         AdminCommand::Show { operation, .. } => {
             let answer = client.get(&["history", &operation], &[]).await.map_err(refused)?;
             show(&answer, format, table::record)
         }
         AdminCommand::Findings { operation, .. } => {
-            let answer = findings(client, &operation).await?;
-            show(&answer, format, |answer| {
-                render(&FINDINGS, rows(&answer["findings"]))
-            })
+            let listed = findings(client, &operation).await;
+            show_list(listed, format, "findings", &FINDINGS)
         }
         AdminCommand::Export { operation, form, .. } => {
             let file = client.get_file(&["history", &operation, &form]).await;
             print(file.map_err(refused)?)
         }
         AdminCommand::Servers { .. } => {
-            let answer = client.get(&["servers"], &[]).await.map_err(refused)?;
-            show(&answer, format, |answer| {
-                render(&SERVERS, rows(&answer["servers"]))
-            })
+            let listed = client.get(&["servers"], &[]).await;
+            show_list(listed, format, "servers", &SERVERS)
         }
         AdminCommand::Audit { lines, .. } => {
             let query = [("lines", lines.to_string())];
@@ -139,13 +131,12 @@ async fn carry_out(client: &AdminClient, task: AdminCommand, format: AdminFormat
 }
 
 /// All pages of them as one.
-async fn findings(client: &AdminClient, operation: &str) -> Result<Value, Failure> {
+async fn findings(client: &AdminClient, operation: &str) -> Result<Value, AdminClientError> {
     let mut all = Vec::new();
     let mut from = 0;
     loop {
         let query = [("from", from.to_string())];
-        let page = client.get(&["operations", operation, "findings"], &query).await;
-        let mut page = page.map_err(refused)?;
+        let mut page = client.get(&["operations", operation, "findings"], &query).await?;
         if let Some(found) = page["findings"].as_array_mut() {
             all.append(found);
         }
@@ -190,6 +181,17 @@ fn harmless(text: &str) -> String {
 
 fn rows(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Shows the list that an answer has under `name`.
+fn show_list(
+    answer: Result<Value, AdminClientError>,
+    format: AdminFormat,
+    name: &str,
+    columns: &[Column],
+) -> Result<(), Failure> {
+    let answer = answer.map_err(refused)?;
+    show(&answer, format, |answer| render(columns, rows(&answer[name])))
 }
 
 fn show(answer: &Value, format: AdminFormat, text: impl FnOnce(&Value) -> String) -> Result<(), Failure> {

@@ -87,7 +87,7 @@ pub(super) fn trail(trail: &Value) -> String {
         .map(|line| shown(&line.to_string(), usize::MAX) + "\n")
         .collect();
     said.push_str(&match trail["trouble"].as_str() {
-        None => "the trail is as it was written\n".to_owned(),
+        None => "the trail is intact\n".to_owned(),
         Some(trouble) => format!("the trail is broken: {trouble}\n"),
     });
     said

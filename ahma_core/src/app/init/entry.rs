@@ -120,10 +120,10 @@ fn strings(list: &Value) -> impl Iterator<Item = &str> {
 fn edit_json(text: &str, client: Client, project: &Path, entry: &Value) -> Result<Option<String>, String> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     let root = CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| error.to_string())?;
-    let top = root.object_value_or_create().ok_or("it is no JSON object")?;
+    let top = root.object_value_or_create().ok_or("it is not a JSON object")?;
     let servers = top
         .object_value_or_create(client.table())
-        .ok_or_else(|| format!("`{}` is no object", client.table()))?;
+        .ok_or_else(|| format!("`{}` is not an object", client.table()))?;
     let Some(known) = servers.get(SERVER) else {
         top.ensure_multiline();
         servers.ensure_multiline();
@@ -179,7 +179,7 @@ fn edit_toml(text: &str, client: Client, project: &Path, entry: &Value) -> Resul
             Item::Table(servers)
         })
         .as_table_like_mut()
-        .ok_or_else(|| format!("`{}` is no table", client.table()))?;
+        .ok_or_else(|| format!("`{}` is not a table", client.table()))?;
     let value = servers.get(SERVER).map(json_of_toml).unwrap_or_default();
     match (
         Repair::of(&value, client, project, entry),

@@ -67,10 +67,7 @@ async fn plan(
 ) -> Result<ControlFlow<Exit, CommandPlan>, Failure> {
     if !args.is_command() {
         let prepared = prepare(&args.words, settings, sandbox).await?;
-        return Ok(match prepared {
-            ControlFlow::Continue(prepared) => ControlFlow::Continue(prepared.plan),
-            ControlFlow::Break(exit) => ControlFlow::Break(exit),
-        });
+        return Ok(prepared.map_continue(|prepared| prepared.plan));
     }
     sandbox.prove().await?;
     Ok(ControlFlow::Continue(CommandPlan {

@@ -178,7 +178,7 @@ fn mistakes_in_what_results_mean_are_explained() {
             "/exclusive/0/0: no argument is called `jsn` [did you mean `json`?]",
             "/exclusive/1: needs at least two names: one of them only may be given",
             "/exit_codes/0: 0 is always a success",
-            "/exit_codes/256: `256` is no exit code; they are numbers from 0 to 255",
+            "/exit_codes/256: `256` is not an exit code; exit codes are numbers from 0 to 255",
             "/options/2/alias: `alias` has no meaning beside `stdin`: nothing of it is on the command line",
             "/options/2/stdin: `stdin` is for arguments of type string only, without `format`",
             "/options/3/stdin: `stdin` is set already, at `/options/2`",

@@ -210,7 +210,7 @@ fn a_sequence_that_multiplies_is_refused() {
     let first = report.problems.first().unwrap();
     assert_eq!(
         first.message,
-        "the sequence has more than 256 steps, with those of inner sequences"
+        "the sequence has more than 256 steps, counting those of inner sequences"
     );
     // 2 + 4 + … + 128 steps and levels fit; the next level does not.
     assert_eq!(report.tools.last().unwrap().leaves[0].name, "s7");

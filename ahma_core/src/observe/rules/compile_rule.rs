@@ -166,7 +166,7 @@ fn text_selector(rule: &Rule, problems: &mut Problems) -> Option<Selector> {
             if line.group_names().flatten().any(|other| other == name) {
                 problems.add(
                     pointer,
-                    format!("group `{name}` stands in `match`, too; give it another name"),
+                    format!("group `{name}` is in `match` too; give it another name"),
                 );
             }
         }
@@ -268,10 +268,10 @@ fn group(reference: &str, line: &Pattern, next: Option<&Pattern>) -> Result<Fiel
             .collect();
         match names.is_empty() {
             true => {
-                format!("`{reference}` is no group of `match`, which has none: write `(?P<{reference}>…)`")
+                format!("`{reference}` is not a group of `match`, which has none: write `(?P<{reference}>…)`")
             }
             false => format!(
-                "`{reference}` is no group of `match`; it has {}",
+                "`{reference}` is not a group of `match`; it has {}",
                 names.join(", ")
             ),
         }
@@ -390,7 +390,7 @@ fn finding(template: &FindingTemplate, language: PieceKind<'_>, problems: &mut P
             .map(String::as_str)
             .chain(literal);
         for word in words.filter(|word| Severity::parse(word).is_none()) {
-            let message = format!("`{word}` is no severity; use critical, high, medium, low or info");
+            let message = format!("`{word}` is not a severity; use critical, high, medium, low or info");
             problems.add("/finding/severity", message);
         }
     }

@@ -191,7 +191,7 @@ fn ask(refused: &[Refused], around: HintContext<'_>) -> Option<String> {
         let flags: Vec<String> = flags.into_iter().take(MAX_FLAGS).collect();
         wishes.push(format!("to start ahma_mcp with {}", flags.join(" ")));
     }
-    (!wishes.is_empty()).then(|| format!("Else ask the user {}", wishes.join(", or ")))
+    (!wishes.is_empty()).then(|| format!("Otherwise ask the user {}", wishes.join(", or ")))
 }
 
 /// A directory that macOS itself keeps from apps until the user allows it.

@@ -60,7 +60,7 @@ fn says_what_can_be_done_here_before_what_to_ask_for() {
             "bash: line 1: /opt/data/x: Permission denied\n",
             Some((
                 &[
-                    "/opt/data/x is outside the scope, and closed. Open here: /srv/scope and /tmp. Else ask the user to start ahma_mcp with --allow-write /opt/data.",
+                    "/opt/data/x is outside the scope, and closed. Open here: /srv/scope and /tmp. Otherwise ask the user to start ahma_mcp with --allow-write /opt/data.",
                 ],
                 &[],
             )),
