@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     config::{HttpEndpoint, ServerConfig, StdioCommand, TransportChoice},
-    oauth::{TokenFile, manager_for},
+    oauth::manager_for,
     settings::ClientSettings,
     transport::{
         HttpMcpError, HttpMcpTransport,
@@ -153,10 +153,10 @@ pub(crate) async fn connect<H: Service<RoleClient> + Clone>(
             routes: &routes,
         };
         let taken = tokio::time::timeout(settings.connect_timeout, start.take(step));
-        let mut failure = match taken
-            .await
-            .unwrap_or_else(|_| Err(silence(settings.connect_timeout)))
-        {
+        let mut failure = match taken.await.unwrap_or_else(|_| {
+            let seconds = settings.connect_timeout.as_secs();
+            Err(Failure::Lost(format!("no answer within {seconds} s")))
+        }) {
             Ok(service) => {
                 link.establish();
                 // rmcp would otherwise answer from its cache when the server is gone.
@@ -222,21 +222,13 @@ pub(crate) async fn connect<H: Service<RoleClient> + Clone>(
 fn steps(config: &ServerConfig) -> Vec<Step> {
     let (http, program) = (config.http.is_some(), config.stdio.is_some());
     let all = [
-        (
-            Step::StreamableHttp,
-            http && matches!(config.transport, TransportChoice::Auto | TransportChoice::Http),
-        ),
-        (
-            Step::LegacySse,
-            http && matches!(config.transport, TransportChoice::Auto | TransportChoice::Sse),
-        ),
-        (
-            Step::Stdio,
-            program && matches!(config.transport, TransportChoice::Auto | TransportChoice::Stdio),
-        ),
+        (Step::StreamableHttp, TransportChoice::Http, http),
+        (Step::LegacySse, TransportChoice::Sse, http),
+        (Step::Stdio, TransportChoice::Stdio, program),
     ];
+    let is_chosen = |choice| [TransportChoice::Auto, choice].contains(&config.transport);
     all.into_iter()
-        .filter_map(|(step, allowed)| allowed.then_some(step))
+        .filter_map(|(step, choice, is_configured)| (is_configured && is_chosen(choice)).then_some(step))
         .collect()
 }
 
@@ -260,7 +252,7 @@ impl<H: Service<RoleClient> + Clone> Start<'_, H> {
 
     async fn streamable(&self, endpoint: &HttpEndpoint) -> Result<RunningService<RoleClient, H>, Failure> {
         let open = async || {
-            let manager = self.manager(endpoint, &self.settings.tokens).await?;
+            let manager = self.manager(endpoint).await?;
             HttpMcpTransport::streamable_on(endpoint, manager, self.link.clone())
                 .map_err(|error| Failure::of_http(&error))
         };
@@ -275,7 +267,7 @@ impl<H: Service<RoleClient> + Clone> Start<'_, H> {
     }
 
     async fn legacy_sse(&self, endpoint: &HttpEndpoint) -> Result<RunningService<RoleClient, H>, Failure> {
-        let manager = self.manager(endpoint, &self.settings.tokens).await?;
+        let manager = self.manager(endpoint).await?;
         let transport = HttpMcpTransport::legacy_sse_on(endpoint, manager, self.link.clone())
             .await
             .map_err(|error| Failure::of_http(&error))?;
@@ -309,9 +301,8 @@ impl<H: Service<RoleClient> + Clone> Start<'_, H> {
     async fn manager(
         &self,
         endpoint: &HttpEndpoint,
-        tokens: &TokenFile,
     ) -> Result<rmcp::transport::AuthorizationManager, Failure> {
-        manager_for(endpoint, tokens)
+        manager_for(endpoint, &self.settings.tokens)
             .await
             .map_err(|error| Failure::of_http(&HttpMcpError::Auth(error)))
     }
@@ -346,10 +337,6 @@ fn only_speaks_legacy(error: &ClientInitializeError) -> bool {
         ClientInitializeError::ExpectedInitResult(Some(_)) => true,
         _ => false,
     }
-}
-
-fn silence(timeout: Duration) -> Failure {
-    Failure::Lost(format!("no answer within {} s", timeout.as_secs()))
 }
 
 #[cfg(test)]
