@@ -16,12 +16,6 @@ use rustix::{
     io::FdFlags,
 };
 
-#[cfg(target_os = "linux")]
-use super::{
-    linux::confine::{self, LinuxConfinement},
-    prepared::{ExecDefaults, SCRIPT_FD},
-    program,
-};
 use super::{
     prepared::PreparedSandbox, program::NotStarted, streams::Streams, wall::Confinement, wire::ProcessKind,
 };
@@ -51,49 +45,15 @@ fn start(
     streams: Streams,
     kind: ProcessKind,
 ) -> Result<Infallible, NotStarted> {
-    let failed = |error: io::Error| NotStarted {
-        code: CANNOT_START,
-        reason: format!("the command could not be started: {error}"),
-    };
-    rustix::process::setsid().map_err(|error| failed(error.into()))?;
-    match confinement {
-        #[cfg(target_os = "linux")]
-        Confinement::Linux(confinement) => {
-            let script = confine_on_linux(sandbox, confinement, streams).map_err(failed)?;
-            match kind {
-                // The shell opens the descriptor by its number.
-                ProcessKind::Shell => {
-                    std::mem::forget(script);
-                    let ExecDefaults {
-                        shell,
-                        arguments,
-                        environment,
-                    } = &sandbox.defaults;
-                    Err(failed(exec(shell, arguments, environment)))
-                }
-                ProcessKind::Program => program::exec_requested(&sandbox.defaults, script),
-            }
-        }
-        Confinement::Seatbelt(launch) => Err(failed(launch.exec(sandbox, streams, kind))),
-    }
+    rustix::process::setsid().map_err(|error| not_started(error.into()))?;
+    confinement.enter(sandbox, streams, kind)
 }
 
-/// Confines this process and returns the pipe from which it reads what to run.
-#[cfg(target_os = "linux")]
-fn confine_on_linux(
-    sandbox: &PreparedSandbox,
-    confinement: LinuxConfinement,
-    streams: Streams,
-) -> io::Result<OwnedFd> {
-    confinement.join_operation()?;
-    unblock_signals();
-    let script = take_streams(streams)?;
-    std::env::set_current_dir(&sandbox.scope)?;
-    confinement.confine()?;
-    // Last, when no other descriptor is held that might have its number.
-    let script = place(script, SCRIPT_FD)?;
-    confine::close_all_but_script()?;
-    Ok(script)
+pub(super) fn not_started(error: io::Error) -> NotStarted {
+    NotStarted {
+        code: CANNOT_START,
+        reason: format!("the command could not be started: {error}"),
+    }
 }
 
 /// Makes the streams those of this process, and returns the pipe from which it reads what to run.
@@ -154,12 +114,6 @@ pub(super) fn place(fd: OwnedFd, number: RawFd) -> io::Result<OwnedFd> {
     }
     // SAFETY: the descriptor is new and not owned elsewhere.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
-}
-
-/// As after an `exec`: in the core tier the broker looks at the files of a process whose call it makes.
-pub(super) fn be_open_to_broker() {
-    #[cfg(target_os = "linux")]
-    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable).ok();
 }
 
 /// Becomes another program. Returns only if that failed.

@@ -7,6 +7,7 @@
 //!
 //! The platforms meet in three enums, chosen by the tier: the sandbox that is prepared ([`wall`]), the processes of an
 //! operation ([`family`]), and what a killed supervisor leaves ([`strays`]). `linux` and [`seatbelt`] stand behind them.
+//! What is asked of the system itself, whatever the tier, is `system`: a file of each of the two.
 //!
 //! A process of its own, because copying a large server by fork costs milliseconds, namespaces and Landlock bind only the
 //! calling thread, and a single-threaded process may run ordinary code between fork and exec.
@@ -34,6 +35,11 @@ mod wire_descriptors;
 mod wire_packets;
 #[cfg(any(test, not(target_os = "linux")))]
 mod wire_stream;
+
+#[cfg(target_os = "linux")]
+use linux::system;
+#[cfg(not(target_os = "linux"))]
+use seatbelt::system;
 
 pub use client::{Jail, JailError};
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{child, prepared::ExecDefaults};
-use crate::{call::FileRequest, files};
+use crate::{call::FileRequest, files, sandbox::held};
 
 /// A value that cannot be passed to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -210,7 +210,7 @@ pub(super) fn exec_requested(defaults: &ExecDefaults, script: OwnedFd) -> Result
 
 /// Reads or changes files as asked, prints the answer, and ends the process.
 fn serve_files(request: &[u8]) -> ! {
-    child::be_open_to_broker();
+    held::open_process_to_others();
     // A file that grows too large is an error to clean up after, not a reason to die.
     // SAFETY: setting a signal to be ignored touches no memory.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };

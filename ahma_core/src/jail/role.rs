@@ -23,12 +23,13 @@ use super::{
     prepared::PreparedSandbox,
     seatbelt::program_role,
     strays::{Strays, Sweep},
-    supervisor, waiting,
+    streams::Streams,
+    supervisor,
+    system::LightSupervisors,
+    waiting,
     wall::Forked,
     wire::{self, Configure, Configured, Start},
 };
-#[cfg(target_os = "linux")]
-use super::{linux::light_supervisor::LightSupervisors, streams::Streams, wall::Wall};
 use crate::sandbox::{self, held, removal};
 
 /// The first argument that makes the binary a jail.
@@ -63,9 +64,7 @@ fn run() -> io::Result<()> {
     // The socket came as standard input; nothing that is started here may inherit it.
     let server = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     rustix::stdio::dup2_stdin(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty())?)?;
-    // Where descriptors cannot be made close-on-exec at once, one of another thread of the server may have come along.
-    #[cfg(not(target_os = "linux"))]
-    held::close_all_but(&[server.as_raw_fd()])?;
+    held::close_inherited(&[server.as_raw_fd()])?;
     rustix::process::setsid().ok();
     let child_ended = waiting::block_signals()?;
     // After they are blocked: a broken pipe is an error here, not the end.
@@ -120,11 +119,7 @@ fn serve(mut sandbox: PreparedSandbox, server: &OwnedFd, child_ended: &OwnedFd) 
     let mut supervisors = Supervisors {
         alive: HashSet::new(),
         strays: Strays::of(&sandbox.wall),
-        #[cfg(target_os = "linux")]
-        light: match &sandbox.wall {
-            Wall::Linux(wall) => LightSupervisors::of(&sandbox, wall, server, child_ended),
-            Wall::Seatbelt(_) => None,
-        },
+        light: LightSupervisors::of(&sandbox, server, child_ended),
     };
     loop {
         let timeout = (!supervisors.strays.is_empty()).then_some(SWEEP_INTERVAL);
@@ -171,7 +166,6 @@ enum Children {
 struct Supervisors {
     alive: HashSet<Pid>,
     strays: Strays,
-    #[cfg(target_os = "linux")]
     light: Option<LightSupervisors>,
 }
 
@@ -185,7 +179,6 @@ impl Supervisors {
         control: &OwnedFd,
         fds: Vec<OwnedFd>,
     ) -> io::Result<Pid> {
-        #[cfg(target_os = "linux")]
         if let Some(light) = &mut self.light
             && light.can_start(start)
         {
@@ -212,7 +205,6 @@ impl Supervisors {
                 Some(pid) => {
                     if self.alive.remove(&pid) {
                         self.strays.supervisor_ended(pid);
-                        #[cfg(target_os = "linux")]
                         if let Some(light) = &mut self.light {
                             light.ended(pid);
                         }

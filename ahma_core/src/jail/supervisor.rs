@@ -33,16 +33,54 @@ const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Supervises one new process until nothing of it is left. The calling process has nothing else to do afterwards.
 pub(super) fn supervise(sandbox: &mut PreparedSandbox, start: Start, control: OwnedFd, fds: Vec<OwnedFd>) {
-    match Supervisor::start(sandbox, start, &control, fds) {
-        Ok(supervisor) => {
-            wire::send(&control, &Report::Idle, &[]).ok();
-            supervisor.run(control);
-        }
+    match start_command(sandbox, start, &control, fds) {
+        Ok((command, family, child_ended)) => supervise_started(command, family, child_ended, control),
         Err(error) => {
             let reason = error.to_string();
             wire::send(&control, &Report::Failed { reason }, &[]).ok();
         }
     }
+}
+
+/// The same for a command that was started already. In the full tier the process may not allocate memory.
+pub(super) fn supervise_started(command: Pid, family: Family, child_ended: OwnedFd, control: OwnedFd) {
+    wire::send(&control, &Report::Idle, &[]).ok();
+    let supervisor = Supervisor {
+        command,
+        family,
+        child_ended,
+        phase: SupervisorPhase::Running,
+    };
+    supervisor.run(control);
+}
+
+/// Starts the process that waits and then becomes the command. Returns what tells of its end, too.
+fn start_command(
+    sandbox: &mut PreparedSandbox,
+    start: Start,
+    control: &OwnedFd,
+    fds: Vec<OwnedFd>,
+) -> io::Result<(Pid, Family, OwnedFd)> {
+    rustix::process::setsid()?;
+    let child_ended = waiting::block_signals()?;
+    let (mut family, confinement) = sandbox.wall.open_operation()?;
+    let streams = Streams::new(start, control, fds)?;
+    // SAFETY: this process has one thread, so its copy may run any code.
+    let command = match unsafe { libc::fork() } {
+        -1 => return Err(io::Error::last_os_error()),
+        0 => never_return(|| {
+            child::become_command(sandbox, confinement, streams, start.kind);
+        }),
+        pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork returned no process"))?,
+    };
+    // Closed here, so that the end of the output is the end of the command and its children.
+    drop((confinement, streams));
+    if let Err(error) = family.begin(command, control) {
+        // It has not been told yet what to run.
+        rustix::process::kill_process(command, Signal::KILL).ok();
+        return Err(error);
+    }
+    Ok((command, family, child_ended))
 }
 
 struct Supervisor {
@@ -68,53 +106,7 @@ enum SupervisorPhase {
     },
 }
 
-/// The same for a command that was started already, by a process that may not allocate memory.
-#[cfg(target_os = "linux")]
-pub(super) fn supervise_started(command: Pid, family: Family, child_ended: OwnedFd, control: OwnedFd) {
-    wire::send(&control, &Report::Idle, &[]).ok();
-    let supervisor = Supervisor {
-        command,
-        family,
-        child_ended,
-        phase: SupervisorPhase::Running,
-    };
-    supervisor.run(control);
-}
-
 impl Supervisor {
-    fn start(
-        sandbox: &mut PreparedSandbox,
-        start: Start,
-        control: &OwnedFd,
-        fds: Vec<OwnedFd>,
-    ) -> io::Result<Self> {
-        rustix::process::setsid()?;
-        let child_ended = waiting::block_signals()?;
-        let (mut family, confinement) = sandbox.wall.open_operation()?;
-        let streams = Streams::new(start, control, fds)?;
-        // SAFETY: this process has one thread, so its copy may run any code.
-        let command = match unsafe { libc::fork() } {
-            -1 => return Err(io::Error::last_os_error()),
-            0 => never_return(|| {
-                child::become_command(sandbox, confinement, streams, start.kind);
-            }),
-            pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork returned no process"))?,
-        };
-        // Closed here, so that the end of the output is the end of the command and its children.
-        drop((confinement, streams));
-        if let Err(error) = family.begin(command, control) {
-            // It has not been told yet what to run.
-            rustix::process::kill_process(command, Signal::KILL).ok();
-            return Err(error);
-        }
-        Ok(Self {
-            command,
-            family,
-            child_ended,
-            phase: SupervisorPhase::Running,
-        })
-    }
-
     /// Nothing in here allocates memory on Linux in the full tier.
     fn run(mut self, control: OwnedFd) {
         let mut control = Some(control);

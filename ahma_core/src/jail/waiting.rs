@@ -4,6 +4,8 @@ use std::{io, os::fd::OwnedFd, time::Duration};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use super::system::child_ended;
+
 /// Gives every signal its default action, here and in everything started from here.
 ///
 /// Rust ignores SIGPIPE, and the server's parent may ignore others, which survives `exec`. With SIGCHLD ignored the
@@ -42,64 +44,6 @@ pub(super) fn wait(child_ended: &OwnedFd, other: Option<&OwnedFd>, timeout: Opti
 pub(super) fn wait_for_any<'fd>(fds: impl IntoIterator<Item = &'fd OwnedFd>) {
     let mut fds: Vec<_> = fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     rustix::event::poll(&mut fds, None).ok();
-}
-
-/// The descriptor that tells of the end of children.
-#[cfg(target_os = "linux")]
-mod child_ended {
-    use std::{
-        io,
-        os::fd::{FromRawFd, OwnedFd},
-    };
-
-    pub(super) fn open() -> io::Result<OwnedFd> {
-        // SAFETY: the set is filled before it is used, and lives until the calls return.
-        let fd = unsafe {
-            let mut child: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&raw mut child);
-            libc::sigaddset(&raw mut child, libc::SIGCHLD);
-            libc::signalfd(-1, &raw const child, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and not owned elsewhere.
-        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-    }
-
-    /// Empties the queue of signals.
-    pub(super) fn forget(descriptor: &OwnedFd) {
-        let mut signals = [0_u8; 1024];
-        rustix::io::read(descriptor, &mut signals).ok();
-    }
-}
-
-/// The same where there is no signalfd. A kqueue hears of signals that are blocked; it is not inherited by fork.
-#[cfg(not(target_os = "linux"))]
-mod child_ended {
-    use std::{io, os::fd::OwnedFd, time::Duration};
-
-    use rustix::event::kqueue::{Event, EventFilter, EventFlags, kevent, kqueue};
-
-    pub(super) fn open() -> io::Result<OwnedFd> {
-        let queue = kqueue()?;
-        rustix::io::fcntl_setfd(&queue, rustix::io::FdFlags::CLOEXEC)?;
-        let filter = EventFilter::Signal {
-            signal: rustix::process::Signal::CHILD,
-            times: 0,
-        };
-        let change = Event::new(filter, EventFlags::ADD | EventFlags::CLEAR, std::ptr::null_mut());
-        // SAFETY: the change names no descriptor.
-        unsafe { kevent(&queue, &[change], &mut Vec::<Event>::new(), Some(Duration::ZERO)) }?;
-        Ok(queue)
-    }
-
-    /// Takes the events that have come.
-    pub(super) fn forget(descriptor: &OwnedFd) {
-        let mut events = Vec::<Event>::with_capacity(1);
-        // SAFETY: nothing is changed.
-        unsafe { kevent(descriptor, &[], &mut events, Some(Duration::ZERO)) }.ok();
-    }
 }
 
 /// A read would not wait.

@@ -1,16 +1,20 @@
 //! The sandbox around commands, as one jail prepares it: the one seam between what all platforms do and what each does by
 //! its own means. The tier decides, not the compiler, so that the way of macOS also runs where it can be tested.
 
-use std::io;
+use std::{convert::Infallible, io};
 
 use rustix::process::Pid;
 
 #[cfg(target_os = "linux")]
 use super::linux::{confine::LinuxConfinement, wall::LinuxWall};
 use super::{
+    child,
     family::Family,
+    prepared::PreparedSandbox,
+    program::NotStarted,
     seatbelt::wall::{SeatbeltLaunch, SeatbeltWall},
-    wire::Configure,
+    streams::Streams,
+    wire::{Configure, ProcessKind},
 };
 use crate::sandbox::Tier;
 
@@ -91,6 +95,23 @@ impl Wall {
                 let (family, launch) = wall.open_operation()?;
                 Ok((Family::Seatbelt(family), Confinement::Seatbelt(launch)))
             }
+        }
+    }
+}
+
+impl Confinement {
+    /// Confines this process, which becomes a shell that waits for its script, or waits for a request and becomes the
+    /// program it names. Returns only if that failed.
+    pub(super) fn enter(
+        self,
+        sandbox: &PreparedSandbox,
+        streams: Streams,
+        kind: ProcessKind,
+    ) -> Result<Infallible, NotStarted> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Linux(confinement) => confinement.enter(sandbox, streams, kind),
+            Self::Seatbelt(launch) => Err(child::not_started(launch.exec(sandbox, streams, kind))),
         }
     }
 }

@@ -5,10 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(target_os = "linux")]
-pub(crate) use super::wire_packets::{pair, receive, receive_short, send};
-#[cfg(not(target_os = "linux"))]
-pub(crate) use super::wire_stream::{pair, receive, receive_short, send};
+pub(crate) use super::system::{pair, receive, receive_short, send};
 use crate::sandbox::{Policy, Tier};
 
 /// Sent to a new jail, once.

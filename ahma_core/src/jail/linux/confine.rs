@@ -1,6 +1,7 @@
 //! Confinement of a new process on Linux, put on by itself before it becomes the command.
 
 use std::{
+    convert::Infallible,
     io,
     os::fd::{AsFd, OwnedFd},
     path::PathBuf,
@@ -15,7 +16,13 @@ use seccompiler::BpfProgram;
 
 use super::{cgroup, stack_text::StackText};
 use crate::{
-    jail::{prepared::SCRIPT_FD, wire},
+    jail::{
+        child,
+        prepared::{PreparedSandbox, SCRIPT_FD},
+        program::{self, NotStarted},
+        streams::Streams,
+        wire::{self, ProcessKind},
+    },
     sandbox::linux::{landlock::Ruleset, privileges, seccomp},
 };
 
@@ -41,8 +48,41 @@ pub(in crate::jail) struct LinuxConfinement {
 }
 
 impl LinuxConfinement {
+    /// Confines this process, which becomes a shell, or the program of a request. Returns only if that failed.
+    pub(in crate::jail) fn enter(
+        self,
+        sandbox: &PreparedSandbox,
+        streams: Streams,
+        kind: ProcessKind,
+    ) -> Result<Infallible, NotStarted> {
+        let defaults = &sandbox.defaults;
+        let script = self.confine(sandbox, streams).map_err(child::not_started)?;
+        match kind {
+            ProcessKind::Shell => {
+                // The shell opens the descriptor by its number.
+                std::mem::forget(script);
+                let error = child::exec(&defaults.shell, &defaults.arguments, &defaults.environment);
+                Err(child::not_started(error))
+            }
+            ProcessKind::Program => program::exec_requested(defaults, script),
+        }
+    }
+
+    /// Confines this process and returns the pipe from which it reads what to run.
+    fn confine(self, sandbox: &PreparedSandbox, streams: Streams) -> io::Result<OwnedFd> {
+        self.join_operation()?;
+        child::unblock_signals();
+        let script = child::take_streams(streams)?;
+        std::env::set_current_dir(&sandbox.scope)?;
+        self.take_rights()?;
+        // Last, when no other descriptor is held that might have its number.
+        let script = child::place(script, SCRIPT_FD)?;
+        close_all_but_script()?;
+        Ok(script)
+    }
+
     /// The first step: binds this process to its operation.
-    pub(in crate::jail) fn join_operation(&self) -> io::Result<()> {
+    fn join_operation(&self) -> io::Result<()> {
         if let Some(cgroup) = &self.cgroup {
             cgroup::enter(cgroup)?;
         }
@@ -52,7 +92,7 @@ impl LinuxConfinement {
     }
 
     /// The last step but for descriptors: takes every right away that the policy does not give.
-    pub(in crate::jail) fn confine(self) -> io::Result<()> {
+    fn take_rights(self) -> io::Result<()> {
         take_rights(self.process_limit, self.ruleset.as_ref(), self.filters.as_deref())?;
         if let (Some(supervisor), Some(filters)) = (self.to_supervisor, self.filters) {
             let listener = seccomp::install_listener(&filters.notification)?;
@@ -110,7 +150,7 @@ pub(super) fn let_kill_first(shell: Pid) {
 }
 
 /// Close-on-exec covers what is ours; this covers what was leaked into us.
-pub(in crate::jail) fn close_all_but_script() -> io::Result<()> {
+pub(super) fn close_all_but_script() -> io::Result<()> {
     for (first, last) in [(3, SCRIPT_FD as u32 - 1), (SCRIPT_FD as u32 + 1, u32::MAX)] {
         // SAFETY: nothing after this uses a descriptor outside the range that is kept.
         let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };

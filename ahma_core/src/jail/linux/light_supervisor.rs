@@ -33,7 +33,6 @@ use super::{
     process_budget::ProcessBudget,
     stack_text::StackText,
     stacks::Stacks,
-    wall::LinuxWall,
 };
 use crate::{
     jail::{
@@ -42,6 +41,7 @@ use crate::{
         prepared::{PreparedSandbox, SCRIPT_FD, c_string},
         streams::Streams,
         supervisor,
+        wall::Wall,
         wire::{self, Output, ProcessKind, Start},
     },
     sandbox::{
@@ -118,13 +118,13 @@ impl LightSupervisors {
     /// `None` where supervisors have to be forked.
     pub(in crate::jail) fn of(
         sandbox: &PreparedSandbox,
-        wall: &LinuxWall,
         server: &OwnedFd,
         child_ended: &OwnedFd,
     ) -> Option<Self> {
-        if wall.tier != Tier::Full {
-            return None;
-        }
+        let wall = match &sandbox.wall {
+            Wall::Linux(wall) if wall.tier == Tier::Full => wall,
+            Wall::Linux(_) | Wall::Seatbelt(_) => return None,
+        };
         let defaults = &sandbox.defaults;
         let shell = ShellPlan {
             max_processes: wall.max_processes,

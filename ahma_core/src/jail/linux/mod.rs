@@ -4,13 +4,14 @@
 mod broker;
 mod cgroup;
 pub(super) mod confine;
-pub(super) mod descendants;
+mod descendants;
 pub(super) mod family;
-pub(super) mod light_supervisor;
+mod light_supervisor;
 mod notified_call;
 mod process_budget;
 mod requester;
 mod stack_text;
 mod stacks;
 pub(super) mod strays;
+pub(super) mod system;
 pub(super) mod wall;

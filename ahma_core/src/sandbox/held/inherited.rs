@@ -18,17 +18,8 @@ pub(crate) fn close_on_exec_all_but(kept: &[RawFd]) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes every descriptor but the standard streams and these. For a process that has just begun and owns nothing else.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
-    for fd in open_descriptors(kept)? {
-        // SAFETY: nothing in this process owns it.
-        unsafe { libc::close(fd) };
-    }
-    Ok(())
-}
-
-fn open_descriptors(kept: &[RawFd]) -> io::Result<Vec<RawFd>> {
+/// All but the standard streams and these.
+pub(super) fn open_descriptors(kept: &[RawFd]) -> io::Result<Vec<RawFd>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/dev/fd")? {
         let number = entry?.file_name().to_str().and_then(|name| name.parse().ok());

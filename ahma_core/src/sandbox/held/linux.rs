@@ -3,7 +3,7 @@
 use std::{
     io,
     os::{
-        fd::{AsFd, AsRawFd as _, OwnedFd},
+        fd::{AsFd, AsRawFd as _, OwnedFd, RawFd},
         unix::fs::PermissionsExt as _,
     },
     path::{Path, PathBuf},
@@ -47,6 +47,16 @@ pub(crate) fn close_process_to_others() -> io::Result<()> {
     Ok(rustix::process::set_dumpable_behavior(
         rustix::process::DumpableBehavior::NotDumpable,
     )?)
+}
+
+/// As after an `exec`: in the core tier the broker looks at the files of a process whose call it makes.
+pub(crate) fn open_process_to_others() {
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable).ok();
+}
+
+/// A new process has no descriptors but those it was given: all others were made close-on-exec when they were opened.
+pub(crate) fn close_inherited(_kept: &[RawFd]) -> io::Result<()> {
+    Ok(())
 }
 
 unsafe extern "C" {

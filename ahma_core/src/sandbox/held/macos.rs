@@ -3,7 +3,7 @@
 use std::{
     io,
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, OwnedFd, RawFd},
         unix::ffi::OsStrExt as _,
     },
     path::{Path, PathBuf},
@@ -46,6 +46,19 @@ pub(crate) fn open_beneath(directory: impl AsFd, below: &Path, flags: OFlags) ->
 
 /// The system lets only a debugger look into a process, and the sandbox keeps commands from being one.
 pub(crate) fn close_process_to_others() -> io::Result<()> {
+    Ok(())
+}
+
+/// It is not closed to them here.
+pub(crate) fn open_process_to_others() {}
+
+/// Closes every descriptor but the standard streams and these, in a process that has just begun and owns nothing else:
+/// what cannot be made close-on-exec at once may have come along from another thread of its parent.
+pub(crate) fn close_inherited(kept: &[RawFd]) -> io::Result<()> {
+    for fd in super::inherited::open_descriptors(kept)? {
+        // SAFETY: nothing in this process owns it.
+        unsafe { libc::close(fd) };
+    }
     Ok(())
 }
 
