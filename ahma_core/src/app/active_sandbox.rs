@@ -24,7 +24,7 @@ use crate::{
     mcp::SandboxNote,
     sandbox::{
         Exposed, Host, Network, Platform, Policy, PolicyError, Probe, SandboxReport, SandboxSettings, Tier,
-        assemble, exposed, held, real_path, seatbelt::Reads, sensitive_places,
+        assemble, exposed, held, places_of_keys, real_path, sensitive_places,
     },
     shell::{
         self, Launcher, LauncherSettings, PoolSettings, SeatbeltSettings, SelfTestError, StartError,
@@ -218,10 +218,9 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
         quarantine: state_dir.join("quarantine"),
         seatbelt: SeatbeltSettings {
             stand_in: asked.sandbox_exec.clone(),
-            reads: if asked.deny_sensitive_reads {
-                Reads::WithoutSensitive
-            } else {
-                Reads::Broad
+            closed: match &host.home {
+                Some(home) if asked.deny_sensitive_reads => places_of_keys(home),
+                Some(_) | None => Vec::new(),
             },
         },
     };

@@ -45,5 +45,5 @@ pub use hint::{HintContext, hint, hint_about_check, hint_after_success};
 pub use platform::Platform;
 pub use policy::{Access, Grant, Network, Policy, Tier};
 pub use report::{Probe, ProbeOutcome, Promise, SandboxReport};
-pub use sensitive::{Exposed, exposed, real_path, sensitive_places};
+pub use sensitive::{Exposed, exposed, places_of_keys, real_path, sensitive_places};
 pub use toolchains::{Toolchain, Toolchains};

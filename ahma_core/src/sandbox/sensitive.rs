@@ -1,11 +1,14 @@
 //! Paths that usually hold keys and tokens, and the grants that would open them.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::Policy;
 
 /// Places below the home directory that hold credentials.
-pub(super) const SENSITIVE: &[&str] = &[
+const SENSITIVE: &[&str] = &[
     ".aws",
     ".azure",
     ".cargo/credentials",
@@ -41,12 +44,29 @@ pub fn sensitive_places(home: &Path) -> impl Iterator<Item = PathBuf> {
         .filter(|place| place.exists())
 }
 
+/// All sensitive places, also those that do not exist yet, without links on the way. One that is a link itself is there
+/// twice: as that, and as what it leads to.
+pub fn places_of_keys(home: &Path) -> Vec<PathBuf> {
+    let home = real_path(home);
+    let places = SENSITIVE.iter().map(|name| home.join(name));
+    places
+        .flat_map(|place| [real_path(&place), place])
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
+}
+
 /// The path without links, as far as it exists.
 pub fn real_path(path: &Path) -> PathBuf {
     let found = path
         .ancestors()
         .find_map(|above| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?)));
-    found.map_or_else(|| path.to_owned(), |(above, rest)| above.join(rest))
+    match found {
+        // A join with nothing would add a slash.
+        Some((real, rest)) if rest.as_os_str().is_empty() => real,
+        Some((above, rest)) => above.join(rest),
+        None => path.to_owned(),
+    }
 }
 
 /// The first of the places that the policy opens, wholly or in part.
@@ -73,4 +93,28 @@ pub fn exposed(policy: &Policy, places: impl IntoIterator<Item = PathBuf>) -> Op
             reason: (*reason).to_owned(),
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn places_behind_links_are_known_by_both_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let (home, kept) = (root.join("home"), root.join("kept"));
+        fs::create_dir(&home).unwrap();
+        fs::create_dir(&kept).unwrap();
+        symlink(&home, root.join("link")).unwrap();
+        symlink(&kept, home.join(".ssh")).unwrap();
+        let places = places_of_keys(&root.join("link"));
+        for place in [home.join(".ssh"), kept, home.join(".aws")] {
+            assert!(places.contains(&place), "{} in {places:?}", place.display());
+        }
+        assert_eq!(places.len(), SENSITIVE.len() + 1, "{places:?}");
+        assert_eq!(real_path(&root.join("link/")).as_os_str(), home.as_os_str());
+    }
 }

@@ -9,8 +9,8 @@ use crate::{
         wire::{Configure, SeatbeltConfigure},
     },
     sandbox::{
-        Platform, Policy, Tier, environment,
-        seatbelt::{self, Reads},
+        Platform, Policy, Tier, environment, real_path,
+        seatbelt::{self, ClosedReads},
     },
 };
 
@@ -45,8 +45,8 @@ pub struct LauncherSettings {
 pub struct SeatbeltSettings {
     /// A program that takes the place of `sandbox-exec`.
     pub stand_in: Option<PathBuf>,
-    /// Paths that commands may read besides those of the policy.
-    pub reads: Reads,
+    /// Places that commands may not read, whatever opens them.
+    pub closed: Vec<PathBuf>,
 }
 
 /// By absolute path: PATH may lead into the scope.
@@ -108,10 +108,14 @@ impl LauncherSettings {
         // Without links: it is started from inside the sandbox, where `/proc/self/exe` would be another program.
         let program = self.helper.canonicalize().unwrap_or_else(|_| self.helper.clone());
         let home = self.variables.get("HOME").map(PathBuf::from);
+        let closed = ClosedReads {
+            home: home.map(|home| real_path(&home)),
+            sensitive: self.seatbelt.closed.clone(),
+        };
         let stand_in = self.seatbelt.stand_in.clone();
         Some(SeatbeltConfigure {
             sandbox_exec: stand_in.unwrap_or_else(|| SANDBOX_EXEC.into()),
-            profile: seatbelt::profile(&self.policy, home.as_deref(), &program, self.seatbelt.reads),
+            profile: seatbelt::profile(&self.policy, &closed, &program),
             program,
         })
     }

@@ -27,6 +27,9 @@ const OPERATIONS: &[&str] = &[
     "file-write-unlink",
     "ipc-posix-sem",
     "ipc-posix-shm-read*",
+    "ipc-posix-shm-read-data",
+    "ipc-posix-shm-write-create",
+    "ipc-posix-shm-write-unlink",
     "ipc-sysv-sem",
     "mach-lookup",
     "network-bind",
@@ -69,6 +72,8 @@ pub enum Subject<'a> {
     Sysctl(&'a str),
     /// Of sockets.
     Domain(&'a str),
+    /// The name of a piece of shared memory.
+    Memory(&'a str),
 }
 
 #[derive(Debug)]
@@ -82,6 +87,7 @@ enum Filter {
     Sysctl(String),
     SysctlPrefix(String),
     Domain(String),
+    Memory(Regex),
     All(Vec<Filter>),
     /// Processes, extensions and other things that no test asks about.
     Other,
@@ -200,11 +206,7 @@ impl Filter {
         Ok(match (name.as_str(), rest) {
             ("literal", [Word::Text(path)]) => Self::Literal(real(path)?),
             ("subpath", [Word::Text(path)]) => Self::Subpath(real(path)?),
-            // Rust's expressions give a bracket in a class another meaning.
-            ("regex", [Word::Text(pattern)]) => {
-                let pattern = pattern.replace("[[]", "\\[");
-                Self::Regex(Regex::new(&pattern).map_err(|error| error.to_string())?)
-            }
+            ("regex", [Word::Text(pattern)]) => Self::Regex(expression(pattern)?),
             ("global-name", [Word::Text(name)]) => Self::Service(name.clone()),
             ("global-name", [Word::List(parameter)]) => match parameter.as_slice() {
                 [Word::Symbol(word), Word::Text(key)] if word == "param" => {
@@ -222,8 +224,11 @@ impl Filter {
             ("sysctl-name", [Word::Text(name)]) => Self::Sysctl(name.clone()),
             ("sysctl-name-prefix", [Word::Text(name)]) => Self::SysctlPrefix(name.clone()),
             ("socket-domain", [Word::Symbol(domain)]) => Self::Domain(domain.clone()),
-            ("target" | "socket-protocol", [Word::Symbol(_)])
-            | ("extension" | "ipc-posix-name", [Word::Text(_)]) => Self::Other,
+            ("ipc-posix-name", [Word::Text(name)]) => {
+                Self::Memory(expression(&format!("^{}$", regex::escape(name)))?)
+            }
+            ("ipc-posix-name-regex", [Word::Text(pattern)]) => Self::Memory(expression(pattern)?),
+            ("target" | "socket-protocol", [Word::Symbol(_)]) | ("extension", [Word::Text(_)]) => Self::Other,
             _ => return Err(unknown()),
         })
     }
@@ -241,6 +246,7 @@ impl Filter {
             (Self::Sysctl(name), Subject::Sysctl(asked)) => name == asked,
             (Self::SysctlPrefix(start), Subject::Sysctl(asked)) => asked.starts_with(start),
             (Self::Domain(domain), Subject::Domain(asked)) => domain == asked,
+            (Self::Memory(names), Subject::Memory(asked)) => names.is_match(asked),
             (Self::All(parts), _) => parts.iter().all(|part| part.matches(subject)),
             _ => false,
         }
@@ -268,6 +274,11 @@ impl Address {
     fn holds(&self, ip: IpAddr, port: u16) -> bool {
         (!self.is_loopback_only || ip.is_loopback()) && self.port.is_none_or(|only| only == port)
     }
+}
+
+/// Rust's expressions give a bracket in a class another meaning.
+fn expression(pattern: &str) -> Result<Regex, String> {
+    Regex::new(&pattern.replace("[[]", "\\[")).map_err(|error| error.to_string())
 }
 
 /// A rule on a path with a link on its way, or with a slash at its end, matches nothing.

@@ -96,8 +96,10 @@ fn any_case(character: char) -> String {
     }
 }
 
-/// Three directories of every macOS are links into `/private`, and a rule that names the link matches nothing.
+/// Three directories of every macOS are links into `/private`. A rule that names the link matches nothing, and neither does
+/// one with a slash at its end.
 fn real(path: &Path) -> Cow<'_, Path> {
+    let path = path.components().as_path();
     let is_linked = ["/etc", "/tmp", "/var"].iter().any(|link| path.starts_with(link));
     match path.strip_prefix("/") {
         Ok(below) if is_linked => Path::new("/private").join(below).into(),

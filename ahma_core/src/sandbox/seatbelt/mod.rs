@@ -4,5 +4,5 @@ mod literal;
 mod profile;
 mod rules;
 
-pub use profile::{Reads, profile};
+pub use profile::{ClosedReads, profile};
 pub(super) use rules::is_closed_to_reading;

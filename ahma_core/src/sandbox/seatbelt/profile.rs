@@ -13,25 +13,24 @@ use super::{
     literal::{any_name, literal},
     rules,
 };
-use crate::sandbox::{Access, Network, Policy, sensitive::SENSITIVE};
+use crate::sandbox::{Access, Network, Policy};
 
-/// Which reads are open.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Reads {
-    /// The system, and what the policy opens.
-    #[default]
-    Broad,
-    /// Without the places where people keep keys and tokens, whatever opens them.
-    WithoutSensitive,
+/// Reads that are closed, besides those that are in every profile.
+#[derive(Debug, Clone, Default)]
+pub struct ClosedReads {
+    /// Without links.
+    pub home: Option<PathBuf>,
+    /// Places where people keep keys and tokens, which nothing opens.
+    pub sensitive: Vec<PathBuf>,
 }
 
 /// The profile. `program` is ours, which is started inside the sandbox.
-pub fn profile(policy: &Policy, home: Option<&Path>, program: &Path, reads: Reads) -> String {
+pub fn profile(policy: &Policy, closed: &ClosedReads, program: &Path) -> String {
     let mut profile = Profile {
         text: String::from("(version 1)\n(deny default)\n"),
     };
     profile.add_all(rules::PROCESSES);
-    profile.add_reads(policy, home, program, reads);
+    profile.add_reads(policy, closed, program);
     profile.add_all(rules::DEVICES);
     profile.add_writes(policy);
     profile.add_all(rules::TERMINALS_AND_MEMORY);
@@ -57,10 +56,11 @@ impl Profile {
         }
     }
 
-    fn add_reads(&mut self, policy: &Policy, home: Option<&Path>, program: &Path, reads: Reads) {
+    fn add_reads(&mut self, policy: &Policy, closed: &ClosedReads, program: &Path) {
         self.add_all(rules::READS);
-        let closed = rules::CLOSED_READS.iter().map(Path::new);
-        for place in closed.chain(home).chain([policy.private.as_path()]) {
+        let everywhere = rules::CLOSED_READS.iter().map(Path::new);
+        let own = [policy.private.as_path()];
+        for place in everywhere.chain(closed.home.as_deref()).chain(own) {
             self.add(&format!("(deny {} (subpath {}))", rules::CONTENT, literal(place)));
         }
         let grants = policy.grants.iter().map(|grant| &grant.real);
@@ -82,17 +82,8 @@ impl Profile {
             rules::CONTENT,
             literal(program)
         ));
-        if reads == Reads::WithoutSensitive {
-            for place in home
-                .iter()
-                .flat_map(|home| SENSITIVE.iter().map(|name| home.join(name)))
-            {
-                self.add(&format!(
-                    "(deny {} (subpath {}))",
-                    rules::CONTENT,
-                    literal(&place)
-                ));
-            }
+        for place in &closed.sensitive {
+            self.add(&format!("(deny {} (subpath {}))", rules::CONTENT, literal(place)));
         }
     }
 

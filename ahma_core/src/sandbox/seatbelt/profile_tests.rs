@@ -5,8 +5,8 @@ use std::{
 
 use test_support::Subject;
 
-use super::{Reads, profile};
-use crate::sandbox::{Access, Grant, Network, Policy};
+use super::{ClosedReads, profile};
+use crate::sandbox::{Access, Grant, Network, Policy, places_of_keys};
 
 const PROGRAM: &str = "/opt/homebrew/bin/ahma_mcp";
 
@@ -32,8 +32,22 @@ fn policy(scope: &str) -> Policy {
     }
 }
 
+#[derive(Clone, Copy)]
+enum Reads {
+    Broad,
+    WithoutSensitive,
+}
+
 fn text(policy: &Policy, reads: Reads) -> String {
-    profile(policy, Some(Path::new("/Users/me")), Path::new(PROGRAM), reads)
+    let home = PathBuf::from("/Users/me");
+    let closed = ClosedReads {
+        sensitive: match reads {
+            Reads::Broad => Vec::new(),
+            Reads::WithoutSensitive => places_of_keys(&home),
+        },
+        home: Some(home),
+    };
+    profile(policy, &closed, Path::new(PROGRAM))
 }
 
 /// One line for each rule that the plain policy does not have, or that only it has.
@@ -144,7 +158,7 @@ fn odd_names_and_linked_directories() {
         private: "/var/folders/xy/ahma".into(),
         ..policy("/var/work/a b \"c\" \\d (e) ünï 日本\n(allow default)")
     };
-    insta::assert_snapshot!(profile(&policy, None, Path::new(PROGRAM), Reads::Broad));
+    insta::assert_snapshot!(profile(&policy, &ClosedReads::default(), Path::new(PROGRAM)));
 }
 
 fn read(policy: &Policy, reads: Reads) -> test_support::Profile {
@@ -176,6 +190,13 @@ fn each_rule_means_what_it_says() {
         ("file-read-data", "/Users/other/file", false),
         ("file-read-data", "/Volumes/disk/file", false),
         ("file-read-data", "/private/tmp/other", false),
+        ("file-read-data", "/private/var/root/.ssh/id_ed25519", false),
+        (
+            "file-read-data",
+            "/private/var/db/dslocal/nodes/Default/users/me.plist",
+            false,
+        ),
+        ("file-read-data", "/private/var/db/timezone/zoneinfo/UTC", true),
         ("file-read-data", "/System/Volumes/Data/Users/other/file", false),
         ("file-read-data", "/dev/null", true),
         ("file-read-data", "/dev/fd/8", true),
@@ -256,6 +277,18 @@ fn each_rule_means_what_it_says() {
             "{service}"
         );
     }
+    for (name, is_allowed) in [
+        ("apple.shm.notification_center", true),
+        ("/__KMP_REGISTERED_LIB_4711", true),
+        ("/psm_0123abcd", false),
+    ] {
+        let reads = open.allows("ipc-posix-shm-read-data", Subject::Memory(name));
+        assert_eq!(reads, is_allowed, "{name}");
+    }
+    assert!(!open.allows(
+        "ipc-posix-shm-write-create",
+        Subject::Memory("apple.shm.notification_center")
+    ));
     assert!(open.allows("sysctl-read", Subject::Sysctl("hw.ncpu")));
     assert!(!open.allows("sysctl-read", Subject::Sysctl("kern.procargs2")));
 }
@@ -345,12 +378,32 @@ fn the_network_is_open_as_far_as_asked() {
             "{:?}",
             policy.network
         );
+        // One fetches for its callers; without an answer of the other, programs that connect to nothing abort.
+        for (service, is_allowed) in [
+            ("com.apple.trustd.agent", to_https),
+            ("com.apple.dnssd.service", to_https),
+            ("com.apple.SystemConfiguration.configd", true),
+        ] {
+            let found = profile.allows("mach-lookup", Subject::Service(service));
+            assert_eq!(found, is_allowed, "{service}: {:?}", policy.network);
+        }
     }
 }
 
 #[test]
+fn a_slash_at_the_end_of_a_path_makes_no_difference() {
+    let closed = |home: &str| ClosedReads {
+        home: Some(home.into()),
+        sensitive: Vec::new(),
+    };
+    let plain = profile(&policy("/s"), &closed("/Users/me"), Path::new(PROGRAM));
+    let slashed = profile(&policy("/s/"), &closed("/Users/me/"), Path::new(PROGRAM));
+    assert_eq!(slashed, plain);
+}
+
+#[test]
 fn no_path_can_add_a_rule() {
-    let plain = profile(&policy("/s"), None, Path::new(PROGRAM), Reads::Broad);
+    let plain = profile(&policy("/s"), &ClosedReads::default(), Path::new(PROGRAM));
     for scope in [
         "/a b",
         "/a\"b",
@@ -362,7 +415,7 @@ fn no_path_can_add_a_rule() {
         "/ä/日本",
         "/a;b",
     ] {
-        let text = profile(&policy(scope), None, Path::new(PROGRAM), Reads::Broad);
+        let text = profile(&policy(scope), &ClosedReads::default(), Path::new(PROGRAM));
         assert_eq!(
             text.lines().count(),
             plain.lines().count(),

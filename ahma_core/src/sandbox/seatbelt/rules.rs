@@ -38,6 +38,9 @@ pub(super) const CLOSED_READS: &[&str] = &[
     "/private/tmp",
     "/private/var/folders",
     "/private/var/tmp",
+    // What only root can read, for a server that runs as root.
+    "/private/var/db/dslocal",
+    "/private/var/root",
     // Other names of the same, by which the system is not meant to know them.
     "/System/Volumes/Data/Users",
     "/System/Volumes/Data/private",
@@ -60,7 +63,9 @@ pub(super) const DEVICES: &[&str] = &[
 /// A program that others would run with the rights of its owner.
 pub(super) const NO_SET_USER_ID: &str = "(deny file-write-setugid)";
 
-/// Terminals, also those that a command makes itself; semaphores and the shared memory of the notification centre.
+/// Terminals, also those that a command makes itself; semaphores; the shared memory of the notification centre, and the
+/// one by which copies of OpenMP find each other, without which numeric programs abort. No other: names lead to the memory
+/// of programs outside.
 pub(super) const TERMINALS_AND_MEMORY: &[&str] = &[
     "(allow pseudo-tty)",
     "(allow file-write* file-ioctl (literal \"/dev/ptmx\"))",
@@ -70,9 +75,10 @@ pub(super) const TERMINALS_AND_MEMORY: &[&str] = &[
     "(allow ipc-posix-sem)",
     "(allow ipc-sysv-sem)",
     "(allow ipc-posix-shm-read* (ipc-posix-name \"apple.shm.notification_center\"))",
+    "(allow ipc-posix-shm-read-data ipc-posix-shm-write-create ipc-posix-shm-write-unlink (ipc-posix-name-regex \"^/__KMP_REGISTERED_LIB_[0-9]+$\"))",
 ];
 
-/// Services for names of users, temporary directories, logs and watching files. Never those of keys, of other programs or
+/// Services for names of users, temporary directories, logs, watching files and network settings. Never those of keys, of other programs or
 /// of the clipboard.
 pub(super) const SERVICES: &[&str] = &[
     "(allow mach-lookup (global-name \"com.apple.system.opendirectoryd.libinfo\"))",
@@ -82,14 +88,17 @@ pub(super) const SERVICES: &[&str] = &[
     "(allow mach-lookup (global-name \"com.apple.logd\"))",
     "(allow mach-lookup (global-name \"com.apple.system.logger\"))",
     "(allow mach-lookup (global-name \"com.apple.FSEvents\"))",
+    // Tells of proxies. Without an answer HTTP libraries abort, also in programs that connect to nothing.
+    "(allow mach-lookup (global-name \"com.apple.SystemConfiguration.configd\"))",
 ];
 
 /// Names on the network and trust in certificates. The latter fetches for its callers, so it is closed with the network.
 pub(super) const NETWORK_SERVICES: &[&str] = &[
-    "(allow mach-lookup (global-name \"com.apple.SystemConfiguration.configd\"))",
     "(allow mach-lookup (global-name \"com.apple.SystemConfiguration.DNSConfiguration\"))",
     "(allow mach-lookup (global-name \"com.apple.dnssd.service\"))",
     "(allow mach-lookup (global-name \"com.apple.trustd.agent\"))",
+    // The same for root.
+    "(allow mach-lookup (global-name \"com.apple.trustd\"))",
     "(allow network-outbound (literal \"/private/var/run/mDNSResponder\"))",
     "(allow system-socket (require-all (socket-domain AF_SYSTEM) (socket-protocol 2)))",
 ];
