@@ -245,6 +245,12 @@ impl fmt::Display for SandboxReport {
             let tried = if promise.tried { "; tried" } else { "" };
             writeln!(f, "  {mark}  {} ({}{tried})", promise.what, promise.by)?;
         }
+        if self.tier == Tier::Seatbelt {
+            writeln!(
+                f,
+                "\n\"yes\" is what macOS is asked for; on this machine only what was tried has been seen"
+            )?;
+        }
         if !self.kernel_limits.is_empty() {
             writeln!(f, "\nnot on this kernel:")?;
         }
