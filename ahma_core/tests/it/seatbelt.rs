@@ -115,6 +115,7 @@ fn the_report_says_what_is_kept_and_by_what() {
         "network:   loopback of this machine (reaches its local services)\n",
         "  yes  nothing but the scope and what is listed as writable can be written (Seatbelt; tried)\n",
         "  NO   other processes cannot be seen",
+        "\n\"yes\" is what macOS is asked for; on this machine only what was tried has been seen\n",
         "  yes  files that act later stay as they are (Seatbelt, guard)\n",
         "which finds daemons too by the mark of their sandbox",
         "  contained  write to a file outside by a hard link\n",
