@@ -1,6 +1,9 @@
 //! The truth about servers that died: what they were running was interrupted.
 
-use std::fs;
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+};
 
 use rusqlite::{Connection, params};
 
@@ -49,22 +52,40 @@ pub(super) fn clean_up(
     directory: &HistoryDir,
     this_server: &str,
 ) -> rusqlite::Result<Vec<(String, OperationId)>> {
+    let plain = remove_outputs(connection, directory, this_server)?;
+    forget_servers(connection, directory)?;
+    directory.remove_dead_locks();
+    Ok(plain)
+}
+
+fn remove_outputs(
+    connection: &Connection,
+    directory: &HistoryDir,
+    this_server: &str,
+) -> rusqlite::Result<Vec<(String, OperationId)>> {
+    let mut dead = directory.servers_with_output();
+    dead.retain(|server| server != this_server && !directory.is_alive(server));
+    if dead.is_empty() {
+        return Ok(Vec::new());
+    }
+    // One look at all operations, and not one for each server, of which there may be thousands.
+    let mut stored: HashMap<String, Vec<(String, StoredWhere)>> = HashMap::new();
+    let mut select = connection.prepare("SELECT server, id, stored FROM operations WHERE stored <> 'row'")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let place = StoredWhere::named(&row.get::<_, String>(2)?);
+        stored.entry(row.get(0)?).or_default().push((row.get(1)?, place));
+    }
     let mut plain = Vec::new();
-    for server in directory.servers_with_output() {
-        if server == this_server || directory.is_alive(&server) {
-            continue;
-        }
-        let stored: Vec<(String, String)> = connection
-            .prepare_cached("SELECT id, stored FROM operations WHERE server = ? AND stored <> 'row'")?
-            .query_map([&server], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<_, _>>()?;
+    for server in dead {
+        let stored = stored.remove(&server).unwrap_or_default();
         let output = directory.output_of(&server);
         for name in names_in(&output) {
             let wanted = stored.iter().any(|(id, stored)| {
                 let is_compressed = name
                     .strip_suffix(COMPRESSED_EXTENSION)
                     .is_some_and(|name| name.strip_suffix('.') == Some(id));
-                match StoredWhere::named(stored) {
+                match stored {
                     // Another server may be about to note that it is compressed.
                     StoredWhere::Plain => name == *id || is_compressed,
                     StoredWhere::Compressed => is_compressed,
@@ -78,26 +99,36 @@ pub(super) fn clean_up(
         // Fails as long as anything is in it.
         let _ = fs::remove_dir(&output);
         for (id, stored) in stored {
-            if StoredWhere::named(&stored) == StoredWhere::Plain {
+            if stored == StoredWhere::Plain {
                 plain.push((server.clone(), OperationId::recalled(&id)));
             }
         }
     }
-    let servers: Vec<String> = connection
-        .prepare("SELECT server FROM servers")?
-        .query_map([], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    for server in servers {
-        if !directory.is_alive(&server) {
-            connection.execute(
-                "DELETE FROM servers WHERE server = ?1 AND NOT EXISTS (SELECT 1 FROM operations WHERE server = ?1)",
-                [&server],
-            )?;
+    Ok(plain)
+}
+
+/// Drops dead servers of which no operation is left, and what they were to stop. A server of a session has a row of its own,
+/// so there may be thousands: nothing is written for those that stay, or all other writers would wait for it.
+fn forget_servers(connection: &Connection, directory: &HistoryDir) -> rusqlite::Result<()> {
+    let servers_of = |query: &str| -> rusqlite::Result<HashSet<String>> {
+        let mut select = connection.prepare(query)?;
+        let servers = select.query_map([], |row| row.get(0))?;
+        servers.collect()
+    };
+    let mut dead = servers_of("SELECT server FROM servers UNION SELECT server FROM stops")?;
+    dead.retain(|server| !directory.is_alive(server));
+    // After they were found dead: they write no operation any more.
+    let with_operations = servers_of("SELECT DISTINCT server FROM operations")?;
+    let with_stops = servers_of("SELECT DISTINCT server FROM stops")?;
+    for server in dead {
+        if !with_operations.contains(&server) {
+            connection.execute("DELETE FROM servers WHERE server = ?", [&server])?;
+        }
+        if with_stops.contains(&server) {
             connection.execute("DELETE FROM stops WHERE server = ?", [&server])?;
         }
     }
-    directory.remove_dead_locks();
-    Ok(plain)
+    Ok(())
 }
 
 #[cfg(test)]

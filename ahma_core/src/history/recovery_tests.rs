@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::history::reader::tests::Made;
+use crate::history::{database::Database, reader::tests::Made};
 
 #[test]
 fn what_a_dead_server_left_is_removed_and_a_living_ones_is_not() {
@@ -75,6 +75,21 @@ fn what_a_dead_server_left_is_removed_and_a_living_ones_is_not() {
     );
     assert_eq!(rows("SELECT server FROM stops"), ["alive"]);
     drop(lock);
+}
+
+#[test]
+fn servers_that_stay_keep_no_writer_waiting() {
+    let mut made = Made::new();
+    made.add(2);
+    made.execute(
+        "INSERT INTO servers (server, pid, scope, version, started_at) VALUES ('gone', 1, '/', '0', 0)",
+    );
+    let directory = &made.reader.directory;
+    let writer = Database::open(directory).unwrap();
+    writer.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let looking = &made.reader.database.connection;
+    looking.busy_timeout(Duration::ZERO).unwrap();
+    assert_eq!(clean_up(looking, directory, "this").unwrap(), []);
 }
 
 #[test]
