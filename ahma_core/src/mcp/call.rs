@@ -136,9 +136,13 @@ pub(super) async fn run(
         operation.mark_seen();
         return Ok(server.results.operation(&report).into());
     }
-    report.hint = match operation.tells_when_ready() && !operation.is_ready() {
-        true => Some("it is not ready yet; await with its id and until_line waits on".to_owned()),
-        false => standstill::hint(&operation).await,
+    report.hint = if operation.tells_when_ready() && !operation.is_ready() {
+        Some("it is not ready yet; await with its id and until_line waits on".to_owned())
+    } else if wait.is_zero() {
+        // It has only just begun, and the kernel takes ten milliseconds or more to list the locks of all processes.
+        None
+    } else {
+        standstill::hint(&operation).await
     };
     // Output of a call that was answered at once has not been shown.
     if report.output.is_some() {
