@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     console::{Console, ConsoleSettings},
+    history::HistoryReader,
     mcp::{DEFAULT_SYNC_WAIT, MAX_QUIET_AWAIT},
     sandbox::Tier,
 };
@@ -57,7 +58,11 @@ async fn run(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> 
     if !state_dirs.contains(&sandbox.state_dir) {
         state_dirs.push(sandbox.state_dir.clone());
     }
+    let history = sandbox.state_dir.clone();
     let private = sandbox.end_processes().await;
+    // Whoever opens the history while no other has it open reads its whole log. This one keeps it open, so that servers of
+    // sessions, which may have only a row to write, do not.
+    let history = tokio::task::spawn_blocking(move || HistoryReader::open(&history));
     let shutdown = Shutdown::default();
     signals::watch_twice(shutdown.leave.clone(), shutdown.at_once.clone())?;
     let address = settings.http.address();
@@ -114,7 +119,7 @@ async fn run(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> 
     let operators = Some(console.operator_side());
     let served =
         ahma_http_bridge::serve(listener, bridge, Arc::new(factory), operators, shutdown, ready).await;
-    drop(private);
+    drop((history, private));
     served.map_err(refused)
 }
 
