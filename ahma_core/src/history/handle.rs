@@ -3,13 +3,16 @@
 use std::{
     collections::VecDeque,
     path::PathBuf,
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
     thread::{JoinHandle, Thread},
     time::Duration,
 };
 
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
 
 use super::{
     database::HistoryError,
@@ -20,7 +23,7 @@ use super::{
     retention::KeepLimits,
     rows::{OperationFilter, OperationRow, Owner, TaskRow},
     shared_reader::SharedReader,
-    writer::{Writer, WriterMessage},
+    writer::{SharedWriter, Writer, WriterMessage},
 };
 use crate::operation::{Journal, Operation, Principal};
 
@@ -57,14 +60,37 @@ struct HistoryCore {
     server: String,
     scope: PathBuf,
     result_bytes: usize,
-    /// Not bounded: a message is a handle of something that exists anyway.
-    messages: mpsc::Sender<WriterMessage>,
-    writer: Mutex<Option<JoinHandle<()>>>,
-    writer_thread: Option<Thread>,
+    mailbox: WriterMailbox,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Calls of [`History::recorded`], and how many of them found everything written. Locked while that is done.
+    asked: Arc<AtomicU64>,
+    answered: Arc<tokio::sync::Mutex<u64>>,
     reader: SharedReader,
     /// The newest last.
     recalled: Mutex<VecDeque<Operation>>,
     trouble: Arc<Mutex<Option<String>>>,
+}
+
+/// The way of messages to the writer.
+#[derive(Debug, Clone)]
+struct WriterMailbox {
+    /// Not bounded: a message is a handle of something that exists anyway.
+    messages: mpsc::Sender<WriterMessage>,
+    writer: Arc<SharedWriter>,
+    thread: Option<Thread>,
+}
+
+impl WriterMailbox {
+    fn send(&self, message: WriterMessage) {
+        let is_last = matches!(message, WriterMessage::Close);
+        let sent = self.messages.send(message);
+        if let Some(thread) = &self.thread
+            && sent.is_ok()
+            && (self.writer.is_to_be_woken() || is_last)
+        {
+            thread.unpark();
+        }
+    }
 }
 
 impl History {
@@ -76,17 +102,18 @@ impl History {
         // Unbounded, because a call must never wait for the disk. Messages are handles, and the writer keeps a bounded
         // number of them while it cannot write.
         let (messages, receiver) = mpsc::channel();
-        let writer = Writer {
+        let writer = Arc::new(SharedWriter::new(Writer {
             directory: directory.clone(),
             server: server.clone(),
             scope: settings.scope.clone(),
             limits: settings.limits,
             messages: receiver,
             trouble: Arc::clone(&trouble),
-        };
+        }));
+        let of_thread = Arc::clone(&writer);
         let spawned = std::thread::Builder::new()
             .name("history".to_owned())
-            .spawn(move || writer.run());
+            .spawn(move || of_thread.run());
         if let Err(error) = &spawned {
             tracing::warn!(%error, "the history is not kept: its thread cannot be started");
             *trouble.lock() = Some(error.to_string());
@@ -97,9 +124,14 @@ impl History {
             server,
             scope: settings.scope,
             result_bytes: settings.result_bytes,
-            messages,
-            writer_thread: spawned.as_ref().ok().map(|writer| writer.thread().clone()),
-            writer: Mutex::new(spawned.ok()),
+            mailbox: WriterMailbox {
+                messages,
+                writer,
+                thread: spawned.as_ref().ok().map(|spawned| spawned.thread().clone()),
+            },
+            thread: Mutex::new(spawned.ok()),
+            asked: Arc::default(),
+            answered: Arc::default(),
             recalled: Mutex::default(),
             trouble,
         };
@@ -114,7 +146,7 @@ impl History {
     /// For the engine whose operations are to be written down.
     pub fn journal(&self) -> Arc<dyn Journal> {
         Arc::new(HistoryJournal {
-            messages: self.core.messages.clone(),
+            mailbox: self.core.mailbox.clone(),
         })
     }
 
@@ -134,29 +166,40 @@ impl History {
     /// Waits until everything noted so far is written, or cannot be in time. A client that is told of an operation after
     /// this finds it again whatever happens to this server.
     pub async fn recorded(&self) {
-        let (tx, rx) = oneshot::channel();
-        if self.send(WriterMessage::Flush(tx)).is_ok() {
-            let _ = tokio::time::timeout(RECORD_TIMEOUT, rx).await;
-        }
+        let _ = tokio::time::timeout(RECORD_TIMEOUT, self.record()).await;
     }
 
-    fn send(&self, message: WriterMessage) -> Result<(), mpsc::SendError<WriterMessage>> {
-        let is_urgent = message.is_urgent();
-        let sent = self.core.messages.send(message);
-        if is_urgent && let Some(writer) = &self.core.writer_thread {
-            writer.unpark();
+    async fn record(&self) {
+        let HistoryCore {
+            mailbox,
+            asked,
+            answered,
+            ..
+        } = &*self.core;
+        let number = asked.fetch_add(1, Ordering::SeqCst);
+        let mut answered = Arc::clone(answered).lock_owned().await;
+        // Another has written it with its own.
+        if *answered > number {
+            return;
         }
-        sent
+        let (asked, writer) = (Arc::clone(asked), Arc::clone(&mailbox.writer));
+        // It holds the lock: while the disk hangs, others wait without a thread.
+        let recorded = tokio::task::spawn_blocking(move || {
+            let all = asked.load(Ordering::SeqCst);
+            writer.write_now();
+            *answered = all;
+        });
+        let _ = recorded.await;
     }
 
     /// Notes a task, which is to live on when this server does not.
     pub fn note_task(&self, task: TaskRow) {
-        let _ = self.send(WriterMessage::Task(task));
+        self.core.mailbox.send(WriterMessage::Task(task));
     }
 
     /// Notes what this server says of itself, as JSON.
     pub fn note_facts(&self, facts: String) {
-        let _ = self.send(WriterMessage::Facts(facts));
+        self.core.mailbox.send(WriterMessage::Facts(facts));
     }
 
     /// An operation of a principal that is not in memory. One that another server runs is followed.
@@ -213,11 +256,11 @@ impl History {
 
     /// Writes what is left and ends the writer.
     pub async fn close(&self) {
-        let _ = self.send(WriterMessage::Close);
-        let Some(writer) = self.core.writer.lock().take() else {
+        self.core.mailbox.send(WriterMessage::Close);
+        let Some(thread) = self.core.thread.lock().take() else {
             return;
         };
-        let joined = tokio::task::spawn_blocking(move || writer.join());
+        let joined = tokio::task::spawn_blocking(move || thread.join());
         if tokio::time::timeout(CLOSE_TIMEOUT, joined).await.is_err() {
             tracing::warn!("the history could not be written to its end");
         }
@@ -235,17 +278,16 @@ impl History {
 /// The end of the history that operations hold.
 #[derive(Debug)]
 struct HistoryJournal {
-    messages: mpsc::Sender<WriterMessage>,
+    mailbox: WriterMailbox,
 }
 
 impl Journal for HistoryJournal {
     fn changed(&self, operation: &Operation) {
-        let _ = self.messages.send(WriterMessage::Changed(operation.clone()));
+        self.mailbox.send(WriterMessage::Changed(operation.clone()));
     }
 
     fn collected(&self, operation: &Operation) {
-        let _ = self
-            .messages
+        self.mailbox
             .send(WriterMessage::Collected(operation.id().clone()));
     }
 }

@@ -1,22 +1,23 @@
 //! The writer thread of a server: collects what is to be written, and writes it in batches.
 //!
 //! It holds the operations that run and looks at them three times a second, so that what they print and find is on disk within a
-//! second. Calls only send it a handle.
+//! second. Calls only send it a handle. A call that cannot wait for this thread, because its client is about to be told of an
+//! operation, writes what there is itself ([`SharedWriter::write_now`]).
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     path::PathBuf,
     sync::{
         Arc,
-        mpsc::{Receiver, RecvTimeoutError, TryRecvError},
+        atomic::{AtomicBool, Ordering, fence},
+        mpsc::{Receiver, TryRecvError},
     },
     time::{Duration, Instant, SystemTime},
 };
 
 use ahma_common::error_chain;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::TransactionBehavior;
-use tokio::sync::oneshot;
 
 use super::{
     compression::{Compression, CompressionStep},
@@ -41,17 +42,8 @@ pub(super) enum WriterMessage {
     Task(TaskRow),
     /// The server's description of itself.
     Facts(String),
-    /// Everything sent before is to be written now.
-    Flush(oneshot::Sender<()>),
-    /// The same, and nothing comes after.
+    /// Everything is to be written now, and nothing comes after.
     Close,
-}
-
-impl WriterMessage {
-    /// Its sender unparks the writer, which may be collecting a batch.
-    pub(super) fn is_urgent(&self) -> bool {
-        matches!(self, Self::Flush(_) | Self::Close)
-    }
 }
 
 /// The writer's part of a history.
@@ -91,7 +83,16 @@ const RETRY: Duration = Duration::from_secs(2);
 /// Operations that wait to be written while it fails; more would be held in memory for nothing.
 const MAX_WAITING: usize = 1_000;
 
-/// State of the thread.
+/// The writer as its thread and calls share it.
+#[derive(Debug)]
+pub(super) struct SharedWriter {
+    work: Mutex<WriterLoop>,
+    /// The next message is to wake the thread. Not while a batch is collected: a call sends several messages, and to wake a
+    /// thread costs it more than all else about them.
+    awaits_message: AtomicBool,
+}
+
+/// State of the writer.
 #[derive(Debug)]
 struct WriterLoop {
     writer: Writer,
@@ -105,7 +106,6 @@ struct WriterLoop {
     tasks: Vec<TaskRow>,
     facts: Option<String>,
     facts_are_written: bool,
-    flushes: Vec<oneshot::Sender<()>>,
     running: HashMap<OperationId, RunningEntry>,
     compressions: VecDeque<Compression>,
     /// Under way after a look at the limits.
@@ -115,6 +115,7 @@ struct WriterLoop {
     housekeeping_due: Instant,
     ended_since: usize,
     dropped: usize,
+    is_closing: bool,
 }
 
 /// An operation that has not ended.
@@ -134,15 +135,50 @@ impl RunningEntry {
     }
 }
 
-impl Writer {
-    /// Runs until the history is closed.
-    pub(super) fn run(self) {
+impl SharedWriter {
+    pub(super) fn new(writer: Writer) -> Self {
+        Self {
+            work: Mutex::new(WriterLoop::new(writer)),
+            awaits_message: AtomicBool::new(true),
+        }
+    }
+
+    /// The life of the thread, until the history is closed.
+    pub(super) fn run(&self) {
         // On Linux a thread has a priority of its own; elsewhere it would be the server's.
         if cfg!(target_os = "linux") {
             rustix::process::nice(NICENESS).ok();
         }
-        let mut work = WriterLoop::new(self);
-        while work.turn() == Flow::GoOn {}
+        loop {
+            // Before the messages are taken: one that comes after that finds it said.
+            self.awaits_message.store(true, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            let mut work = self.work.lock();
+            if work.turn() == Flow::End {
+                return work.let_go();
+            }
+            if work.batch_due.is_some() {
+                self.awaits_message.store(false, Ordering::SeqCst);
+            }
+            let patience = work.patience();
+            // A call that waits for its turn comes first.
+            MutexGuard::unlock_fair(work);
+            if !patience.is_zero() {
+                std::thread::park_timeout(patience);
+            }
+        }
+    }
+
+    /// Asked by the sender of a message that was sent: the thread is to be unparked.
+    pub(super) fn is_to_be_woken(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.awaits_message.swap(false, Ordering::SeqCst)
+    }
+
+    /// Writes what was sent before. Blocks for as long as the disk does. On a busy machine the thread, of low priority as it
+    /// is, would do the same some ten milliseconds later.
+    pub(super) fn write_now(&self) {
+        self.work.lock().write_now();
     }
 }
 
@@ -165,7 +201,6 @@ impl WriterLoop {
             tasks: Vec::new(),
             facts: None,
             facts_are_written: true,
-            flushes: Vec::new(),
             running: HashMap::new(),
             compressions: VecDeque::new(),
             retention: None,
@@ -174,54 +209,54 @@ impl WriterLoop {
             housekeeping_due: now + FIRST_LOOK,
             ended_since: 0,
             dropped: 0,
+            is_closing: false,
         }
     }
 
-    /// Waits for a message or for something that is due, and does it.
+    /// Takes what was sent, and does what is due.
     fn turn(&mut self) -> Flow {
-        let mut flow = Flow::GoOn;
-        let mut next = self.first_message();
-        while flow == Flow::GoOn {
-            flow = match next {
-                Ok(message) => self.take(message),
-                // The last handle is gone.
-                Err(TryRecvError::Disconnected) => Flow::End,
-                Err(TryRecvError::Empty) => break,
-            };
-            next = self.writer.messages.try_recv();
-        }
+        self.take_messages();
         let now = Instant::now();
         let is_due = self.batch_due.is_some_and(|due| due <= now);
         let is_tick = !self.running.is_empty() && self.tick_due <= now;
-        if flow == Flow::End || !self.flushes.is_empty() || is_due || is_tick {
-            self.write(is_tick || flow == Flow::End);
+        if self.is_closing || is_due || is_tick {
+            self.write(is_tick || self.is_closing);
         }
-        if flow == Flow::End {
+        if self.is_closing {
             self.keep_house_at_the_end();
-        } else if self.housekeeping_due <= now || self.ended_since >= HOUSEKEEPING_ENDED {
+            return Flow::End;
+        }
+        if self.housekeeping_due <= now || self.ended_since >= HOUSEKEEPING_ENDED {
             self.keep_house();
         } else if self.batch_due.is_none_or(|due| due > now) {
             self.do_a_piece();
         }
-        flow
+        Flow::GoOn
     }
 
-    /// Waits for a message. While a batch is collected only those are waited for that say so
-    /// ([`WriterMessage::is_urgent`]): a call sends several, and to wake this thread costs it more than all else about them.
-    fn first_message(&self) -> Result<WriterMessage, TryRecvError> {
-        let messages = &self.writer.messages;
-        if self.batch_due.is_none() {
-            return messages
-                .recv_timeout(self.patience())
-                .map_err(|error| match error {
-                    RecvTimeoutError::Timeout => TryRecvError::Empty,
-                    RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
-                });
+    fn write_now(&mut self) {
+        self.take_messages();
+        // Else the thread is about to do it, or has done it.
+        if !self.is_closing {
+            self.write(false);
         }
-        messages.try_recv().or_else(|_| {
-            std::thread::park_timeout(self.patience());
-            messages.try_recv()
-        })
+    }
+
+    fn take_messages(&mut self) {
+        while !self.is_closing {
+            match self.writer.messages.try_recv() {
+                Ok(message) => self.take(message),
+                // The last handle is gone.
+                Err(TryRecvError::Disconnected) => self.is_closing = true,
+                Err(TryRecvError::Empty) => return,
+            }
+        }
+    }
+
+    /// Closes everything, although calls may hold this still.
+    fn let_go(&mut self) {
+        self.database = None;
+        self.lock = None;
     }
 
     fn patience(&self) -> Duration {
@@ -236,7 +271,7 @@ impl WriterLoop {
         })
     }
 
-    fn take(&mut self, message: WriterMessage) -> Flow {
+    fn take(&mut self, message: WriterMessage) {
         match message {
             WriterMessage::Changed(operation) => {
                 if self.changed.len() >= MAX_WAITING {
@@ -252,14 +287,12 @@ impl WriterLoop {
                 self.facts_are_written = false;
                 if self.database.is_none() {
                     // They are written when there is something else to write, or to clean up.
-                    return Flow::GoOn;
+                    return;
                 }
             }
-            WriterMessage::Flush(asker) => self.flushes.push(asker),
-            WriterMessage::Close => return Flow::End,
+            WriterMessage::Close => self.is_closing = true,
         }
         self.batch_due.get_or_insert_with(|| Instant::now() + BATCH_DELAY);
-        Flow::GoOn
     }
 
     /// Writes what waits and, at a tick, what running operations have come to.
@@ -276,10 +309,6 @@ impl WriterLoop {
                 self.batch_due = Some(Instant::now() + RETRY);
                 self.tick_due = Instant::now() + RETRY;
             }
-        }
-        // Those who asked are told in any case: nothing waits for a disk that is full.
-        for asker in self.flushes.drain(..) {
-            let _ = asker.send(());
         }
     }
 

@@ -8,15 +8,12 @@ fn what_is_to_be_written_does_not_wait_until_everything_is_dropped() {
     let mut made = Made::new();
     made.add(5_000);
     made.execute("UPDATE operations SET collected_at = ended_at");
-    let (messages, receiver) = mpsc::channel();
+    let (_messages, receiver) = mpsc::channel();
     let mut work = WriterLoop::new(writer_of(&made, 0, receiver));
     work.keep_house();
     let mut waiting = 5_000;
     while waiting > 0 {
-        let (asker, answer) = oneshot::channel();
-        messages.send(WriterMessage::Flush(asker)).unwrap();
         assert_eq!(work.turn(), Flow::GoOn);
-        assert_eq!(answer.blocking_recv(), Ok(()), "with {waiting} operations");
         let left = made.count();
         assert!(
             left < waiting && waiting - left <= retention::BATCH,
@@ -28,19 +25,16 @@ fn what_is_to_be_written_does_not_wait_until_everything_is_dropped() {
 }
 
 #[test]
-fn all_that_has_come_is_written_with_the_batch() {
+fn all_that_has_come_is_written_at_once_for_a_call_that_asks() {
     let mut made = Made::new();
     made.add(3);
     let (messages, receiver) = mpsc::channel();
     let mut work = WriterLoop::new(writer_of(&made, u64::MAX, receiver));
-    let (asker, answer) = oneshot::channel();
     for number in 0..3 {
         let id = OperationId::recalled(&format!("op_{number:010}"));
         messages.send(WriterMessage::Collected(id)).unwrap();
     }
-    messages.send(WriterMessage::Flush(asker)).unwrap();
-    assert_eq!(work.turn(), Flow::GoOn);
-    assert_eq!(answer.blocking_recv(), Ok(()));
+    work.write_now();
     made.execute("DELETE FROM operations WHERE collected_at IS NULL");
     assert_eq!(made.count(), 3);
 }
