@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::json;
+
 use crate::{
     BRIDGES, Bench, PACE, What,
     client::{Listening, Session},
@@ -42,6 +44,7 @@ struct Figures {
     paced: Vec<Duration>,
     rapid: Vec<Duration>,
     program: Vec<Duration>,
+    background: Vec<Duration>,
     starts: Vec<Duration>,
     sessions: Vec<Duration>,
     http: [Vec<Duration>; 2],
@@ -52,6 +55,7 @@ struct Figures {
     calling_sessions: Duration,
     /// Processor time in milliseconds of the parts of that name.
     rapid_ms: f64,
+    program_ms: f64,
     in_flight_ms: f64,
 }
 
@@ -83,8 +87,15 @@ impl Build {
         // The processes that replace the last ones are started a moment later.
         std::thread::sleep(PACE);
         self.figures.rapid_ms += self.used_ms() - before;
+        let before = self.used_ms();
         let program = timed_calls(What::Tool, &mut self.session, Duration::ZERO, RAPID);
         self.figures.program.extend(program);
+        std::thread::sleep(PACE);
+        self.figures.program_ms += self.used_ms() - before;
+        for _ in 0..PACED {
+            std::thread::sleep(PACE);
+            self.figures.background.push(in_background(&mut self.session));
+        }
         std::thread::sleep(PACE);
         let before = self.used_ms();
         self.figures.in_flight += pipelined(What::Shell, &mut self.session, 16, IN_FLIGHT);
@@ -93,7 +104,7 @@ impl Build {
         for _ in 0..STARTS {
             let begun = Instant::now();
             let mut session = Session::start(&self.program, &[], None);
-            session.request("tools/list", serde_json::json!({}));
+            session.request("tools/list", json!({}));
             self.figures.starts.push(begun.elapsed());
         }
         let begun = Instant::now();
@@ -129,11 +140,21 @@ impl Build {
             &figures.program,
             floor,
         );
+        table.times(
+            &format!("{name}: answer of a call in the background, 10 ms apart"),
+            &figures.background,
+            floor,
+        );
         if self.group.is_some() {
             let each = |used: f64, calls: usize| used / (TURNS * calls) as f64;
             table.figure(
                 &format!("{name}: processor time of a call, back to back"),
                 each(figures.rapid_ms, RAPID),
+                "ms",
+            );
+            table.figure(
+                &format!("{name}: processor time of a tool's call, back to back"),
+                each(figures.program_ms, RAPID),
                 "ms",
             );
             table.figure(
@@ -177,6 +198,15 @@ impl Build {
             );
         }
     }
+}
+
+/// Time until a call that is not waited for is answered.
+fn in_background(session: &mut Session) -> Duration {
+    let hi = json!({"command": "echo hi", "execution_mode": "asynchronous"});
+    let begun = Instant::now();
+    let answer = session.call("sandboxed_shell", hi);
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    begun.elapsed()
 }
 
 /// Measures `servers`, named by their place in the list.
