@@ -80,7 +80,9 @@ pub(super) async fn shown(known: &ShownOperation, query: &Query) -> Result<Outpu
           }
         }
         @if let Some(loss) = log.loss() { p.hint { (loss.bytes) " bytes were printed but could not be kept." } }
-        @if let Some(matches) = page.matches { p { (counted(matches, "matching line")) } }
+        @if let Some(matches) = page.matches {
+            p { (counted(matches, "matching line")) @if let Some(line) = from { " from line " (line) " on" } }
+        }
         (earlier(&path, &page, is_tail))
         div.output tabindex="0" role="log" aria-label="Output" aria-live="off" id=[is_tail.then_some("output")] {
             @if grep.is_some() { (matching(&path, &page.text)) } @else { @for row in terminal.rows() { (row) } }
@@ -129,16 +131,24 @@ impl OutputTail {
         }
     }
 
-    /// Rows that are new or other than before. One who is far behind goes on near the end.
+    /// All rows that are new or other than before. A page that is far behind goes on near the end.
     pub(super) async fn read(&mut self, operation: &Operation) -> Result<Vec<Markup>, SourceError> {
         let log = operation.output();
-        let bytes = log.bytes(self.offset, PAGE_BYTES).await?;
-        let read_to = self.offset + bytes.len() as u64;
-        if bytes.len() == PAGE_BYTES && log.bytes(read_to, PAGE_BYTES).await?.len() == PAGE_BYTES {
-            return self.skip_to_end(operation).await;
+        let mut rows = Vec::new();
+        loop {
+            let bytes = log.bytes(self.offset, PAGE_BYTES).await?;
+            let read_to = self.offset + bytes.len() as u64;
+            if bytes.len() < PAGE_BYTES {
+                self.offset = read_to;
+                rows.extend(self.terminal.print_rows(&bytes));
+                return Ok(rows);
+            }
+            if log.bytes(read_to, PAGE_BYTES).await?.len() == PAGE_BYTES {
+                return self.skip_to_end(operation).await;
+            }
+            self.offset = read_to;
+            rows.extend(self.terminal.print_rows(&bytes));
         }
-        self.offset = read_to;
-        Ok(self.terminal.print_rows(&bytes))
     }
 
     async fn skip_to_end(&mut self, operation: &Operation) -> Result<Vec<Markup>, SourceError> {

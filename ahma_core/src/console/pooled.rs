@@ -112,13 +112,13 @@ impl PooledView {
         })
     }
 
-    /// Rows that are new or other than before.
-    async fn changed_rows(&mut self) -> Vec<Markup> {
+    /// Rows that are new or other than before, and whether those are all.
+    async fn changed_rows(&mut self) -> (Vec<Markup>, bool) {
         let mut rows = Vec::new();
         let mut printed = 0;
         while printed < PAGE_BYTES {
             let Ok(output) = output(&self.server, &self.id, self.next).await else {
-                break;
+                return (rows, true);
             };
             rows.extend(self.terminal.print_rows(output.text.as_bytes()));
             printed += output.text.len();
@@ -128,10 +128,10 @@ impl PooledView {
             };
             // What could not be kept never comes.
             if output.next_byte >= output.total_bytes || output.text.is_empty() {
-                break;
+                return (rows, true);
             }
         }
-        rows
+        (rows, false)
     }
 }
 
@@ -142,12 +142,14 @@ impl PageView for PooledView {
 
     async fn changes(&mut self) -> Result<Vec<PageChange>, SourceError> {
         let known = find(&self.server, &self.id).await?;
+        let (rows, are_all) = self.changed_rows().await;
         let mut changes = vec![
             PageChange::Content("summary", summary(&known)),
             PageChange::Content("findings", findings(&self.server, &self.id).await),
-            PageChange::Rows("output", self.changed_rows().await),
+            PageChange::Rows("output", rows),
         ];
-        if known.status.is_final() {
+        // A reader who has paused stays on the page, and gets nothing after this.
+        if known.status.is_final() && are_all {
             changes.push(PageChange::Reload);
         }
         Ok(changes)

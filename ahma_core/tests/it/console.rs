@@ -681,7 +681,9 @@ fn an_output_is_searched_and_paged_and_findings_are_filtered_and_exported() {
     let later = later.split_once('#').unwrap().0;
     let next = browser.get(&format!("{path}?grep=line&line={later}")).body;
     assert!(
-        next.contains(">line 501<") && !next.contains(">line 500<"),
+        next.contains(">line 501<")
+            && !next.contains(">line 500<")
+            && next.contains(&format!("700 matching lines from line {later} on")),
         "{next}"
     );
     assert_eq!(browser.get(&format!("{path}?grep=%28")).status, 400);
