@@ -124,7 +124,7 @@ impl Bridge {
     /// The lists of the backends. At a front end of a cluster each of them knows the whole pool, so that one is enough.
     async fn lists_of(&self, children: &[Arc<Child>], asked_for: Asked<'_>) -> Vec<Value> {
         let params = asked_for.params();
-        let asked = children.iter().map(|child| async {
+        let mut asked = children.iter().map(|child| async {
             let answer = child
                 .ask_about_operations(LIST_OPERATIONS, &params, ANSWER_TIMEOUT)
                 .await;
@@ -133,12 +133,13 @@ impl Bridge {
         if self.settings.session_store.is_none() {
             return join_all(asked).await.into_iter().flatten().collect();
         }
-        for asked in asked {
-            if let Ok(answer) = asked.await {
-                return vec![answer];
-            }
+        let Some(first) = asked.next() else {
+            return Vec::new();
+        };
+        match first.await {
+            Ok(answer) => vec![answer],
+            Err(_) => join_all(asked).await.into_iter().flatten().collect(),
         }
-        Vec::new()
     }
 
     pub(crate) async fn read_output(&self, id: &str, place: OutputPlace) -> Result<Value, AdminError> {
