@@ -338,15 +338,15 @@ pub async fn keep_beating(
     let mut interval = tokio::time::interval(lease / 5);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        let beat = describe();
-        let subject = link.pool().beat_subject(&beat.worker);
-        let message = serde_json::to_vec(&SentBeat::now(beat)).unwrap_or_default();
-        link.publish(subject, message.into()).await;
         let now = Instant::now();
         if now.duration_since(last) > lease / 2 {
             suspicion.send_modify(|times| *times += 1);
         }
         last = now;
+        let beat = describe();
+        let subject = link.pool().beat_subject(&beat.worker);
+        let message = serde_json::to_vec(&SentBeat::now(beat)).unwrap_or_default();
+        link.publish(subject, message.into()).await;
         tokio::select! {
             _ = interval.tick() => {}
             _ = roll_calls.next() => {}

@@ -168,13 +168,16 @@ impl PoolWorker {
                     continue;
                 }
             }
-            let suspicions = *self.suspected.borrow();
+            let (suspicions, begun) = (*self.suspected.borrow(), Instant::now());
             // Planning changes nothing, and the log takes longer to answer.
             let claiming = claim(&self.link, &job, &self.settings.name);
             let (claimed, planned) = tokio::join!(claiming, self.plan(&job));
             delivery.done(&self.link).await;
             if let Some(claim) = claimed {
-                self.run(claim, planned, suspicions).await;
+                // The time decides too: the task that beats may notice it only later.
+                let may_be_lost =
+                    || begun.elapsed() > self.settings.lease / 2 || *self.suspected.borrow() != suspicions;
+                self.run(claim, planned, may_be_lost).await;
             }
             self.running.lock().remove(&job.operation);
         }
@@ -194,8 +197,13 @@ impl PoolWorker {
         }
     }
 
-    /// `suspicions` is their number before it was claimed.
-    async fn run(&self, claim: Claim, planned: Result<PlannedJob, String>, suspicions: u64) {
+    /// The log is asked once more if this worker may have been given up since it began to claim.
+    async fn run(
+        &self,
+        claim: Claim,
+        planned: Result<PlannedJob, String>,
+        may_be_lost: impl FnOnce() -> bool,
+    ) {
         let fenced = {
             let mut running = self.running.lock();
             let entry = running.entry(claim.operation.clone()).or_default();
@@ -203,7 +211,7 @@ impl PoolWorker {
             entry.fenced.clone()
         };
         // From here on `fence` knows the claim.
-        if *self.suspected.borrow() != suspicions && !claim.holds().await {
+        if may_be_lost() && !claim.holds().await {
             return;
         }
         let operation = match planned {

@@ -72,12 +72,14 @@ impl Mirror {
         self.shared.announce(&self.operation);
     }
 
-    /// Its worker was lost, and another is to run it from the beginning. What the first one printed stays.
+    /// Its worker was lost, and another is to run it from the beginning. Its progress is forgotten; what the first one printed
+    /// stays.
     pub(crate) fn begins_again(&mut self, attempt: u32) {
         self.log.end_line();
         let line = format!("[the worker was lost; attempt {attempt} begins]\n");
         self.print(line.as_bytes());
         self.operation.cell().set_started(None);
+        self.reached(Progress::default(), None);
     }
 
     pub(crate) fn print(&mut self, bytes: &[u8]) {
