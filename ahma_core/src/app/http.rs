@@ -60,9 +60,7 @@ async fn run(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> 
     }
     let history = sandbox.state_dir.clone();
     let private = sandbox.end_processes().await;
-    // Whoever opens the history while no other has it open reads its whole log. This one keeps it open, so that servers of
-    // sessions, which may have only a row to write, do not.
-    let history = tokio::task::spawn_blocking(move || HistoryReader::open(&history));
+    let history = tokio::spawn(keep_open(history));
     let shutdown = Shutdown::default();
     signals::watch_twice(shutdown.leave.clone(), shutdown.at_once.clone())?;
     let address = settings.http.address();
@@ -119,8 +117,25 @@ async fn run(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> 
     let operators = Some(console.operator_side());
     let served =
         ahma_http_bridge::serve(listener, bridge, Arc::new(factory), operators, shutdown, ready).await;
-    drop((history, private));
+    history.abort();
+    drop(private);
     served.map_err(refused)
+}
+
+/// Time between looks for a history that is not there yet.
+const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Keeps the history open, so that the servers of sessions need not read its whole log to write a row, as the first one does
+/// that opens it.
+async fn keep_open(state_dir: PathBuf) {
+    loop {
+        let place = state_dir.clone();
+        let opened = tokio::task::spawn_blocking(move || HistoryReader::open(&place)).await;
+        if let Ok(Ok(Some(_open))) = opened {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
 }
 
 /// Time for an answer to arrive once the wait for it is over.
