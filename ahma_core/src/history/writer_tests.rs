@@ -8,12 +8,18 @@ fn what_is_to_be_written_does_not_wait_until_everything_is_dropped() {
     let mut made = Made::new();
     made.add(5_000);
     made.execute("UPDATE operations SET collected_at = ended_at");
-    let (_messages, receiver) = mpsc::channel();
+    let (messages, receiver) = mpsc::channel();
     let mut work = WriterLoop::new(writer_of(&made, 0, receiver));
     work.keep_house();
     let mut waiting = 5_000;
     while waiting > 0 {
+        messages
+            .send(WriterMessage::Collected(OperationId::recalled("op_other")))
+            .unwrap();
+        work.take_messages();
+        work.batch_due = Some(Instant::now());
         assert_eq!(work.turn(), Flow::GoOn);
+        assert!(work.collected.is_empty(), "with {waiting} operations");
         let left = made.count();
         assert!(
             left < waiting && waiting - left <= retention::BATCH,
