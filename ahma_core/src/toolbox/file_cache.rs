@@ -1,9 +1,17 @@
 //! The parsed tool files, each with its last valid version.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    num::NonZero,
+    panic::resume_unwind,
+    thread::available_parallelism,
+};
 
 use super::load::SourceFile;
 use crate::mtdf::{Checked, Problem, ToolDef, ToolSource, check_file, check_together};
+
+/// The start of a thread costs a fraction of what so many checks do.
+const FILES_FOR_A_THREAD: usize = 8;
 
 /// Remembers every file, so that unchanged ones are not checked again and broken ones fall back.
 #[derive(Debug, Default)]
@@ -33,10 +41,7 @@ pub(super) struct LoadedTools {
 impl FileCache {
     /// Takes in what the directory holds now, in the order of the names. Files that are gone are forgotten.
     pub(super) fn refresh(&mut self, files: Vec<SourceFile>) -> LoadedTools {
-        let current: BTreeMap<String, FileVersion> = files
-            .into_iter()
-            .map(|file| (file.name.clone(), self.version(file)))
-            .collect();
+        let current = self.versions(&files);
         self.good.retain(|name, _| current.contains_key(name));
 
         let mut loaded = LoadedTools::default();
@@ -93,17 +98,39 @@ impl FileCache {
         loaded
     }
 
-    fn version(&self, file: SourceFile) -> FileVersion {
-        match file.text {
+    /// Checks what is not known, on several processors if there is much of it: a client waits for its list of tools.
+    fn versions(&self, files: &[SourceFile]) -> BTreeMap<String, FileVersion> {
+        let processors = available_parallelism().map_or(1, NonZero::get);
+        let threads = processors.min(files.len() / FILES_FOR_A_THREAD).max(1);
+        let share = |thread| -> Vec<(String, FileVersion)> {
+            let files = files.iter().skip(thread).step_by(threads);
+            files
+                .map(|file| (file.name.clone(), self.version(file)))
+                .collect()
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads)
+                .map(|thread| scope.spawn(move || share(thread)))
+                .collect();
+            let mut versions = BTreeMap::from_iter(share(0));
+            for other in others {
+                versions.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            versions
+        })
+    }
+
+    fn version(&self, file: &SourceFile) -> FileVersion {
+        match &file.text {
             Ok(text) => match self.current.get(&file.name) {
-                Some(known) if known.text == text => known.clone(),
+                Some(known) if known.text == *text => known.clone(),
                 _ => FileVersion {
-                    checked: check_file(&file.name, &text),
-                    text,
+                    checked: check_file(&file.name, text),
+                    text: text.clone(),
                 },
             },
             Err(reason) => {
-                let problems = vec![Problem::of_file(file.name, reason)];
+                let problems = vec![Problem::of_file(file.name.clone(), reason.clone())];
                 FileVersion {
                     text: String::new(),
                     checked: Checked { tool: None, problems },
