@@ -10,7 +10,7 @@ use std::{
 use super::load::SourceFile;
 use crate::mtdf::{Checked, Problem, ToolDef, ToolSource, check_file, check_together};
 
-/// The start of a thread costs a fraction of what so many checks do.
+/// Fewer files are checked sooner than a thread for them starts to pay.
 const FILES_FOR_A_THREAD: usize = 8;
 
 /// Remembers every file, so that unchanged ones are not checked again and broken ones fall back.
@@ -98,7 +98,7 @@ impl FileCache {
         loaded
     }
 
-    /// Checks what is not known, on several processors if there is much of it: a client waits for its list of tools.
+    /// Checks the files that are new or changed, on several processors if there are many: a client waits for its list of tools.
     fn versions(&self, files: &[SourceFile]) -> BTreeMap<String, FileVersion> {
         let processors = available_parallelism().map_or(1, NonZero::get);
         let threads = processors.min(files.len() / FILES_FOR_A_THREAD).max(1);
