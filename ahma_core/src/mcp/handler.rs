@@ -128,9 +128,9 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         expect_first_page(request)?;
-        let toolbox = self.lobby.toolbox.loaded().await;
-        // Before waiting for others: a list that changes meanwhile is one that the client has to be told of.
-        self.lobby.shown.note(toolbox.clone());
+        // Noted before it is read: of a change in between, the client is told.
+        self.lobby.shown.note(&self.lobby.toolbox.loaded().await);
+        let toolbox = self.lobby.toolbox.current();
         let remote = match self.lobby.has_remotes {
             true => match &self.server().await?.remotes {
                 Some(remotes) => remotes.list(&toolbox, &ctx).await,
@@ -271,17 +271,20 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, ctx: SubscriptionContext) -> Result<(), ErrorData> {
-        let server = self.server().await?;
-        let caller = client::caller(&server, &ctx.request_context().meta);
-        let number = server
-            .subscriptions
-            .add_sink(caller.client.clone(), ctx.sink().clone());
-        for uri in ctx.sink().accepted().resource_subscriptions.iter().flatten() {
-            resources::watch(&server, &caller, uri.clone()).await;
+        let subscriptions = &self.lobby.subscriptions;
+        let meta = &ctx.request_context().meta;
+        // Before the server is there, so that no change of the tools is missed meanwhile.
+        let number = subscriptions.add_sink(client::of(meta), ctx.sink().clone());
+        let server = self.server().await;
+        if let Ok(server) = &server {
+            let caller = client::caller(server, meta);
+            for uri in ctx.sink().accepted().resource_subscriptions.iter().flatten() {
+                resources::watch(server, &caller, uri.clone()).await;
+            }
+            ctx.cancelled().await;
         }
-        ctx.cancelled().await;
-        server.subscriptions.remove_sink(number);
-        Ok(())
+        subscriptions.remove_sink(number);
+        server.map(drop)
     }
 
     async fn on_custom_notification(

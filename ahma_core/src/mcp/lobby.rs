@@ -34,14 +34,21 @@ pub(super) enum Arrival {
     Failed,
 }
 
-/// The list of tools that clients were last shown or told about.
+/// The oldest list of tools that a client may still take for the current one.
 #[derive(Debug, Default)]
 pub(super) struct ShownTools(Mutex<Option<Arc<Toolbox>>>);
 
 impl ShownTools {
-    /// Remembers a list; returns the one before.
-    pub(super) fn note(&self, toolbox: Arc<Toolbox>) -> Option<Arc<Toolbox>> {
-        self.0.lock().replace(toolbox)
+    /// Notes a list that a client is about to be shown. An older one stays: another client may have it.
+    pub(super) fn note(&self, toolbox: &Arc<Toolbox>) {
+        self.0.lock().get_or_insert_with(|| toolbox.clone());
+    }
+
+    /// Replaces the list by a newer one; true if a client would notice the difference and has to be told.
+    pub(super) fn supersede(&self, newer: &Arc<Toolbox>) -> bool {
+        let mut shown = self.0.lock();
+        let Some(shown) = shown.as_mut() else { return false };
+        !std::mem::replace(shown, newer.clone()).shows_the_same_as(newer)
     }
 
     pub(super) fn is_any(&self) -> bool {
@@ -69,5 +76,41 @@ impl Lobby {
             Ok(Arrival::Open(server)) => Ok(Arc::clone(server)),
             Ok(Arrival::Awaited | Arrival::Failed) | Err(_) => Err(error::no_sandbox()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        catalog::{Catalog, CatalogSettings},
+        mtdf::{ToolSource, check_set},
+    };
+
+    fn toolbox(tools: &[&str]) -> Arc<Toolbox> {
+        let sources: Vec<ToolSource> = (tools.iter())
+            .map(|name| ToolSource {
+                name: format!("{name}.json"),
+                text: json!({"name": name, "command": "echo", "description": "Says it."}).to_string(),
+            })
+            .collect();
+        Arc::new(Toolbox {
+            present: Catalog::build(&check_set(&sources).tools, CatalogSettings::default()),
+            ..Toolbox::default()
+        })
+    }
+
+    #[test]
+    fn clients_hear_of_a_list_that_differs_from_the_oldest_one_shown() {
+        let shown = ShownTools::default();
+        assert!(!shown.supersede(&toolbox(&["a"])), "no client has seen a list");
+
+        shown.note(&toolbox(&["a"]));
+        // One client asks between the change and the message; the other has still seen the old list only.
+        shown.note(&toolbox(&["a", "b"]));
+        assert!(shown.supersede(&toolbox(&["a", "b"])));
+        assert!(!shown.supersede(&toolbox(&["a", "b"])), "both know it");
     }
 }

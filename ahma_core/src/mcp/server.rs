@@ -260,10 +260,11 @@ impl Server {
 /// Tells clients when the list of tools is no longer the one they know.
 async fn announce_tools(server: Arc<Server>) {
     let mut changes = server.toolbox.changes();
+    // The list may have been shown, and changed, while the sandbox was being set up.
+    changes.mark_changed();
     while changes.changed().await.is_ok() {
         let toolbox = changes.borrow_and_update().clone();
-        let before = server.shown.note(toolbox.clone());
-        if before.is_some_and(|before| !before.shows_the_same_as(&toolbox)) {
+        if server.shown.supersede(&toolbox) {
             server.subscriptions.notify(Change::ToolList).await;
         }
         resources::notify_status(&server).await;
