@@ -129,8 +129,10 @@ fn the_report_says_what_is_kept_and_by_what() {
 fn protected_names_cannot_be_made_in_any_case() {
     let workspace = Workspace::new();
     fs::create_dir_all(workspace.tools()).unwrap();
+    fs::write(workspace.scope().join(".gitmodules"), "").unwrap();
     let mut server = confined(options(&workspace)).open(Era::Legacy);
     for script in [
+        "ln .gitmodules another-name",
         "mkdir .vscode",
         "mkdir .VSCode",
         "echo evil > .envrc",
@@ -149,7 +151,7 @@ fn protected_names_cannot_be_made_in_any_case() {
     let hint = shell(&mut server, "echo evil > .envrc")["structuredContent"]["sandbox_hint"].take();
     assert!(hint.as_str().unwrap().contains("is protected"), "{hint}");
     let left: Vec<_> = fs::read_dir(workspace.scope()).unwrap().collect();
-    assert_eq!(left.len(), 2, "only .ahma and x: {left:?}");
+    assert_eq!(left.len(), 3, "only .ahma, .gitmodules and x: {left:?}");
 }
 
 #[test]

@@ -13,7 +13,9 @@ use super::reader::{Word, statements};
 /// Operations that profiles may name. macOS takes no profile with one that it does not know.
 const OPERATIONS: &[&str] = &[
     "default",
+    "file-clone",
     "file-ioctl",
+    "file-link",
     "file-map-executable",
     "file-read*",
     "file-read-data",
@@ -32,9 +34,12 @@ const OPERATIONS: &[&str] = &[
     "ipc-posix-shm-write-unlink",
     "ipc-sysv-sem",
     "mach-lookup",
+    "mach-task-inspect",
+    "mach-task-read",
     "network-bind",
     "network-inbound",
     "network-outbound",
+    "nvram*",
     "process-exec",
     "process-fork",
     "process-info*",
@@ -44,6 +49,23 @@ const OPERATIONS: &[&str] = &[
     "sysctl-write",
     "system-socket",
 ];
+
+/// Operations of which `default` says nothing: they are open unless a statement names them. Those that matter to profiles,
+/// of a table in the system's compiler for them.
+const BEYOND_DEFAULT: &[&str] = &[
+    "file-clone",
+    "file-link",
+    "file-map-executable",
+    "file-test-existence",
+    "mach-task-inspect",
+    "mach-task-read",
+    "nvram",
+    "process-info",
+];
+
+fn is_beyond_default(operation: &str) -> bool {
+    BEYOND_DEFAULT.iter().any(|open| operation.starts_with(open))
+}
 
 /// A profile that was read.
 #[derive(Debug)]
@@ -89,7 +111,7 @@ enum Filter {
     Domain(String),
     Memory(Regex),
     All(Vec<Filter>),
-    /// Processes, extensions and other things that no test asks about.
+    /// Processes, extensions, kinds of files and other things that no test asks about.
     Other,
 }
 
@@ -117,7 +139,7 @@ impl Profile {
     pub fn allows(&self, operation: &str, subject: Subject<'_>) -> bool {
         let decides = |statement: &&Statement| statement.matches(operation, subject);
         let last = self.statements.iter().rev().find(decides);
-        last.is_some_and(|statement| statement.allows)
+        last.map_or_else(|| is_beyond_default(operation), |statement| statement.allows)
     }
 
     /// The same where a statement that names the operation goes before those that name several by `*`, whatever their
@@ -150,6 +172,12 @@ impl Profile {
 
 impl Statement {
     fn read(words: &[Word], parameters: &BTreeMap<String, String>) -> Result<Self, String> {
+        let words = match words {
+            [Word::Symbol(word), condition, Word::List(then)] if word == "if" && asks_for_name(condition) => {
+                then
+            }
+            words => words,
+        };
         let [Word::Symbol(verdict), rest @ ..] = words else {
             return Err(format!("not a statement: {words:?}"));
         };
@@ -184,10 +212,18 @@ impl Statement {
     fn matches(&self, operation: &str, subject: Subject<'_>) -> bool {
         let is_meant = self.operations.iter().any(|named| match named.strip_suffix('*') {
             Some(start) => operation.starts_with(start),
-            None => named == operation || named == "default",
+            None => named == operation || (named == "default" && !is_beyond_default(operation)),
         });
         is_meant && (self.filters.is_empty() || self.filters.iter().any(|filter| filter.matches(subject)))
     }
+}
+
+/// `(defined? 'NAME)`, for operations that only newer versions know. Here they are all known.
+fn asks_for_name(condition: &Word) -> bool {
+    let Word::List(words) = condition else {
+        return false;
+    };
+    matches!(words.as_slice(), [Word::Symbol(word), Word::Symbol(name)] if word == "defined?" && name.starts_with('\''))
 }
 
 impl Filter {
@@ -228,7 +264,8 @@ impl Filter {
                 Self::Memory(expression(&format!("^{}$", regex::escape(name)))?)
             }
             ("ipc-posix-name-regex", [Word::Text(pattern)]) => Self::Memory(expression(pattern)?),
-            ("target" | "socket-protocol", [Word::Symbol(_)]) | ("extension", [Word::Text(_)]) => Self::Other,
+            ("target" | "socket-protocol" | "vnode-type", [Word::Symbol(_)])
+            | ("extension", [Word::Text(_)]) => Self::Other,
             _ => return Err(unknown()),
         })
     }

@@ -11,7 +11,7 @@ use ahma_common::contract::{COMMAND_MARK_ALLOWED, COMMAND_MARK_DENIED};
 
 use super::{
     literal::{any_name, literal},
-    rules,
+    rules::{self, CONTENT, WRITES},
 };
 use crate::sandbox::{Access, Network, Policy};
 
@@ -61,7 +61,7 @@ impl Profile {
         let everywhere = rules::CLOSED_READS.iter().map(Path::new);
         let own = [policy.private.as_path()];
         for place in everywhere.chain(closed.home.as_deref()).chain(own) {
-            self.add(&format!("(deny {} (subpath {}))", rules::CONTENT, literal(place)));
+            self.add(&format!("(deny {CONTENT} {})", at_or_below(place)));
         }
         let grants = policy.grants.iter().map(|grant| &grant.real);
         let opened: BTreeSet<PathBuf> = grants
@@ -71,19 +71,11 @@ impl Profile {
             .chain([policy.temp()])
             .collect();
         for path in opened {
-            self.add(&format!(
-                "(allow {} (subpath {}))",
-                rules::CONTENT,
-                literal(&path)
-            ));
+            self.add(&format!("(allow {CONTENT} {})", at_or_below(&path)));
         }
-        self.add(&format!(
-            "(allow {} (literal {}))",
-            rules::CONTENT,
-            literal(program)
-        ));
+        self.add(&format!("(allow {CONTENT} (literal {}))", literal(program)));
         for place in &closed.sensitive {
-            self.add(&format!("(deny {} (subpath {}))", rules::CONTENT, literal(place)));
+            self.add(&format!("(deny {CONTENT} {})", at_or_below(place)));
         }
     }
 
@@ -95,8 +87,9 @@ impl Profile {
             .chain([policy.temp()])
             .chain(grants.map(|grant| grant.real.clone()))
             .collect();
+        self.add(rules::NO_LINKS);
         for root in &roots {
-            self.add(&format!("(allow file-write* (subpath {}))", literal(root)));
+            self.add(&format!("(allow {WRITES} {})", at_or_below(root)));
         }
         // One that is moved away would make the next policy another directory's.
         for root in &roots {
@@ -112,12 +105,9 @@ impl Profile {
                 kept.insert((root, path.as_path()));
                 continue;
             }
-            self.add(&format!(
-                "(deny file-write* (literal {0}) (subpath {0}))",
-                literal(path)
-            ));
+            self.add(&format!("(deny {WRITES} {})", at_or_below(path)));
             let any_name = any_name(root, path, "(/.*)?");
-            self.add(&format!("(deny file-write* (regex {any_name}))"));
+            self.add(&format!("(deny {WRITES} (regex {any_name}))"));
             // Moving a directory above it would move it out of the rule.
             let above = path.ancestors().skip(1).take_while(|above| *above != root);
             let above = above.filter(|above| above.starts_with(root));
@@ -128,6 +118,7 @@ impl Profile {
             let any_name = any_name(root, path, "");
             self.add(&format!("(deny file-write-unlink (regex {any_name}))"));
         }
+        self.add(rules::NO_CLONED_DIRECTORIES);
         self.add(rules::NO_SET_USER_ID);
     }
 
@@ -138,7 +129,9 @@ impl Profile {
             self.add("(allow system-socket (socket-domain AF_UNIX))");
             for path in [policy.scope.clone(), policy.temp()] {
                 let path = literal(&path);
-                self.add(&format!("(allow network-bind network-outbound (subpath {path}))"));
+                self.add(&format!(
+                    "(allow network-bind network-inbound network-outbound (subpath {path}))"
+                ));
             }
         }
         match &policy.network {
@@ -175,6 +168,11 @@ impl Profile {
         ));
         self.add_all(rules::MARK);
     }
+}
+
+/// Filters for a path and all below it. By what others report, `subpath` alone misses a path that is no directory yet.
+fn at_or_below(path: &Path) -> String {
+    format!("(literal {0}) (subpath {0})", literal(path))
 }
 
 #[cfg(test)]

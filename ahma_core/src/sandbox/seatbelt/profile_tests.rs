@@ -197,6 +197,9 @@ fn each_rule_means_what_it_says() {
             false,
         ),
         ("file-read-data", "/private/var/db/timezone/zoneinfo/UTC", true),
+        ("file-read-data", "/private/var/db/SystemKey", false),
+        ("file-read-data", "/private/etc/ssh/ssh_host_rsa_key", false),
+        ("file-read-data", "/private/etc/ssh/ssh_config", true),
         ("file-read-data", "/System/Volumes/Data/Users/other/file", false),
         ("file-read-data", "/dev/null", true),
         ("file-read-data", "/dev/fd/8", true),
@@ -248,6 +251,15 @@ fn each_rule_means_what_it_says() {
         ("file-write-unlink", "/Users/me/project/.AHMA", false),
         ("file-write-unlink", "/Users/me/project/.Git", false),
         ("file-write-create", "/Users/me/project/.ahma/other", true),
+        ("file-link", "/Users/me/project/file", true),
+        ("file-link", "/Users/me/project/.git/config", true),
+        ("file-link", "/Users/me/project/.git/hooks/pre-commit", false),
+        ("file-link", "/Users/me/project/.VSCode/tasks.json", false),
+        ("file-link", "/Users/me/.ssh/id_ed25519", false),
+        ("file-link", "/private/etc/hosts", false),
+        ("file-clone", "/Users/me/project/file", true),
+        ("file-clone", "/usr/share/file", true),
+        ("file-clone", "/Users/me/.ssh/id_ed25519", false),
         ("file-write-data", "/dev/null", true),
         ("file-write-data", "/dev/disk0", false),
         ("network-outbound", "/private/var/run/docker.sock", false),
@@ -289,6 +301,10 @@ fn each_rule_means_what_it_says() {
         "ipc-posix-shm-write-create",
         Subject::Memory("apple.shm.notification_center")
     ));
+    let processes_outside = ["process-info-pidfdinfo", "mach-task-read", "mach-task-inspect"];
+    for operation in processes_outside.into_iter().chain(["nvram-set", "nvram-get"]) {
+        assert!(!open.allows(operation, Subject::Service("any")), "{operation}");
+    }
     assert!(open.allows("sysctl-read", Subject::Sysctl("hw.ncpu")));
     assert!(!open.allows("sysctl-read", Subject::Sysctl("kern.procargs2")));
 }

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 /// Programs run, and see and signal each other and nothing else. `(deny default)` closes what is not named here: Apple
-/// events, launchd jobs, task ports, programs that change their user.
+/// events, launchd jobs, task ports, programs that change their user. It does not close every operation: those that it
+/// leaves open and that lead outside are denied by name, here and in [`NO_LINKS`].
 pub(super) const PROCESSES: &[&str] = &[
     "(allow process-exec)",
     "(allow process-fork)",
+    "(deny process-info*)",
     "(allow process-info* (target self))",
     "(allow process-info* (target same-sandbox))",
     "(allow signal (target self))",
@@ -17,7 +19,21 @@ pub(super) const PROCESSES: &[&str] = &[
     // Java and V8 set these for themselves.
     "(allow sysctl-write (sysctl-name \"kern.grade_cputype\"))",
     "(allow sysctl-write (sysctl-name \"kern.tcsm_enable\"))",
+    // Ports by which some of Apple's own tools read the memory of a process. Not every version knows their names.
+    "(if (defined? 'mach-task-read) (deny mach-task-read))",
+    "(if (defined? 'mach-task-inspect) (deny mach-task-inspect))",
+    // Variables of the firmware, which root could change for every start to come.
+    "(deny nvram*)",
 ];
+
+/// What may be written may also get another name.
+pub(super) const WRITES: &str = "file-write* file-link";
+
+/// Anything else could be read or changed by the name that a command gives it.
+pub(super) const NO_LINKS: &str = "(deny file-link)";
+
+/// A clone of a directory brings along what is closed or protected in it. Programs then copy file by file.
+pub(super) const NO_CLONED_DIRECTORIES: &str = "(deny file-clone (vnode-type DIRECTORY))";
 
 /// Broad reads: shells and toolchains read in too many places to name. What people own is closed again afterwards.
 pub(super) const READS: &[&str] = &[
@@ -26,9 +42,10 @@ pub(super) const READS: &[&str] = &[
     "(allow file-test-existence)",
 ];
 
-/// Contents that a closed place keeps to itself. Names can be seen, as every part of a path is looked at. What is opened again names
-/// the same operations: some report that a rule for one operation goes before one for several, whatever their order.
-pub(super) const CONTENT: &str = "file-read-data file-read-xattr";
+/// Contents that a closed place keeps to itself: they can be neither read nor cloned. Names can be seen, as every part of a
+/// path is looked at. What is opened again names the same operations: some report that a rule for one operation goes
+/// before one for several, whatever their order.
+pub(super) const CONTENT: &str = "file-read-data file-read-xattr file-clone";
 
 /// Places of people and of other programs, and devices: another terminal of the user's tells what is typed there.
 pub(super) const CLOSED_READS: &[&str] = &[
@@ -39,6 +56,14 @@ pub(super) const CLOSED_READS: &[&str] = &[
     "/private/var/folders",
     "/private/var/tmp",
     // What only root can read, for a server that runs as root.
+    "/private/etc/krb5.keytab",
+    "/private/etc/master.passwd",
+    "/private/etc/ssh/ssh_host_ecdsa_key",
+    "/private/etc/ssh/ssh_host_ed25519_key",
+    "/private/etc/ssh/ssh_host_rsa_key",
+    "/private/etc/sudoers",
+    "/private/etc/sudoers.d",
+    "/private/var/db/SystemKey",
     "/private/var/db/dslocal",
     "/private/var/root",
     // Other names of the same, by which the system is not meant to know them.

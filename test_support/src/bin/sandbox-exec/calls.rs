@@ -56,6 +56,7 @@ enum Effect {
 
 const CREATE: Effect = Effect::Operation("file-write-create");
 const UNLINK: Effect = Effect::Operation("file-write-unlink");
+const LINK: Effect = Effect::Operation("file-link");
 const READ: Effect = Effect::Operation("file-read-data");
 const WRITE: Effect = Effect::Operation("file-write-data");
 const OWNER: Effect = Effect::Operation("file-write-owner");
@@ -76,7 +77,7 @@ const ROWS: &[Row] = &[
     row(libc::SYS_mknodat, Place::LinkAt(0, 1), CREATE),
     row(libc::SYS_symlinkat, Place::LinkAt(1, 2), CREATE),
     row(libc::SYS_linkat, Place::LinkAt(2, 3), CREATE),
-    row(libc::SYS_linkat, Place::At(0, 1), READ),
+    row(libc::SYS_linkat, Place::At(0, 1), LINK),
     row(libc::SYS_unlinkat, Place::LinkAt(0, 1), UNLINK),
     row(libc::SYS_renameat, Place::LinkAt(0, 1), UNLINK),
     row(libc::SYS_renameat, Place::LinkAt(2, 3), Effect::Replace),
@@ -113,7 +114,7 @@ const OLD_ROWS: &[Row] = &[
     row(libc::SYS_mknod, Place::Link(0), CREATE),
     row(libc::SYS_symlink, Place::Link(1), CREATE),
     row(libc::SYS_link, Place::Link(1), CREATE),
-    row(libc::SYS_link, Place::Link(0), READ),
+    row(libc::SYS_link, Place::Link(0), LINK),
     row(libc::SYS_unlink, Place::Link(0), UNLINK),
     row(libc::SYS_rmdir, Place::Link(0), UNLINK),
     row(libc::SYS_rename, Place::Link(0), UNLINK),

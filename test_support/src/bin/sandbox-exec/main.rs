@@ -11,8 +11,9 @@
 //! one cannot start this program again: it fails with the words and the exit code of macOS.
 //!
 //! Not enforced: Mach services, sysctls, semaphores and shared memory, terminals, system sockets, ioctls, and whatever else
-//! the profile says about things that Linux does not have. A hard link is judged as a new file and a read of the old
-//! one; what macOS asks is not known. `/tmp`, `/var` and `/etc` are what `/private/tmp` and so on are there.
+//! the profile says about things that Linux does not have, such as clones of files. A hard link is judged as a new file
+//! and a link of the old one; what macOS asks besides is not known. `/tmp`, `/var` and `/etc` are what `/private/tmp` and
+//! so on are there.
 
 #![allow(clippy::print_stderr, reason = "a program whose messages are for people")]
 
