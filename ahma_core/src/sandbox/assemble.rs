@@ -288,7 +288,7 @@ impl<'a> Grants<'a> {
     /// Adds what every command needs of the system.
     fn add_system(&mut self, platform: Platform) {
         for path in system(platform) {
-            self.add(path.into(), Access::ReadExecute, "system programs and libraries");
+            self.add(path.into(), Access::ReadExecute, Grant::OF_SYSTEM);
         }
         if platform == Platform::Linux {
             self.add_configuration();

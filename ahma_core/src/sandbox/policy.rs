@@ -43,6 +43,11 @@ pub struct Grant {
     pub reason: String,
 }
 
+impl Grant {
+    /// The reason for what every command needs of the system.
+    pub(super) const OF_SYSTEM: &str = "system programs and libraries";
+}
+
 /// Access that a [`Grant`] gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

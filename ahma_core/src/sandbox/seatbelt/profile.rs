@@ -13,7 +13,7 @@ use super::{
     literal::{any_name, literal},
     rules::{self, CONTENT, WRITES},
 };
-use crate::sandbox::{Access, Network, Policy};
+use crate::sandbox::{Access, Grant, Network, Policy};
 
 /// Reads that are closed, besides those that are in every profile.
 #[derive(Debug, Clone, Default)]
@@ -63,8 +63,13 @@ impl Profile {
         for place in everywhere.chain(closed.home.as_deref()).chain(own) {
             self.add(&format!("(deny {CONTENT} {})", at_or_below(place)));
         }
-        let grants = policy.grants.iter().map(|grant| &grant.real);
+        // The system is open already. A rule for a whole directory of it would open what was closed in there.
+        let home = closed.home.as_deref();
+        let grants = policy.grants.iter().filter(|grant| {
+            grant.reason != Grant::OF_SYSTEM || rules::is_closed_to_reading(&grant.real, home)
+        });
         let opened: BTreeSet<PathBuf> = grants
+            .map(|grant| &grant.real)
             .chain(&policy.overlays)
             .chain([&policy.scope])
             .cloned()

@@ -367,6 +367,30 @@ fn no_spelling_of_a_protected_name_is_open() {
 }
 
 #[test]
+fn what_the_system_needs_opens_nothing_that_is_closed() {
+    let mut policy = policy("/Users/me/project");
+    for path in ["/System", "/private/etc", "/private/var/db", "/Volumes/tools"] {
+        let grant = grant(path, Access::ReadExecute, Grant::OF_SYSTEM);
+        policy.grants.push(grant);
+    }
+    let profile = read(&policy, Reads::Broad);
+    for (path, is_open) in [
+        ("/System/Library/Frameworks/x", true),
+        ("/System/Volumes/Data/Users/me/.ssh/id_ed25519", false),
+        ("/private/var/db/timezone/zoneinfo/UTC", true),
+        ("/private/var/db/dslocal/nodes/Default/users/me.plist", false),
+        ("/private/etc/hosts", true),
+        ("/private/etc/master.passwd", false),
+        // Where a link of the system leads.
+        ("/Volumes/tools/bin/cc", true),
+        ("/Volumes/other", false),
+    ] {
+        let found = profile.allows("file-read-data", Subject::Path(Path::new(path)));
+        assert_eq!(found, is_open, "{path}");
+    }
+}
+
+#[test]
 fn the_network_is_open_as_far_as_asked() {
     let here = IpAddr::from([127, 0, 0, 1]);
     let elsewhere = IpAddr::from([93, 184, 216, 34]);
