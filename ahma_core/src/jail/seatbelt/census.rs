@@ -12,10 +12,31 @@ use super::{
 /// Rounds of a kill after which the rest is left to the next one. Each finds only what was born during the one before.
 const MAX_ROUNDS: usize = 16;
 
-/// The session of a process; 0 or less if it has none that can be seen, as the kernel's own have.
-fn session_of(pid: Pid) -> i32 {
-    // SAFETY: takes a number and returns one.
-    unsafe { libc::getsid(pid.as_raw_nonzero().get()) }
+fn number(pid: Pid) -> i32 {
+    pid.as_raw_nonzero().get()
+}
+
+/// The processes of a session, and its leader wherever it is.
+fn session(leader: i32, all: &[ProcessFacts]) -> HashSet<i32> {
+    // SAFETY: takes a number and returns one: 0 or less for a session that cannot be seen, as the kernel's own.
+    let session_of = |pid| unsafe { libc::getsid(pid) };
+    all.iter()
+        .map(|process| number(process.pid))
+        .filter(|pid| *pid == leader || session_of(*pid) == leader)
+        .collect()
+}
+
+fn with_descendants(mut members: HashSet<i32>, all: &[ProcessFacts]) -> HashSet<i32> {
+    // Until none is added: a child may be listed before its parent.
+    loop {
+        let known = members.len();
+        let parents = members.clone();
+        let children = all.iter().filter(|process| parents.contains(&process.parent));
+        members.extend(children.map(|child| number(child.pid)));
+        if members.len() == known {
+            return members;
+        }
+    }
 }
 
 /// Tells the processes of an operation from others.
@@ -35,24 +56,9 @@ impl Membership {
         match self {
             Self::Mark(mark) => all.retain(|process| kernel::has_mark(process.pid, mark)),
             Self::Session(leader) => {
-                let mut members: HashSet<i32> = all
-                    .iter()
-                    .filter(|process| {
-                        process.pid == leader || session_of(process.pid) == leader.as_raw_nonzero().get()
-                    })
-                    .map(|process| process.pid.as_raw_nonzero().get())
-                    .collect();
-                // Until none is added: a child may be listed before its parent.
-                loop {
-                    let known = members.len();
-                    let children = all.iter().filter(|process| members.contains(&process.parent));
-                    let children: Vec<_> = children.map(|child| child.pid.as_raw_nonzero().get()).collect();
-                    members.extend(children);
-                    if members.len() == known {
-                        break;
-                    }
-                }
-                all.retain(|process| members.contains(&process.pid.as_raw_nonzero().get()));
+                let in_session = session(number(leader), &all);
+                let members = with_descendants(in_session, &all);
+                all.retain(|process| members.contains(&number(process.pid)));
             }
         }
         all
