@@ -3,8 +3,8 @@
 use std::path::Path;
 
 /// Programs run, and see and signal each other and nothing else. `(deny default)` closes what is not named here: Apple
-/// events, launchd jobs, task ports, programs that change their user. It does not close every operation: those that it
-/// leaves open and that lead outside are denied by name, here and in [`NO_LINKS`].
+/// events, launchd jobs, task ports, programs that change their user. It leaves a few operations open, as others report and
+/// as tables of the system's compiler show; those that lead outside are denied by name, here and in [`NO_LINKS`].
 pub(super) const PROCESSES: &[&str] = &[
     "(allow process-exec)",
     "(allow process-fork)",
