@@ -10,7 +10,7 @@ pub(crate) use ahma_common::error_chain as chain;
 
 /// Exit codes, by whose turn it is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// All went well.
     Success = 0,
     /// Something given to the program is wrong: a path, a file, a value.
@@ -31,14 +31,14 @@ impl From<Exit> for ExitCode {
 
 /// A reason to end the program: one line that says what happened and, if there is one, what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub(crate) struct Failure {
     exit: Exit,
     what: String,
     hint: Option<String>,
 }
 
 impl Failure {
-    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
+    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
         Self {
             exit,
             what: what.into(),
@@ -47,18 +47,18 @@ impl Failure {
     }
 
     /// For mistakes the user can fix.
-    pub fn user(what: impl Into<String>) -> Self {
+    pub(crate) fn user(what: impl Into<String>) -> Self {
         Self::new(Exit::UserError, what)
     }
 
     /// For what should not have happened; the whole chain of causes is part of the line.
-    pub fn internal(what: &str, cause: &dyn std::error::Error) -> Self {
+    pub(crate) fn internal(what: &str, cause: &dyn std::error::Error) -> Self {
         Self::new(Exit::Internal, format!("{what}: {}", chain(cause)))
             .with_hint("run again with --log-to-stderr --debug, and report it if it happens twice")
     }
 
     #[must_use]
-    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }

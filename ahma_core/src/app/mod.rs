@@ -54,11 +54,11 @@ mod subcommands;
 mod table;
 
 #[cfg(feature = "cluster")]
-pub use cluster::ClusterChoice;
-pub use exit::{Exit, Failure};
-pub use project::EnclosingProject;
+pub(crate) use cluster::ClusterChoice;
+pub(crate) use exit::{Exit, Failure};
+pub(crate) use project::EnclosingProject;
 #[cfg(feature = "client")]
-pub use remote::{ConfigFile, RemoteSettings};
+pub(crate) use remote::{ConfigFile, RemoteSettings};
 pub use run::main;
-pub use sandbox_settings::RequestedSandbox;
-pub use settings::{ExecutionSettings, Format, LogSettings, Mode, Settings};
+pub(crate) use sandbox_settings::RequestedSandbox;
+pub(crate) use settings::{ExecutionSettings, Format, LogSettings, Mode, Settings};

@@ -10,10 +10,10 @@ use crate::sandbox::regular_file::read_regular_file;
 
 /// The project that a directory seems to be a part of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EnclosingProject {
-    pub path: PathBuf,
+pub(crate) struct EnclosingProject {
+    pub(crate) path: PathBuf,
     /// It has tool files; otherwise it is known by its repository only.
-    pub is_set_up: bool,
+    pub(crate) is_set_up: bool,
 }
 
 /// None if the directory is a project by itself. A home is no project, whatever lies in it, and neither is anything

@@ -15,34 +15,34 @@ use crate::{
 
 /// The sandbox around commands, as asked for; what is enforced is decided by the kernel at start-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestedSandbox {
+pub(crate) struct RequestedSandbox {
     /// Canonical.
-    pub scope: PathBuf,
+    pub(crate) scope: PathBuf,
     /// The scope as the user wrote it, where that is another path.
-    pub scope_aliases: Vec<PathBuf>,
+    pub(crate) scope_aliases: Vec<PathBuf>,
     /// No scope is known yet: nothing may run.
-    pub deferred: bool,
-    pub tier: TierChoice,
+    pub(crate) deferred: bool,
+    pub(crate) tier: TierChoice,
     /// The tier that the listening process has proven for its children.
-    pub proven: Option<Tier>,
+    pub(crate) proven: Option<Tier>,
     /// A program that takes the place of `sandbox-exec` in tests.
-    pub sandbox_exec: Option<PathBuf>,
-    pub allow_read: Vec<PathBuf>,
-    pub allow_write: Vec<PathBuf>,
-    pub allow_tmp: bool,
-    pub pass_env: Vec<String>,
-    pub toolchains: Toolchains,
-    pub network: Network,
-    pub trust_workspace_config: bool,
-    pub deny_sensitive_reads: bool,
+    pub(crate) sandbox_exec: Option<PathBuf>,
+    pub(crate) allow_read: Vec<PathBuf>,
+    pub(crate) allow_write: Vec<PathBuf>,
+    pub(crate) allow_tmp: bool,
+    pub(crate) pass_env: Vec<String>,
+    pub(crate) toolchains: Toolchains,
+    pub(crate) network: Network,
+    pub(crate) trust_workspace_config: bool,
+    pub(crate) deny_sensitive_reads: bool,
     /// Files of the HTTP bridge, such as tokens and audit trails, that commands must not reach.
-    pub out_of_reach: Vec<PathBuf>,
+    pub(crate) out_of_reach: Vec<PathBuf>,
     /// The server of one session among many.
-    pub one_of_many: bool,
+    pub(crate) one_of_many: bool,
     /// Directory in which the children of one listener share results of availability checks.
-    pub shared_checks: Option<PathBuf>,
+    pub(crate) shared_checks: Option<PathBuf>,
     /// Warnings about these choices, printed at startup.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 pub(super) fn sandbox(args: Args, environment: &Environment) -> Result<RequestedSandbox, Failure> {

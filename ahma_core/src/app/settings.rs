@@ -29,33 +29,33 @@ use crate::{
 
 /// All decisions of one run.
 #[derive(Debug, Clone)]
-pub struct Settings {
-    pub mode: Mode,
+pub(crate) struct Settings {
+    pub(crate) mode: Mode,
     #[cfg(feature = "bridge")]
-    pub http: ahma_http_bridge::BridgeArgs,
+    pub(crate) http: ahma_http_bridge::BridgeArgs,
     #[cfg(feature = "client")]
-    pub remote: super::remote::RemoteSettings,
+    pub(crate) remote: super::remote::RemoteSettings,
     /// The cluster that runs all calls, if there is one.
     #[cfg(feature = "cluster")]
-    pub cluster: Option<super::cluster::ClusterChoice>,
-    pub tools_dir: PathBuf,
+    pub(crate) cluster: Option<super::cluster::ClusterChoice>,
+    pub(crate) tools_dir: PathBuf,
     /// The user named that directory, so it has to be there.
-    pub tools_dir_is_named: bool,
+    pub(crate) tools_dir_is_named: bool,
     /// The project that the current directory is a part of, if nothing says that it is meant by itself.
-    pub enclosing: Option<EnclosingProject>,
+    pub(crate) enclosing: Option<EnclosingProject>,
     /// Directory of the history and of spool files, out of reach of commands; none without a home directory.
-    pub state_dir: Option<PathBuf>,
-    pub sandbox: RequestedSandbox,
-    pub execution: ExecutionSettings,
+    pub(crate) state_dir: Option<PathBuf>,
+    pub(crate) sandbox: RequestedSandbox,
+    pub(crate) execution: ExecutionSettings,
     /// The principal of requests that name none.
-    pub principal: Principal,
+    pub(crate) principal: Principal,
     /// A bridge started this process and wants to hear of its operations.
-    pub has_bridge: bool,
-    pub log: LogSettings,
+    pub(crate) has_bridge: bool,
+    pub(crate) log: LogSettings,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     Stdio,
     Http,
     ListTools(Format),
@@ -64,7 +64,7 @@ pub enum Mode {
 
 /// For people or for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     Text,
     Json,
     /// Bytes and tokens that each tool takes in the list; list-tools only.
@@ -72,32 +72,32 @@ pub enum Format {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExecutionSettings {
-    pub shell: Option<PathBuf>,
-    pub force_sync: bool,
+pub(crate) struct ExecutionSettings {
+    pub(crate) shell: Option<PathBuf>,
+    pub(crate) force_sync: bool,
     /// Tools that read and change files are offered.
-    pub files: bool,
+    pub(crate) files: bool,
     /// Tools that the list shows.
-    pub expose: Expose,
+    pub(crate) expose: Expose,
     /// Time that a call of a tool in the background waits.
-    pub inline_wait: Duration,
+    pub(crate) inline_wait: Duration,
     /// Time that a synchronous call waits; none if it depends on the client.
-    pub sync_wait: Option<Duration>,
-    pub timeout: Duration,
-    pub max_operations: NonZeroUsize,
-    pub max_result_bytes: usize,
-    pub results: ResultForm,
+    pub(crate) sync_wait: Option<Duration>,
+    pub(crate) timeout: Duration,
+    pub(crate) max_operations: NonZeroUsize,
+    pub(crate) max_result_bytes: usize,
+    pub(crate) results: ResultForm,
     /// Limits of the history; none if it is not kept.
-    pub keep: Option<KeepLimits>,
+    pub(crate) keep: Option<KeepLimits>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogSettings {
-    pub to_stderr: bool,
-    pub debug: bool,
-    pub colour: bool,
+pub(crate) struct LogSettings {
+    pub(crate) to_stderr: bool,
+    pub(crate) debug: bool,
+    pub(crate) colour: bool,
     /// Directory of the daily files; none without a cache directory.
-    pub directory: Option<PathBuf>,
+    pub(crate) directory: Option<PathBuf>,
 }
 
 impl LogSettings {

@@ -30,7 +30,7 @@ const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
 
 /// Reason why the history cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum HistoryError {
+pub(crate) enum HistoryError {
     #[error("the directory of the history cannot be used: {}", .path.display())]
     Directory {
         path: PathBuf,

@@ -38,18 +38,18 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Place and limits of a history.
 #[derive(Debug, Clone)]
-pub struct HistorySettings {
-    pub state_dir: PathBuf,
+pub(crate) struct HistorySettings {
+    pub(crate) state_dir: PathBuf,
     /// The scope of the operations that are written down.
-    pub scope: PathBuf,
-    pub limits: KeepLimits,
+    pub(crate) scope: PathBuf,
+    pub(crate) limits: KeepLimits,
     /// Bytes of output in a result.
-    pub result_bytes: usize,
+    pub(crate) result_bytes: usize,
 }
 
 /// The history, written and read by one server. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct History {
+pub(crate) struct History {
     core: Arc<HistoryCore>,
 }
 
@@ -95,7 +95,7 @@ impl WriterMailbox {
 
 impl History {
     /// Starts the writer. The database is opened by it, when there is something to write.
-    pub fn start(settings: HistorySettings) -> Self {
+    pub(crate) fn start(settings: HistorySettings) -> Self {
         let directory = HistoryDir::below(&settings.state_dir);
         let server = format!("{:016x}", rand::random::<u64>());
         let trouble = Arc::default();
@@ -139,19 +139,19 @@ impl History {
     }
 
     /// Directory for outputs of this server's operations.
-    pub fn output_dir(&self) -> PathBuf {
+    pub(crate) fn output_dir(&self) -> PathBuf {
         self.core.directory.output_of(&self.core.server)
     }
 
     /// For the engine whose operations are to be written down.
-    pub fn journal(&self) -> Arc<dyn Journal> {
+    pub(crate) fn journal(&self) -> Arc<dyn Journal> {
         Arc::new(HistoryJournal {
             mailbox: self.core.mailbox.clone(),
         })
     }
 
     /// The owner of a principal's operations here.
-    pub fn owner(&self, principal: &Principal) -> Owner {
+    pub(crate) fn owner(&self, principal: &Principal) -> Owner {
         Owner {
             principal: principal.clone(),
             scope: self.core.scope.clone(),
@@ -159,13 +159,13 @@ impl History {
     }
 
     /// Reason why nothing can be written at present.
-    pub fn trouble(&self) -> Option<String> {
+    pub(crate) fn trouble(&self) -> Option<String> {
         self.core.trouble.lock().clone()
     }
 
     /// Waits until everything noted so far is written, or cannot be in time. A client that is told of an operation after
     /// this finds it again whatever happens to this server.
-    pub async fn recorded(&self) {
+    pub(crate) async fn recorded(&self) {
         let _ = tokio::time::timeout(RECORD_TIMEOUT, self.record()).await;
     }
 
@@ -193,17 +193,17 @@ impl History {
     }
 
     /// Notes a task, which is to live on when this server does not.
-    pub fn note_task(&self, task: TaskRow) {
+    pub(crate) fn note_task(&self, task: TaskRow) {
         self.core.mailbox.send(WriterMessage::Task(task));
     }
 
     /// Notes what this server says of itself, as JSON.
-    pub fn note_facts(&self, facts: String) {
+    pub(crate) fn note_facts(&self, facts: String) {
         self.core.mailbox.send(WriterMessage::Facts(facts));
     }
 
     /// An operation of a principal that is not in memory. One that another server runs is followed.
-    pub async fn find(&self, principal: &Principal, id: &str) -> Result<Option<Operation>, HistoryError> {
+    pub(crate) async fn find(&self, principal: &Principal, id: &str) -> Result<Option<Operation>, HistoryError> {
         let owner = self.owner(principal);
         let known = |operation: &&Operation| operation.id().as_str() == id;
         let held = self.core.recalled.lock().iter().find(known).cloned();
@@ -236,7 +236,7 @@ impl History {
     }
 
     /// Earlier operations of a principal in this scope.
-    pub async fn list(
+    pub(crate) async fn list(
         &self,
         principal: &Principal,
         filter: OperationFilter,
@@ -249,13 +249,13 @@ impl History {
     }
 
     /// A task of a principal that lives on.
-    pub async fn task(&self, principal: &Principal, id: &str) -> Result<Option<TaskRow>, HistoryError> {
+    pub(crate) async fn task(&self, principal: &Principal, id: &str) -> Result<Option<TaskRow>, HistoryError> {
         let (owner, id) = (self.owner(principal), id.to_owned());
         self.read(move |reader| reader.task(&owner, &id)).await
     }
 
     /// Writes what is left and ends the writer.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.core.mailbox.send(WriterMessage::Close);
         let Some(thread) = self.core.thread.lock().take() else {
             return;

@@ -32,12 +32,12 @@ mod handle;
 mod reader;
 mod recall;
 
-pub use database::HistoryError;
-pub use handle::{History, HistorySettings};
-pub use reader::HistoryReader;
-pub use retention::KeepLimits;
-pub use rows::{FindingFilter, FindingRow, OperationFilter, OperationRow, Owner, ServerRow, Span, TaskRow};
-pub use shared_reader::SharedReader;
-pub use usage::UsageSample;
+pub(crate) use database::HistoryError;
+pub(crate) use handle::{History, HistorySettings};
+pub(crate) use reader::HistoryReader;
+pub(crate) use retention::KeepLimits;
+pub(crate) use rows::{FindingFilter, FindingRow, OperationFilter, OperationRow, Owner, ServerRow, Span, TaskRow};
+pub(crate) use shared_reader::SharedReader;
+pub(crate) use usage::UsageSample;
 
 pub(crate) use redaction::redacted_arguments;

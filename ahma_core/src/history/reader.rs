@@ -22,14 +22,14 @@ use crate::{
 
 /// A connection that looks. Operations of dead servers are marked as interrupted before anything is told of them.
 #[derive(Debug)]
-pub struct HistoryReader {
+pub(crate) struct HistoryReader {
     pub(super) directory: HistoryDir,
     pub(super) database: Database,
 }
 
 impl HistoryReader {
     /// The history below a state directory; none if there is none.
-    pub fn open(state_dir: &Path) -> Result<Option<Self>, HistoryError> {
+    pub(crate) fn open(state_dir: &Path) -> Result<Option<Self>, HistoryError> {
         Self::open_in(HistoryDir::below(state_dir))
     }
 
@@ -44,7 +44,7 @@ impl HistoryReader {
     }
 
     /// Operations, the newest first.
-    pub fn operations(&self, filter: &OperationFilter) -> Result<Vec<OperationRow>, HistoryError> {
+    pub(crate) fn operations(&self, filter: &OperationFilter) -> Result<Vec<OperationRow>, HistoryError> {
         self.tell_truth();
         let mut conditions = Conditions::default();
         conditions.of_owner(filter.owner.as_ref());
@@ -84,7 +84,7 @@ impl HistoryReader {
     }
 
     /// The operation of that name; none if there is none, or if it is another owner's.
-    pub fn operation(&self, owner: Option<&Owner>, id: &str) -> Result<Option<OperationRow>, HistoryError> {
+    pub(crate) fn operation(&self, owner: Option<&Owner>, id: &str) -> Result<Option<OperationRow>, HistoryError> {
         self.tell_truth();
         let query =
             format!("SELECT {COLUMNS} FROM operations o LEFT JOIN details d USING (number) WHERE o.id = ?");
@@ -98,7 +98,7 @@ impl HistoryReader {
     }
 
     /// Findings, of the newest operation first.
-    pub fn findings(&self, filter: &FindingFilter) -> Result<Vec<FindingRow>, HistoryError> {
+    pub(crate) fn findings(&self, filter: &FindingFilter) -> Result<Vec<FindingRow>, HistoryError> {
         self.tell_truth();
         let mut conditions = Conditions::default();
         conditions.of_owner(filter.owner.as_ref());
@@ -133,17 +133,17 @@ impl HistoryReader {
     }
 
     /// The operation behind a row, with output and findings, as far as they are known now.
-    pub fn recall(&self, row: &OperationRow, result_bytes: usize) -> Result<Operation, HistoryError> {
+    pub(crate) fn recall(&self, row: &OperationRow, result_bytes: usize) -> Result<Operation, HistoryError> {
         recall::operation(self, row, result_bytes, None)
     }
 
     /// Brings a recalled operation up to what its row says now.
-    pub fn refresh(&self, row: &OperationRow, operation: &Operation) -> Result<(), HistoryError> {
+    pub(crate) fn refresh(&self, row: &OperationRow, operation: &Operation) -> Result<(), HistoryError> {
         recall::refresh(self, row, operation)
     }
 
     /// Asks the server that runs an operation to stop it.
-    pub fn request_stop(&self, row: &OperationRow, reason: Option<&str>) -> Result<(), HistoryError> {
+    pub(crate) fn request_stop(&self, row: &OperationRow, reason: Option<&str>) -> Result<(), HistoryError> {
         self.database.connection.execute(
             "INSERT OR REPLACE INTO stops (id, server, reason) VALUES (?, ?, ?)",
             params![row.id.as_str(), row.server, reason],
@@ -152,7 +152,7 @@ impl HistoryReader {
     }
 
     /// Removes operations that have ended. Returns how many there were.
-    pub fn remove(&mut self, rows: &[OperationRow]) -> Result<usize, HistoryError> {
+    pub(crate) fn remove(&mut self, rows: &[OperationRow]) -> Result<usize, HistoryError> {
         let ended = rows.iter().filter(|row| row.state.is_final());
         let numbers: Vec<i64> = ended.map(|row| row.number).collect();
         let mut removed = 0;
@@ -164,7 +164,7 @@ impl HistoryReader {
     }
 
     /// Servers that have written here, and whether they live.
-    pub fn servers(&self) -> Result<Vec<ServerRow>, HistoryError> {
+    pub(crate) fn servers(&self) -> Result<Vec<ServerRow>, HistoryError> {
         let rows = self
             .database
             .connection
@@ -191,7 +191,7 @@ impl HistoryReader {
     }
 
     /// Usage samples of an operation, the oldest first.
-    pub fn usage(&self, row: &OperationRow) -> Result<Vec<UsageSample>, HistoryError> {
+    pub(crate) fn usage(&self, row: &OperationRow) -> Result<Vec<UsageSample>, HistoryError> {
         let samples: Option<String> = self
             .database
             .connection
@@ -203,7 +203,7 @@ impl HistoryReader {
     }
 
     /// Operations that ran at some time since then.
-    pub fn spans(&self, since: SystemTime, only_named: bool) -> Result<Vec<Span>, HistoryError> {
+    pub(crate) fn spans(&self, since: SystemTime, only_named: bool) -> Result<Vec<Span>, HistoryError> {
         let of = if only_named { "AND principal <> ''" } else { "" };
         let query = format!(
             "SELECT started_at, ended_at FROM operations WHERE ended_at >= ?1 AND started_at IS NOT NULL {of} \
@@ -224,7 +224,7 @@ impl HistoryReader {
     }
 
     /// A number that changes whenever another process has written.
-    pub fn version(&self) -> Result<i64, HistoryError> {
+    pub(crate) fn version(&self) -> Result<i64, HistoryError> {
         let version = self
             .database
             .connection

@@ -13,11 +13,11 @@ use crate::operation::OperationId;
 
 /// Limits of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeepLimits {
+pub(crate) struct KeepLimits {
     /// Older ones are dropped.
-    pub age: Duration,
+    pub(crate) age: Duration,
     /// The oldest are dropped while all together take more.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// A result that no client was given is kept for so long after its end, whatever the limits say.

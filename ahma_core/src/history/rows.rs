@@ -13,54 +13,54 @@ use crate::{
 
 /// Owner of an operation: for every other owner it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
-    pub principal: Principal,
-    pub scope: PathBuf,
+pub(crate) struct Owner {
+    pub(crate) principal: Principal,
+    pub(crate) scope: PathBuf,
 }
 
 /// One operation, as it was written down last.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OperationRow {
+pub(crate) struct OperationRow {
     /// Grows from one operation to the next, whatever the clock does.
-    pub number: i64,
-    pub id: OperationId,
+    pub(crate) number: i64,
+    pub(crate) id: OperationId,
     /// The server that ran it, by the name it gave itself at its start.
-    pub server: String,
-    pub owner: Owner,
+    pub(crate) server: String,
+    pub(crate) owner: Owner,
     /// The client of that server, where it had several.
-    pub session: Option<String>,
+    pub(crate) session: Option<String>,
     /// Name that the client's program gave itself.
-    pub program: Option<String>,
-    pub tool: String,
+    pub(crate) program: Option<String>,
+    pub(crate) tool: String,
     /// The command on one short line, without secrets.
-    pub command: String,
+    pub(crate) command: String,
     /// The arguments as JSON, without secrets and without what is too long.
-    pub arguments: Option<String>,
-    pub directory: PathBuf,
-    pub state: OperationState,
+    pub(crate) arguments: Option<String>,
+    pub(crate) directory: PathBuf,
+    pub(crate) state: OperationState,
     /// Reason why it did not complete.
-    pub reason: Option<String>,
-    pub exit: Option<ExitStatus>,
-    pub created_at: SystemTime,
-    pub started_at: Option<SystemTime>,
-    pub ended_at: Option<SystemTime>,
+    pub(crate) reason: Option<String>,
+    pub(crate) exit: Option<ExitStatus>,
+    pub(crate) created_at: SystemTime,
+    pub(crate) started_at: Option<SystemTime>,
+    pub(crate) ended_at: Option<SystemTime>,
     /// Time spent running.
-    pub duration: Duration,
-    pub cpu: Option<Duration>,
-    pub peak_memory_bytes: Option<u64>,
-    pub output_bytes: u64,
-    pub output_lines: u64,
+    pub(crate) duration: Duration,
+    pub(crate) cpu: Option<Duration>,
+    pub(crate) peak_memory_bytes: Option<u64>,
+    pub(crate) output_bytes: u64,
+    pub(crate) output_lines: u64,
     /// Progress when it ended.
-    pub reached: Progress,
-    pub finding_counts: SeverityCounts,
+    pub(crate) reached: Progress,
+    pub(crate) finding_counts: SeverityCounts,
     /// Time at which a client was given the result.
-    pub collected_at: Option<SystemTime>,
-    pub keeps_running: bool,
+    pub(crate) collected_at: Option<SystemTime>,
+    pub(crate) keeps_running: bool,
 }
 
 impl OperationRow {
     /// As of an operation in memory.
-    pub fn snapshot(&self) -> Snapshot {
+    pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot {
             id: self.id.clone(),
             tool: self.tool.clone(),
@@ -86,72 +86,72 @@ impl OperationRow {
 
 /// Which operations to list; the newest first.
 #[derive(Debug, Clone, Default)]
-pub struct OperationFilter {
+pub(crate) struct OperationFilter {
     /// Those of everybody if there is none, which is for the user alone.
-    pub owner: Option<Owner>,
-    pub tool: Option<String>,
-    pub state: Option<OperationState>,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) tool: Option<String>,
+    pub(crate) state: Option<OperationState>,
     /// A principal or the name of a client's program.
-    pub client: Option<String>,
-    pub since: Option<SystemTime>,
-    pub until: Option<SystemTime>,
+    pub(crate) client: Option<String>,
+    pub(crate) since: Option<SystemTime>,
+    pub(crate) until: Option<SystemTime>,
     /// Only those that found something of this severity or a worse one.
-    pub least: Option<Severity>,
+    pub(crate) least: Option<Severity>,
     /// Only those of clients with a name, which only a server with authentication has.
-    pub only_named: bool,
+    pub(crate) only_named: bool,
     /// Only those that have not ended.
-    pub only_open: bool,
+    pub(crate) only_open: bool,
     /// A part of the tool's name, the command, the arguments or the reason, in any case.
-    pub text: Option<String>,
-    pub limit: usize,
+    pub(crate) text: Option<String>,
+    pub(crate) limit: usize,
 }
 
 /// A finding, and the operation that found it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FindingRow {
-    pub operation: OperationId,
-    pub tool: String,
-    pub found_at: SystemTime,
-    pub finding: Finding,
+pub(crate) struct FindingRow {
+    pub(crate) operation: OperationId,
+    pub(crate) tool: String,
+    pub(crate) found_at: SystemTime,
+    pub(crate) finding: Finding,
 }
 
 /// Which findings to list: of the newest operation first, and of each the most severe first.
 #[derive(Debug, Clone)]
-pub struct FindingFilter {
-    pub owner: Option<Owner>,
-    pub least: Severity,
-    pub since: Option<SystemTime>,
-    pub limit: usize,
+pub(crate) struct FindingFilter {
+    pub(crate) owner: Option<Owner>,
+    pub(crate) least: Severity,
+    pub(crate) since: Option<SystemTime>,
+    pub(crate) limit: usize,
 }
 
 /// A server that has written to the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerRow {
-    pub server: String,
-    pub pid: u32,
-    pub scope: PathBuf,
-    pub version: String,
-    pub started_at: SystemTime,
-    pub is_alive: bool,
+pub(crate) struct ServerRow {
+    pub(crate) server: String,
+    pub(crate) pid: u32,
+    pub(crate) scope: PathBuf,
+    pub(crate) version: String,
+    pub(crate) started_at: SystemTime,
+    pub(crate) is_alive: bool,
     /// Its description of itself, as JSON.
-    pub facts: Option<String>,
+    pub(crate) facts: Option<String>,
 }
 
 /// An operation that ended, as far as a plot of many needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    pub started_at: SystemTime,
+pub(crate) struct Span {
+    pub(crate) started_at: SystemTime,
     /// None while it runs.
-    pub ended_at: Option<SystemTime>,
+    pub(crate) ended_at: Option<SystemTime>,
 }
 
 /// A task of the tasks extension, which lives on when its server does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskRow {
-    pub id: String,
-    pub operation: OperationId,
-    pub created_at: SystemTime,
-    pub life: Duration,
+pub(crate) struct TaskRow {
+    pub(crate) id: String,
+    pub(crate) operation: OperationId,
+    pub(crate) created_at: SystemTime,
+    pub(crate) life: Duration,
 }
 
 /// Milliseconds since the epoch, which is how the database has times.

@@ -8,14 +8,14 @@ use super::{database::HistoryError, directory::HistoryDir, reader::HistoryReader
 
 /// Cheap to clone; all clones share one connection.
 #[derive(Debug, Clone)]
-pub struct SharedReader {
+pub(crate) struct SharedReader {
     directory: HistoryDir,
     reader: Arc<Mutex<Option<HistoryReader>>>,
 }
 
 impl SharedReader {
     /// The history below a state directory.
-    pub fn below(state_dir: &Path) -> Self {
+    pub(crate) fn below(state_dir: &Path) -> Self {
         Self::of(HistoryDir::below(state_dir))
     }
 
@@ -27,7 +27,7 @@ impl SharedReader {
     }
 
     /// Looks at the database, off the async threads. Without one, everything is as if it were empty.
-    pub async fn read<T: Default + Send + 'static>(
+    pub(crate) async fn read<T: Default + Send + 'static>(
         &self,
         look: impl FnOnce(&HistoryReader) -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, HistoryError> {

@@ -14,17 +14,17 @@ const MAX_SAMPLES: usize = 240;
 
 /// Usage of an operation up to one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UsageSample {
+pub(crate) struct UsageSample {
     /// Milliseconds since it began.
-    pub at_ms: u64,
+    pub(crate) at_ms: u64,
     /// Processor time so far, in milliseconds.
-    pub cpu_ms: u64,
-    pub memory_bytes: u64,
+    pub(crate) cpu_ms: u64,
+    pub(crate) memory_bytes: u64,
 }
 
 impl UsageSample {
     /// Processors that were busy between two samples.
-    pub fn processors_since(self, before: Self) -> f64 {
+    pub(crate) fn processors_since(self, before: Self) -> f64 {
         let time = self.at_ms.saturating_sub(before.at_ms).max(1);
         self.cpu_ms.saturating_sub(before.cpu_ms) as f64 / time as f64
     }

@@ -39,7 +39,7 @@ pub(crate) use self::{
     builtin::{BuiltinTool, descriptions as builtin_tools},
     tool_list::{ToolCost, cost_of, costs},
 };
-pub use self::{
+pub(crate) use self::{
     remote::Remotes,
     server::{Greeting, Opened, ResultForm, SandboxNote, ServeError, ServerSettings, serve},
 };

@@ -13,13 +13,13 @@ use crate::toolbox::Toolbox;
 
 /// Cannot exist.
 #[derive(Debug, Clone, Copy)]
-pub enum Remotes {}
+pub(crate) enum Remotes {}
 
 #[derive(Debug)]
 pub(super) enum RemoteTool {}
 
 impl Remotes {
-    pub async fn shutdown(&self) {
+    pub(crate) async fn shutdown(&self) {
         match *self {}
     }
 

@@ -43,7 +43,7 @@ const BRIDGE_META: &str = ahma_common::contract::OWN_PREFIX;
 
 /// The remote servers, connected in the background.
 #[derive(Debug)]
-pub struct Remotes {
+pub(crate) struct Remotes {
     servers: RemoteServers,
     /// Problems of the file that names them.
     problems: Vec<String>,
@@ -82,7 +82,7 @@ pub(super) struct RemoteTool {
 
 impl Remotes {
     /// `problems` are shown by `status`. Must be called inside a Tokio runtime.
-    pub fn new(servers: RemoteServers, problems: Vec<String>) -> Self {
+    pub(crate) fn new(servers: RemoteServers, problems: Vec<String>) -> Self {
         Self {
             servers,
             problems,
@@ -92,7 +92,7 @@ impl Remotes {
     }
 
     /// Ends all connections and the programs that were started for them.
-    pub async fn shutdown(&self) {
+    pub(crate) async fn shutdown(&self) {
         self.servers.shutdown().await;
     }
 

@@ -34,31 +34,31 @@ use crate::{
 
 /// Settings of the server besides tools and engine.
 #[derive(Debug, Clone)]
-pub struct ServerSettings {
-    pub plan: PlanSettings,
+pub(crate) struct ServerSettings {
+    pub(crate) plan: PlanSettings,
     /// The principal of requests that name none.
-    pub principal: Principal,
+    pub(crate) principal: Principal,
     /// A bridge in front of the server wants to hear of its operations.
-    pub has_bridge: bool,
+    pub(crate) has_bridge: bool,
     /// The history, if one is kept.
-    pub history: Option<History>,
+    pub(crate) history: Option<History>,
     /// Other hosts that run all calls, if there are such.
-    pub cluster: Option<Arc<dyn Cluster>>,
+    pub(crate) cluster: Option<Arc<dyn Cluster>>,
     /// Time after which a call of a tool that runs in the background answers with an operation id.
-    pub inline_wait: Duration,
+    pub(crate) inline_wait: Duration,
     /// Time after which a synchronous call answers with an operation id; none if it depends on the client.
-    pub sync_wait: Option<Duration>,
-    pub results: ResultForm,
+    pub(crate) sync_wait: Option<Duration>,
+    pub(crate) results: ResultForm,
     /// No scope is known yet: every call is refused.
-    pub deferred: bool,
-    pub sandbox: SandboxNote,
+    pub(crate) deferred: bool,
+    pub(crate) sandbox: SandboxNote,
     /// The sandbox report, for people.
-    pub sandbox_report: String,
+    pub(crate) sandbox_report: String,
 }
 
 /// Parts of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResultForm {
+pub(crate) enum ResultForm {
     /// Text only: it reaches every model, and exactly once.
     Text,
     /// Text, and the same as data.
@@ -67,13 +67,13 @@ pub enum ResultForm {
 
 /// The sandbox as clients are told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SandboxNote {
+pub(crate) struct SandboxNote {
     /// `full`, `core` or `off`.
-    pub tier: String,
-    pub scope: PathBuf,
-    pub network: String,
+    pub(crate) tier: String,
+    pub(crate) scope: PathBuf,
+    pub(crate) network: String,
     /// Something a client should not overlook.
-    pub warning: Option<String>,
+    pub(crate) warning: Option<String>,
 }
 
 /// State that all requests share.
@@ -95,30 +95,30 @@ pub(super) struct Server {
 
 /// Everything that clients are told before the sandbox is set up.
 #[derive(Debug)]
-pub struct Greeting {
+pub(crate) struct Greeting {
     /// The sandbox as it is going to be; its tier does not matter here.
-    pub sandbox: SandboxNote,
-    pub expose: Expose,
-    pub toolbox: ToolboxHandle,
+    pub(crate) sandbox: SandboxNote,
+    pub(crate) expose: Expose,
+    pub(crate) toolbox: ToolboxHandle,
     /// Remote servers may have tools, too.
-    pub has_remotes: bool,
+    pub(crate) has_remotes: bool,
     /// Told when a request needs more than that.
-    pub needed: Arc<Notify>,
+    pub(crate) needed: Arc<Notify>,
 }
 
 /// All that calls need, when it is there.
 #[derive(Debug)]
-pub struct Opened {
-    pub settings: ServerSettings,
-    pub engine: Engine,
-    pub remotes: Option<Arc<Remotes>>,
+pub(crate) struct Opened {
+    pub(crate) settings: ServerSettings,
+    pub(crate) engine: Engine,
+    pub(crate) remotes: Option<Arc<Remotes>>,
 }
 
 /// Serves one client until it is gone or `shutdown` is cancelled; cancels `shutdown` itself in the first case. The client
 /// is greeted at once and shown the tools; everything else waits for `opening`. If that gives nothing, the end has come.
 ///
 /// Operations that still run and remote servers are left to the caller, who owns them.
-pub async fn serve<R, W>(
+pub(crate) async fn serve<R, W>(
     (input, output): (R, W),
     greeting: Greeting,
     opening: impl Future<Output = Option<Opened>>,
@@ -175,7 +175,7 @@ where
 
 /// Reason why serving a client failed.
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
+pub(crate) enum ServeError {
     #[error("the session could not be opened")]
     Handshake(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the service ended unexpectedly")]

@@ -17,13 +17,13 @@ use crate::{
 
 /// A cluster, and how to reach it.
 #[derive(Debug, Clone)]
-pub struct ClusterChoice {
-    pub address: String,
-    pub pool: Pool,
-    pub credentials: Credentials,
-    pub signing_key: Option<PathBuf>,
-    pub lease: std::time::Duration,
-    pub rerun: bool,
+pub(crate) struct ClusterChoice {
+    pub(crate) address: String,
+    pub(crate) pool: Pool,
+    pub(crate) credentials: Credentials,
+    pub(crate) signing_key: Option<PathBuf>,
+    pub(crate) lease: std::time::Duration,
+    pub(crate) rerun: bool,
 }
 
 impl ClusterChoice {

@@ -15,19 +15,19 @@ use crate::app::exit::Failure;
 
 /// The settings of remote servers.
 #[derive(Debug, Clone)]
-pub struct RemoteSettings {
+pub(crate) struct RemoteSettings {
     /// None if nothing is mounted.
-    pub file: Option<ConfigFile>,
-    pub client: ClientSettings,
+    pub(crate) file: Option<ConfigFile>,
+    pub(crate) client: ClientSettings,
     /// The address of the bridge whose child we are: mounting it would be mounting ourselves.
-    pub bridge: Option<SocketAddr>,
+    pub(crate) bridge: Option<SocketAddr>,
 }
 
 /// A file that names servers.
 #[derive(Debug, Clone)]
-pub struct ConfigFile {
-    pub path: PathBuf,
-    pub trust: ConfigTrust,
+pub(crate) struct ConfigFile {
+    pub(crate) path: PathBuf,
+    pub(crate) trust: ConfigTrust,
 }
 
 /// In the scope. The files of clients, such as `.vscode/mcp.json`, are none of ours: their servers are the client's already,
