@@ -1,6 +1,6 @@
 //! `ahma_mcp console`: pages that show what all servers of this user run.
 
-use std::{io::Write as _, process::ExitCode};
+use std::io::Write as _;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     active_sandbox,
     args::Args,
-    exit::{Exit, Failure},
+    exit::Failure,
     run::runtime,
     settings::{Environment, Settings},
     signals,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::console::{Console, ConsoleSettings};
 
-pub(super) fn run(own: &ConsoleArgs, args: Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(own: &ConsoleArgs, args: Args) -> Result<(), Failure> {
     let settings = Settings::resolve(args, &Environment::read()?)?;
     let console = ConsoleSettings {
         state_dirs: active_sandbox::history_places(&settings),
@@ -25,9 +25,9 @@ pub(super) fn run(own: &ConsoleArgs, args: Args) -> Result<ExitCode, Failure> {
     };
     let runtime = runtime()?;
     let served = runtime.block_on(serve(own, console));
-    // A look at the history that takes long cannot be told to stop.
+    // A query of the history cannot be interrupted.
     runtime.shutdown_background();
-    served.map(|()| Exit::Success.into())
+    served
 }
 
 async fn serve(own: &ConsoleArgs, settings: ConsoleSettings) -> Result<(), Failure> {
@@ -56,7 +56,7 @@ async fn serve(own: &ConsoleArgs, settings: ConsoleSettings) -> Result<(), Failu
 /// The name that agents read when their work is stopped.
 fn user() -> String {
     let name = ["USER", "LOGNAME"]
-        .iter()
+        .into_iter()
         .find_map(|name| std::env::var(name).ok());
     name.filter(|name| !name.is_empty())
         .unwrap_or_else(|| "of this machine".to_owned())

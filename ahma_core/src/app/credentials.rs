@@ -5,7 +5,6 @@ use std::{
     io::Write as _,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
-    process::ExitCode,
 };
 
 use ahma_common::words::counted;
@@ -19,9 +18,9 @@ use super::{
     subcommands::{AuditCommand, RoleArg, TokenCommand},
 };
 
-pub(super) fn token(task: TokenCommand, tokens_file: Option<PathBuf>) -> Result<ExitCode, Failure> {
+pub(super) fn token(command: TokenCommand, tokens_file: Option<PathBuf>) -> Result<(), Failure> {
     let file_or_default = |file: Option<PathBuf>| file.or(tokens_file).map_or_else(default_tokens_file, Ok);
-    match task {
+    match command {
         TokenCommand::List { file } => list(&file_or_default(file)?),
         TokenCommand::Revoke {
             name,
@@ -34,7 +33,7 @@ pub(super) fn token(task: TokenCommand, tokens_file: Option<PathBuf>) -> Result<
                 std::io::stderr(),
                 "the token of {name} is revoked, and its work is stopped"
             );
-            Ok(Exit::Success.into())
+            Ok(())
         }
         TokenCommand::Revoke { name, file, .. } => revoke(&name, &file_or_default(file)?),
         TokenCommand::New {
@@ -63,32 +62,26 @@ pub(super) fn token(task: TokenCommand, tokens_file: Option<PathBuf>) -> Result<
     }
 }
 
-fn list(file: &Path) -> Result<ExitCode, Failure> {
-    let tokens = list_tokens(file).map_err(unusable)?;
+fn list(file: &Path) -> Result<(), Failure> {
     let mut text = String::new();
-    for token in tokens {
+    for token in list_tokens(file)? {
         let role = serde_json::to_value(token.role).unwrap_or_default();
         let role = role.as_str().unwrap_or_default();
         let expires = token.expires.as_deref().unwrap_or("never");
-        let scope = token
-            .scope
-            .map(|scope| format!(", confined to {}", scope.display()));
-        let scope = scope.unwrap_or_default();
-        let tools = token
-            .tools
-            .map(|tools| format!(", tools {tools}"))
-            .unwrap_or_default();
-        text.push_str(&format!(
-            "{}: {role}, expires {expires}{scope}{tools}\n",
-            token.name
-        ));
+        text.push_str(&format!("{}: {role}, expires {expires}", token.name));
+        if let Some(scope) = token.scope {
+            text.push_str(&format!(", confined to {}", scope.display()));
+        }
+        if let Some(tools) = token.tools {
+            text.push_str(&format!(", tools {tools}"));
+        }
+        text.push('\n');
     }
-    print(text)?;
-    Ok(Exit::Success.into())
+    print(text)
 }
 
-fn revoke(name: &str, file: &Path) -> Result<ExitCode, Failure> {
-    if !revoke_token(file, name).map_err(unusable)? {
+fn revoke(name: &str, file: &Path) -> Result<(), Failure> {
+    if !revoke_token(file, name)? {
         return Err(
             Failure::user(format!("{} has no token called {name}", file.display()))
                 .with_hint("ahma_mcp token list names those it has"),
@@ -98,23 +91,25 @@ fn revoke(name: &str, file: &Path) -> Result<ExitCode, Failure> {
         std::io::stderr(),
         "the token of {name} is revoked; running servers refuse it from now on"
     );
-    Ok(Exit::Success.into())
+    Ok(())
 }
 
-fn unusable(error: TokenError) -> Failure {
-    let hint = match error {
-        TokenError::Lifetime => return Failure::new(Exit::Usage, chain(&error)),
-        TokenError::File { .. } => "give a file that you can read and write with --file",
-        TokenError::Form { .. } => {
-            "correct it, or give another file with --file: ahma_mcp token new writes a well-formed one"
-        }
-        TokenError::Entry { .. } => "ahma_mcp token new --help describes each value",
-    };
-    Failure::user(chain(&error)).with_hint(hint)
+impl From<TokenError> for Failure {
+    fn from(error: TokenError) -> Self {
+        let hint = match error {
+            TokenError::Lifetime => return Self::new(Exit::Usage, chain(&error)),
+            TokenError::File { .. } => "give a file that you can read and write with --file",
+            TokenError::Form { .. } => {
+                "correct it, or give another file with --file: ahma_mcp token new writes a well-formed one"
+            }
+            TokenError::Entry { .. } => "ahma_mcp token new --help describes each value",
+        };
+        Self::user(chain(&error)).with_hint(hint)
+    }
 }
 
 /// Prints nothing but the token to stdout, so that it can be piped.
-fn new(params: TokenParams, file: &Path) -> Result<ExitCode, Failure> {
+fn new(params: TokenParams, file: &Path) -> Result<(), Failure> {
     let scope = params
         .scope
         .map(|scope| {
@@ -125,7 +120,7 @@ fn new(params: TokenParams, file: &Path) -> Result<ExitCode, Failure> {
         })
         .transpose()?;
     let name = params.name.clone();
-    let issued = issue_token(file, TokenParams { scope, ..params }).map_err(unusable)?;
+    let issued = issue_token(file, TokenParams { scope, ..params })?;
     let mut stderr = std::io::stderr().lock();
     if issued.replaced {
         let _ = writeln!(stderr, "the previous token of {name} is revoked");
@@ -141,8 +136,7 @@ fn new(params: TokenParams, file: &Path) -> Result<ExitCode, Failure> {
          serve with: ahma_mcp --mode http{isolation} --auth token --tokens-file {0}",
         file.display()
     );
-    print(format!("{}\n", issued.token.expose()))?;
-    Ok(Exit::Success.into())
+    print(format!("{}\n", issued.token.expose()))
 }
 
 /// Also creates the directory of the file.
@@ -166,24 +160,21 @@ fn default_tokens_file() -> Result<PathBuf, Failure> {
     Ok(directory.join("tokens.json"))
 }
 
-pub(super) fn audit(task: AuditCommand) -> Result<ExitCode, Failure> {
-    let AuditCommand::Verify { file } = task;
+pub(super) fn audit(command: AuditCommand) -> Result<(), Failure> {
+    let AuditCommand::Verify { file } = command;
     let shown = file.display();
-    match verify_audit(&file) {
-        Ok(lines) => {
-            print(format!("{shown}: {}, chain intact\n", counted(lines, "line")))?;
-            Ok(Exit::Success.into())
+    let error = match verify_audit(&file) {
+        Ok(lines) => return print(format!("{shown}: {}, chain intact\n", counted(lines, "line"))),
+        Err(AuditError::Io(error)) => {
+            return Err(Failure::user(format!("{shown} cannot be read: {error}"))
+                .with_hint("give a file that --audit-file wrote"));
         }
-        Err(AuditError::Io(error)) => Err(Failure::user(format!("{shown} cannot be read: {error}"))
-            .with_hint("give a file that --audit-file wrote")),
-        Err(error) => Err(Failure::user(format!("{shown}: {}", chain(&error))).with_hint(
-            match error.intact_lines() {
-                0 => "no line of this file can be trusted".to_owned(),
-                1 => "only line 1 is intact, as far as the chain can tell".to_owned(),
-                intact => {
-                    format!("lines 1 to {intact} are intact, as far as the chain can tell")
-                }
-            },
-        )),
-    }
+        Err(error) => error,
+    };
+    let hint = match error.intact_lines() {
+        0 => "no line of this file can be trusted".to_owned(),
+        1 => "only line 1 is intact, as far as the chain can tell".to_owned(),
+        intact => format!("lines 1 to {intact} are intact, as far as the chain can tell"),
+    };
+    Err(Failure::user(format!("{shown}: {}", chain(&error))).with_hint(hint))
 }

@@ -12,7 +12,11 @@ use super::{
 };
 
 pub(super) fn dispatch(subcommand: Subcommand, args: Args) -> Result<ExitCode, Failure> {
+    let settings = |args: Args| Settings::resolve(args, &Environment::read()?);
     match subcommand {
+        Subcommand::Doctor(own) => return doctor::run(&own, args),
+        Subcommand::Run(own) => return run_tool::run(own, settings(args)?),
+        Subcommand::Record(own) => return run_tool::record(own, settings(args)?),
         Subcommand::Init(own) => {
             let environment = Environment::read()?;
             let flags = args.repeatable.clone();
@@ -20,24 +24,19 @@ pub(super) fn dispatch(subcommand: Subcommand, args: Args) -> Result<ExitCode, F
             init::run(&own, &settings, &flags, &environment)
         }
         Subcommand::Packs(own) => packs::run(&own),
-        Subcommand::Doctor(own) => doctor::run(&own, args),
-        Subcommand::Run(own) => run_tool::run(own, Settings::resolve(args, &Environment::read()?)?),
-        Subcommand::Record(own) => run_tool::record(own, Settings::resolve(args, &Environment::read()?)?),
         Subcommand::History(own) => history::run(own, args),
         #[cfg(feature = "bridge")]
         Subcommand::Console(own) => super::console::run(&own, args),
         #[cfg(feature = "bridge")]
-        Subcommand::Token(task) => super::credentials::token(task, args.http.tokens_file),
+        Subcommand::Token(command) => super::credentials::token(command, args.http.tokens_file),
         #[cfg(feature = "bridge")]
-        Subcommand::Admin(task) => super::admin::run(task),
+        Subcommand::Admin(command) => super::admin::run(command),
         #[cfg(feature = "bridge")]
-        Subcommand::Audit(task) => super::credentials::audit(task),
+        Subcommand::Audit(command) => super::credentials::audit(command),
         #[cfg(feature = "cluster")]
-        Subcommand::Worker(own) => {
-            super::cluster::worker(&own, Settings::resolve(args, &Environment::read()?)?)
-        }
+        Subcommand::Worker(own) => return super::cluster::worker(&own, settings(args)?),
         #[cfg(feature = "cluster")]
-        Subcommand::Cluster(task) => super::cluster::administer(&task, &args.cluster),
+        Subcommand::Cluster(command) => super::cluster::administer(&command, &args.cluster),
         #[cfg(feature = "client")]
         Subcommand::Login(own) => super::remote::login(&own, args),
         #[cfg(feature = "client")]
@@ -45,14 +44,12 @@ pub(super) fn dispatch(subcommand: Subcommand, args: Args) -> Result<ExitCode, F
         Subcommand::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::completed(), "ahma_mcp", &mut script);
-            print(script)?;
-            Ok(Exit::Success.into())
+            print(script)
         }
         Subcommand::Man => {
-            let page = man::page()
-                .map_err(|error| Failure::internal("the manual page cannot be written", &error))?;
-            print(page)?;
-            Ok(Exit::Success.into())
+            let page = man::page();
+            print(page.map_err(|error| Failure::internal("the manual page cannot be written", &error))?)
         }
-    }
+    }?;
+    Ok(Exit::Success.into())
 }

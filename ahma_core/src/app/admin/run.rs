@@ -1,6 +1,6 @@
-//! Asks the server, and shows what it says.
+//! Sends the request of an `ahma_mcp admin` command to the server and prints the answer.
 
-use std::{fs, path::Path, process::ExitCode, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use ahma_http_bridge::{AdminClient, AdminClientError, Secret};
 use serde_json::{Value, json};
@@ -8,28 +8,27 @@ use serde_json::{Value, json};
 use super::args::{AdminCommand, AdminFormat, AdminOptions};
 use super::table::{self, Column, FINDINGS, HISTORY, OPERATIONS, SERVERS, SESSIONS, WORKER, render};
 use crate::app::{
-    exit::{Exit, Failure, chain, print},
+    exit::{Failure, chain, print},
     run::runtime,
 };
 
-/// Time between two looks at a growing output.
+/// Interval at which `tail` asks for new output.
 const TAIL_INTERVAL: Duration = Duration::from_millis(300);
 /// Lines that `tail` begins with.
 const FIRST_LINES: u64 = 20;
 
-pub(crate) fn run(task: AdminCommand) -> Result<ExitCode, Failure> {
-    let options = task.options().clone();
-    let client = client(&options)?;
-    runtime()?.block_on(carry_out(&client, task, options.format))?;
-    Ok(Exit::Success.into())
+pub(crate) fn run(command: AdminCommand) -> Result<(), Failure> {
+    let format = command.options().format;
+    let client = client(command.options())?;
+    runtime()?.block_on(carry_out(&client, command, format))
 }
 
-/// Has a server revoke a token of its file, and stop all that it runs for it.
+/// Has a server revoke a token of its file and stop the work started with it.
 pub(crate) fn revoke_and_stop_work(name: &str, options: &AdminOptions) -> Result<(), Failure> {
     let client = client(options)?;
     let query = [("stop_work", "true".to_owned())];
-    let revoked = runtime()?.block_on(client.delete(&["tokens", name], &query));
-    revoked.map(drop).map_err(refused)
+    runtime()?.block_on(client.delete(&["tokens", name], &query))?;
+    Ok(())
 }
 
 fn client(options: &AdminOptions) -> Result<AdminClient, Failure> {
@@ -37,7 +36,7 @@ fn client(options: &AdminOptions) -> Result<AdminClient, Failure> {
         Some(file) => Some(read_token(file)?),
         None => options.admin_token.clone(),
     };
-    AdminClient::new(&options.admin_url, token).map_err(refused)
+    Ok(AdminClient::new(&options.admin_url, token)?)
 }
 
 fn read_token(file: &Path) -> Result<Secret, Failure> {
@@ -51,11 +50,11 @@ fn read_token(file: &Path) -> Result<Secret, Failure> {
     Ok(Secret::new(text.trim()))
 }
 
-async fn carry_out(client: &AdminClient, task: AdminCommand, format: AdminFormat) -> Result<(), Failure> {
-    match task {
+async fn carry_out(client: &AdminClient, command: AdminCommand, format: AdminFormat) -> Result<(), Failure> {
+    match command {
         AdminCommand::Sessions { .. } => {
-            let listed = client.get(&["sessions"], &[]).await;
-            show_list(listed, format, "sessions", &SESSIONS)
+            let answer = client.get(&["sessions"], &[]).await?;
+            show_list(&answer, format, "sessions", &SESSIONS)
         }
         AdminCommand::Operations {
             status, principal, ..
@@ -63,7 +62,7 @@ async fn carry_out(client: &AdminClient, task: AdminCommand, format: AdminFormat
             let mut query = Vec::new();
             query.extend(status.map(|status| ("status", status)));
             query.extend(principal.map(|principal| ("principal", principal)));
-            let answer = client.get(&["operations"], &query).await.map_err(refused)?;
+            let answer = client.get(&["operations"], &query).await?;
             show(&answer, format, |answer| {
                 let rows = rows(&answer["operations"]);
                 let mut columns = OPERATIONS.to_vec();
@@ -74,28 +73,27 @@ async fn carry_out(client: &AdminClient, task: AdminCommand, format: AdminFormat
             })
         }
         AdminCommand::History(choice) => {
-            let listed = client.get(&["history"], &choice.query()).await;
-            show_list(listed, format, "operations", &HISTORY)
+            let answer = client.get(&["history"], &choice.query()).await?;
+            show_list(&answer, format, "operations", &HISTORY)
         }
         AdminCommand::Show { operation, .. } => {
-            let answer = client.get(&["history", &operation], &[]).await.map_err(refused)?;
+            let answer = client.get(&["history", &operation], &[]).await?;
             show(&answer, format, table::record)
         }
         AdminCommand::Findings { operation, .. } => {
-            let listed = findings(client, &operation).await;
-            show_list(listed, format, "findings", &FINDINGS)
+            let answer = findings(client, &operation).await?;
+            show_list(&answer, format, "findings", &FINDINGS)
         }
         AdminCommand::Export { operation, form, .. } => {
-            let file = client.get_file(&["history", &operation, &form]).await;
-            print(file.map_err(refused)?)
+            print(client.get_file(&["history", &operation, &form]).await?)
         }
         AdminCommand::Servers { .. } => {
-            let listed = client.get(&["servers"], &[]).await;
-            show_list(listed, format, "servers", &SERVERS)
+            let answer = client.get(&["servers"], &[]).await?;
+            show_list(&answer, format, "servers", &SERVERS)
         }
         AdminCommand::Audit { lines, .. } => {
             let query = [("lines", lines.to_string())];
-            let answer = client.get(&["audit"], &query).await.map_err(refused)?;
+            let answer = client.get(&["audit"], &query).await?;
             show(&answer, format, table::trail)
         }
         AdminCommand::Tail { operation, .. } => tail(client, &operation).await,
@@ -103,8 +101,7 @@ async fn carry_out(client: &AdminClient, task: AdminCommand, format: AdminFormat
             operation, reason, ..
         } => {
             let body = json!({ "reason": reason });
-            let answer = client.post(&["operations", &operation, "cancel"], body).await;
-            let answer = answer.map_err(refused)?;
+            let answer = client.post(&["operations", &operation, "cancel"], body).await?;
             show(&answer, format, |answer| match rows(&answer["stopped"]) {
                 [] => format!("{operation} had ended already\n"),
                 _ => format!("{operation} is cancelled\n"),
@@ -112,14 +109,11 @@ async fn carry_out(client: &AdminClient, task: AdminCommand, format: AdminFormat
         }
         AdminCommand::End { session, reason, .. } => {
             let query: Vec<_> = reason.into_iter().map(|reason| ("reason", reason)).collect();
-            let answer = client
-                .delete(&["sessions", &session], &query)
-                .await
-                .map_err(refused)?;
+            let answer = client.delete(&["sessions", &session], &query).await?;
             show(&answer, format, |_| format!("{session} is ended\n"))
         }
         AdminCommand::Drain { .. } => {
-            let answer = client.post(&["drain"], json!({})).await.map_err(refused)?;
+            let answer = client.post(&["drain"], json!({})).await?;
             show(&answer, format, |answer| {
                 format!(
                     "the server takes no new work; what runs may finish for {} s\n",
@@ -130,7 +124,7 @@ async fn carry_out(client: &AdminClient, task: AdminCommand, format: AdminFormat
     }
 }
 
-/// All pages of them as one.
+/// The findings of all pages in one answer.
 async fn findings(client: &AdminClient, operation: &str) -> Result<Value, AdminClientError> {
     let mut all = Vec::new();
     let mut from = 0;
@@ -154,15 +148,12 @@ async fn findings(client: &AdminClient, operation: &str) -> Result<Value, AdminC
 async fn tail(client: &AdminClient, operation: &str) -> Result<(), Failure> {
     let mut query = vec![("lines", FIRST_LINES.to_string())];
     loop {
-        let page = client
-            .get(&["operations", operation, "output"], &query)
-            .await
-            .map_err(refused)?;
+        let page = client.get(&["operations", operation, "output"], &query).await?;
         let text = page["text"].as_str().unwrap_or_default();
         print(harmless(text))?;
         let next = page["next_byte"].as_u64().unwrap_or(0);
         query = vec![("from_byte", next.to_string())];
-        // What was printed but could not be kept never comes.
+        // Output that could not be kept counts in the total and is never delivered.
         let has_more = !text.is_empty() && page["total_bytes"].as_u64().is_some_and(|total| next < total);
         match (has_more, page["has_ended"] == true) {
             (true, _) => {}
@@ -172,7 +163,7 @@ async fn tail(client: &AdminClient, operation: &str) -> Result<(), Failure> {
     }
 }
 
-/// Output without what a terminal would obey.
+/// The output without control characters, which could drive the terminal.
 fn harmless(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
@@ -183,15 +174,9 @@ fn rows(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Shows the list that an answer has under `name`.
-fn show_list(
-    answer: Result<Value, AdminClientError>,
-    format: AdminFormat,
-    name: &str,
-    columns: &[Column],
-) -> Result<(), Failure> {
-    let answer = answer.map_err(refused)?;
-    show(&answer, format, |answer| render(columns, rows(&answer[name])))
+/// Shows the list `name` of an answer as a table.
+fn show_list(answer: &Value, format: AdminFormat, name: &str, columns: &[Column]) -> Result<(), Failure> {
+    show(answer, format, |answer| render(columns, rows(&answer[name])))
 }
 
 fn show(answer: &Value, format: AdminFormat, text: impl FnOnce(&Value) -> String) -> Result<(), Failure> {
@@ -201,17 +186,19 @@ fn show(answer: &Value, format: AdminFormat, text: impl FnOnce(&Value) -> String
     })
 }
 
-fn refused(error: AdminClientError) -> Failure {
-    let hint = match &error {
-        AdminClientError::Address(_) => "give an address such as http://127.0.0.1:3000 with --admin-url",
-        AdminClientError::Unreachable { .. } => "is it running? --admin-url gives another address",
-        error if error.is_about_rights() => {
-            "give the token of an operator in AHMA_ADMIN_TOKEN or with --admin-token-file; ahma_mcp token new --role operator makes one"
-        }
-        AdminClientError::Refused { .. } => "ahma_mcp admin sessions and operations list what there is",
-        AdminClientError::Answer(_) | AdminClientError::Form(_) => {
-            "is this the address of an ahma_mcp server?"
-        }
-    };
-    Failure::user(chain(&error)).with_hint(hint)
+impl From<AdminClientError> for Failure {
+    fn from(error: AdminClientError) -> Self {
+        let hint = match &error {
+            AdminClientError::Address(_) => "give an address such as http://127.0.0.1:3000 with --admin-url",
+            AdminClientError::Unreachable { .. } => "is it running? --admin-url gives another address",
+            error if error.is_about_rights() => {
+                "give the token of an operator in AHMA_ADMIN_TOKEN or with --admin-token-file; ahma_mcp token new --role operator makes one"
+            }
+            AdminClientError::Refused { .. } => "ahma_mcp admin sessions and operations list what there is",
+            AdminClientError::Answer(_) | AdminClientError::Form(_) => {
+                "is this the address of an ahma_mcp server?"
+            }
+        };
+        Self::user(chain(&error)).with_hint(hint)
+    }
 }

@@ -1,6 +1,6 @@
 //! `ahma_mcp cluster init` and `ahma_mcp cluster status`.
 
-use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode, time::Duration};
+use std::{fmt::Write as _, time::Duration};
 
 use ahma_cluster::{Heard, Link, PoolLimits, Stage, Tail, create, roll_call, state};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use super::{
     keys,
 };
 use crate::app::{
-    exit::{Exit, Failure, print},
+    exit::{Failure, print},
     run::runtime,
     settings::Environment,
 };
@@ -19,10 +19,9 @@ use crate::app::{
 /// Time in which living workers answer a roll call.
 pub(in crate::app) const ROLL_CALL: Duration = Duration::from_millis(500);
 
-pub(in crate::app) fn administer(command: &ClusterCommand, args: &ClusterArgs) -> Result<ExitCode, Failure> {
+pub(in crate::app) fn administer(command: &ClusterCommand, args: &ClusterArgs) -> Result<(), Failure> {
     if let ClusterCommand::Keys(own) = command {
-        print(keys::make(&args.pool, &own.directory)?)?;
-        return Ok(Exit::Success.into());
+        return print(keys::make(&args.pool, &own.directory)?);
     }
     let choice = ClusterChoice::required(args, &Environment::read()?.working_directory)?;
     let text = runtime()?.block_on(async {
@@ -32,8 +31,7 @@ pub(in crate::app) fn administer(command: &ClusterCommand, args: &ClusterArgs) -
             ClusterCommand::Status | ClusterCommand::Keys(_) => status(&choice, &link).await,
         }
     })?;
-    print(text)?;
-    Ok(Exit::Success.into())
+    print(text)
 }
 
 async fn init(choice: &ClusterChoice, link: &Link, args: &InitPoolArgs) -> Result<String, Failure> {
@@ -60,22 +58,15 @@ async fn status(choice: &ClusterChoice, link: &Link) -> Result<String, Failure> 
     let tail = Tail::start(link.clone(), shutdown);
     tail.synced().await.map_err(unusable)?;
     let workers = roll_call(link, ROLL_CALL).await.map_err(unusable)?;
-    let mut by_stage: BTreeMap<&str, usize> = BTreeMap::new();
-    for entry in tail.open_entries() {
-        let stage = match entry.folded.stage {
-            Stage::Running { .. } => "running",
-            Stage::Unheard | Stage::Queued { .. } | Stage::Ended { .. } => "queued",
-        };
-        *by_stage.entry(stage).or_default() += 1;
-    }
-    let count = |stage| by_stage.get(stage).copied().unwrap_or(0);
+    let open = tail.open_entries();
+    let is_running = |stage: &Stage| matches!(stage, Stage::Running { .. });
+    let running = open
+        .iter()
+        .filter(|entry| is_running(&entry.folded.stage))
+        .count();
+    let queued = open.len() - running;
     let mut text = format!("pool {} on nats-server {}\n", choice.pool, link.server_version());
-    let _ = writeln!(
-        text,
-        "operations: {} running, {} queued",
-        count("running"),
-        count("queued")
-    );
+    let _ = writeln!(text, "operations: {running} running, {queued} queued");
     let _ = writeln!(
         text,
         "streams: log {} events, {} bytes; queue {} jobs; output {} frames, {} bytes",

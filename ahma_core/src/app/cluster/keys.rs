@@ -19,7 +19,7 @@ pub(super) fn make(pool: &Pool, directory: &Path) -> Result<String, Failure> {
     // Not a user of NATS: it signs what front ends ask of workers.
     let signing = key(Role::FrontEnd)?;
     let mut text = String::new();
-    let mut write = |name: String, mode: u32, content: &str, what: &str| {
+    let mut write = |name: String, mode: u32, content: &str, what: &str| -> Result<(), Failure> {
         let file = directory.join(name);
         write_new(&file, mode, content)?;
         let _ = writeln!(text, "{}  {what}", file.display());

@@ -3,7 +3,6 @@
 use std::{
     io::{self, Write as _},
     path::Path,
-    process::ExitCode,
     time::{Duration, SystemTime},
 };
 
@@ -30,7 +29,7 @@ use crate::{
 /// Bytes of output in one step.
 const STEP_BYTES: usize = 1 << 20;
 
-pub(in crate::app) fn run(own: HistoryArgs, args: Args) -> Result<ExitCode, Failure> {
+pub(in crate::app) fn run(own: HistoryArgs, args: Args) -> Result<(), Failure> {
     let format = args.format.unwrap_or(Format::Text);
     if format == Format::Cost {
         return Err(
@@ -59,8 +58,7 @@ pub(in crate::app) fn run(own: HistoryArgs, args: Args) -> Result<ExitCode, Fail
         ),
         Some(HistoryTask::Export { id, form, to }) => archive.export(&id, form, to.as_deref()),
         Some(HistoryTask::Remove { ids, choice, all }) => archive.remove(&ids, choice, all, format),
-    }?;
-    Ok(Exit::Success.into())
+    }
 }
 
 fn ago(age: Duration) -> SystemTime {

@@ -1,13 +1,11 @@
 //! `ahma_mcp packs`: the packs and their tools, for people, for programs and for the documentation.
 
-use std::process::ExitCode;
-
 use serde_json::{Value, json};
 
 use super::shipped::{Pack, all};
 use crate::{
     app::{
-        exit::{Exit, Failure, print},
+        exit::{Failure, print},
         subcommands::{PacksArgs, PacksFormat},
     },
     catalog::{Catalog, CatalogSettings},
@@ -15,15 +13,14 @@ use crate::{
     mtdf::{Level, ToolSource, check_set},
 };
 
-pub(in crate::app) fn run(args: &PacksArgs) -> Result<ExitCode, Failure> {
+pub(in crate::app) fn run(args: &PacksArgs) -> Result<(), Failure> {
     let packs = all()?;
     let packs: Vec<PackReport> = packs.iter().map(PackReport::new).collect();
     print(match args.format {
         PacksFormat::Text => as_text(&packs),
         PacksFormat::Json => format!("{:#}\n", as_json(&packs)),
         PacksFormat::Markdown => as_markdown(&packs),
-    })?;
-    Ok(Exit::Success.into())
+    })
 }
 
 /// A pack with its tools.

@@ -1,6 +1,6 @@
 //! `ahma_mcp login` and `logout`: the part of OAuth that needs a person.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::path::PathBuf;
 
 use ahma_common::words::visible;
 use ahma_http_mcp_client::{
@@ -15,25 +15,23 @@ use super::{
 };
 use crate::app::{
     args::Args,
-    exit::{Exit, Failure, chain},
+    exit::{Failure, chain},
     run::runtime,
     settings::Environment,
 };
 
-pub(crate) fn login(login: &LoginArgs, args: Args) -> Result<ExitCode, Failure> {
+pub(crate) fn login(login: &LoginArgs, args: Args) -> Result<(), Failure> {
     let browser = match login.no_browser || args.remote.no_browser {
         true => Browser::Leave,
         false => Browser::Open,
     };
     let account = Account::new(&login.account, args)?;
-    runtime()?.block_on(account.log_in(browser))?;
-    Ok(Exit::Success.into())
+    runtime()?.block_on(account.log_in(browser))
 }
 
-pub(crate) fn logout(login: &AccountArgs, args: Args) -> Result<ExitCode, Failure> {
+pub(crate) fn logout(login: &AccountArgs, args: Args) -> Result<(), Failure> {
     let account = Account::new(login, args)?;
-    runtime()?.block_on(account.log_out())?;
-    Ok(Exit::Success.into())
+    runtime()?.block_on(account.log_out())
 }
 
 /// One server, and where its login is kept.
