@@ -1,9 +1,6 @@
 //! `--mode list-tools`: what a client would be offered, and what is missing.
 
-use std::{
-    collections::{HashMap, HashSet},
-    io::Write as _,
-};
+use std::{collections::HashSet, io::Write as _};
 
 use ahma_common::words::counted;
 use serde_json::{Map, Value, json};
@@ -16,7 +13,7 @@ use super::{
 use crate::{
     mcp,
     mtdf::{META_PARAMETERS, ProblemSeverity},
-    toolbox::{Toolbox, ToolboxHandle},
+    toolbox::{Toolbox, ToolboxHandle, Unavailable},
 };
 
 pub(crate) async fn run(toolbox: &ToolboxHandle, format: Format) -> Result<(), Failure> {
@@ -41,38 +38,24 @@ pub(crate) async fn run(toolbox: &ToolboxHandle, format: Format) -> Result<(), F
     Ok(())
 }
 
-/// One tool, of whatever kind.
+/// A tool of a file, or one that comes with the server.
 struct Row<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Map<String, Value>,
     /// None for a tool that comes with the server.
     file: Option<&'a str>,
-    missing: Option<Missing<'a>>,
-}
-
-/// Reason for which a tool cannot be called here.
-struct Missing<'a> {
-    reason: &'a str,
-    install_instructions: Option<&'a str>,
+    missing: Option<&'a Unavailable>,
 }
 
 /// In the order of their names.
 fn rows<'a>(toolbox: &'a Toolbox, builtin: &'a [mcp::BuiltinTool]) -> Vec<Row<'a>> {
-    let reasons: HashMap<&str, &str> = toolbox
-        .unavailable
-        .iter()
-        .map(|missing| (missing.tool.as_str(), missing.reason.as_str()))
-        .collect();
     let local = toolbox.catalog.tools().map(|tool| Row {
         name: &tool.name,
         description: &tool.description,
         parameters: &tool.input_schema,
         file: tool.file.as_deref(),
-        missing: reasons.get(tool.name.as_str()).map(|reason| Missing {
-            reason,
-            install_instructions: tool.install_instructions.as_deref(),
-        }),
+        missing: toolbox.unavailable(&tool.name),
     });
     let builtin = builtin.iter().map(|tool| Row {
         name: &tool.name,
@@ -98,8 +81,8 @@ fn as_json(toolbox: &Toolbox) -> Value {
                 "source": tool.file.map(|file| toolbox.directory.join(file).display().to_string()),
             });
             if let Some(missing) = &tool.missing {
-                row["unavailable_because"] = missing.reason.into();
-                row["install_instructions"] = missing.install_instructions.into();
+                row["unavailable_because"] = missing.reason.as_str().into();
+                row["install_instructions"] = missing.install_instructions.as_deref().into();
             }
             row
         })
@@ -112,7 +95,7 @@ fn as_json(toolbox: &Toolbox) -> Value {
     })
 }
 
-/// The dearest first.
+/// The most expensive first.
 fn as_cost(costs: &[mcp::ToolCost]) -> String {
     let line = |bytes: usize, name: &str| {
         format!(
@@ -157,18 +140,14 @@ fn entry(tool: &Row<'_>) -> String {
     for (name, schema) in properties.into_iter().flatten().filter(|(name, _)| is_own(name)) {
         let needed = required.is_some_and(|required| required.iter().any(|value| value == name));
         let kind = schema["type"].as_str().unwrap_or("any");
-        let described = schema["description"]
-            .as_str()
-            .map(|text| format!(": {text}"))
-            .unwrap_or_default();
-        entry.push_str(&format!(
-            "    - {name} ({kind}{}){described}\n",
-            if needed { ", required" } else { "" }
-        ));
+        let required = if needed { ", required" } else { "" };
+        let description = schema["description"].as_str().map(|text| format!(": {text}"));
+        let description = description.unwrap_or_default();
+        entry.push_str(&format!("    - {name} ({kind}{required}){description}\n"));
     }
     if let Some(missing) = &tool.missing {
         entry.push_str(&format!("    not available: {}\n", missing.reason));
-        if let Some(instructions) = missing.install_instructions {
+        if let Some(instructions) = &missing.install_instructions {
             entry.push_str(&format!("    hint: {instructions}\n"));
         }
     }
