@@ -1,7 +1,7 @@
 //! Serves one client on standard input and output.
 //!
-//! The client is greeted and shown its tools while the sandbox is set up and tested; only calls wait for that. A sandbox
-//! that does not hold ends the server, whatever the client has been told by then.
+//! `initialize` and `tools/list` are answered while the sandbox is set up and tested; only calls wait for that. A sandbox
+//! that does not hold ends the server, whatever was answered by then.
 
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -36,8 +36,7 @@ use crate::{
 pub(super) fn serve(settings: Settings, pending: PendingSandbox) -> Result<ExitCode, Failure> {
     let runtime = runtime()?;
     let done = runtime.block_on(serve_client(&settings, pending));
-    // A terminal or another user's pipe is read and written by a thread that cannot be told to stop; the rest has ended
-    // by now.
+    // A terminal or another user's pipe is read and written by a thread that cannot be stopped; the rest has ended.
     runtime.shutdown_background();
     done
 }
@@ -45,7 +44,7 @@ pub(super) fn serve(settings: Settings, pending: PendingSandbox) -> Result<ExitC
 async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<ExitCode, Failure> {
     let asked_to_end = CancellationToken::new();
     signals::watch(asked_to_end.clone())?;
-    // The end of the client is an end too, but the self-test goes on: its result is the server's.
+    // The self-test goes on when the client is gone: its result decides the exit code.
     let shutdown = asked_to_end.child_token();
     let (proven, launcher) = watch::channel(None);
     let needed = Arc::new(Notify::new());
@@ -64,10 +63,15 @@ async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<Ex
         has_remotes: remote::is_configured(settings),
         needed: Arc::clone(&needed),
     };
+    // A person started the server by hand, and would wonder why nothing happens.
     if std::io::stdin().is_terminal() {
-        greet_person();
+        let _ = writeln!(
+            std::io::stderr().lock(),
+            "serving MCP on stdin and stdout, which a client should use; Ctrl-D ends it\n\
+             hint: ahma_mcp init adds the server to your client, ahma_mcp --help shows other commands"
+        );
     }
-    let mut house = House::default();
+    let mut parts = ServerParts::default();
     let ends = Ends {
         asked: &asked_to_end,
         client_gone: &shutdown,
@@ -77,14 +81,14 @@ async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<Ex
         if matches!(pending, PendingSandbox::Postponed) && is_gone_unasked(&shutdown, &needed).await {
             return None;
         }
-        match house.open(settings, pending, checker, ends).await {
+        match parts.open(settings, pending, checker, ends).await {
             Ok(mut opened) => {
                 #[cfg(feature = "cluster")]
                 if let (Some(opened), Some(cluster)) = (&mut opened, &cluster) {
                     opened.settings.cluster = Some(cluster.with_engine(opened.engine.clone()));
                 }
                 if opened.is_some() {
-                    proven.send_replace(house.launcher());
+                    proven.send_replace(parts.launcher());
                 }
                 opened
             }
@@ -96,7 +100,7 @@ async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<Ex
     };
     let streams = (StandardInput::open(), StandardOutput::open());
     let served = mcp::serve(streams, greeting, opening, shutdown.clone()).await;
-    house.close().await;
+    parts.close().await;
     match failure {
         Some(failure) => Err(failure),
         None => served
@@ -105,11 +109,11 @@ async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<Ex
     }
 }
 
-/// Time after which a postponed sandbox is set up although no request needs it: the first one that does is not to wait.
+/// Time after which a postponed sandbox is set up although no request needs it, so that the first one that does need not wait.
 const UNASKED: Duration = Duration::from_millis(20);
 
-/// Waits until the sandbox is needed or may be soon. True if the client went without that, as one does that only wanted to
-/// see the tools: then there is nothing to set up, and nothing to take down.
+/// Waits until the sandbox is needed or may be soon. True if the client left before that, for instance because it only
+/// listed the tools.
 async fn is_gone_unasked(client_gone: &CancellationToken, needed: &Notify) -> bool {
     tokio::select! {
         biased;
@@ -127,13 +131,13 @@ const SET_UP_TIMEOUT: Duration = Duration::from_secs(5);
 struct Ends<'a> {
     /// A signal came.
     asked: &'a CancellationToken,
-    /// The same, or the client went.
+    /// A signal came, or the client left.
     client_gone: &'a CancellationToken,
 }
 
 /// The parts that calls need, as they become ready.
 #[derive(Debug, Default)]
-struct House {
+struct ServerParts {
     sandbox: Option<ActiveSandbox>,
     warmer: Option<JoinHandle<()>>,
     history: Option<History>,
@@ -141,8 +145,8 @@ struct House {
     mount: Option<remote::Mount>,
 }
 
-impl House {
-    /// Nothing if the server was told to end meanwhile.
+impl ServerParts {
+    /// None if the server was asked to end meanwhile.
     async fn open(
         &mut self,
         settings: &Settings,
@@ -168,8 +172,8 @@ impl House {
         sandbox.prober = checker;
         warn(settings, &sandbox);
         let sandbox = &*self.sandbox.insert(sandbox);
-        // A server without a scope runs nothing: there is nothing to warm for, and nothing to prove. What the listening
-        // process has proven holds for its children: same program, same kernel, same flags.
+        // A server without a scope runs nothing, so it needs neither idle processes nor a self-test. The test of the
+        // listening process is valid for its children: same program, same kernel, same flags.
         let deferred = settings.sandbox.deferred;
         let mut probes = Vec::new();
         if !deferred {
@@ -194,15 +198,23 @@ impl House {
         let mount = remote::mount(settings, sandbox).await;
         let opened = Opened {
             settings: ServerSettings {
+                plan: plan_settings(settings, sandbox),
                 history,
+                cluster: None,
+                principal: settings.principal.clone(),
+                has_bridge: settings.has_bridge,
+                inline_wait: settings.execution.inline_wait,
+                sync_wait: settings.execution.sync_wait,
+                results: settings.execution.results,
+                deferred,
+                sandbox: sandbox.note.clone(),
                 sandbox_report: sandbox.report(probes).to_string(),
-                ..server_settings(settings, sandbox)
             },
             engine: engine.clone(),
-            remotes: mount.remotes(),
+            remotes: mount.as_ref().map(remote::Mount::remotes),
         };
         self.engine = Some(engine);
-        self.mount = Some(mount);
+        self.mount = mount;
         Ok(Some(opened))
     }
 
@@ -231,31 +243,6 @@ impl House {
         if let Some(sandbox) = self.sandbox {
             sandbox.shut_down().await;
         }
-    }
-}
-
-/// For a person who started the server by hand and wonders why nothing happens.
-fn greet_person() {
-    let _ = writeln!(
-        std::io::stderr().lock(),
-        "serving MCP on stdin and stdout, which a client should use; Ctrl-D ends it\n\
-         hint: ahma_mcp init adds the server to your client, ahma_mcp --help shows other commands"
-    );
-}
-
-fn server_settings(settings: &Settings, sandbox: &ActiveSandbox) -> ServerSettings {
-    ServerSettings {
-        plan: plan_settings(settings, sandbox),
-        history: None,
-        cluster: None,
-        principal: settings.principal.clone(),
-        has_bridge: settings.has_bridge,
-        inline_wait: settings.execution.inline_wait,
-        sync_wait: settings.execution.sync_wait,
-        results: settings.execution.results,
-        deferred: settings.sandbox.deferred,
-        sandbox: sandbox.note.clone(),
-        sandbox_report: String::new(),
     }
 }
 

@@ -15,4 +15,4 @@ pub(crate) use args::{AccountArgs, LoginArgs, RemoteArgs};
 pub(crate) use front::front;
 pub(crate) use login::{login, logout};
 pub(crate) use mount::{Mount, is_configured, mount};
-pub(crate) use source::{ConfigFile, RemoteSettings};
+pub(crate) use source::RemoteSettings;

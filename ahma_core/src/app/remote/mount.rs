@@ -1,4 +1,4 @@
-//! Connects to the configured servers in the background, and tells the user what is required of them.
+//! Connects to the configured servers in the background, and asks the user to log in where a server requires it.
 
 use std::{
     net::SocketAddr,
@@ -31,7 +31,8 @@ const END_TIMEOUT: Duration = Duration::from_secs(3);
 /// The mounted servers of this run.
 #[derive(Debug)]
 pub(crate) struct Mount {
-    mounted: Option<(Arc<Remotes>, JoinHandle<()>)>,
+    remotes: Arc<Remotes>,
+    announcing: JoinHandle<()>,
 }
 
 /// True if there is a file of remote servers that may be mounted.
@@ -40,12 +41,13 @@ pub(crate) fn is_configured(settings: &Settings) -> bool {
     settings.remote.file.is_some() && !settings.sandbox.deferred
 }
 
-/// Reads the file and starts to connect. Nothing waits for a server.
-pub(crate) async fn mount(settings: &Settings, sandbox: &ActiveSandbox) -> Mount {
-    let nothing = Mount { mounted: None };
-    let Some(file) = settings.remote.file.as_ref().filter(|_| is_configured(settings)) else {
-        return nothing;
-    };
+/// Reads the file and starts to connect. Nothing waits for a server. None if there is no server and no problem to report.
+pub(crate) async fn mount(settings: &Settings, sandbox: &ActiveSandbox) -> Option<Mount> {
+    let file = settings
+        .remote
+        .file
+        .as_ref()
+        .filter(|_| is_configured(settings))?;
     let (configured, mut problems) = read(file, settings).await;
     let check = AdmissionCheck {
         file: file.path.clone(),
@@ -60,21 +62,22 @@ pub(crate) async fn mount(settings: &Settings, sandbox: &ActiveSandbox) -> Mount
     let (servers, complaints) = checked.unwrap_or_default();
     problems.extend(complaints);
     for problem in &problems {
-        // An editor's file has entries for the editor; only a file that was given to us is expected to fit.
+        // An editor's file has entries for the editor; only a file that the user named is expected to fit.
         say(
             problem,
             file.trust == ConfigTrust::Named && !settings.log.to_stderr,
         );
     }
     if servers.is_empty() && problems.is_empty() {
-        return nothing;
+        return None;
     }
     tracing::info!(file = %file.path.display(), servers = servers.len(), "mounting remote servers");
     let servers = RemoteServers::start(servers, settings.remote.client.clone());
     let announcing = tokio::spawn(announce(servers.states(), !settings.log.to_stderr));
-    Mount {
-        mounted: Some((Arc::new(Remotes::new(servers, problems)), announcing)),
-    }
+    Some(Mount {
+        remotes: Arc::new(Remotes::new(servers, problems)),
+        announcing,
+    })
 }
 
 /// The servers of the file, and what is wrong with it.
@@ -96,21 +99,16 @@ async fn read(file: &ConfigFile, settings: &Settings) -> (Vec<ServerConfig>, Vec
 }
 
 impl Mount {
-    pub(crate) fn remotes(&self) -> Option<Arc<Remotes>> {
-        self.mounted.as_ref().map(|(remotes, _)| Arc::clone(remotes))
+    pub(crate) fn remotes(&self) -> Arc<Remotes> {
+        Arc::clone(&self.remotes)
     }
 
     /// Ends connections and programs.
     pub(crate) async fn end(self) {
-        let Some((remotes, announcing)) = self.mounted else {
-            return;
-        };
-        announcing.abort();
-        if tokio::time::timeout(END_TIMEOUT, remotes.shutdown())
-            .await
-            .is_err()
-        {
-            tracing::warn!("a remote server did not let go in time");
+        self.announcing.abort();
+        let ended = tokio::time::timeout(END_TIMEOUT, self.remotes.shutdown()).await;
+        if ended.is_err() {
+            tracing::warn!("a remote server did not end in time");
         }
     }
 }
@@ -208,15 +206,12 @@ fn is_open(policy: &Policy, file: &Path) -> bool {
         (Some(directory), Some(name)) => directory.join(name),
         _ => file.to_owned(),
     };
-    let mut open = policy
-        .grants
-        .iter()
-        .map(|grant| &grant.path)
-        .chain([&policy.scope]);
+    let granted = policy.grants.iter().map(|grant| &grant.path);
+    let mut open = granted.chain([&policy.scope]);
     open.any(|path| file.starts_with(path.canonicalize().as_ref().unwrap_or(path)))
 }
 
-/// Tells the user which server requires a login, and the link.
+/// Shows the user which servers require a login, each with its link.
 async fn announce(mut states: watch::Receiver<Snapshot>, also_on_stderr: bool) {
     let mut logins = LoginNews::default();
     loop {
