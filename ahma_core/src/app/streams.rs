@@ -20,68 +20,53 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, unix::AsyncFd};
 
 use crate::sandbox::held;
 
-/// Standard input. Must be opened inside a runtime.
+/// A standard stream. Must be opened inside a runtime.
 #[derive(Debug)]
-pub(crate) enum StandardInput {
+pub(crate) enum StandardStream<T> {
     Pipe(AsyncFd<OwnedFd>),
     Socket(AsyncFd<OwnedFd>),
-    Other(tokio::io::Stdin),
+    Other(T),
 }
 
-/// Standard output. Must be opened inside a runtime.
-#[derive(Debug)]
-pub(crate) enum StandardOutput {
-    Pipe(AsyncFd<OwnedFd>),
-    Socket(AsyncFd<OwnedFd>),
-    Other(tokio::io::Stdout),
-}
+pub(crate) type StandardInput = StandardStream<tokio::io::Stdin>;
+pub(crate) type StandardOutput = StandardStream<tokio::io::Stdout>;
 
 impl StandardInput {
     pub(crate) fn open() -> Self {
-        match waitable(io::stdin(), "/proc/self/fd/0", OFlags::RDONLY, Interest::READABLE) {
-            Some((FileType::Fifo, fd)) => Self::Pipe(fd),
-            Some((_, fd)) => Self::Socket(fd),
-            None => Self::Other(tokio::io::stdin()),
-        }
+        Self::waitable(io::stdin(), "/proc/self/fd/0", OFlags::RDONLY, Interest::READABLE)
+            .unwrap_or_else(|| Self::Other(tokio::io::stdin()))
     }
 }
 
 impl StandardOutput {
     pub(crate) fn open() -> Self {
-        match waitable(
+        Self::waitable(
             io::stdout(),
             "/proc/self/fd/1",
             OFlags::WRONLY,
             Interest::WRITABLE,
-        ) {
-            Some((FileType::Fifo, fd)) => Self::Pipe(fd),
-            Some((_, fd)) => Self::Socket(fd),
-            None => Self::Other(tokio::io::stdout()),
-        }
+        )
+        .unwrap_or_else(|| Self::Other(tokio::io::stdout()))
     }
 }
 
-/// A descriptor of our own for a pipe or a socket; none for all other kinds, or if it cannot be had.
-fn waitable(
-    stream: impl AsFd,
-    by_name: &str,
-    access: OFlags,
-    interest: Interest,
-) -> Option<(FileType, AsyncFd<OwnedFd>)> {
-    let kind = FileType::from_raw_mode(rustix::fs::fstat(&stream).ok()?.st_mode);
-    let fd = match kind {
-        FileType::Fifo => rustix::fs::open(
-            by_name,
-            access | OFlags::NONBLOCK | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .ok()?,
-        FileType::Socket => rustix::io::fcntl_dupfd_cloexec(&stream, FIRST_FREE).ok()?,
-        _ => return None,
-    };
-    // SAFETY: the `AsyncFd` owns the descriptor, and an `OwnedFd` stays the same open descriptor until it is dropped.
-    let fd = unsafe { AsyncFd::register_with_interest(fd, interest) }.ok()?;
-    Some((kind, fd))
+impl<T> StandardStream<T> {
+    /// A pipe or a socket with a descriptor of our own; none for other kinds of files, or if it cannot be opened.
+    fn waitable(stream: impl AsFd, by_name: &str, access: OFlags, interest: Interest) -> Option<Self> {
+        type Variant<T> = fn(AsyncFd<OwnedFd>) -> StandardStream<T>;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&stream).ok()?.st_mode);
+        let (fd, variant): (_, Variant<T>) = match kind {
+            FileType::Fifo => {
+                let flags = access | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                (rustix::fs::open(by_name, flags, Mode::empty()), Self::Pipe)
+            }
+            FileType::Socket => (rustix::io::fcntl_dupfd_cloexec(&stream, FIRST_FREE), Self::Socket),
+            _ => return None,
+        };
+        // SAFETY: the `AsyncFd` owns the descriptor, and an `OwnedFd` stays the same open descriptor until it is dropped.
+        let fd = unsafe { AsyncFd::register_with_interest(fd.ok()?, interest) }.ok()?;
+        Some(variant(fd))
+    }
 }
 
 /// Above the three standard streams.
