@@ -1,4 +1,4 @@
-//! Which obstacle the facts of a machine point to, and what to do about it.
+//! Judges the facts of a machine: the obstacle that they point to, and its remedy.
 
 use std::fmt;
 
@@ -79,87 +79,87 @@ impl Obstacle {
         }
     }
 
-    fn remedy(self) -> &'static str {
+    fn reason_and_remedy(self) -> (&'static str, &'static str) {
         match self {
-            Self::OldKernel => "start a kernel with Landlock: Linux 5.13 or newer",
-            Self::Wsl => {
+            Self::OldKernel => (
+                "the kernel is older than Landlock",
+                "start a kernel with Landlock: Linux 5.13 or newer",
+            ),
+            Self::Wsl => (
+                "the kernel of WSL is old, or Landlock is switched off in it",
                 "in Windows, run `wsl --update` and `wsl --shutdown`: its newest kernel has all that is needed; if \
-                 kernelCommandLine in .wslconfig has a list lsm=, add landlock to it"
-            }
-            Self::LandlockOff => {
+                 kernelCommandLine in .wslconfig has a list lsm=, add landlock to it",
+            ),
+            Self::LandlockOff => (
+                "the kernel was started without Landlock",
                 "add landlock to the list lsm= of the kernel's command line and restart; \
-                 cat /sys/kernel/security/lsm shows the list of today"
-            }
-            Self::LandlockFiltered(_) => {
+                 cat /sys/kernel/security/lsm shows the list of today",
+            ),
+            Self::LandlockFiltered(_) => (
+                "the container does not let programs use Landlock",
                 "update the container's runtime: since 2022 (Docker 23, containerd 1.6, Podman 4.2) its system call \
-                 filter lets programs confine themselves with Landlock"
-            }
-            Self::NoUserNamespaces => {
+                 filter lets programs confine themselves with Landlock",
+            ),
+            Self::NoUserNamespaces => (
+                "no user namespaces are allowed here (user.max_user_namespaces is 0)",
                 "allow as many as are needed, one for each server: sudo sysctl user.max_user_namespaces=64 (and the \
-                 same line in /etc/sysctl.d to keep it); Linux 6.12 and newer start without"
-            }
-            Self::UserNamespacesForRoot => {
+                 same line in /etc/sysctl.d to keep it); Linux 6.12 and newer start without",
+            ),
+            Self::UserNamespacesForRoot => (
+                "only root may make user namespaces here (kernel.unprivileged_userns_clone is 0)",
                 "Debian's setting for them, on by default since Debian 11, is off: \
                  sudo sysctl kernel.unprivileged_userns_clone=1 (and the same line in /etc/sysctl.d to keep it); \
-                 Linux 6.12 and newer start without"
-            }
-            Self::AppArmor => {
+                 Linux 6.12 and newer start without",
+            ),
+            Self::AppArmor => (
+                "AppArmor keeps user namespaces from programs without a profile",
                 "give this program, and no other, a profile that allows them:\n\
                  ahma_mcp doctor --apparmor-profile | sudo tee /etc/apparmor.d/ahma_mcp\n\
-                 sudo apparmor_parser --replace /etc/apparmor.d/ahma_mcp"
-            }
-            Self::Contained(Container::Docker) => {
-                "start this container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined \
-                 --security-opt systempaths=unconfined, which lets programs in it make namespaces and gives them no \
-                 more rights on the machine; on Linux 6.12 and newer no flag is needed"
-            }
-            Self::Contained(Container::Podman) => {
-                "start this container with --security-opt seccomp=unconfined --security-opt unmask=ALL \
-                 --security-opt label=disable, which lets programs in it make namespaces; on Linux 6.12 and newer no \
-                 flag is needed"
-            }
-            Self::Contained(Container::Kubernetes) => {
-                "in the pod's specification set hostUsers: false, and in the container's securityContext procMount: \
-                 Unmasked and seccompProfile: {type: Unconfined}, which lets programs in it make namespaces; on Linux \
-                 6.12 and newer nothing is needed"
-            }
-            Self::Contained(Container::Other) => {
-                "let the container's runtime allow nested user and mount namespaces (LXC: nesting); on Linux 6.12 \
-                 and newer nothing is needed"
-            }
-            Self::OuterSandbox => {
+                 sudo apparmor_parser --replace /etc/apparmor.d/ahma_mcp",
+            ),
+            Self::Contained(container) => (
+                "the container does not let programs make namespaces or mounts",
+                match container {
+                    Container::Docker => {
+                        "start this container with --security-opt seccomp=unconfined --security-opt \
+                         apparmor=unconfined --security-opt systempaths=unconfined, which lets programs in it make \
+                         namespaces and gives them no more rights on the machine; on Linux 6.12 and newer no flag is \
+                         needed"
+                    }
+                    Container::Podman => {
+                        "start this container with --security-opt seccomp=unconfined --security-opt unmask=ALL \
+                         --security-opt label=disable, which lets programs in it make namespaces; on Linux 6.12 and \
+                         newer no flag is needed"
+                    }
+                    Container::Kubernetes => {
+                        "in the pod's specification set hostUsers: false, and in the container's securityContext \
+                         procMount: Unmasked and seccompProfile: {type: Unconfined}, which lets programs in it make \
+                         namespaces; on Linux 6.12 and newer nothing is needed"
+                    }
+                    Container::Other => {
+                        "let the container's runtime allow nested user and mount namespaces (LXC: nesting); on Linux \
+                         6.12 and newer nothing is needed"
+                    }
+                },
+            ),
+            Self::OuterSandbox => (
+                "another sandbox around this program forbids namespaces",
                 "start ahma_mcp outside of the other sandbox; inside one that you trust, --no-sandbox or \
-                 AHMA_NO_SANDBOX=1 runs commands without another"
-            }
-            Self::Unknown => {
+                 AHMA_NO_SANDBOX=1 runs commands without another",
+            ),
+            Self::Unknown => (
+                "it is not clear what forbids namespaces here",
                 "user and mount namespaces are needed, or Linux 6.12; inside another sandbox that you trust, \
-                 --no-sandbox or AHMA_NO_SANDBOX=1 runs commands without one"
-            }
-        }
-    }
-
-    fn reason(self) -> &'static str {
-        match self {
-            Self::OldKernel => "the kernel is older than Landlock",
-            Self::Wsl => "the kernel of WSL is old, or Landlock is switched off in it",
-            Self::LandlockOff => "the kernel was started without Landlock",
-            Self::LandlockFiltered(_) => "the container does not let programs use Landlock",
-            Self::NoUserNamespaces => "no user namespaces are allowed here (user.max_user_namespaces is 0)",
-            Self::UserNamespacesForRoot => {
-                "only root may make user namespaces here (kernel.unprivileged_userns_clone is 0)"
-            }
-            Self::AppArmor => "AppArmor keeps user namespaces from programs without a profile",
-            Self::Contained(_) => "the container does not let programs make namespaces or mounts",
-            Self::OuterSandbox => "another sandbox around this program forbids namespaces",
-            Self::Unknown => "it is not clear what forbids namespaces here",
+                 --no-sandbox or AHMA_NO_SANDBOX=1 runs commands without one",
+            ),
         }
     }
 }
 
-/// The reason and the remedy.
 impl fmt::Display for Obstacle {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.reason(), self.remedy())
+        let (reason, remedy) = self.reason_and_remedy();
+        write!(formatter, "{reason}: {remedy}")
     }
 }
 

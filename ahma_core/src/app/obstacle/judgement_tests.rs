@@ -168,7 +168,7 @@ fn no_remedy_begins_with_a_weaker_machine() {
         Obstacle::Unknown,
     ];
     for obstacle in all {
-        let remedy = obstacle.remedy();
+        let (_, remedy) = obstacle.reason_and_remedy();
         assert!(
             !remedy.contains("apparmor_restrict_unprivileged_userns"),
             "{remedy}"
