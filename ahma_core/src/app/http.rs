@@ -3,14 +3,7 @@
 //! Each child is `ahma_mcp` in stdio mode with the same flags and its own scope behind them. The process that listens
 //! runs no command and keeps no sandbox; that one holds is proven before the port is opened, once for all children.
 
-use std::{
-    ffi::OsString,
-    io::Write as _,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{ffi::OsString, io::Write as _, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use ahma_http_bridge::{ChildCommand, ChildFactory, ServeError, Shutdown, Spawn, TlsError};
 use tokio::net::TcpListener;
@@ -25,6 +18,8 @@ use super::{
     settings::Settings,
     signals,
 };
+#[cfg(feature = "cluster")]
+use crate::operation::Workforce;
 use crate::{
     console::{Console, ConsoleSettings},
     history::HistoryReader,
@@ -50,7 +45,7 @@ pub(super) fn serve(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Fa
 }
 
 async fn run(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> {
-    // It holds, so the children's will. They have their own.
+    // The children have sandboxes of their own, with the same flags: if this one holds, theirs do.
     sandbox.prove().await?;
     let proven = sandbox.launcher.tier();
     let note = sandbox.note.clone();
@@ -71,8 +66,17 @@ async fn run(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> 
     let bound = listener
         .local_addr()
         .map_err(|error| Failure::internal("the listener has no address", &error))?;
-    let factory = OwnBackends::of_this_program(&settings, proven, bound, private.path())
-        .map_err(|error| Failure::internal("the program cannot find itself", &error))?;
+    let factory = OwnBackends {
+        program: std::env::current_exe()
+            .map_err(|error| Failure::internal("the path of this program cannot be found", &error))?,
+        flags: without_token(std::env::args_os().skip(1)),
+        default_scope: settings.sandbox.scope.clone(),
+        proven,
+        bound,
+        out_of_reach: settings.sandbox.out_of_reach.clone(),
+        shared_checks: private.path().to_owned(),
+        sync_wait_is_default: settings.execution.sync_wait.is_none(),
+    };
     let mut bridge = settings
         .http
         .settings(settings.sandbox.scope.clone())
@@ -100,9 +104,9 @@ async fn run(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> 
         bridge.session_store = Some(Arc::new(sessions));
     }
     #[cfg(feature = "cluster")]
-    let pool = cluster::watch(&settings, &shutdown.leave).await?.map(|watched| {
-        bridge.dependency = Some(watched.dependency);
-        watched.workforce
+    let pool = cluster::watch(&settings, &shutdown.leave).await?.map(|health| {
+        bridge.dependency = Some(Arc::clone(&health) as _);
+        health as Arc<dyn Workforce>
     });
     #[cfg(not(feature = "cluster"))]
     let pool = None;
@@ -199,28 +203,7 @@ struct OwnBackends {
     sync_wait_is_default: bool,
 }
 
-impl OwnBackends {
-    fn of_this_program(
-        settings: &Settings,
-        proven: Tier,
-        bound: SocketAddr,
-        private: &Path,
-    ) -> std::io::Result<Self> {
-        let program = std::env::current_exe()?;
-        Ok(Self {
-            program,
-            flags: without_token(std::env::args_os().skip(1)),
-            default_scope: settings.sandbox.scope.clone(),
-            proven,
-            bound,
-            out_of_reach: settings.sandbox.out_of_reach.clone(),
-            shared_checks: private.to_owned(),
-            sync_wait_is_default: settings.execution.sync_wait.is_none(),
-        })
-    }
-}
-
-/// A credential of the listener is none of its children's business.
+/// The flags without the listener's credential, which its children must not see.
 fn without_token(flags: impl Iterator<Item = OsString>) -> Vec<OsString> {
     const TOKEN: &str = "--http-token";
     let mut kept = Vec::new();

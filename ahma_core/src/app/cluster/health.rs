@@ -1,4 +1,4 @@
-//! The cluster as the bridge of a front end depends on it.
+//! The cluster as a dependency of a front end's bridge.
 
 use std::sync::Arc;
 
@@ -8,42 +8,28 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     app::{exit::Failure, settings::Settings},
     cluster::ClusterHealth,
-    operation::Workforce,
 };
 
-#[derive(Debug)]
-struct ClusterDependency(Arc<ClusterHealth>);
-
-impl Dependency for ClusterDependency {
+impl Dependency for ClusterHealth {
     fn obstacle(&self) -> Option<&'static str> {
-        (!self.0.answers()).then_some("NATS does not answer")
+        (!self.answers()).then_some("NATS does not answer")
     }
 
     fn metrics(&self) -> String {
-        self.0.metrics()
+        self.metrics()
     }
-}
-
-/// The cluster of a listener: for the bridge, and for the pages of the console.
-pub(in crate::app) struct WatchedCluster {
-    pub(in crate::app) dependency: Arc<dyn Dependency>,
-    pub(in crate::app) workforce: Arc<dyn Workforce>,
 }
 
 /// Watches the cluster that the settings name, if they do.
 pub(in crate::app) async fn watch(
     settings: &Settings,
     shutdown: &CancellationToken,
-) -> Result<Option<WatchedCluster>, Failure> {
+) -> Result<Option<Arc<ClusterHealth>>, Failure> {
     let Some(choice) = &settings.cluster else {
         return Ok(None);
     };
     let link = choice.link_settings("listener");
     let opened = ClusterHealth::open(link, choice.lease, shutdown.clone()).await;
     let health = opened.map_err(|error| choice.unusable(&error))?;
-    let health = Arc::new(health);
-    Ok(Some(WatchedCluster {
-        dependency: Arc::new(ClusterDependency(Arc::clone(&health))),
-        workforce: health,
-    }))
+    Ok(Some(Arc::new(health)))
 }
