@@ -1,8 +1,8 @@
-//! MCP clients: where each keeps its servers, and what the entry `Ahama` says there.
+//! MCP clients: the file in which each keeps its servers, and the entry `Ahama` in it.
 
-use ahma_common::contract::SCOPE_VARIABLE;
 use std::path::{Path, PathBuf};
 
+use ahma_common::contract::SCOPE_VARIABLE;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -25,16 +25,11 @@ pub(crate) enum Client {
 }
 
 impl Client {
-    pub(crate) const ALL: [Self; 6] = [
-        Self::VsCode,
-        Self::Cursor,
-        Self::Claude,
-        Self::Codex,
-        Self::Windsurf,
-        Self::CopilotCli,
-    ];
+    pub(crate) fn all() -> impl ExactSizeIterator<Item = Self> {
+        Self::value_variants().iter().copied()
+    }
 
-    /// As people call it.
+    /// Name for people.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::VsCode => "VS Code",
@@ -46,14 +41,14 @@ impl Client {
         }
     }
 
-    /// As `--client` calls it.
+    /// Value of `--client`.
     pub(crate) fn flag(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// The file that holds its servers: of the project where the client has such a one, else of the user.
-    /// None if it is the user's and there is no home directory.
+    /// The file that holds its servers, in the project if the client has one there, else in the home directory.
+    /// None if that is not known.
     pub(crate) fn file(self, project: &Path, home: Option<&Path>) -> Option<PathBuf> {
         match self {
             Self::VsCode => Some(project.join(".vscode/mcp.json")),
@@ -65,7 +60,7 @@ impl Client {
         }
     }
 
-    /// The table in that file under which servers stand.
+    /// Name of the table of servers in that file.
     pub(crate) fn table(self) -> &'static str {
         match self {
             Self::VsCode => "servers",
@@ -108,7 +103,7 @@ impl Client {
         entry
     }
 
-    /// The words of `flags`, with paths that the server finds wherever this client starts it.
+    /// The words of `flags`, with paths that are valid in the directory in which this client starts the server.
     pub(crate) fn flags(
         self,
         flags: &RepeatableFlags,
@@ -133,7 +128,7 @@ impl Client {
         })
     }
 
-    /// Judges an existing entry by what matters here; the rest is the user's.
+    /// Judges the program and the project of an existing entry; the rest is the user's.
     pub(crate) fn fit(self, entry: &Value, project: &Path) -> Fit {
         let starts_us = entry["command"]
             .as_str()

@@ -130,7 +130,7 @@ pub(super) fn clients(settings: &Settings, home: Option<&Path>) -> Vec<Check> {
     let project = &settings.sandbox.scope;
     let mut checks = Vec::new();
     let mut configured = false;
-    for client in Client::ALL {
+    for client in Client::all() {
         let Some(file) = client.file(project, home) else {
             continue;
         };

@@ -14,7 +14,7 @@ fn edit_with(client: Client, text: &str, flags: &[&str]) -> Result<Option<String
 
 #[test]
 fn every_client_finds_the_entry_and_a_second_run_changes_nothing() {
-    for client in Client::ALL {
+    for client in Client::all() {
         let text = edit(client, "").expect("empty is fine").expect("it is new");
         let found = find(client, &text).expect("well-formed").expect("it is there");
         assert_eq!(found["command"], "ahma_mcp", "{client:?}: {text}");
@@ -91,7 +91,7 @@ fn what_is_added_by_hand_is_in_the_language_of_the_file() {
 
 #[test]
 fn a_byte_order_mark_stays_and_is_in_nobodys_way() {
-    for client in Client::ALL {
+    for client in Client::all() {
         let edited = edit(client, "\u{feff}")
             .expect("empty is fine")
             .expect("it is new");
@@ -106,7 +106,7 @@ fn a_byte_order_mark_stays_and_is_in_nobodys_way() {
 #[test]
 fn where_the_program_is_gone_only_its_path_is_replaced() {
     const GONE: &str = "/no/such/place/ahma_mcp";
-    for client in Client::ALL {
+    for client in Client::all() {
         let mut stale = client.entry(GONE, Path::new(PROJECT), Vec::new());
         stale["note"] = "mine".into();
         let text = super::edit("", client, Path::new(PROJECT), &stale);
@@ -139,7 +139,7 @@ fn a_cursor_entry_without_a_scope_gets_one_and_keeps_the_rest() {
 #[test]
 fn flags_that_were_given_are_added_to_what_an_entry_says() {
     let flags = ["--network", "off", "--sync"];
-    for client in Client::ALL {
+    for client in Client::all() {
         let plain = edit(client, "").expect("empty is fine").expect("it is new");
         let text = edit_with(client, &plain, &flags).expect("well-formed");
         let text = text.expect("changed");

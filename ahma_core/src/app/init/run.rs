@@ -3,7 +3,6 @@
 use std::{
     io::{BufRead as _, IsTerminal as _, Write as _},
     path::Path,
-    process::ExitCode,
 };
 
 use super::{
@@ -13,7 +12,7 @@ use super::{
 };
 use crate::app::{
     clients::Client,
-    exit::{Exit, Failure},
+    exit::Failure,
     packs::{self, Pack},
     project::{EnclosingProject, find_on_path},
     repeatable_flags::RepeatableFlags,
@@ -26,7 +25,7 @@ pub(in crate::app) fn run(
     settings: &Settings,
     flags: &RepeatableFlags,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<(), Failure> {
     let project = &settings.sandbox.scope;
     let packs = packs::chosen(project, &args.packs)?;
     let titles: Vec<_> = packs.iter().map(Pack::title).collect();
@@ -81,14 +80,14 @@ pub(in crate::app) fn run(
         say("nothing to do");
     }
     if refused.is_empty() {
-        return Ok(Exit::Success.into());
+        return Ok(());
     }
     let files: Vec<_> = refused.iter().map(|path| path.display().to_string()).collect();
     let left = format!("left unchanged: {}", files.join(", "));
     if is_interactive() {
         // The user declined, which is no failure.
         say(&left);
-        return Ok(Exit::Success.into());
+        return Ok(());
     }
     Err(Failure::user(left).with_hint("--yes makes the changes shown above"))
 }
@@ -133,19 +132,18 @@ fn asked_client(project: &Path) -> Option<Client> {
         return None;
     }
     // A client with a directory in the project is probably in use.
-    let likely = Client::ALL.into_iter().position(|client| {
-        client.file(project, None).is_some_and(|file| {
-            file.exists()
-                || file
-                    .parent()
-                    .is_some_and(|parent| parent != project && parent.exists())
+    let is_likely = |client: Client| {
+        let file = client.file(project, None);
+        file.is_some_and(|file| {
+            let has_directory = |parent: &Path| parent != project && parent.exists();
+            file.exists() || file.parent().is_some_and(has_directory)
         })
-    });
+    };
+    let likely = Client::all().position(is_likely).map_or(0, |index| index + 1);
     let mut question = String::from("Which client should start the server?\n  0 none\n");
-    for (index, client) in Client::ALL.into_iter().enumerate() {
+    for (index, client) in Client::all().enumerate() {
         question.push_str(&format!("  {} {}\n", index + 1, client.name()));
     }
-    let likely = likely.map_or(0, |index| index + 1);
     loop {
         let answer = ask(&format!("{question}Number or name [{likely}]: "))?;
         match chosen_client(&answer, likely) {
@@ -158,13 +156,6 @@ fn asked_client(project: &Path) -> Option<Client> {
 /// An empty answer means the number in brackets; 0 means no client.
 fn chosen_client(answer: &str, likely: usize) -> Result<Option<Client>, ()> {
     let same = |name: &str| name.eq_ignore_ascii_case(answer);
-    let by_name = || {
-        let clients = Client::ALL.into_iter();
-        clients
-            .filter(|client| same(client.name()) || same(&client.flag()))
-            .map(Some)
-            .next()
-    };
     let number = match answer {
         "" => Some(likely),
         "none" => Some(0),
@@ -172,8 +163,11 @@ fn chosen_client(answer: &str, likely: usize) -> Result<Option<Client>, ()> {
     };
     match number {
         Some(0) => Ok(None),
-        Some(number) => Client::ALL.get(number - 1).copied().map(Some).ok_or(()),
-        None => by_name().ok_or(()),
+        Some(number) => Client::all().nth(number - 1).map(Some).ok_or(()),
+        None => Client::all()
+            .find(|client| same(client.name()) || same(&client.flag()))
+            .map(Some)
+            .ok_or(()),
     }
 }
 
