@@ -1,4 +1,4 @@
-//! Puts the sandbox up: from settings to a launcher behind which commands run.
+//! Sets up the sandbox: from settings to a launcher that starts commands in it.
 //!
 //! [`begin_sandbox`] must be called before any thread exists, because it starts the helper process; the rest may be done in
 //! any thread, and is done while clients are greeted. One of many servers starts the helper process later too, as it would
@@ -33,7 +33,7 @@ use crate::{
     toolbox::AvailabilityChecker,
 };
 
-/// This program, which plays the jail's role too. On Linux by a link that leads to it also when another has its path.
+/// The program of the jail, which is this one. On Linux a link that is valid even after the file was replaced.
 fn this_program() -> Result<PathBuf, Failure> {
     match Platform::HERE {
         Platform::Linux => Ok("/proc/self/exe".into()),
@@ -70,7 +70,7 @@ pub(crate) struct ActiveSandbox {
 }
 
 impl ActiveSandbox {
-    /// Tries to get out from behind the sandbox. A sandbox that leaks ends the start.
+    /// Runs the self-test.
     pub(crate) async fn prove(&self) -> Result<Vec<Probe>, Failure> {
         shell::prove(&self.launcher).await.map_err(|error| {
             let hint = match (&error, self.launcher.tier()) {
@@ -93,12 +93,8 @@ impl ActiveSandbox {
     /// The enforced rules, and the results of the self-test.
     pub(crate) fn report(&self, probes: Vec<Probe>) -> SandboxReport {
         let launcher = &self.launcher;
-        SandboxReport::new(
-            launcher.tier(),
-            launcher.landlock_abi(),
-            launcher.policy(),
-            probes,
-        )
+        let (tier, landlock_abi) = (launcher.tier(), launcher.landlock_abi());
+        SandboxReport::new(tier, landlock_abi, launcher.policy(), probes)
     }
 
     /// A directory for temporary files of this user's servers, out of reach of commands.
@@ -106,12 +102,12 @@ impl ActiveSandbox {
         self.private.base()
     }
 
-    /// Ends every process behind the sandbox and removes its directory. Checks that are waited for are waited for here too.
+    /// Ends every process in the sandbox and removes its directory. Waits for checks whose results are still needed.
     pub(crate) async fn shut_down(self) {
         drop(self.end_processes().await);
     }
 
-    /// Ends every process behind the sandbox; its directory is empty then, and out of reach of all commands to come.
+    /// Ends every process in the sandbox; its directory is empty then, and out of reach of later commands.
     pub(crate) async fn end_processes(self) -> PrivateDir {
         self.prober.ended().await;
         self.launcher.shutdown().await;
@@ -128,8 +124,8 @@ pub(crate) enum PendingSandbox {
     Postponed,
 }
 
-/// Starts the helper process, which must be done before there are threads. One of many servers has none before it needs a
-/// sandbox.
+/// Starts the helper process, which must be done before there are threads. One of many servers starts none before it needs
+/// a sandbox.
 pub(crate) fn begin_sandbox(settings: &Settings) -> Result<PendingSandbox, Failure> {
     // Commands run as the same user; this keeps our environment and memory from them whatever else may fail.
     held::close_process_to_others()
@@ -226,11 +222,8 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
     };
     let launcher =
         Launcher::start_with(helper, launcher).map_err(|error| no_sandbox_failure(error, &asked.network))?;
-    let note = note(
-        launcher.tier(),
-        &launcher.policy().scope,
-        &launcher.policy().network,
-    );
+    let policy = launcher.policy();
+    let note = note(launcher.tier(), &policy.scope, &policy.network);
     Ok(ActiveSandbox {
         prober: AvailabilityChecker::new(launcher.clone()),
         launcher,
@@ -240,7 +233,7 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
     })
 }
 
-/// An availability checker for a sandbox that does not stand yet.
+/// An availability checker for a sandbox that is not set up yet.
 pub(crate) fn early_checker(
     settings: &Settings,
     launcher: watch::Receiver<Option<Launcher>>,
@@ -257,7 +250,7 @@ pub(crate) fn early_checker(
     }
 }
 
-/// The sandbox as clients are told of it before it stands: which tier it has makes no difference to them.
+/// The note for clients before the sandbox is set up. Its tier may turn out to be another, which makes no difference to them.
 pub(crate) fn expected_note(settings: &Settings) -> SandboxNote {
     let asked = &settings.sandbox;
     let tier = match asked.tier {
@@ -272,14 +265,11 @@ pub(crate) fn expected_note(settings: &Settings) -> SandboxNote {
 
 /// The file of remote servers: it says which programs run outside the sandbox.
 fn remote_file(settings: &Settings) -> Option<PathBuf> {
+    let _ = settings;
     #[cfg(feature = "client")]
-    let file = settings.remote.file.as_ref().map(|file| file.path.clone());
+    return settings.remote.file.as_ref().map(|file| file.path.clone());
     #[cfg(not(feature = "client"))]
-    let file = {
-        let _ = settings;
-        None
-    };
-    file
+    None
 }
 
 fn runs_confined(settings: &Settings) -> bool {
@@ -326,7 +316,7 @@ fn private_base(open: &[PathBuf]) -> Result<PathBuf, Failure> {
         })
 }
 
-/// Commands must not reach what others printed, so a home that is open to them is no place for it.
+/// The directory for state. Commands must not reach the output of others, so it is not in a home that is open to them.
 fn state_dir(settings: &Settings, policy: &Policy, open: &[PathBuf], private: &PrivateDir) -> PathBuf {
     let is_out_of_reach = |directory: &PathBuf| {
         let is_granted = || exposed(policy, [directory.clone()]).is_some();
@@ -460,8 +450,8 @@ fn note(tier: Tier, scope: &Path, network: &Network) -> SandboxNote {
         tier: tier.name().to_owned(),
         scope: scope.to_owned(),
         network: match network {
-            _ if tier == Tier::Off => "open".to_owned(),
             Network::Open => "open".to_owned(),
+            _ if tier == Tier::Off => "open".to_owned(),
             Network::Loopback => "loopback".to_owned(),
             Network::Off => "off".to_owned(),
             Network::Ports(ports) => {

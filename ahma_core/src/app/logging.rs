@@ -21,14 +21,11 @@ const KEPT_FILES: usize = 14;
 /// the library would make take 4 MB, and a tenth of the time of a start.
 const WAITING_LINES: usize = 4096;
 
-/// Keeps the log being written; the rest is written out when it is dropped.
-#[derive(Debug)]
-#[must_use]
-pub(crate) struct LogGuard {
-    _worker: Option<WorkerGuard>,
-}
+/// Writes out the rest of the log when it is dropped. None if there is no log.
+pub(crate) type LogGuard = Option<WorkerGuard>;
 
-/// Starts the log. That it cannot be written is no reason not to serve.
+/// Starts the log. A server whose log cannot be written serves without one.
+#[must_use]
 pub(crate) fn start(settings: &LogSettings) -> LogGuard {
     let opened = match &settings.directory {
         // A reader that stalls must not hold up what is logged.
@@ -37,7 +34,7 @@ pub(crate) fn start(settings: &LogSettings) -> LogGuard {
         Some(directory) => daily_file(directory)
             .map_err(|error| format!("no log can be written to {} ({error})", directory.display())),
     };
-    let worker = match opened {
+    match opened {
         Ok((writer, worker)) => {
             let layer = tracing_subscriber::fmt::layer()
                 .with_writer(writer)
@@ -55,8 +52,7 @@ pub(crate) fn start(settings: &LogSettings) -> LogGuard {
             );
             None
         }
-    };
-    LogGuard { _worker: worker }
+    }
 }
 
 /// Ours in some detail, libraries only when something is wrong.
