@@ -1,4 +1,4 @@
-//! The database file: opening it, its version, and what happens to one that cannot be used.
+//! The database file: opening it, its version, and moving one aside that cannot be used. Also two helpers for queries.
 
 use std::{
     ffi::OsString,
@@ -8,14 +8,17 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension as _, Params, Row, TransactionBehavior,
+    config::DbConfig,
+};
 
 use super::{directory::HistoryDir, rows::to_millis};
 
 /// Steps from each version of the schema to the next. Never change one that was released: add another.
 const MIGRATIONS: [&str; 2] = [include_str!("schema_v1.sql"), include_str!("schema_v2.sql")];
 
-/// Others write in batches of some milliseconds.
+/// Other servers write in batches of some milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pages of 4 KiB in the log before they are moved to the database. The writer that fills it waits for the disk, so it is longer
@@ -80,7 +83,7 @@ impl Database {
         Self::open_for_writing(&path)
     }
 
-    /// For those who only look; none if there is no history.
+    /// Opens the database for reading; none if there is no history.
     pub(super) fn open_existing(directory: &HistoryDir) -> Result<Option<Self>, HistoryError> {
         let path = directory.database();
         if !path.exists() {
@@ -97,7 +100,6 @@ impl Database {
     }
 
     fn open_for_writing(path: &Path) -> Result<Self, HistoryError> {
-        // Whatever the user's mask says, others have no business here; the directory is closed to them too.
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         if connection.is_readonly(rusqlite::MAIN_DB)? {
@@ -106,12 +108,12 @@ impl Database {
                 None,
             )));
         }
-        // Must be said before there are tables, and writes to the file each time it is.
+        // Has to be set before there are tables, and writes to the file each time.
         if check_version(&connection)? == 0 {
             connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         }
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-        // A dead process loses nothing by this, a dead machine the last moments.
+        // A process that dies loses nothing by this, a machine that fails the last moments.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
         connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
@@ -136,7 +138,33 @@ impl Database {
     }
 }
 
-/// Deals with a failure in the middle of the work: a damaged database is moved aside.
+/// All rows of a query.
+pub(super) fn rows<T>(
+    connection: &Connection,
+    query: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection
+        .prepare_cached(query)?
+        .query_map(params, read)?
+        .collect()
+}
+
+/// The first row of a query; none if there is none.
+pub(super) fn row<T>(
+    connection: &Connection,
+    query: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    connection
+        .prepare_cached(query)?
+        .query_row(params, read)
+        .optional()
+}
+
+/// Handles a failure while the database is in use: a damaged one is moved aside.
 pub(super) fn after_failure(directory: &HistoryDir, error: &HistoryError) {
     if error.is_damage()
         && let Err(error) = move_aside(&directory.database(), "damaged", error)

@@ -1,4 +1,4 @@
-//! The history of a server: takes notes, and finds what is no longer in memory.
+//! The history of a server: records its operations, and finds those that are no longer in memory.
 
 use std::{
     collections::VecDeque,
@@ -19,7 +19,6 @@ use super::{
     directory::HistoryDir,
     follower,
     reader::HistoryReader,
-    recall,
     retention::KeepLimits,
     rows::{OperationFilter, OperationRow, Owner, TaskRow},
     shared_reader::SharedReader,
@@ -71,7 +70,7 @@ struct HistoryCore {
     trouble: Arc<Mutex<Option<String>>>,
 }
 
-/// The way of messages to the writer.
+/// Sends messages to the writer and wakes it.
 #[derive(Debug, Clone)]
 struct WriterMailbox {
     /// Not bounded: a message is a handle of something that exists anyway.
@@ -145,9 +144,7 @@ impl History {
 
     /// For the engine whose operations are to be written down.
     pub(crate) fn journal(&self) -> Arc<dyn Journal> {
-        Arc::new(HistoryJournal {
-            mailbox: self.core.mailbox.clone(),
-        })
+        Arc::new(self.core.mailbox.clone())
     }
 
     /// The owner of a principal's operations here.
@@ -203,7 +200,11 @@ impl History {
     }
 
     /// An operation of a principal that is not in memory. One that another server runs is followed.
-    pub(crate) async fn find(&self, principal: &Principal, id: &str) -> Result<Option<Operation>, HistoryError> {
+    pub(crate) async fn find(
+        &self,
+        principal: &Principal,
+        id: &str,
+    ) -> Result<Option<Operation>, HistoryError> {
         let owner = self.owner(principal);
         let known = |operation: &&Operation| operation.id().as_str() == id;
         let held = self.core.recalled.lock().iter().find(known).cloned();
@@ -213,10 +214,7 @@ impl History {
         let (id, result_bytes, journal) = (id.to_owned(), self.core.result_bytes, self.journal());
         let found = self.read(move |reader| {
             let row = reader.operation(Some(&owner), &id)?;
-            let recall = |row: OperationRow| {
-                let operation = recall::operation(reader, &row, result_bytes, Some(journal))?;
-                Ok((operation, row))
-            };
+            let recall = |row: OperationRow| Ok((reader.recall_for(&row, result_bytes, Some(journal))?, row));
             row.map(recall).transpose()
         });
         let Some((operation, row)) = found.await? else {
@@ -249,7 +247,11 @@ impl History {
     }
 
     /// A task of a principal that lives on.
-    pub(crate) async fn task(&self, principal: &Principal, id: &str) -> Result<Option<TaskRow>, HistoryError> {
+    pub(crate) async fn task(
+        &self,
+        principal: &Principal,
+        id: &str,
+    ) -> Result<Option<TaskRow>, HistoryError> {
         let (owner, id) = (self.owner(principal), id.to_owned());
         self.read(move |reader| reader.task(&owner, &id)).await
     }
@@ -275,19 +277,12 @@ impl History {
     }
 }
 
-/// The end of the history that operations hold.
-#[derive(Debug)]
-struct HistoryJournal {
-    mailbox: WriterMailbox,
-}
-
-impl Journal for HistoryJournal {
+impl Journal for WriterMailbox {
     fn changed(&self, operation: &Operation) {
-        self.mailbox.send(WriterMessage::Changed(operation.clone()));
+        self.send(WriterMessage::Changed(operation.clone()));
     }
 
     fn collected(&self, operation: &Operation) {
-        self.mailbox
-            .send(WriterMessage::Collected(operation.id().clone()));
+        self.send(WriterMessage::Collected(operation.id().clone()));
     }
 }

@@ -36,7 +36,7 @@ pub(crate) use database::HistoryError;
 pub(crate) use handle::{History, HistorySettings};
 pub(crate) use reader::HistoryReader;
 pub(crate) use retention::KeepLimits;
-pub(crate) use rows::{FindingFilter, FindingRow, OperationFilter, OperationRow, Owner, ServerRow, Span, TaskRow};
+pub(crate) use rows::{FindingFilter, FindingRow, OperationFilter, OperationRow, ServerRow, Span, TaskRow};
 pub(crate) use shared_reader::SharedReader;
 pub(crate) use usage::UsageSample;
 

@@ -1,13 +1,16 @@
-//! Looking at the history: for `ahma_mcp history`, for servers that look for what is not in memory, for the console.
+//! Reads the history: for `ahma_mcp history`, for the console, and for servers that look for operations not in memory.
 
-use std::{path::Path, time::SystemTime};
+use std::{
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
-use rusqlite::{OptionalExtension as _, ToSql, params, params_from_iter};
+use rusqlite::{Connection, ToSql, params, params_from_iter};
 
 use super::{
-    database::{Database, HistoryError},
+    database::{Database, HistoryError, row, rows},
     directory::HistoryDir,
-    recall, recovery, retention,
+    recovery, retention,
     rows::{
         FindingFilter, FindingRow, OperationFilter, OperationRow, Owner, ServerRow, Span, TaskRow,
         from_millis, to_millis,
@@ -15,12 +18,9 @@ use super::{
     statements::{COLUMNS, read_operation},
     usage::UsageSample,
 };
-use crate::{
-    observe::Severity,
-    operation::{Operation, OperationId},
-};
+use crate::{observe::Severity, operation::OperationId};
 
-/// A connection that looks. Operations of dead servers are marked as interrupted before anything is told of them.
+/// A connection for reading. Operations of dead servers are marked as interrupted before they are read.
 #[derive(Debug)]
 pub(crate) struct HistoryReader {
     pub(super) directory: HistoryDir,
@@ -38,6 +38,10 @@ impl HistoryReader {
         Ok(database.map(|database| Self { directory, database }))
     }
 
+    pub(super) fn connection(&self) -> &Connection {
+        &self.database.connection
+    }
+
     /// False once another database has taken the place of this one.
     pub(super) fn is_current(&self) -> bool {
         self.database.is_at(&self.directory)
@@ -45,7 +49,7 @@ impl HistoryReader {
 
     /// Operations, the newest first.
     pub(crate) fn operations(&self, filter: &OperationFilter) -> Result<Vec<OperationRow>, HistoryError> {
-        self.tell_truth();
+        self.mark_interrupted();
         let mut conditions = Conditions::default();
         conditions.of_owner(filter.owner.as_ref());
         conditions.is("o.tool = ?", filter.tool.clone());
@@ -74,32 +78,26 @@ impl HistoryReader {
             "SELECT {COLUMNS} FROM operations o LEFT JOIN details d USING (number) {} ORDER BY o.number DESC LIMIT ?",
             conditions.clause()
         );
-        let rows = self
-            .database
-            .connection
-            .prepare_cached(&query)?
-            .query_map(params_from_iter(&conditions.values), read_operation)?
-            .collect::<Result<_, _>>()?;
-        Ok(rows)
+        let values = params_from_iter(&conditions.values);
+        Ok(rows(self.connection(), &query, values, read_operation)?)
     }
 
     /// The operation of that name; none if there is none, or if it is another owner's.
-    pub(crate) fn operation(&self, owner: Option<&Owner>, id: &str) -> Result<Option<OperationRow>, HistoryError> {
-        self.tell_truth();
+    pub(crate) fn operation(
+        &self,
+        owner: Option<&Owner>,
+        id: &str,
+    ) -> Result<Option<OperationRow>, HistoryError> {
+        self.mark_interrupted();
         let query =
             format!("SELECT {COLUMNS} FROM operations o LEFT JOIN details d USING (number) WHERE o.id = ?");
-        let found = self
-            .database
-            .connection
-            .prepare_cached(&query)?
-            .query_row([id], read_operation)
-            .optional()?;
+        let found = row(self.connection(), &query, [id], read_operation)?;
         Ok(found.filter(|row| owner.is_none_or(|owner| row.owner == *owner)))
     }
 
     /// Findings, of the newest operation first.
     pub(crate) fn findings(&self, filter: &FindingFilter) -> Result<Vec<FindingRow>, HistoryError> {
-        self.tell_truth();
+        self.mark_interrupted();
         let mut conditions = Conditions::default();
         conditions.of_owner(filter.owner.as_ref());
         conditions.is(
@@ -113,45 +111,32 @@ impl HistoryReader {
              {} ORDER BY f.number DESC, f.place LIMIT ?",
             conditions.clause()
         );
-        let rows: Vec<(String, String, i64, String)> = self
-            .database
-            .connection
-            .prepare_cached(&query)?
-            .query_map(params_from_iter(&conditions.values), |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-            })?
-            .collect::<Result<_, _>>()?;
-        let found = |(id, tool, at, finding): (String, String, i64, String)| {
-            Some(FindingRow {
-                operation: OperationId::recalled(&id),
-                tool,
-                found_at: from_millis(at),
-                finding: serde_json::from_str(&finding).ok()?,
-            })
-        };
-        Ok(rows.into_iter().filter_map(found).collect())
-    }
-
-    /// The operation behind a row, with output and findings, as far as they are known now.
-    pub(crate) fn recall(&self, row: &OperationRow, result_bytes: usize) -> Result<Operation, HistoryError> {
-        recall::operation(self, row, result_bytes, None)
-    }
-
-    /// Brings a recalled operation up to what its row says now.
-    pub(crate) fn refresh(&self, row: &OperationRow, operation: &Operation) -> Result<(), HistoryError> {
-        recall::refresh(self, row, operation)
+        let values = params_from_iter(&conditions.values);
+        let found = rows(self.connection(), &query, values, |row| {
+            // A finding that cannot be read is left out.
+            let Ok(finding) = serde_json::from_str(&row.get::<_, String>(3)?) else {
+                return Ok(None);
+            };
+            Ok(Some(FindingRow {
+                operation: OperationId::recalled(&row.get::<_, String>(0)?),
+                tool: row.get(1)?,
+                found_at: from_millis(row.get(2)?),
+                finding,
+            }))
+        })?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// Asks the server that runs an operation to stop it.
     pub(crate) fn request_stop(&self, row: &OperationRow, reason: Option<&str>) -> Result<(), HistoryError> {
-        self.database.connection.execute(
+        self.connection().execute(
             "INSERT OR REPLACE INTO stops (id, server, reason) VALUES (?, ?, ?)",
             params![row.id.as_str(), row.server, reason],
         )?;
         Ok(())
     }
 
-    /// Removes operations that have ended. Returns how many there were.
+    /// Removes operations that have ended, and returns their number.
     pub(crate) fn remove(&mut self, rows: &[OperationRow]) -> Result<usize, HistoryError> {
         let ended = rows.iter().filter(|row| row.state.is_final());
         let numbers: Vec<i64> = ended.map(|row| row.number).collect();
@@ -163,41 +148,31 @@ impl HistoryReader {
         Ok(removed)
     }
 
-    /// Servers that have written here, and whether they live.
+    /// Servers that have written here, dead ones too.
     pub(crate) fn servers(&self) -> Result<Vec<ServerRow>, HistoryError> {
-        let rows = self
-            .database
-            .connection
-            .prepare(
-                "SELECT server, pid, scope, version, started_at, facts FROM servers ORDER BY started_at DESC",
-            )?
-            .query_map([], |row| {
-                Ok(ServerRow {
-                    server: row.get(0)?,
-                    pid: row.get(1)?,
-                    scope: row.get::<_, String>(2)?.into(),
-                    version: row.get(3)?,
-                    started_at: from_millis(row.get(4)?),
-                    is_alive: false,
-                    facts: row.get(5)?,
-                })
-            })?
-            .collect::<Result<Vec<_>, _>>()?;
-        let with_life = |row: ServerRow| ServerRow {
-            is_alive: self.directory.is_alive(&row.server),
-            ..row
-        };
-        Ok(rows.into_iter().map(with_life).collect())
+        let query =
+            "SELECT server, pid, scope, version, started_at, facts FROM servers ORDER BY started_at DESC";
+        let mut servers = rows(self.connection(), query, [], |row| {
+            Ok(ServerRow {
+                server: row.get(0)?,
+                pid: row.get(1)?,
+                scope: row.get::<_, String>(2)?.into(),
+                version: row.get(3)?,
+                started_at: from_millis(row.get(4)?),
+                is_alive: false,
+                facts: row.get(5)?,
+            })
+        })?;
+        for server in &mut servers {
+            server.is_alive = self.directory.is_alive(&server.server);
+        }
+        Ok(servers)
     }
 
     /// Usage samples of an operation, the oldest first.
     pub(crate) fn usage(&self, row: &OperationRow) -> Result<Vec<UsageSample>, HistoryError> {
-        let samples: Option<String> = self
-            .database
-            .connection
-            .prepare_cached("SELECT samples FROM usages WHERE number = ?")?
-            .query_row([row.number], |row| row.get(0))
-            .optional()?;
+        let query = "SELECT samples FROM usages WHERE number = ?";
+        let samples: Option<String> = self::row(self.connection(), query, [row.number], |row| row.get(0))?;
         let samples = samples.and_then(|samples| serde_json::from_str(&samples).ok());
         Ok(samples.unwrap_or_default())
     }
@@ -209,59 +184,47 @@ impl HistoryReader {
             "SELECT started_at, ended_at FROM operations WHERE ended_at >= ?1 AND started_at IS NOT NULL {of} \
              UNION ALL SELECT started_at, NULL FROM operations WHERE state = 'running' {of}"
         );
-        let spans = self
-            .database
-            .connection
-            .prepare_cached(&query)?
-            .query_map([to_millis(since)], |row| {
-                Ok(Span {
-                    started_at: from_millis(row.get(0)?),
-                    ended_at: row.get::<_, Option<i64>>(1)?.map(from_millis),
-                })
-            })?
-            .collect::<Result<_, _>>()?;
-        Ok(spans)
+        let spans = rows(self.connection(), &query, [to_millis(since)], |row| {
+            Ok(Span {
+                started_at: from_millis(row.get(0)?),
+                ended_at: row.get::<_, Option<i64>>(1)?.map(from_millis),
+            })
+        });
+        Ok(spans?)
     }
 
     /// A number that changes whenever another process has written.
     pub(crate) fn version(&self) -> Result<i64, HistoryError> {
         let version = self
-            .database
-            .connection
-            .pragma_query_value(None, "data_version", |row| row.get(0))?;
-        Ok(version)
+            .connection()
+            .pragma_query_value(None, "data_version", |row| row.get(0));
+        Ok(version?)
     }
 
     /// A task that still lives, whose operation is that owner's.
     pub(super) fn task(&self, owner: &Owner, id: &str) -> Result<Option<TaskRow>, HistoryError> {
-        let found = self
-            .database
-            .connection
-            .prepare_cached(
-                "SELECT t.operation, t.created_at, t.life_ms FROM tasks t JOIN operations o ON o.id = t.operation \
-                 WHERE t.id = ? AND o.principal = ? AND o.scope = ? AND t.created_at + t.life_ms > ?",
-            )?
-            .query_row(
-                params![
-                    id,
-                    owner.principal.name().unwrap_or_default(),
-                    owner.scope.to_string_lossy(),
-                    to_millis(SystemTime::now()),
-                ],
-                |row| Ok((row.get::<_, String>(0)?, row.get(1)?, row.get::<_, u64>(2)?)),
-            )
-            .optional()?;
-        Ok(found.map(|(operation, created_at, life)| TaskRow {
-            id: id.to_owned(),
-            operation: OperationId::recalled(&operation),
-            created_at: from_millis(created_at),
-            life: std::time::Duration::from_millis(life),
-        }))
+        let query = "SELECT t.operation, t.created_at, t.life_ms FROM tasks t JOIN operations o ON o.id = t.operation \
+             WHERE t.id = ? AND o.principal = ? AND o.scope = ? AND t.created_at + t.life_ms > ?";
+        let values = params![
+            id,
+            owner.principal.name().unwrap_or_default(),
+            owner.scope.to_string_lossy(),
+            to_millis(SystemTime::now()),
+        ];
+        let task = row(self.connection(), query, values, |row| {
+            Ok(TaskRow {
+                id: id.to_owned(),
+                operation: OperationId::recalled(&row.get::<_, String>(0)?),
+                created_at: from_millis(row.get(1)?),
+                life: Duration::from_millis(row.get(2)?),
+            })
+        });
+        Ok(task?)
     }
 
-    /// A history that cannot be written to is told as it is.
-    fn tell_truth(&self) {
-        if let Err(error) = recovery::mark_interrupted(&self.database.connection, &self.directory) {
+    /// Marks operations of dead servers. A history that cannot be written to is read as it is.
+    fn mark_interrupted(&self) {
+        if let Err(error) = recovery::mark_interrupted(self.connection(), &self.directory) {
             tracing::debug!(%error, "operations of dead servers cannot be marked");
         }
     }

@@ -18,65 +18,68 @@ use crate::{
     },
 };
 
-/// The operation of a row. One that has ended has its outcome.
-pub(super) fn operation(
-    reader: &HistoryReader,
-    row: &OperationRow,
-    result_bytes: usize,
-    journal: Option<Arc<dyn Journal>>,
-) -> Result<Operation, HistoryError> {
-    let state = RecalledState::read(reader, row)?;
-    let output =
-        OutputLog::recalled(row.id.clone(), result_bytes, &state.output).map_err(HistoryError::Output)?;
-    let call = RecordedCall {
-        id: row.id.clone(),
-        origin: CallOrigin {
-            client: row.session.as_deref().map(ClientId::named).unwrap_or_default(),
-            principal: row.owner.principal.clone(),
-            program: row.program.clone(),
-            arguments: row.arguments.clone(),
-        },
-        tool: row.tool.clone(),
-        command: row.command.clone(),
-        directory: row.directory.clone(),
-        lifetime: if row.keeps_running {
-            Lifetime::KeepsRunning { ready: None }
-        } else {
-            Lifetime::Finite
-        },
-        created_at: row.created_at,
-        seen: row.collected_at.is_some(),
-        journal,
-    };
-    let operation = Operation::recalled(RecalledOperation {
-        call,
-        started_at: row.started_at,
-        elapsed: row.duration,
-        progress: state.progress.clone().into(),
-        output,
-    });
-    if let Some(end) = row.state.as_end() {
-        operation.recall_end(outcome(&operation, row, end, &state.details));
+impl HistoryReader {
+    /// The operation of a row, with output and findings so far. One that has ended has its outcome.
+    pub(crate) fn recall(&self, row: &OperationRow, result_bytes: usize) -> Result<Operation, HistoryError> {
+        self.recall_for(row, result_bytes, None)
     }
-    Ok(operation)
-}
 
-/// Takes over what an operation that another server runs has come to.
-pub(super) fn refresh(
-    reader: &HistoryReader,
-    row: &OperationRow,
-    operation: &Operation,
-) -> Result<(), HistoryError> {
-    let state = RecalledState::read(reader, row)?;
-    operation
-        .output()
-        .catch_up(&state.output)
-        .map_err(HistoryError::Output)?;
-    operation.recall_progress(state.progress.clone().into());
-    if let Some(end) = row.state.as_end() {
-        operation.recall_end(outcome(operation, row, end, &state.details));
+    /// The same for a server that notes in its journal who collected the result.
+    pub(super) fn recall_for(
+        &self,
+        row: &OperationRow,
+        result_bytes: usize,
+        journal: Option<Arc<dyn Journal>>,
+    ) -> Result<Operation, HistoryError> {
+        let state = RecalledState::read(self, row)?;
+        let output =
+            OutputLog::recalled(row.id.clone(), result_bytes, &state.output).map_err(HistoryError::Output)?;
+        let call = RecordedCall {
+            id: row.id.clone(),
+            origin: CallOrigin {
+                client: row.session.as_deref().map(ClientId::named).unwrap_or_default(),
+                principal: row.owner.principal.clone(),
+                program: row.program.clone(),
+                arguments: row.arguments.clone(),
+            },
+            tool: row.tool.clone(),
+            command: row.command.clone(),
+            directory: row.directory.clone(),
+            lifetime: if row.keeps_running {
+                Lifetime::KeepsRunning { ready: None }
+            } else {
+                Lifetime::Finite
+            },
+            created_at: row.created_at,
+            seen: row.collected_at.is_some(),
+            journal,
+        };
+        let operation = Operation::recalled(RecalledOperation {
+            call,
+            started_at: row.started_at,
+            elapsed: row.duration,
+            progress: state.progress.clone().into(),
+            output,
+        });
+        if let Some(end) = row.state.as_end() {
+            operation.recall_end(outcome(&operation, row, end, &state.details));
+        }
+        Ok(operation)
     }
-    Ok(())
+
+    /// Brings a recalled operation up to the present state of its row.
+    pub(crate) fn refresh(&self, row: &OperationRow, operation: &Operation) -> Result<(), HistoryError> {
+        let state = RecalledState::read(self, row)?;
+        operation
+            .output()
+            .catch_up(&state.output)
+            .map_err(HistoryError::Output)?;
+        operation.recall_progress(state.progress.clone().into());
+        if let Some(end) = row.state.as_end() {
+            operation.recall_end(outcome(operation, row, end, &state.details));
+        }
+        Ok(())
+    }
 }
 
 /// The parts that are not in the row.
@@ -88,7 +91,7 @@ struct RecalledState {
 
 impl RecalledState {
     fn read(reader: &HistoryReader, row: &OperationRow) -> Result<Self, HistoryError> {
-        let connection = &reader.database.connection;
+        let connection = reader.connection();
         let (details, stored) = read_end(connection, row.number)?;
         let (head, tail) = read_output(connection, row.number)?;
         let directory = &reader.directory;

@@ -1,4 +1,4 @@
-//! The truth about servers that died: what they were running was interrupted.
+//! Recovery after servers that died: their operations are marked as interrupted, and what they left is removed.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -8,6 +8,7 @@ use std::{
 use rusqlite::{Connection, params};
 
 use super::{
+    database::rows,
     directory::{HistoryDir, names_in},
     rows::to_millis,
     statements::StoredWhere,
@@ -17,12 +18,10 @@ use crate::operation::{COMPRESSED_EXTENSION, OperationId, OperationState};
 /// Said of an operation whose server died.
 const SERVER_DIED: &str = "its server died before it had ended";
 
-/// Marks operations of dead servers as interrupted. Returns how many there were.
+/// Marks operations of dead servers as interrupted, and returns their number.
 pub(super) fn mark_interrupted(connection: &Connection, directory: &HistoryDir) -> rusqlite::Result<usize> {
-    let servers: Vec<String> = connection
-        .prepare_cached("SELECT DISTINCT server FROM operations WHERE state IN ('queued', 'running')")?
-        .query_map([], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
+    let query = "SELECT DISTINCT server FROM operations WHERE state IN ('queued', 'running')";
+    let servers: Vec<String> = rows(connection, query, [], |row| row.get(0))?;
     let mut marked = 0;
     for server in servers {
         if directory.is_alive(&server) {
@@ -70,11 +69,11 @@ fn remove_outputs(
     }
     // One look at all operations, and not one for each server, of which there may be thousands.
     let mut stored: HashMap<String, Vec<(String, StoredWhere)>> = HashMap::new();
-    let mut select = connection.prepare("SELECT server, id, stored FROM operations WHERE stored <> 'row'")?;
-    let mut rows = select.query([])?;
-    while let Some(row) = rows.next()? {
-        let place = StoredWhere::named(&row.get::<_, String>(2)?);
-        stored.entry(row.get(0)?).or_default().push((row.get(1)?, place));
+    let query = "SELECT server, id, stored FROM operations WHERE stored <> 'row'";
+    let all: Vec<(String, String, String)> = rows(connection, query, [], |row| row.try_into())?;
+    for (server, id, place) in all {
+        let place = StoredWhere::named(&place);
+        stored.entry(server).or_default().push((id, place));
     }
     let mut plain = Vec::new();
     for server in dead {
@@ -110,10 +109,8 @@ fn remove_outputs(
 /// Drops dead servers of which no operation is left, and what they were to stop. A server of a session has a row of its own,
 /// so there may be thousands: nothing is written for those that stay, or all other writers would wait for it.
 fn forget_servers(connection: &Connection, directory: &HistoryDir) -> rusqlite::Result<()> {
-    let servers_of = |query: &str| -> rusqlite::Result<HashSet<String>> {
-        let mut select = connection.prepare(query)?;
-        let servers = select.query_map([], |row| row.get(0))?;
-        servers.collect()
+    let servers_of = |query| -> rusqlite::Result<HashSet<String>> {
+        Ok(HashSet::from_iter(rows(connection, query, [], |row| row.get(0))?))
     };
     let mut dead = servers_of("SELECT server FROM servers UNION SELECT server FROM stops")?;
     dead.retain(|server| !directory.is_alive(server));

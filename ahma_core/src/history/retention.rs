@@ -8,7 +8,11 @@ use std::{
 
 use rusqlite::{Connection, params};
 
-use super::{directory::HistoryDir, rows::to_millis};
+use super::{
+    database::rows,
+    directory::HistoryDir,
+    rows::{millis, to_millis},
+};
 use crate::operation::OperationId;
 
 /// Limits of the history.
@@ -36,9 +40,8 @@ struct EndedRow {
     bytes: u64,
 }
 
-/// Which of these operations to drop, given that all together take `total` bytes. Expects the oldest first.
+/// The operations to drop, given that all operations take `total` bytes. Expects the oldest first.
 fn dropped(rows: &[EndedRow], mut total: u64, limits: KeepLimits, now: i64) -> Vec<i64> {
-    let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     let mut dropped = Vec::new();
     for row in rows {
         // A time ahead of the clock was written before the clock was set back; nothing is known of its age.
@@ -103,8 +106,7 @@ impl Retention {
         self.total -= dropped_bytes.map(|row| row.bytes).sum::<u64>().min(self.total);
         self.dropped += remove(connection, directory, &dropped)?;
         give_back_pages(connection)?;
-        let age = i64::try_from(self.limits.age.as_millis()).unwrap_or(i64::MAX);
-        let is_old = |row: &EndedRow| self.now.saturating_sub(row.ended_at) >= age;
+        let is_old = |row: &EndedRow| self.now.saturating_sub(row.ended_at) >= millis(self.limits.age);
         match rows.last() {
             // What follows is younger, so there is more to do only if it does not fit.
             Some(last) if rows.len() == BATCH && (self.total > self.limits.bytes || is_old(last)) => {
@@ -124,21 +126,17 @@ impl Retention {
 }
 
 fn ended_after(connection: &Connection, number: i64) -> rusqlite::Result<Vec<EndedRow>> {
-    connection
-        .prepare_cached(
-            "SELECT number, coalesce(ended_at, created_at), collected_at IS NOT NULL, keep_until, stored_bytes \
-             FROM operations WHERE number > ? AND state NOT IN ('queued', 'running') ORDER BY number LIMIT ?",
-        )?
-        .query_map(params![number, BATCH], |row| {
-            Ok(EndedRow {
-                number: row.get(0)?,
-                ended_at: row.get(1)?,
-                collected: row.get(2)?,
-                keep_until: row.get(3)?,
-                bytes: row.get(4)?,
-            })
-        })?
-        .collect()
+    let query = "SELECT number, coalesce(ended_at, created_at), collected_at IS NOT NULL, keep_until, stored_bytes \
+         FROM operations WHERE number > ? AND state NOT IN ('queued', 'running') ORDER BY number LIMIT ?";
+    rows(connection, query, params![number, BATCH], |row| {
+        Ok(EndedRow {
+            number: row.get(0)?,
+            ended_at: row.get(1)?,
+            collected: row.get(2)?,
+            keep_until: row.get(3)?,
+            bytes: row.get(4)?,
+        })
+    })
 }
 
 /// Makes the file smaller by some of the pages that are free. The statement gives back one page each time it is stepped.
@@ -158,20 +156,16 @@ pub(super) fn remove(
     let transaction = connection.transaction()?;
     let mut files: Vec<PathBuf> = Vec::new();
     let mut count = 0;
-    {
-        let mut delete = transaction
-            .prepare_cached("DELETE FROM operations WHERE number = ? RETURNING server, id, stored")?;
-        for number in numbers {
-            let removed: Vec<(String, String, String)> = delete
-                .query_map([number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-                .collect::<Result<_, _>>()?;
-            for (server, id, stored) in removed {
-                count += 1;
-                if stored != "row" {
-                    let id = OperationId::recalled(&id);
-                    files.push(directory.plain_output(&server, &id));
-                    files.push(directory.compressed_output(&server, &id));
-                }
+    for number in numbers {
+        let query = "DELETE FROM operations WHERE number = ? RETURNING server, id, stored";
+        let removed: Vec<(String, String, String)> =
+            rows(&transaction, query, [number], |row| row.try_into())?;
+        for (server, id, stored) in removed {
+            count += 1;
+            if stored != "row" {
+                let id = OperationId::recalled(&id);
+                files.push(directory.plain_output(&server, &id));
+                files.push(directory.compressed_output(&server, &id));
             }
         }
     }

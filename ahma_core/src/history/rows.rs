@@ -157,9 +157,13 @@ pub(crate) struct TaskRow {
 /// Milliseconds since the epoch, which is how the database has times.
 pub(super) fn to_millis(time: SystemTime) -> i64 {
     match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
-        Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
+        Ok(since) => millis(since),
+        Err(before) => -millis(before.duration()),
     }
+}
+
+pub(super) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 pub(super) fn from_millis(millis: i64) -> SystemTime {

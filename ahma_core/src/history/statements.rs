@@ -1,16 +1,17 @@
-//! The statements that write operations, and the one that reads their columns.
+//! The statements that write operations, and those that read them back.
 
 use std::{
     path::Path,
     time::{Duration, SystemTime},
 };
 
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+use rusqlite::{Connection, Row, named_params, params};
 
 use super::{
+    database::{row, rows},
     details::{OutcomeDetails, exit_status},
     redaction::{fitting, without_secrets},
-    rows::{OperationRow, Owner, TaskRow, from_millis, to_millis},
+    rows::{OperationRow, Owner, TaskRow, from_millis, millis, to_millis},
 };
 use crate::{
     jail::ExitStatus,
@@ -202,10 +203,6 @@ fn searched(tool: &str, command: &str, arguments: Option<&str>, reason: Option<&
     text
 }
 
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
 /// Notes that a client was given the result.
 pub(super) fn write_collected(connection: &Connection, id: &OperationId) -> rusqlite::Result<()> {
     connection
@@ -280,10 +277,8 @@ pub(super) fn take_stops(
     connection: &Connection,
     server: &str,
 ) -> rusqlite::Result<Vec<(String, Option<String>)>> {
-    let stops: Vec<_> = connection
-        .prepare_cached("SELECT id, reason FROM stops WHERE server = ?")?
-        .query_map([server], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
+    let query = "SELECT id, reason FROM stops WHERE server = ?";
+    let stops = rows(connection, query, [server], |row| row.try_into())?;
     if !stops.is_empty() {
         connection.execute("DELETE FROM stops WHERE server = ?", [server])?;
     }
@@ -353,33 +348,25 @@ pub(super) fn read_operation(row: &Row<'_>) -> rusqlite::Result<OperationRow> {
 
 /// The findings of an operation, the most severe first.
 pub(super) fn read_findings(connection: &Connection, number: i64) -> rusqlite::Result<Vec<Finding>> {
-    let texts: Vec<String> = connection
-        .prepare_cached("SELECT finding FROM findings WHERE number = ? ORDER BY place")?
-        .query_map([number], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    Ok(texts
-        .iter()
-        .filter_map(|text| serde_json::from_str(text).ok())
-        .collect())
+    let query = "SELECT finding FROM findings WHERE number = ? ORDER BY place";
+    let texts: Vec<String> = rows(connection, query, [number], |row| row.get(0))?;
+    let findings = texts.iter().filter_map(|text| serde_json::from_str(text).ok());
+    Ok(findings.collect())
 }
 
 /// Output in the row itself: beginning and end.
 pub(super) fn read_output(connection: &Connection, number: i64) -> rusqlite::Result<(Vec<u8>, Vec<u8>)> {
-    let found = connection
-        .prepare_cached("SELECT head, head_bytes, packed, tail FROM outputs WHERE number = ?")?
-        .query_row([number], |row| {
-            let head: Option<Vec<u8>> = row.get(0)?;
-            let head = head.unwrap_or_default();
-            let head = if row.get(2)? {
-                zstd::bulk::decompress(&head, row.get(1)?).unwrap_or_default()
-            } else {
-                head
-            };
-            let tail: Option<Vec<u8>> = row.get(3)?;
-            Ok((head, tail.unwrap_or_default()))
-        })
-        .optional()?;
-    Ok(found.unwrap_or_default())
+    let query = "SELECT head, head_bytes, packed, tail FROM outputs WHERE number = ?";
+    let found = row(connection, query, [number], |row| {
+        let head: Option<Vec<u8>> = row.get(0)?;
+        let mut head = head.unwrap_or_default();
+        if row.get(2)? {
+            head = zstd::bulk::decompress(&head, row.get(1)?).unwrap_or_default();
+        }
+        let tail: Option<Vec<u8>> = row.get(3)?;
+        Ok((head, tail.unwrap_or_default()))
+    });
+    Ok(found?.unwrap_or_default())
 }
 
 /// The rest of an operation's end, and where its output is.
