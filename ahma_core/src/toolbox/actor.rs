@@ -2,7 +2,8 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    path::{Path, PathBuf},
+    io,
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -17,7 +18,7 @@ use super::{
     Toolbox, Unavailable,
     availability::{AvailabilityChecker, Lack, Question},
     file_cache::{FileCache, LoadedTools},
-    load::{DirectoryListing, ToolsDirectory},
+    load::ToolsDirectory,
     watch::DirectoryWatch,
 };
 use crate::{
@@ -176,24 +177,22 @@ impl ToolboxActor {
         }
         // Sessions that end at once are many, and the end of a watch takes longer than theirs.
         self.answer_until(tokio::time::sleep(WATCH_DELAY)).await;
-        let Some(mut watch) = self.watch() else {
-            return self.answer_until(std::future::pending()).await;
+        let mut watch = match DirectoryWatch::new(self.settings.directory.clone()) {
+            Ok(watch) => watch,
+            Err(error) => {
+                tracing::warn!(%error, "changes of the tools directory will go unnoticed");
+                return self.answer_until(std::future::pending()).await;
+            }
         };
         // What has changed meanwhile is found by reading again.
-        self.arm(&mut watch).await;
+        arm(&mut watch).await;
         if self.source.version().await != version {
             self.load().await;
         }
         loop {
             self.answer_until(watch.changed()).await;
-            self.arm(&mut watch).await;
+            arm(&mut watch).await;
             self.load().await;
-        }
-    }
-
-    async fn arm(&self, watch: &mut DirectoryWatch) {
-        if let Err(error) = watch.arm().await {
-            tracing::warn!(%error, "changes of the tools directory may go unnoticed");
         }
     }
 
@@ -227,23 +226,13 @@ impl ToolboxActor {
         }
     }
 
-    fn watch(&self) -> Option<DirectoryWatch> {
-        DirectoryWatch::new(self.settings.directory.clone())
-            .inspect_err(|error| tracing::warn!(%error, "changes of the tools directory will go unnoticed"))
-            .ok()
-    }
-
     async fn load(&mut self) {
         let found = self.source.read().await;
-        self.directory_problem = match &found {
-            DirectoryListing::Files(_) => None,
-            DirectoryListing::Missing => Some("it does not exist".to_owned()),
-            DirectoryListing::Unreadable(reason) => Some(format!("it cannot be read: {reason}")),
-        };
-        let files = match found {
-            DirectoryListing::Files(files) => files,
-            DirectoryListing::Missing | DirectoryListing::Unreadable(_) => Vec::new(),
-        };
+        self.directory_problem = found.as_ref().err().map(|error| match error.kind() {
+            io::ErrorKind::NotFound => "it does not exist".to_owned(),
+            _ => format!("it cannot be read: {error}"),
+        });
+        let files = found.unwrap_or_default();
         let mut cache = std::mem::take(&mut self.cache);
         // A thousand files take a while to check; answers to clients must not wait for that.
         let refreshed = tokio::task::spawn_blocking(move || {
@@ -252,26 +241,25 @@ impl ToolboxActor {
         });
         match refreshed.await {
             Ok((cache, mut loaded)) => {
-                self.sources = match self.settings.keep_sources {
-                    true => Arc::new(std::mem::take(&mut loaded.sources)),
-                    false => Arc::default(),
-                };
-                loaded.sources = Vec::new();
+                let sources = std::mem::take(&mut loaded.sources);
+                if self.settings.keep_sources {
+                    self.sources = Arc::new(sources);
+                }
                 (self.cache, self.loaded) = (cache, loaded);
             }
             Err(error) => tracing::error!(%error, "tool files could not be checked"),
         }
         self.catalog = Catalog::build(&self.loaded.tools, self.settings.catalog);
         self.loads += 1;
-        self.log(&self.settings.directory);
+        self.log();
         if self.settings.probes {
             self.check_availability().await;
         }
         self.publish();
     }
 
-    fn log(&self, directory: &Path) {
-        let directory = directory.display();
+    fn log(&self) {
+        let directory = self.settings.directory.display();
         match &self.directory_problem {
             Some(problem) => tracing::warn!(%directory, "no tool files: {problem}"),
             None => {
@@ -379,6 +367,10 @@ impl ToolboxActor {
     }
 
     fn publish(&self) {
+        let unanswered = self
+            .asked
+            .iter()
+            .filter(|probe| !self.answers.contains_key(*probe));
         let toolbox = Toolbox {
             present: self
                 .catalog
@@ -393,13 +385,15 @@ impl ToolboxActor {
             sources: Arc::clone(&self.sources),
             directory: self.settings.directory.clone(),
             directory_problem: self.directory_problem.clone(),
-            probing: self
-                .asked
-                .iter()
-                .filter(|probe| !self.answers.contains_key(*probe))
-                .count(),
+            probing: unanswered.count(),
             loads: self.loads,
         };
         self.tx.send_replace(Arc::new(toolbox));
+    }
+}
+
+async fn arm(watch: &mut DirectoryWatch) {
+    if let Err(error) = watch.arm().await {
+        tracing::warn!(%error, "changes of the tools directory may go unnoticed");
     }
 }

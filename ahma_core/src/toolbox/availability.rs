@@ -281,10 +281,8 @@ impl AvailabilityChecker {
             None => Err(stopped()),
         }
     }
-}
 
-impl AvailabilityChecker {
-    /// Waits for the sandbox if it does not stand yet.
+    /// Waits for the sandbox if it is not set up yet.
     async fn launch(&self, script: Script) -> Result<RunningProcess, LaunchError> {
         let mut arrival = self.launcher.clone();
         self.needed.notify_one();

@@ -1,7 +1,7 @@
-//! Reads the tools directory. What the files mean is not its business.
+//! Reads the tools directory, without interpreting the files.
 //!
-//! A command can put links where tool files are looked for, for as long as it runs. They are not followed: what is
-//! complained about in a file tells what stands in it. Only what was there at the start may be a link.
+//! A running command can put links where tool files are looked for. They are not followed, because a complaint about a
+//! file quotes its content. Only what was there at the start may be a link.
 
 use std::{
     collections::BTreeMap,
@@ -38,15 +38,6 @@ pub(super) struct SourceFile {
     pub(super) text: Result<String, String>,
 }
 
-/// Contents of the directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum DirectoryListing {
-    /// In the order of their names.
-    Files(Vec<SourceFile>),
-    Missing,
-    Unreadable(String),
-}
-
 /// Far more than a tool file needs, and little enough to hold many of them.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -72,16 +63,11 @@ impl ToolsDirectory {
         Self { directory, links }
     }
 
-    /// Reads every tool file directly in the directory; sub-folders are left alone.
-    pub(super) async fn read(&self) -> DirectoryListing {
+    /// Reads every tool file directly in the directory, in the order of their names; subdirectories are left alone.
+    pub(super) async fn read(&self) -> io::Result<Vec<SourceFile>> {
         let source = self.clone();
         // One trip to the blocking pool for all of them: a trip for each file costs more than reading it.
-        match tokio::task::spawn_blocking(move || source.read_all()).await {
-            Ok(Ok(files)) => DirectoryListing::Files(files),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => DirectoryListing::Missing,
-            Ok(Err(error)) => DirectoryListing::Unreadable(error.to_string()),
-            Err(error) => DirectoryListing::Unreadable(error.to_string()),
-        }
+        tokio::task::spawn_blocking(move || source.read_all()).await?
     }
 
     /// A number that is another one when a file was written, came or went.
@@ -120,10 +106,8 @@ impl ToolsDirectory {
             .filter(|name| name.as_ref().map_or(true, |name| is_tool_file(Path::new(name))))
             .collect::<io::Result<_>>()?;
         names.sort();
-        Ok(names
-            .iter()
-            .filter_map(|name| self.read_one(&directory, name))
-            .collect())
+        let files = names.iter().filter_map(|name| self.read_one(&directory, name));
+        Ok(files.collect())
     }
 
     /// None if it is no plain file (reading a pipe would never end), or if it was removed after it was listed.
@@ -132,21 +116,17 @@ impl ToolsDirectory {
             .open(directory, name)
             .and_then(|file| read_opened_file(file, MAX_FILE_BYTES))
             .and_then(text);
-        let text = match text {
-            Ok(text) => Ok(text),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::InvalidInput
-                ) =>
-            {
-                return None;
-            }
-            Err(error) => Err(format!("the file cannot be read: {error}")),
-        };
+        if let Err(error) = &text
+            && matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::InvalidInput
+            )
+        {
+            return None;
+        }
         Some(SourceFile {
             name: name.to_string_lossy().into_owned(),
-            text,
+            text: text.map_err(|error| format!("the file cannot be read: {error}")),
         })
     }
 
