@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use rmcp::{
-    ErrorData, RoleServer,
+    RoleServer,
     model::{CallToolResponse, CallToolResult},
     service::RequestContext,
 };
 
 use super::{
-    builtin, client, convert, error,
+    builtin, client, convert,
+    error::{self, CallRefusal},
     handler::is_modern,
     log_messages::LogSink,
     progress::{self, ProgressSink},
@@ -19,12 +20,12 @@ use super::{
     watcher::{StartAt, Watcher},
 };
 use crate::{
-    call::{CallError, ExecutionMode, ToolCall, plan},
+    call::{CallError, CommandPlan, ExecutionMode, ToolCall, plan},
     catalog::{Catalog, Tool},
     history::redacted_arguments,
     operation::{CallOrigin, Operation, Outcome, preflight},
     sandbox::{self, HintContext},
-    toolbox::Unavailable,
+    toolbox::{Toolbox, Unavailable},
 };
 
 /// Runs a tool of the catalog. Only a tool that does not exist is a protocol error.
@@ -32,54 +33,14 @@ pub(super) async fn run(
     server: &Arc<Server>,
     call: ToolCall,
     ctx: &RequestContext<RoleServer>,
-) -> Result<CallToolResponse, ErrorData> {
-    let mut toolbox = server.toolbox.loaded().await;
-    if toolbox.unavailable(&call.tool).is_some() {
-        toolbox = ctx
-            .ct
-            .run_until_cancelled(server.toolbox.recheck(&call.tool))
-            .await
-            .ok_or_else(error::cancelled)?;
-    }
-    if let Some(unavailable) = toolbox.unavailable(&call.tool) {
-        let around = server.engine.hint_context();
-        return Ok(server
-            .results
-            .refusal(why_unavailable(unavailable, around))
-            .into());
-    }
-    let settings = &server.settings.plan;
+) -> Result<CallToolResponse, CallRefusal> {
+    let toolbox = available(server, &call.tool, ctx).await?;
     let has_history = server.settings.history.is_some();
     let arguments = has_history.then(|| redacted_arguments(&call.arguments)).flatten();
-    let cluster = server.settings.cluster.as_ref();
-    let mut handed_over = None;
-    let call = match call.tool == builtin::FILE_WRITE {
-        true => builtin::with_content(server, call, ctx).await,
-        false => Ok(call),
-    };
-    let planned = match call {
-        // On a cluster the worker looks at the directory: it may be another one than here.
-        Ok(call) if server.settings.deferred || cluster.is_some() => {
-            handed_over = cluster.map(|cluster| (cluster, call.clone()));
-            plan(&toolbox.offered, settings, call)
-        }
-        Ok(call) => preflight(&toolbox.offered, settings, call).await,
-        Err(error) => Err(error),
-    };
-    let plan = match planned {
-        Ok(_) if server.settings.deferred => {
-            return Ok(server
-                .results
-                .refusal("nothing can be run yet: the client has not said which directory to work in")
-                .into());
-        }
-        Ok(plan) => plan,
-        Err(CallError::UnknownTool { name, nearest }) => return Err(error::unknown_tool(&name, &nearest)),
-        Err(error) => return Ok(refused(server, &toolbox.offered, error).into()),
-    };
-    // The client would never hear of what is started now: a cancelled request has no answer.
+    let (plan, call) = planned(server, &toolbox.offered, call, ctx).await?;
+    // The client would never learn of what is started now: a cancelled request has no answer.
     if ctx.ct.is_cancelled() {
-        return Err(error::cancelled());
+        return Err(error::cancelled().into());
     }
     let (mode, timeout) = (plan.mode, plan.timeout);
     let origin = CallOrigin {
@@ -88,25 +49,21 @@ pub(super) async fn run(
         program: client::program(&ctx.meta).or_else(|| ctx.client_info().map(|client| client.name)),
         arguments,
     };
-    let operation = match handed_over {
-        None => server.engine.start_for(origin, plan),
-        Some((cluster, call)) => {
-            let may_rerun = toolbox
-                .offered
-                .get(&call.tool)
-                .is_some_and(|tool| may_rerun(tool));
-            match cluster.submit(origin, call, &plan, may_rerun).await {
-                Ok(operation) => operation,
-                Err(reason) => return Ok(server.results.refusal(reason).into()),
-            }
+    let operation = match (&server.settings.cluster, call) {
+        (Some(cluster), Some(call)) => {
+            let tool = toolbox.offered.get(&call.tool);
+            let may_rerun = tool.is_some_and(|tool| may_rerun(tool));
+            let submitted = cluster.submit(origin, call, &plan, may_rerun).await;
+            submitted.map_err(|reason| server.results.refusal(reason))?
         }
+        _ => server.engine.start_for(origin, plan),
     };
     // It was refused, so there is nothing to wait for.
     if let Some(outcome) = operation.ended() {
         operation.mark_seen();
         return Ok(server.results.operation(&OperationReport::ended(&outcome)).into());
     }
-    // A client that takes tasks follows one by itself: no turn of its model is lost, so there is nothing to wait for.
+    // A client that supports tasks follows one itself, without a turn of its model, so there is nothing to wait for.
     if mode != ExecutionMode::Synchronous && tasks::are_offered(ctx) {
         let form = convert::wanted_form(server.settings.results, &ctx.meta);
         if let Some(task) = tasks::create(server, &operation, timeout, form).await {
@@ -115,17 +72,82 @@ pub(super) async fn run(
         }
     }
     let wait = match mode {
-        // It tells when it can be used; nothing waits for its end.
+        // It reports when it is ready; its end is not waited for.
         _ if operation.tells_when_ready() => client::sync_wait(&server.settings, ctx),
         _ if operation.keeps_running() => server.settings.inline_wait,
         ExecutionMode::Synchronous => client::sync_wait(&server.settings, ctx),
         ExecutionMode::Inline => server.settings.inline_wait,
         ExecutionMode::Asynchronous => Duration::ZERO,
     };
-    let (operation, watcher) = match waited(server, operation, wait, ctx).await? {
-        WaitedCall::Ended(result) => return Ok(result.into()),
-        WaitedCall::GoesOn(operation, watcher) => (operation, watcher),
+    match waited(server, operation, wait, ctx).await? {
+        WaitedCall::Ended(result) => Ok(result.into()),
+        WaitedCall::GoesOn(operation, watcher) => {
+            Ok(in_background(server, operation, watcher, wait, ctx).await.into())
+        }
+    }
+}
+
+/// The toolbox, with the tool of the call. Checks again what a tool lacks, and refuses it if that is still missing.
+async fn available(
+    server: &Server,
+    tool: &str,
+    ctx: &RequestContext<RoleServer>,
+) -> Result<Arc<Toolbox>, CallRefusal> {
+    let mut toolbox = server.toolbox.loaded().await;
+    if toolbox.unavailable(tool).is_some() {
+        let rechecked = ctx.ct.run_until_cancelled(server.toolbox.recheck(tool)).await;
+        toolbox = rechecked.ok_or_else(error::cancelled)?;
+    }
+    match toolbox.unavailable(tool) {
+        None => Ok(toolbox),
+        Some(unavailable) => {
+            let reason = why_unavailable(unavailable, server.engine.hint_context());
+            Err(server.results.refusal(reason).into())
+        }
+    }
+}
+
+/// The plan of a call and, on a cluster, the call itself, which a worker plans anew.
+async fn planned(
+    server: &Arc<Server>,
+    offered: &Catalog,
+    call: ToolCall,
+    ctx: &RequestContext<RoleServer>,
+) -> Result<(CommandPlan, Option<ToolCall>), CallRefusal> {
+    let settings = &server.settings;
+    let call = match call.tool == builtin::FILE_WRITE {
+        true => builtin::with_content(server, call, ctx).await,
+        false => Ok(call),
     };
+    let mut handed_over = None;
+    let planned = match call {
+        // The worker checks the directory: it may be another one than here.
+        Ok(call) if settings.deferred || settings.cluster.is_some() => {
+            handed_over = Some(call.clone());
+            plan(offered, &settings.plan, call)
+        }
+        Ok(call) => preflight(offered, &settings.plan, call).await,
+        Err(error) => Err(error),
+    };
+    match planned {
+        Ok(_) if settings.deferred => {
+            let reason = "nothing can be run yet: the client has not said which directory to work in";
+            Err(server.results.refusal(reason).into())
+        }
+        Ok(plan) => Ok((plan, handed_over)),
+        Err(CallError::UnknownTool { name, nearest }) => Err(error::unknown_tool(&name, &nearest).into()),
+        Err(error) => Err(refused(server, offered, error).into()),
+    }
+}
+
+/// The answer to a call whose operation goes on, which is reported on until its end.
+async fn in_background(
+    server: &Arc<Server>,
+    operation: Operation,
+    watcher: Watcher,
+    wait: Duration,
+    ctx: &RequestContext<RoleServer>,
+) -> CallToolResult {
     recorded(server).await;
     let mut report = if wait.is_zero() {
         OperationReport::started(&operation)
@@ -134,9 +156,10 @@ pub(super) async fn run(
     };
     if report.has_ended() {
         operation.mark_seen();
-        return Ok(server.results.operation(&report).into());
+        return server.results.operation(&report);
     }
-    report.hint = if operation.tells_when_ready() && !operation.is_ready() {
+    let is_ready = operation.is_ready();
+    report.hint = if operation.tells_when_ready() && !is_ready {
         Some("it is not ready yet; await with its id and until_line waits on".to_owned())
     } else if wait.is_zero() {
         // It has only just begun, and the kernel takes ten milliseconds or more to list the locks of all processes.
@@ -148,12 +171,8 @@ pub(super) async fn run(
     if report.output.is_some() {
         operation.mark_read(report.output_bytes.unwrap_or(0));
     }
-    let operation_is_ready = operation.is_ready();
     watch_in_background(server, operation, watcher, ctx);
-    Ok(server
-        .results
-        .about(&report, goes_on(&report, operation_is_ready))
-        .into())
+    server.results.about(&report, goes_on(&report, is_ready))
 }
 
 /// A second run of the tool does no harm.
@@ -161,7 +180,7 @@ fn may_rerun(tool: &Tool) -> bool {
     tool.annotations.read_only == Some(true) || tool.annotations.idempotent == Some(true)
 }
 
-/// Waits until the operation is written down: its client is about to learn of it, and may ask for it after the end of this
+/// Waits until the operation is recorded: its client is about to learn of it, and may ask for it after the end of this
 /// server.
 async fn recorded(server: &Server) {
     if let Some(history) = &server.settings.history {
@@ -185,7 +204,7 @@ fn refused(server: &Server, catalog: &Catalog, error: CallError) -> CallToolResu
 /// A call whose wait is over.
 enum WaitedCall {
     Ended(CallToolResult),
-    /// The client would give up soon, or is not to be kept waiting; the command goes on.
+    /// The client would give up soon, or does not want to wait; the command goes on.
     GoesOn(Operation, Watcher),
 }
 
@@ -201,7 +220,7 @@ async fn waited(
     operation: Operation,
     wait: Duration,
     ctx: &RequestContext<RoleServer>,
-) -> Result<WaitedCall, ErrorData> {
+) -> Result<WaitedCall, CallRefusal> {
     let operations = std::slice::from_ref(&operation);
     let mut watcher = Watcher::new(operations);
     // Progress of a call that is answered at once would come after its answer.
@@ -218,7 +237,7 @@ async fn waited(
             outcome = operation.outcome() => Waited::Ended(outcome),
             () = ctx.ct.cancelled() => Waited::RequestGone,
             () = operation.ready() => Waited::TooLong,
-            // Its client is told so at once: it may be able to help.
+            // The client is answered at once: it may be able to help.
             () = standstill::begun(&operation) => Waited::TooLong,
             () = tokio::time::sleep(wait) => Waited::TooLong,
         }
@@ -230,7 +249,7 @@ async fn waited(
         }
         Waited::TooLong => return Ok(WaitedCall::GoesOn(operation, watcher)),
         // The engine ends everything when the server does; this answer is not waited for.
-        Waited::RequestGone if server.shutdown.is_cancelled() => return Err(error::shutting_down()),
+        Waited::RequestGone if server.shutdown.is_cancelled() => return Err(error::shutting_down().into()),
         // The client has not been told of the operation, so no other request can end it.
         Waited::RequestGone => {
             operation

@@ -1,8 +1,27 @@
-//! Protocol errors: for requests that cannot be handed to a tool at all. What a tool itself has to say against a call
-//! is a result (see `convert`), because clients show those to the model and hide these.
+//! Protocol errors: for requests that cannot be handed to a tool at all. The refusal of a call by a tool is a result (see
+//! `convert`), because clients show results to the model and hide errors.
 
-use rmcp::ErrorData;
+use rmcp::{ErrorData, model::CallToolResult};
 use serde_json::json;
+
+/// Reason why a call ends early: a refusal for the model to read, or a protocol error.
+#[derive(Debug)]
+pub(super) enum CallRefusal {
+    Answer(Box<CallToolResult>),
+    Error(ErrorData),
+}
+
+impl From<CallToolResult> for CallRefusal {
+    fn from(answer: CallToolResult) -> Self {
+        Self::Answer(Box::new(answer))
+    }
+}
+
+impl From<ErrorData> for CallRefusal {
+    fn from(error: ErrorData) -> Self {
+        Self::Error(error)
+    }
+}
 
 pub(super) fn unknown_tool(name: &str, nearest: &[String]) -> ErrorData {
     let message = match nearest {
@@ -45,7 +64,7 @@ pub(super) fn unreadable(what: &str, error: &dyn std::error::Error) -> ErrorData
     ErrorData::internal_error(format!("{what} could not be read: {error}"), None)
 }
 
-/// This answer is not waited for.
+/// The client gave up the request, so it does not read this.
 pub(super) fn cancelled() -> ErrorData {
     ErrorData::internal_error("the call was cancelled", None)
 }

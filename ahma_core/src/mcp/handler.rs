@@ -1,4 +1,4 @@
-//! The server as rmcp knows it: every request goes to the module that answers it.
+//! The server's implementation of rmcp's handler: passes every request to the module that answers it.
 #![expect(
     deprecated,
     reason = "log messages are deprecated in the newest revision and used by clients of all"
@@ -24,7 +24,8 @@ use rmcp::{
 use super::{
     bridge_requests,
     builtin::{self, Builtin},
-    call, client, convert, error,
+    call, client, convert,
+    error::{self, CallRefusal},
     lobby::Lobby,
     log_messages, resources,
     server::Server,
@@ -51,7 +52,9 @@ impl Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let server = self.server().await?;
         let limit = client::tool_limit(&ctx.meta);
-        if !limit.allow(&request.name) && !Builtin::is_for_everyone(&request.name) {
+        let builtin = Builtin::by_name(&request.name);
+        // No limit applies to the tools that look after a client's own operations or find what it may call.
+        if builtin.is_none() && !limit.allow(&request.name) {
             return Ok(server.results.refusal(not_allowed(&request.name, &limit)).into());
         }
         if let Some(remotes) = &server.remotes
@@ -60,7 +63,7 @@ impl Handler {
             return remotes.call(target, request, ctx).await;
         }
         let arguments = request.arguments.unwrap_or_default();
-        let response = match Builtin::by_name(&request.name) {
+        let response = match builtin {
             Some(builtin) => builtin
                 .call(&server, arguments, ctx)
                 .await
@@ -72,7 +75,12 @@ impl Handler {
                 };
                 call::run(&server, call, ctx).await
             }
-        }?;
+        };
+        let response = match response {
+            Ok(response) => response,
+            Err(CallRefusal::Answer(result)) => (*result).into(),
+            Err(CallRefusal::Error(error)) => return Err(error),
+        };
         let form = convert::wanted_form(server.settings.results, &ctx.meta);
         Ok(match response {
             CallToolResponse::Complete(result) => convert::in_form(result, form).into(),
@@ -293,7 +301,7 @@ impl ServerHandler for Handler {
         _: NotificationContext<RoleServer>,
     ) {
         if let Some((client, reason)) = client::gone(&notification)
-            // What it has called may still wait in the lobby; if it has called nothing, no sandbox is needed to stop that.
+            // Its calls may still wait in the lobby. If there are none, this does not ask for a sandbox.
             && let Ok(server) = self.lobby.arrived().await
         {
             server.log_levels.forget(&client);

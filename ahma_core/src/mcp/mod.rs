@@ -41,5 +41,5 @@ pub(crate) use self::{
 };
 pub(crate) use self::{
     remote::Remotes,
-    server::{Greeting, Opened, ResultForm, SandboxNote, ServeError, ServerSettings, serve},
+    server::{Greeting, Opened, ResultForm, SandboxNote, ServerSettings, serve},
 };

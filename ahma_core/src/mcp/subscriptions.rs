@@ -1,8 +1,8 @@
 //! Subscribers to changes of tools and resources.
 //!
-//! Clients of the legacy era are told through their connection once they have said `initialized`, and about resources
-//! they subscribed to; those of the modern era open subscriptions, each with its own filter. Both kinds are kept here,
-//! and those that are gone are forgotten when a message to them fails.
+//! Clients of the legacy era are notified on their connection after `initialized`, and of resources that they subscribed
+//! to; those of the modern era open subscriptions, each with its own filter. Both kinds are kept here, and removed when a
+//! message to them fails.
 //!
 //! If several clients share the server, a subscription gets its own client's operations only. Clients of the legacy
 //! era share one connection, so a message there names the client, and the bridge passes it on to that one.
@@ -24,7 +24,7 @@ use crate::operation::ClientId;
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     table: Mutex<SubscriptionTable>,
-    /// Told when a client has introduced itself.
+    /// Notified when a client has sent `initialized`.
     came: Notify,
 }
 
@@ -40,7 +40,7 @@ struct SubscriptionTable {
     watched: HashSet<String>,
 }
 
-/// A change that subscribers are told of.
+/// A change to notify subscribers of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change<'a> {
     ToolList,
@@ -50,10 +50,11 @@ pub(super) enum Change<'a> {
 }
 
 impl Change<'_> {
-    fn concerns(self, client: &ClientId) -> bool {
+    /// The only client that the change concerns; none if it concerns all.
+    fn client(&self) -> Option<&ClientId> {
         match self {
-            Self::ToolList | Self::Resource(_) => true,
-            Self::Operation(concerned, _) => concerned == client,
+            Self::ToolList | Self::Resource(_) => None,
+            Self::Operation(client, _) => Some(client),
         }
     }
 }
@@ -64,7 +65,7 @@ impl Subscriptions {
         self.came.notify_one();
     }
 
-    /// Waits for a client of the legacy era to introduce itself; for one that has done so since this was last asked, too.
+    /// Waits for `initialized` of a client of the legacy era, unless one came since the last call.
     pub(super) async fn peer_came(&self) {
         self.came.notified().await;
     }
@@ -137,7 +138,7 @@ impl Subscriptions {
             let sinks: Vec<_> = table
                 .sinks
                 .iter()
-                .filter(|(_, (client, _))| change.concerns(client))
+                .filter(|(_, (client, _))| change.client().is_none_or(|concerned| concerned == client))
                 .map(|(number, (_, sink))| (*number, sink.clone()))
                 .collect();
             (peer, sinks)
@@ -145,13 +146,9 @@ impl Subscriptions {
         if let Some(peer) = peer {
             let told = match change {
                 Change::ToolList => peer.notify_tool_list_changed().await,
-                Change::Resource(uri) => {
-                    peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri))
-                        .await
-                }
-                Change::Operation(client, uri) => {
+                Change::Resource(uri) | Change::Operation(_, uri) => {
                     let mut update = ResourceUpdatedNotificationParam::new(uri);
-                    update.meta = client::meant_for(client);
+                    update.meta = change.client().and_then(client::meant_for);
                     peer.notify_resource_updated(update).await
                 }
             };

@@ -1,8 +1,8 @@
 //! Operations as tasks of the extension `io.modelcontextprotocol/tasks`.
 //!
 //! Only for clients of the modern era that declare it: then an asynchronous call answers with a task instead of an
-//! operation id. A task is a view of its operation, whose id stands in its messages, so `output` and `cancel` work too.
-//! If a history is kept, a task lives as long as it was said to, also when its server does not.
+//! operation id. A task is a view of its operation, whose id is in its messages, so `output` and `cancel` work too. If a
+//! history is kept, a task lives as long as promised, even if its server ends before.
 
 use std::{
     collections::HashMap,
@@ -22,6 +22,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
+    bridge_news::millis,
     client, convert, error,
     handler::is_modern,
     progress,
@@ -83,12 +84,14 @@ impl KnownTasks {
 
     fn add(&mut self, id: String, principal: Principal, life: Duration, now: Instant) {
         let gone_by = now + life + life;
-        let task = KnownTask {
-            principal,
-            life,
-            gone_by,
-        };
-        self.by_id.insert(id, task);
+        self.by_id.insert(
+            id,
+            KnownTask {
+                principal,
+                life,
+                gone_by,
+            },
+        );
     }
 
     fn has_ended(&mut self, id: &str, now: Instant) {
@@ -98,9 +101,8 @@ impl KnownTasks {
     }
 
     fn is_of(&self, principal: &Principal, id: &str) -> bool {
-        self.by_id
-            .get(id)
-            .is_some_and(|task| task.principal == *principal)
+        let task = self.by_id.get(id);
+        task.is_some_and(|task| task.principal == *principal)
     }
 }
 
@@ -111,11 +113,6 @@ impl fmt::Debug for TaskStore {
 }
 
 impl TaskStore {
-    /// A task of another principal is as unknown as one that does not exist.
-    fn knows(&self, principal: &Principal, id: &str) -> bool {
-        self.known.lock().is_of(principal, id)
-    }
-
     pub(super) fn shutdown(&self) {
         self.manager.shutdown();
     }
@@ -134,7 +131,7 @@ pub(super) async fn get(
     Ok(recalled(server, &row, &operation, form))
 }
 
-/// No task asks its client for input, so no response is waited for.
+/// Does nothing: no task asks its client for input.
 pub(super) async fn update(
     server: &Server,
     ctx: &RequestContext<RoleServer>,
@@ -146,7 +143,7 @@ pub(super) async fn update(
     }
 }
 
-/// Asks for the end. The task says `cancelled` when no process is left.
+/// Requests the end of the operation. The task is `cancelled` when no process is left.
 pub(super) async fn cancel(
     server: &Server,
     ctx: &RequestContext<RoleServer>,
@@ -166,7 +163,8 @@ async fn outlived(
     id: &str,
 ) -> Result<Option<(TaskRow, Operation)>, ErrorData> {
     let principal = &client::principal(server, &ctx.meta);
-    if server.task_store.knows(principal, id) {
+    // A task of another principal is as unknown as one that does not exist.
+    if server.task_store.known.lock().is_of(principal, id) {
         return Ok(None);
     }
     let unknown = || error::unknown_task(id);
@@ -186,9 +184,7 @@ async fn outlived(
     let found = history.task(principal, id).await;
     let row = found.ok().flatten().ok_or_else(unknown)?;
     let operation = server.operation_of(principal, row.operation.as_str()).await;
-    operation
-        .map(|operation| Some((row, operation)))
-        .ok_or_else(unknown)
+    Ok(Some((row, operation.ok_or_else(unknown)?)))
 }
 
 fn recalled(server: &Server, row: &TaskRow, operation: &Operation, form: ResultForm) -> DetailedTask {
@@ -215,10 +211,6 @@ fn recalled(server: &Server, row: &TaskRow, operation: &Operation, form: ResultF
     .with_poll_interval_ms(millis(POLL_INTERVAL))
     .with_status_message(report.headline());
     DetailedTask::new(task, payload)
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// True if the client of this request accepts a task as the answer.
@@ -269,15 +261,10 @@ fn spawn(
     let task = server.task_store.manager.spawn(options, move |context| {
         Box::pin(async move {
             let id = context.task_id().to_owned();
-            let followed = follow(&server_of_task, operation, context)
-                .await
-                .map(|result| convert::in_form(result, form));
-            server_of_task
-                .task_store
-                .known
-                .lock()
-                .has_ended(&id, Instant::now());
-            followed
+            let followed = follow(&server_of_task, operation, context).await;
+            let mut known = server_of_task.task_store.known.lock();
+            known.has_ended(&id, Instant::now());
+            followed.map(|result| convert::in_form(result, form))
         })
     });
     known.add(task.task_id.clone(), principal, life, Instant::now());

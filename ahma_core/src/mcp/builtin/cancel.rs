@@ -3,19 +3,23 @@
 use std::sync::Arc;
 
 use rmcp::{
-    ErrorData, RoleServer,
+    RoleServer,
     model::{CallToolResult, JsonObject, Tool, ToolAnnotations},
     service::RequestContext,
 };
 use serde_json::json;
 
 use super::{
-    lookup::{find, required_id},
+    lookup::{finish, required, required_id},
     registry::tool,
 };
 use crate::{
     call::NamedArguments,
-    mcp::{client, error, report::OperationReport, server::Server},
+    mcp::{
+        error::{self, CallRefusal},
+        report::OperationReport,
+        server::Server,
+    },
 };
 
 const NAME: &str = "cancel";
@@ -40,22 +44,17 @@ pub(super) async fn call(
     server: &Arc<Server>,
     arguments: JsonObject,
     ctx: &RequestContext<RoleServer>,
-) -> Result<CallToolResult, ErrorData> {
+) -> Result<CallToolResult, CallRefusal> {
     let mut arguments = NamedArguments::new(arguments);
     let id = required_id(&mut arguments);
     let reason = arguments.text("reason");
-    if let Err(problems) = arguments.finish() {
-        return Ok(server.results.invalid_arguments(&definition(), problems));
-    }
-    let operation = match find(server, &client::caller(server, &ctx.meta), &id).await {
-        Ok(operation) => operation,
-        Err(problem) => return Ok(server.results.refusal(problem)),
-    };
-    // Giving up this request does not take the stop back.
+    finish(server, arguments, definition)?;
+    let operation = required(server, ctx, &id).await?;
+    // The operation is stopped even if the client gives up this request.
     let outcome = tokio::select! {
         biased;
         outcome = operation.cancel(reason) => outcome,
-        () = ctx.ct.cancelled() => return Err(error::shutting_down()),
+        () = ctx.ct.cancelled() => return Err(error::shutting_down().into()),
     };
     operation.mark_seen();
     let mut report = OperationReport::ended(&outcome);

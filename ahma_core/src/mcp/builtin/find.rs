@@ -1,4 +1,4 @@
-//! `ahma_find`: finds tools by a question, those that are not listed above all.
+//! `ahma_find`: searches all tools, above all those that are not listed.
 
 use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
@@ -9,11 +9,14 @@ use rmcp::{
 };
 use serde_json::json;
 
-use super::registry::{reads_only, tool};
+use super::{
+    lookup::finish,
+    registry::{reads_only, tool},
+};
 use crate::{
     call::NamedArguments,
     catalog::{Described, Expose, SearchIndex},
-    mcp::{client, convert::client_meta, server::Server},
+    mcp::{client, convert::client_meta, error::CallRefusal, server::Server},
 };
 
 pub(super) const NAME: &str = "ahma_find";
@@ -29,7 +32,7 @@ const fn max_families_bytes(expose: Expose) -> usize {
     }
 }
 
-/// Characters of a signature, except that of the best answer; a call with wrong arguments hears the whole one.
+/// Characters of a signature, except that of the best answer; a call with wrong arguments gets the whole one.
 const MAX_SIGNATURE_CHARS: usize = 160;
 
 /// `families` are those of the tools that are not listed.
@@ -64,15 +67,11 @@ pub(super) async fn call(
     server: &Arc<Server>,
     arguments: JsonObject,
     ctx: &RequestContext<RoleServer>,
-) -> CallToolResult {
+) -> Result<CallToolResult, CallRefusal> {
     let mut arguments = NamedArguments::new(arguments);
     let query = arguments.required_text("query");
     let limit = arguments.integer("limit", 1..=MAX_TOOLS).unwrap_or(MAX_TOOLS);
-    if let Err(problems) = arguments.finish() {
-        return server
-            .results
-            .invalid_arguments(&definition(&BTreeSet::new(), Expose::All), problems);
-    }
+    finish(server, arguments, || definition(&BTreeSet::new(), Expose::All))?;
     let allowed = client::tool_limit(&ctx.meta);
     let toolbox = server.toolbox.loaded().await;
     let remote = match &server.remotes {
@@ -107,5 +106,5 @@ pub(super) async fn call(
     } else {
         text.push_str("Call one with ahma_call {\"tool\": NAME, \"arguments\": {…}}.");
     }
-    server.results.message(text)
+    Ok(server.results.message(text))
 }

@@ -3,10 +3,15 @@
 use std::collections::HashSet;
 
 use ahma_common::nearest;
+use rmcp::{RoleServer, model::Tool, service::RequestContext};
 
 use crate::{
     call::NamedArguments,
-    mcp::{client::Caller, server::Server},
+    mcp::{
+        client::{self, Caller},
+        error::CallRefusal,
+        server::Server,
+    },
     operation::Operation,
 };
 
@@ -57,7 +62,27 @@ pub(super) fn required_id(arguments: &mut NamedArguments) -> String {
     arguments.required_text(OPERATION_ID)
 }
 
-/// The caller's operation of that name, or what to say about it.
+/// Refuses a call with wrong arguments, with a description of those that the tool takes.
+pub(super) fn finish(
+    server: &Server,
+    arguments: NamedArguments,
+    tool: impl FnOnce() -> Tool,
+) -> Result<(), CallRefusal> {
+    let finished = arguments.finish();
+    finished.map_err(|problems| server.results.invalid_arguments(&tool(), problems).into())
+}
+
+/// The operation that a call is about; an unknown one is refused.
+pub(super) async fn required(
+    server: &Server,
+    ctx: &RequestContext<RoleServer>,
+    id: &str,
+) -> Result<Operation, CallRefusal> {
+    let found = find(server, &client::caller(server, &ctx.meta), id).await;
+    found.map_err(|problem| server.results.refusal(problem).into())
+}
+
+/// The caller's operation of that name, or the reason why there is none.
 pub(super) async fn find(server: &Server, caller: &Caller, id: &str) -> Result<Operation, String> {
     let found = server.operation_of(&caller.principal, id).await;
     found.ok_or_else(|| unknown_operation(server, caller, id))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rmcp::{
-    ErrorData, RoleServer,
+    RoleServer,
     model::{CallToolResult, JsonObject, Tool},
     service::RequestContext,
 };
@@ -11,14 +11,17 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    lookup::{find, required_id},
+    lookup::{finish, required, required_id},
     output_findings::{FindingArguments, FindingsReport},
     output_lines::{LineArguments, LinesReport},
     registry::{reads_only, tool},
 };
 use crate::{
     call::{ArgumentProblem, NamedArguments},
-    mcp::{client, error, server::Server},
+    mcp::{
+        error::{self, CallRefusal},
+        server::Server,
+    },
     observe::displayed,
     operation::PageError,
 };
@@ -27,11 +30,11 @@ const NAME: &str = "output";
 
 const DESCRIPTION: &str = "Reads what an operation printed: the tail, from from_line on, or lines matching grep; with `what`, its findings.";
 
-/// Arguments for documents of findings. They are known to those who read the documentation or a refusal, and not worth
-/// their place in every list of tools: a model that wants a document writes it to a file, with `file_write`.
+/// Arguments for documents of findings. The documentation and refusals name them. They are not worth their place in every
+/// list of tools: a model that wants a document writes it to a file, with `file_write`.
 const UNLISTED: [&str; 3] = ["format", "max_findings", "whole"];
 
-/// As it is listed.
+/// The tool as it is listed.
 pub(super) fn definition() -> Tool {
     let mut properties = properties();
     if let Value::Object(properties) = &mut properties {
@@ -40,7 +43,12 @@ pub(super) fn definition() -> Tool {
     defined(properties)
 }
 
-/// With the arguments that [`LineArguments`] and [`FindingArguments`] take.
+/// The tool with all its arguments, for a refusal.
+fn whole_definition() -> Tool {
+    defined(properties())
+}
+
+/// The arguments of [`LineArguments`] and [`FindingArguments`].
 fn properties() -> Value {
     json!({
         "operation_id": { "type": "string" },
@@ -87,7 +95,7 @@ pub(super) async fn call(
     server: &Arc<Server>,
     arguments: JsonObject,
     ctx: &RequestContext<RoleServer>,
-) -> Result<CallToolResult, ErrorData> {
+) -> Result<CallToolResult, CallRefusal> {
     let mut arguments = NamedArguments::new(arguments);
     let operation_id = required_id(&mut arguments);
     let what = arguments
@@ -103,13 +111,8 @@ pub(super) async fn call(
             arguments.problem(name, "has no meaning with `what: findings`");
         }),
     }
-    if let Err(problems) = arguments.finish() {
-        return Ok(server.results.invalid_arguments(&defined(properties()), problems));
-    }
-    let operation = match find(server, &client::caller(server, &ctx.meta), &operation_id).await {
-        Ok(operation) => operation,
-        Err(problem) => return Ok(server.results.refusal(problem)),
-    };
+    finish(server, arguments, whole_definition)?;
+    let operation = required(server, ctx, &operation_id).await?;
 
     let is_raw = lines.raw;
     let mut report = OutputReport {
@@ -120,44 +123,45 @@ pub(super) async fn call(
         findings: None,
     };
     let shown = match what {
-        What::Findings => match findings.read(&operation) {
-            Ok((findings, text)) => {
-                report.findings = Some(findings);
-                report.text.clone_from(&text);
-                text
-            }
-            Err(too_long) => return Ok(server.results.refusal(too_long)),
-        },
-        What::Output => match tokio::select! {
-            biased;
-            page = operation.output().read(lines.query()) => page,
-            // A search may take long, and ends with its future.
-            () = ctx.ct.cancelled() => return Err(error::cancelled()),
-        } {
-            Ok(page) => {
-                let lines = LinesReport::of(&page);
-                let text = match is_raw {
-                    true => page.text,
-                    false => displayed(&page.text).into_owned(),
-                };
-                let shown = shown(&text, &lines, report.running);
-                report.lines = Some(lines);
-                report.text = text;
-                shown
-            }
-            Err(PageError::Pattern(error)) => {
-                let problem = ArgumentProblem::new("grep", format!("is not a regular expression: {error}"));
-                return Ok(server
-                    .results
-                    .invalid_arguments(&defined(properties()), vec![problem]));
-            }
-            Err(error) => return Err(error::unreadable("the output", &error)),
-        },
+        What::Findings => {
+            let read = findings.read(&operation);
+            let (findings, text) = read.map_err(|too_long| server.results.refusal(too_long))?;
+            report.findings = Some(findings);
+            report.text.clone_from(&text);
+            text
+        }
+        What::Output => {
+            let page = tokio::select! {
+                biased;
+                page = operation.output().read(lines.query()) => page,
+                // A search may take long, and ends with its future.
+                () = ctx.ct.cancelled() => return Err(error::cancelled().into()),
+            };
+            let page = page.map_err(|error| match error {
+                PageError::Pattern(error) => {
+                    let problem = format!("is not a regular expression: {error}");
+                    let problems = vec![ArgumentProblem::new("grep", problem)];
+                    server
+                        .results
+                        .invalid_arguments(&whole_definition(), problems)
+                        .into()
+                }
+                error => CallRefusal::Error(error::unreadable("the output", &error)),
+            })?;
+            let lines = LinesReport::of(&page);
+            report.text = match is_raw {
+                true => page.text,
+                false => displayed(&page.text).into_owned(),
+            };
+            let shown = shown(&report.text, &lines, report.running);
+            report.lines = Some(lines);
+            shown
+        }
     };
     Ok(server.results.success(shown, &report))
 }
 
-/// Lines, and under them which they are.
+/// The lines, with their numbers below.
 fn shown(text: &str, lines: &LinesReport, running: bool) -> String {
     let mut shown = text.to_owned();
     if !shown.is_empty() && !shown.ends_with('\n') {

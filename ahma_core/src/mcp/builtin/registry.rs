@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use rmcp::{
-    ErrorData, RoleServer,
+    RoleServer,
     model::{CallToolResult, JsonObject, Tool, ToolAnnotations},
     service::RequestContext,
 };
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{call_any, cancel, find, output, status, wait};
 use crate::{
     catalog::{Expose, object_schema},
-    mcp::{client, server::Server},
+    mcp::{client, error::CallRefusal, server::Server},
 };
 
 /// One of the tools that are not in the catalog.
@@ -37,23 +37,18 @@ impl Builtin {
         }
     }
 
-    /// True for those that only look after a client's own operations or find what it may call: no limit is about them.
-    pub(in crate::mcp) fn is_for_everyone(name: &str) -> bool {
-        Self::by_name(name).is_some()
-    }
-
     pub(in crate::mcp) async fn call(
         self,
         server: &Arc<Server>,
         arguments: JsonObject,
         ctx: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
+    ) -> Result<CallToolResult, CallRefusal> {
         match self {
             Self::Await => wait::call(server, arguments, ctx).await,
             Self::Cancel => cancel::call(server, arguments, ctx).await,
-            Self::Find => Ok(find::call(server, arguments, ctx).await),
+            Self::Find => find::call(server, arguments, ctx).await,
             Self::Output => output::call(server, arguments, ctx).await,
-            Self::Status => Ok(status::call(server, arguments, &client::caller(server, &ctx.meta)).await),
+            Self::Status => status::call(server, arguments, &client::caller(server, &ctx.meta)).await,
         }
     }
 }
@@ -89,10 +84,8 @@ pub(crate) fn descriptions() -> Vec<BuiltinTool> {
         description: tool.description.as_deref().unwrap_or_default().to_owned(),
         input_schema: Arc::clone(&tool.input_schema),
     };
-    tools(&BTreeSet::new(), Expose::All)
-        .iter()
-        .map(describe)
-        .collect()
+    let tools = tools(&BTreeSet::new(), Expose::All);
+    tools.iter().map(describe).collect()
 }
 
 /// A tool that touches nothing but operations.

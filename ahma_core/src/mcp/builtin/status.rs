@@ -1,4 +1,4 @@
-//! `status`: how operations and remote servers stand, and what is wrong with the tools or missing for them.
+//! `status`: the state of operations and remote servers, mistakes in tool files, and tools that are not available.
 
 use std::{collections::HashSet, sync::Arc, time::SystemTime};
 
@@ -8,13 +8,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    lookup::{OPERATION_IDS, chosen},
+    lookup::{OPERATION_IDS, chosen, finish},
     registry::{is_zero, reads_only, tool},
 };
 use crate::{
     call::NamedArguments,
     history::{History, OperationFilter, OperationRow},
-    mcp::{client::Caller, convert, report::OperationReport, server::Server},
+    mcp::{client::Caller, convert, error::CallRefusal, report::OperationReport, server::Server},
     operation::{Cluster, Operation, OperationState, PoolFilter, Snapshot, Whose},
     toolbox::{LackingTools, Toolbox},
 };
@@ -114,7 +114,11 @@ struct ToolsReport {
     last_good_version_in_use: Vec<String>,
 }
 
-pub(super) async fn call(server: &Arc<Server>, arguments: JsonObject, caller: &Caller) -> CallToolResult {
+pub(super) async fn call(
+    server: &Arc<Server>,
+    arguments: JsonObject,
+    caller: &Caller,
+) -> Result<CallToolResult, CallRefusal> {
     let mut arguments = NamedArguments::new(arguments);
     let chosen = chosen(server, caller, &mut arguments).await;
     let search = search(&mut arguments);
@@ -125,14 +129,12 @@ pub(super) async fn call(server: &Arc<Server>, arguments: JsonObject, caller: &C
         );
     }
     let wants_tools = arguments.flag(TOOLS).unwrap_or(false);
-    if let Err(problems) = arguments.finish() {
-        return server.results.invalid_arguments(&definition(), problems);
-    }
+    finish(server, arguments, definition)?;
     let report = match search {
-        Some(filter) => match found(server, caller, filter).await {
-            Ok(report) => report,
-            Err(problem) => return server.results.refusal(problem),
-        },
+        Some(filter) => {
+            let found = found(server, caller, filter).await;
+            found.map_err(|problem| server.results.refusal(problem))?
+        }
         None => report(server, server.operations_of(caller).await, chosen),
     };
     let mut text = report.text();
@@ -149,7 +151,7 @@ pub(super) async fn call(server: &Arc<Server>, arguments: JsonObject, caller: &C
         Some(_) | None => {}
     }
     let result = server.results.success(text, &report);
-    convert::with_operations(result, &report.operations)
+    Ok(convert::with_operations(result, &report.operations))
 }
 
 /// The search that the arguments ask for, if they do.

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 use futures::future::{join_all, select_all};
 use regex::Regex;
 use rmcp::{
-    ErrorData, RoleServer,
+    RoleServer,
     model::{CallToolResult, JsonObject, Tool},
     service::RequestContext,
 };
@@ -13,14 +13,15 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    lookup::{OPERATION_IDS, chosen},
+    lookup::{OPERATION_IDS, chosen, finish},
     registry::{is_zero, reads_only, tool},
 };
 use crate::{
     call::NamedArguments,
     mcp::{
         client::{self, MAX_AWAIT},
-        convert, error,
+        convert,
+        error::{self, CallRefusal},
         handler::is_modern,
         log_messages::LogSink,
         progress::ProgressSink,
@@ -77,7 +78,7 @@ pub(super) async fn call(
     server: &Arc<Server>,
     arguments: JsonObject,
     ctx: &RequestContext<RoleServer>,
-) -> Result<CallToolResult, ErrorData> {
+) -> Result<CallToolResult, CallRefusal> {
     let mut arguments = NamedArguments::new(arguments);
     let caller = client::caller(server, &ctx.meta);
     let named = chosen(server, &caller, &mut arguments).await;
@@ -87,9 +88,7 @@ pub(super) async fn call(
         arguments.problem("until_line", format!("is not a regular expression: {error}"));
     }
     let seconds = arguments.integer("timeout_seconds", 0..=MAX_AWAIT.as_secs());
-    if let Err(problems) = arguments.finish() {
-        return Ok(server.results.invalid_arguments(&definition(), problems));
-    }
+    finish(server, arguments, definition)?;
     let until = until.unwrap_or(match named {
         Some(_) => Until::All,
         None => Until::Any,
@@ -126,7 +125,7 @@ pub(super) async fn call(
     match watcher.during(waiting).await {
         Some(reason) => Ok(answer(server, reason, operations)),
         // Only the waiting ends; the operations go on and can be waited for again.
-        None => Err(error::shutting_down()),
+        None => Err(error::shutting_down().into()),
     }
 }
 
