@@ -55,10 +55,4 @@ mod table;
 
 #[cfg(feature = "cluster")]
 pub(crate) use cluster::ClusterChoice;
-pub(crate) use exit::{Exit, Failure};
-pub(crate) use project::EnclosingProject;
-#[cfg(feature = "client")]
-pub(crate) use remote::{ConfigFile, RemoteSettings};
 pub use run::main;
-pub(crate) use sandbox_settings::RequestedSandbox;
-pub(crate) use settings::{ExecutionSettings, Format, LogSettings, Mode, Settings};
