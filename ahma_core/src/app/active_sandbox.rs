@@ -54,11 +54,11 @@ const STATE: &str = "state";
 /// Shells in the order they are preferred. By absolute path: PATH may lead into the scope.
 const SHELLS: [&str; 4] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh"];
 
-/// The reason why nothing starts without a sandbox unless that is asked for.
+/// Reason why a server without a sandbox starts only with `--no-sandbox`.
 const RISK: &str =
     "without a sandbox commands could change and send away all that you can, so the server does not start";
 
-/// A standing sandbox.
+/// A sandbox that is set up.
 #[derive(Debug)]
 pub(crate) struct ActiveSandbox {
     pub(crate) launcher: Launcher,
@@ -127,7 +127,7 @@ pub(crate) enum PendingSandbox {
 /// Starts the helper process, which must be done before there are threads. One of many servers starts none before it needs
 /// a sandbox.
 pub(crate) fn begin_sandbox(settings: &Settings) -> Result<PendingSandbox, Failure> {
-    // Commands run as the same user; this keeps our environment and memory from them whatever else may fail.
+    // Commands run as the same user. This hides our environment and memory from them even if the sandbox fails.
     held::close_process_to_others()
         .map_err(|error| Failure::internal("the process cannot be closed to others", &error))?;
     match settings.sandbox.one_of_many {
@@ -263,7 +263,7 @@ pub(crate) fn expected_note(settings: &Settings) -> SandboxNote {
     note(tier, &asked.scope, &asked.network)
 }
 
-/// The file of remote servers: it says which programs run outside the sandbox.
+/// The file of remote servers, which names programs that run outside the sandbox.
 fn remote_file(settings: &Settings) -> Option<PathBuf> {
     let _ = settings;
     #[cfg(feature = "client")]
@@ -381,7 +381,7 @@ fn unusable_policy(error: PolicyError) -> Failure {
     Failure::user(chain(&error)).with_hint(hint)
 }
 
-/// The kernel's rules only add: what is open by a directory above cannot be closed again in every tier.
+/// Rules of the kernel only grant access: in some tiers a path below an open directory cannot be closed.
 fn readable_secrets(found: &Exposed) -> Failure {
     Failure::user(format!(
         "--deny-sensitive-reads: {} would be open to commands through {} ({})",

@@ -97,7 +97,7 @@ impl Client {
         }
         if self == Self::CopilotCli {
             entry["tools"] = json!(["*"]);
-            // The same for more than some thirty tools in all.
+            // It defers tools as well if there are more than about thirty in all.
             entry["deferTools"] = "never".into();
         }
         entry

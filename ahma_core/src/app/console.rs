@@ -1,4 +1,4 @@
-//! `ahma_mcp console`: pages that show what all servers of this user run.
+//! `ahma_mcp console`: pages that show the operations of all servers of this user.
 
 use std::io::Write as _;
 
@@ -53,7 +53,7 @@ async fn serve(own: &ConsoleArgs, settings: ConsoleSettings) -> Result<(), Failu
         .map_err(|error| Failure::internal("the console failed", &error))
 }
 
-/// The name that agents read when their work is stopped.
+/// The name shown to agents whose work is cancelled.
 fn user() -> String {
     let name = ["USER", "LOGNAME"]
         .into_iter()

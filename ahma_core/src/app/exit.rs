@@ -8,7 +8,7 @@ use std::{
 
 pub(crate) use ahma_common::error_chain as chain;
 
-/// Exit codes, by whose turn it is next.
+/// Exit codes, by who has to act next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// All went well.
@@ -71,7 +71,7 @@ impl Failure {
         self.hint.as_deref()
     }
 
-    /// Tells the user on stderr, which may be closed, and gives the code to end with.
+    /// Writes the failure to stderr, which may be closed, and returns the exit code.
     pub(crate) fn report(&self) -> Exit {
         let mut stderr = io::stderr().lock();
         let _ = writeln!(stderr, "error: {self}");
@@ -90,7 +90,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Prints what was asked for. A reader that has seen enough is no error; a disk that is full is one.
+/// Writes to stdout. A closed pipe is no error; a full disk is one.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
@@ -104,7 +104,7 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
 /// Offset that shells add to the number of a signal.
 const SIGNAL_BASE: i32 = 128;
 
-/// The code by which shells tell that a signal was the end.
+/// The exit code that shells give for death by a signal.
 pub(crate) fn signalled(signal: i32) -> u8 {
     u8::try_from(SIGNAL_BASE + signal).unwrap_or(u8::MAX)
 }

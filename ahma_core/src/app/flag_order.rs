@@ -1,6 +1,6 @@
 //! Flags of the server that stand after a subcommand are moved before it, where clap reads them.
 //!
-//! clap's own way, global flags, would list all of them in the help of every task.
+//! Global flags of clap would be listed in the help of every subcommand.
 
 use std::ffi::{OsStr, OsString};
 

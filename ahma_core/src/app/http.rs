@@ -1,7 +1,7 @@
 //! `--mode http`: the bridge in front of children of this same program.
 //!
-//! Each child is `ahma_mcp` in stdio mode with the same flags and its own scope behind them. The process that listens
-//! runs no command and keeps no sandbox; that one holds is proven before the port is opened, once for all children.
+//! Each child is `ahma_mcp` in stdio mode with the same flags, followed by its own scope. The process that listens runs no
+//! command and keeps no sandbox; it tests one before the port is opened, once for all children.
 
 use std::{ffi::OsString, io::Write as _, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ use crate::{
     sandbox::Tier,
 };
 
-/// Refuses to open the server by mistake, before anything else is done.
+/// Refuses an open server that is probably a mistake, before anything is started.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
     if args.mode == ModeArg::Http && !args.http.has_auth() {
         args.ignored.refuse_open_server()?;
@@ -36,7 +36,7 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
 }
 
 pub(super) fn serve(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> {
-    // Connections and children are many; one slow one must not hold up the others.
+    // A slow connection or child must not delay the others.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -126,11 +126,11 @@ async fn run(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> 
     served.map_err(refused)
 }
 
-/// Time between looks for a history that is not there yet.
+/// Interval at which a history that does not exist yet is looked for.
 const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Keeps the history open, so that the servers of sessions need not read its whole log to write a row, as the first one does
-/// that opens it.
+/// Keeps the history open. The first process that opens it reads its whole log, which is thereby saved for the servers of
+/// sessions.
 async fn keep_open(state_dir: PathBuf) {
     loop {
         let place = state_dir.clone();
@@ -145,8 +145,8 @@ async fn keep_open(state_dir: PathBuf) {
 /// Time for an answer to arrive once the wait for it is over.
 const MARGIN: Duration = Duration::from_secs(10);
 
-/// Longest silence of a request. A call that waits is silent by design, and one that the bridge gives up takes
-/// its command with it.
+/// Timeout of a silent request. It must exceed the longest wait of a call, because the bridge cancels the command of a call
+/// that times out.
 fn request_timeout(
     asked: Option<Duration>,
     sync_wait: Duration,
@@ -247,8 +247,8 @@ impl ChildFactory for OwnBackends {
         };
         match scope {
             None => args.push("--defer-sandbox".into()),
-            // Canonical, and judged as such. A command that has put a link in its place since must not choose where
-            // the next child is confined to.
+            // The scope was canonical when it was checked. A command that has replaced it with a link must not choose the
+            // scope of the next child.
             Some(scope) => args.extend(["--sandbox-scope".into(), scope.into(), "--scope-is-final".into()]),
         }
         ChildCommand {
@@ -283,7 +283,7 @@ mod tests {
         check(None, 120, Some(130));
         check(Some(600), 120, Some(600));
         check(Some(120), 120, None);
-        // The tool `await` waits on its own account.
+        // The tool `await` waits too, whatever --sync-wait says.
         check(Some(30), 10, None);
         check(Some(55), 45, Some(55));
     }

@@ -1,6 +1,6 @@
 //! Flags and variables that have no effect, for warnings.
 //!
-//! None of it stops the program, except a credential under a wrong name: that must not end in an open server.
+//! They do not stop the program, except a credential under a wrong name, which must not lead to an open server.
 
 use ahma_common::variables;
 use clap::{ArgMatches, Command, parser::ValueSource};
@@ -34,7 +34,7 @@ const OF_OTHERS: [&str; 5] = [
     ahma_common::contract::ENV_PRINCIPAL,
 ];
 
-/// A bridge tells its children where it listens. Their flags are its own, and it has said what there is to say.
+/// Set for the children of a bridge. They have its flags, and it has printed the warnings already.
 const BRIDGE_ADDRESS: &str = ahma_common::contract::BRIDGE_ADDRESS_VARIABLE;
 
 impl IgnoredInputs {
@@ -62,7 +62,7 @@ impl IgnoredInputs {
                 self.idle_flags.join(", ")
             )
         });
-        let variables = self.unknown_variables.iter().map(|unknown| unknown.told());
+        let variables = self.unknown_variables.iter().map(|unknown| unknown.warning());
         flags.into_iter().chain(variables).collect()
     }
 
@@ -93,7 +93,7 @@ impl IgnoredInputs {
 }
 
 impl UnknownVariable {
-    fn told(&self) -> String {
+    fn warning(&self) -> String {
         match &self.nearest {
             Some(nearest) => format!("{} is not known; did you mean {nearest}?", self.name),
             None => format!("{} is not known", self.name),
@@ -118,7 +118,7 @@ fn unknown(set: impl Iterator<Item = String>, known: &[String]) -> Vec<UnknownVa
         .filter(|name| name.starts_with(variables::PREFIX))
         .filter(|name| !known.contains(name) && !OF_OTHERS.contains(&name.as_str()))
         .map(|name| {
-            // All begin alike, so only the rest tells how near they are.
+            // All have the same prefix, so only the rest is compared.
             let bare = |name: &'_ str| name[variables::PREFIX.len()..].to_owned();
             let bare_known: Vec<String> = known.iter().map(|known| bare(known)).collect();
             let found = nearest(&bare(&name), bare_known.iter().map(String::as_str));

@@ -1,4 +1,4 @@
-//! `--mode list-tools`: what a client would be offered, and what is missing.
+//! `--mode list-tools`: the tools for clients, and those that are not available.
 
 use std::{collections::HashSet, io::Write as _};
 

@@ -28,7 +28,7 @@ pub(crate) type LogGuard = Option<WorkerGuard>;
 #[must_use]
 pub(crate) fn start(settings: &LogSettings) -> LogGuard {
     let opened = match &settings.directory {
-        // A reader that stalls must not hold up what is logged.
+        // A reader of stderr that stalls must not block the server.
         _ if settings.to_stderr => Ok(buffered(std::io::stderr())),
         None => Err("no cache directory is known, so no log is written".to_owned()),
         Some(directory) => daily_file(directory)

@@ -26,7 +26,7 @@ pub(super) fn page() -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// A task that has tasks of its own stands under the names of those.
+/// A subcommand with subcommands of its own is described under their names.
 fn render_task(task: &mut clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
     if task.is_hide_set() || task.get_name() == "help" {
         return Ok(());
@@ -45,7 +45,7 @@ fn render_task(task: &mut clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
     verbatim(&task.render_usage().to_string(), page);
     let mut options = Vec::new();
     clap_mangen::Man::new(task.clone()).render_options_section(&mut options)?;
-    // What stands above its heading is for a page of its own; headings are one level down here.
+    // The text above the heading is for a page of its own; headings are one level lower here.
     let options = String::from_utf8_lossy(&options);
     let below = options.split_once(".SH OPTIONS\n").map_or("", |(_, below)| below);
     page.extend_from_slice(below.replace("\n.SH ", "\n.SS ").as_bytes());

@@ -1,7 +1,7 @@
-//! The server's own directories: one for each run, private, and gone afterwards.
+//! The server's own directories: one for each run, private, and removed at its end.
 //!
-//! A run's directory comes with a lock file that the server holds as long as it lives, so that the next server can
-//! tell what a dead one left behind, ends it and removes it.
+//! Each has a lock file that the server holds as long as it lives. So the next server can recognise the directory of a dead
+//! one, end the processes that it left, and remove the directory.
 
 use std::{
     fs, io,
@@ -61,7 +61,7 @@ impl PrivateDir {
         )))
     }
 
-    /// True of a directory of ours: others may own, read or have planted nothing there.
+    /// True for a directory that this user owns and no other can access.
     pub(crate) fn is_own(directory: &Path) -> bool {
         fs::symlink_metadata(directory).is_ok_and(|found| {
             found.is_dir() && found.uid() == rustix::process::getuid().as_raw() && found.mode() & 0o077 == 0
@@ -71,7 +71,7 @@ impl PrivateDir {
     fn create_in(base: &Path) -> io::Result<Self> {
         let name = format!("{}-{:08x}", std::process::id(), rand::random::<u32>());
         let (path, lock_path) = (base.join(&name), base.join(format!("{name}.lock")));
-        // Under its own name only once it is locked: another server that starts just now would take it for a dead one's.
+        // Renamed once it is locked: a server that starts at this moment would take an unlocked one for a dead server's.
         let new_path = base.join(format!("{name}.new"));
         let lock = fs::File::create_new(&new_path)?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;

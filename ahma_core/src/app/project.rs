@@ -16,8 +16,7 @@ pub(crate) struct EnclosingProject {
     pub(crate) is_set_up: bool,
 }
 
-/// None if the directory is a project by itself. A home is no project, whatever lies in it, and neither is anything
-/// above one.
+/// None if the directory is a project by itself. A home directory is no project, and neither is any directory above it.
 pub(crate) fn enclosing(directory: &Path, home: Option<&Path>) -> Option<EnclosingProject> {
     let is_set_up = |path: &Path| path.join(TOOLS_DIR).is_dir();
     let is_project = |path: &Path| is_set_up(path) || path.join(".git").exists();
@@ -46,7 +45,7 @@ pub(super) fn find_on_path(name: &str) -> Option<PathBuf> {
         })
 }
 
-/// The text of a file in the project. One that a command left there may be anything.
+/// The text of a file in the project. Only a regular file is read, since commands can create others.
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
     /// More than settings and tool files have.
     const MAX_BYTES: u64 = 16 << 20;

@@ -38,7 +38,7 @@ impl RepeatableFlags {
         Self(given.flat_map(|arg| occurrences(arg, matches)).collect())
     }
 
-    /// As words of a command line. A path may have to be written in another way for the program that starts the server.
+    /// The flags as words of a command line. `path` rewrites paths for the program that starts the server.
     pub(crate) fn words(&self, path: impl Fn(&Path) -> String) -> Vec<String> {
         let mut words = Vec::new();
         for flag in &self.0 {

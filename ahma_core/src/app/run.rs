@@ -23,7 +23,7 @@ use crate::{
     toolbox::{self, AvailabilityChecker, ToolboxHandle, ToolboxSettings},
 };
 
-/// The whole program, apart from the role it plays for itself.
+/// The whole program, except in the role of the jail.
 pub fn main() -> ExitCode {
     let args = match Args::read() {
         Ok(args) => args,
@@ -46,7 +46,7 @@ fn start(mut args: Args) -> Result<ExitCode, Failure> {
     serve(args)
 }
 
-/// Settings, confinement, log, runtime, in this order: until the sandbox stands there may be no thread.
+/// Settings, confinement, log, runtime, in this order: there may be no thread before the jail is started.
 fn serve(args: Args) -> Result<ExitCode, Failure> {
     http::check(&args)?;
     let settings = Settings::resolve(args, &Environment::read()?)?;
@@ -73,7 +73,7 @@ fn serve(args: Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The sandbox must stand before the log, which has a thread.
+/// The sandbox is started before the log, which has a thread.
 fn sandbox_and_log(settings: &Settings) -> Result<(ActiveSandbox, logging::LogGuard), Failure> {
     let sandbox = start_sandbox(settings)?;
     let log = logging::start(&settings.log);
@@ -81,7 +81,7 @@ fn sandbox_and_log(settings: &Settings) -> Result<(ActiveSandbox, logging::LogGu
     Ok((sandbox, log))
 }
 
-/// Puts a sandbox up, does `work` on a runtime, then takes the sandbox down.
+/// Sets up a sandbox, does `work` on a runtime, then shuts the sandbox down.
 pub(super) fn with_sandbox(
     settings: &Settings,
     work: impl AsyncFnOnce(&ActiveSandbox) -> Result<ExitCode, Failure>,
@@ -93,8 +93,7 @@ pub(super) fn with_sandbox(
         sandbox.shut_down().await;
         done
     });
-    // A terminal or another user's pipe is read and written by a thread that cannot be told to stop; the rest has ended
-    // by now.
+    // A terminal or another user's pipe is read and written by a thread that cannot be stopped; the rest has ended.
     runtime.shutdown_background();
     done
 }
@@ -122,7 +121,7 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 pub(super) enum ToolboxUse {
     /// Its changes are followed, and programs are looked for.
     Serve,
-    /// The same, and other hosts are told of the tools.
+    /// The same, and the tools are announced to other hosts.
     Announce,
     /// Programs are looked for.
     Look,

@@ -13,7 +13,7 @@ use crate::{
     shell::TierChoice,
 };
 
-/// The sandbox around commands, as asked for; what is enforced is decided by the kernel at start-up.
+/// The sandbox that the user asks for; the tier depends on the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestedSandbox {
     /// Canonical.
@@ -126,7 +126,7 @@ fn network(args: &Args) -> Result<Network, Failure> {
     }
 }
 
-/// Without a sandbox only if the user said so in as many words.
+/// No sandbox only with `--no-sandbox`.
 fn tier(args: &Args) -> Result<TierChoice, Failure> {
     match (args.no_sandbox, args.sandbox_tier) {
         (true, Some(_)) => Err(

@@ -8,8 +8,8 @@ use super::{args::Args, exit::Failure, settings::Environment};
 
 const CHOOSE: &str = "choose a project directory with --sandbox-scope";
 
-/// The canonical scope. Too wide a one is refused unless the user named it, and the root always: a sandbox needs something
-/// on its other side.
+/// The canonical scope. One that is too wide is refused unless the user named it, and the root always, because nothing would
+/// be outside of it.
 pub(super) fn resolve(
     args: &Args,
     environment: &Environment,
@@ -74,7 +74,7 @@ fn enterable(directory: &Path) -> Result<PathBuf, Failure> {
     Ok(scope)
 }
 
-/// The scope was a directory when it was judged, and is another one now.
+/// The scope was replaced after it was checked.
 pub(super) fn exchanged(judged: &Path, now: &Path) -> Failure {
     Failure::user(format!(
         "the sandbox scope {} was replaced by a link to {}",

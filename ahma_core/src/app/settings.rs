@@ -41,7 +41,7 @@ pub(crate) struct Settings {
     pub(crate) tools_dir: PathBuf,
     /// The user named that directory, so it has to be there.
     pub(crate) tools_dir_is_named: bool,
-    /// The project that the current directory is a part of, if nothing says that it is meant by itself.
+    /// The project around the current directory, unless a flag names the scope or the tools directory.
     pub(crate) enclosing: Option<EnclosingProject>,
     /// Directory of the history and of spool files, out of reach of commands; none without a home directory.
     pub(crate) state_dir: Option<PathBuf>,
@@ -273,7 +273,7 @@ impl Settings {
         false
     }
 
-    /// For tasks about a project: its own tool files, never those of the directory the task was started in.
+    /// For subcommands about a project: its own tool files, never those of the current directory.
     pub(crate) fn of_the_project(mut self) -> Self {
         if !self.tools_dir_is_named {
             self.tools_dir = self.sandbox.scope.join(TOOLS_DIR);
@@ -281,7 +281,7 @@ impl Settings {
         self
     }
 
-    /// A directory that was named by mistake would only be noticed much later.
+    /// Refuses a named directory that does not exist, which would be noticed only much later.
     pub(crate) fn require_tools_dir(&self) -> Result<(), Failure> {
         match std::fs::read_dir(&self.tools_dir) {
             Err(error) if self.tools_dir_is_named => Err(Failure::user(format!(

@@ -1,4 +1,4 @@
-//! SIGTERM, SIGINT, SIGQUIT and SIGHUP end a server the way the end of input does, and break off everything else.
+//! SIGTERM, SIGINT, SIGQUIT and SIGHUP end a server as the end of input does, and interrupt every other command.
 
 use std::{
     future::{Future, pending},
@@ -27,7 +27,7 @@ pub(crate) fn watch(shutdown: CancellationToken) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same in two steps: the first signal asks to leave in good order, the second not to wait any longer.
+/// Passes on two signals: the first asks for an orderly end, the second for an immediate one.
 #[cfg(feature = "bridge")]
 pub(crate) fn watch_twice(leave: CancellationToken, at_once: CancellationToken) -> Result<(), Failure> {
     let mut signals = EndSignals::listen()?;
@@ -40,14 +40,14 @@ pub(crate) fn watch_twice(leave: CancellationToken, at_once: CancellationToken) 
     Ok(())
 }
 
-/// For what ends before it is done: the code that says so.
+/// The exit code of a command that a signal interrupted.
 pub(crate) fn broken_off_by(kind: SignalKind) -> ExitCode {
     heed(kind);
     signalled(kind.as_raw_value()).into()
 }
 
 fn heed(kind: SignalKind) {
-    // The terminal has written ^C, and a prompt would stand right behind it.
+    // The terminal has echoed ^C, and the prompt would follow on the same line.
     if kind == SignalKind::interrupt() && std::io::stderr().is_terminal() {
         let _ = writeln!(std::io::stderr());
     }

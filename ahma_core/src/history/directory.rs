@@ -32,9 +32,9 @@ pub(super) struct ServerLock {
 }
 
 impl ServerLock {
-    /// Notes that the server lives, for a reader after its death.
+    /// Records the time for a reader after the server's death.
     pub(super) fn give_sign_of_life(&self) {
-        // Without it, the last thing that was written down is taken for the end of what ran.
+        // Without it, the last row counts as the end of its operations.
         let _ = self.file.set_modified(SystemTime::now());
     }
 
@@ -42,7 +42,7 @@ impl ServerLock {
         self.path.exists()
     }
 
-    /// As if the process of the server were killed: the file stays.
+    /// Simulates the death of the server: the file stays.
     #[cfg(test)]
     pub(super) fn die(self) {
         let name = self.path.with_extension("kept");
@@ -84,13 +84,13 @@ impl HistoryDir {
         self.servers().join(server).with_extension(LOCK_EXTENSION)
     }
 
-    /// Notes that the history was put in order just now.
+    /// Records that housekeeping was done.
     pub(super) fn note_housekeeping(&self) {
-        // Without the note it is done once more than needed.
+        // Without the file it is done once more than needed.
         let _ = fs::write(self.root.join(HOUSEKEEPING), "");
     }
 
-    /// Time since the history was put in order; none if it never was.
+    /// Time since the last housekeeping; none if there was none.
     pub(super) fn last_housekeeping(&self) -> Option<Duration> {
         let noted = fs::metadata(self.root.join(HOUSEKEEPING)).and_then(|file| file.modified());
         noted.ok()?.elapsed().ok()
@@ -117,7 +117,7 @@ impl HistoryDir {
     /// Takes the lock of a new server.
     pub(super) fn lock(&self, server: &str) -> io::Result<ServerLock> {
         let path = self.lock_path(server);
-        // Under its own name only once it is held: another server would take it for a dead one's.
+        // Renamed once it is held: another server would take an unlocked one for a dead server's.
         let new_path = path.with_extension("new");
         let file = OpenOptions::new()
             .write(true)

@@ -26,13 +26,13 @@ use super::{
 };
 use crate::operation::{Journal, Operation, Principal};
 
-/// Recalled operations held in memory: pages of a long output are asked for one after the other.
+/// Recalled operations held in memory: a long output is read page by page.
 const RECALLED: usize = 16;
 
 /// A disk that hangs must not hold up an answer for ever. It takes a fraction of a millisecond where the disk is not busy.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The same for the end of a server.
+/// Longest wait for the writer at the end of a server.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Place and limits of a history.
@@ -160,8 +160,8 @@ impl History {
         self.core.trouble.lock().clone()
     }
 
-    /// Waits until everything noted so far is written, or cannot be in time. A client that is told of an operation after
-    /// this finds it again whatever happens to this server.
+    /// Waits until everything noted so far is written, or cannot be in time. A client that learns of an operation after this
+    /// finds it again even if this server dies.
     pub(crate) async fn recorded(&self) {
         let _ = tokio::time::timeout(RECORD_TIMEOUT, self.record()).await;
     }
@@ -189,12 +189,12 @@ impl History {
         let _ = recorded.await;
     }
 
-    /// Notes a task, which is to live on when this server does not.
+    /// Records a task, which outlives this server.
     pub(crate) fn note_task(&self, task: TaskRow) {
         self.core.mailbox.send(WriterMessage::Task(task));
     }
 
-    /// Notes what this server says of itself, as JSON.
+    /// Records the server's description of itself, as JSON.
     pub(crate) fn note_facts(&self, facts: String) {
         self.core.mailbox.send(WriterMessage::Facts(facts));
     }

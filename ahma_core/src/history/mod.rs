@@ -4,11 +4,11 @@
 //! beside it. [`History`] is the handle of a server: its writer thread takes notes off the path of calls, and it finds
 //! operations that are no longer in memory. [`HistoryReader`] is for everything that only looks, such as `ahma_mcp history`.
 //!
-//! An operation belongs to its principal and its scope, the [`Owner`]; for all others it does not exist. Every server holds
-//! a lock as long as it lives, so the next reader can tell which operations were cut off by its death and says so.
+//! An operation belongs to its principal and its scope, the `Owner`; for all others it does not exist. Every server holds a
+//! lock as long as it lives, so the next reader can mark the operations that its death interrupted.
 //!
-//! Nothing here can fail a command: where the disk is full or the directory cannot be written, the history has gaps, which
-//! [`History::trouble`] tells, and commands run as ever.
+//! Nothing here can fail a command: if the disk is full or the directory cannot be written, the history has gaps, which
+//! [`History::trouble`] reports, and commands run as ever.
 
 mod details;
 mod directory;

@@ -24,7 +24,7 @@ impl HistoryReader {
         self.recall_for(row, result_bytes, None)
     }
 
-    /// The same for a server that notes in its journal who collected the result.
+    /// The same, with a journal that is notified when the result is collected.
     pub(super) fn recall_for(
         &self,
         row: &OperationRow,

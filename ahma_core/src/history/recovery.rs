@@ -15,7 +15,7 @@ use super::{
 };
 use crate::operation::{COMPRESSED_EXTENSION, OperationId, OperationState};
 
-/// Said of an operation whose server died.
+/// Reason of an operation whose server died.
 const SERVER_DIED: &str = "its server died before it had ended";
 
 /// Marks operations of dead servers as interrupted, and returns their number.

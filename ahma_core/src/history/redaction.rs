@@ -1,4 +1,4 @@
-//! Secrets are not written down: they are known by the name they stand under, and by their form.
+//! Secrets are not recorded. They are recognised by their name and by their form.
 //!
 //! The output of a command is kept as it was printed.
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// Longer texts are cut, such as contents of files.
 const MAX_TEXT: usize = 500;
 
-/// A command is what an operator wants to see, so more of it is kept, if it is the argument of this name.
+/// Operators want to see commands, so more is kept of the argument with this name.
 const COMMAND: &str = "command";
 const MAX_COMMAND: usize = 4_000;
 
@@ -39,7 +39,7 @@ fn redacted_fields(fields: &Map<String, Value>) -> Map<String, Value> {
     let redacted = |(name, value): (&String, &Value)| {
         let is_private = PRIVATE_ARGUMENTS.contains(&name.as_str());
         let value = match value {
-            // The names of variables tell what a call was like, their values are private.
+            // The names of variables describe a call, their values are private.
             Value::Object(variables) if is_private => variables
                 .keys()
                 .map(|name| (name.clone(), Value::from(REDACTED)))

@@ -44,7 +44,7 @@ struct EndedRow {
 fn dropped(rows: &[EndedRow], mut total: u64, limits: KeepLimits, now: i64) -> Vec<i64> {
     let mut dropped = Vec::new();
     for row in rows {
-        // A time ahead of the clock was written before the clock was set back; nothing is known of its age.
+        // A time in the future was written before the clock was set back; the age is unknown.
         let age = now.saturating_sub(row.ended_at).max(0);
         let is_awaited = !row.collected && age < millis(UNCOLLECTED) && row.ended_at <= now;
         let is_promised = row.keep_until.is_some_and(|until| until > now);
@@ -59,8 +59,8 @@ fn dropped(rows: &[EndedRow], mut total: u64, limits: KeepLimits, now: i64) -> V
     dropped
 }
 
-/// A walk through the history from the oldest operation on, which drops what is over the limits a batch at a time, so that
-/// nothing that is to be written has to wait for all of it.
+/// A walk through the history from the oldest operation on. It drops what exceeds the limits in batches, so that writing does
+/// not have to wait for all of it.
 #[derive(Debug)]
 pub(super) struct Retention {
     limits: KeepLimits,
@@ -108,7 +108,7 @@ impl Retention {
         give_back_pages(connection)?;
         let is_old = |row: &EndedRow| self.now.saturating_sub(row.ended_at) >= millis(self.limits.age);
         match rows.last() {
-            // What follows is younger, so there is more to do only if it does not fit.
+            // The following operations are younger, so they are dropped only for their size.
             Some(last) if rows.len() == BATCH && (self.total > self.limits.bytes || is_old(last)) => {
                 self.after = last.number;
                 return Ok(RetentionStep::More);

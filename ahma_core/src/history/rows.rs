@@ -1,4 +1,4 @@
-//! Rows of the history as the rest of the program sees them, and what to ask for. Data only.
+//! Rows of the history, and filters for them. Data only.
 
 use std::{
     path::PathBuf,
@@ -59,7 +59,7 @@ pub(crate) struct OperationRow {
 }
 
 impl OperationRow {
-    /// As of an operation in memory.
+    /// The snapshot of the operation.
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot {
             id: self.id.clone(),
@@ -84,10 +84,10 @@ impl OperationRow {
     }
 }
 
-/// Which operations to list; the newest first.
+/// Choice of operations; the newest are listed first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OperationFilter {
-    /// Those of everybody if there is none, which is for the user alone.
+    /// None for all owners, which only the user may list.
     pub(crate) owner: Option<Owner>,
     pub(crate) tool: Option<String>,
     pub(crate) state: Option<OperationState>,
@@ -115,7 +115,7 @@ pub(crate) struct FindingRow {
     pub(crate) finding: Finding,
 }
 
-/// Which findings to list: of the newest operation first, and of each the most severe first.
+/// Choice of findings; those of the newest operation are listed first, by severity.
 #[derive(Debug, Clone)]
 pub(crate) struct FindingFilter {
     pub(crate) owner: Option<Owner>,
@@ -137,7 +137,7 @@ pub(crate) struct ServerRow {
     pub(crate) facts: Option<String>,
 }
 
-/// An operation that ended, as far as a plot of many needs to know.
+/// The time that an operation ran, for a plot of many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) started_at: SystemTime,

@@ -1,4 +1,4 @@
-//! A reader that tasks share: opened when it is first asked for, and again when another database has taken its place.
+//! A reader that tasks share: opened at its first use, and again when the database was replaced.
 
 use std::{path::Path, sync::Arc};
 

@@ -68,7 +68,7 @@ pub(super) fn write_operation(
     writing: WritingServer<'_>,
     operation: &Operation,
 ) -> rusqlite::Result<StoredWhere> {
-    // In this order: what it is at last must not be older than what is said to be its end.
+    // The outcome first: the snapshot of an ended operation must not be older than its end.
     let outcome = operation.ended();
     let snapshot = operation.snapshot();
     let output = operation.output().in_memory_only();

@@ -54,7 +54,7 @@ impl UsageLog {
     pub(super) fn add(&mut self, now: Instant, elapsed: Duration, used: ProcessUsage) {
         self.due = now + self.interval;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        // What has ended unnoticed is no longer counted, but was used all the same.
+        // Processes that have ended are no longer counted, but have used their time.
         let before = self.samples.last().map_or(0, |sample| sample.cpu_ms);
         self.samples.push(UsageSample {
             at_ms: millis(elapsed),

@@ -1,8 +1,8 @@
 //! The writer thread of a server: collects what is to be written, and writes it in batches.
 //!
-//! It holds the operations that run and looks at them three times a second, so that what they print and find is on disk within a
-//! second. Calls only send it a handle. A call that cannot wait for this thread, because its client is about to be told of an
-//! operation, writes what there is itself ([`SharedWriter::write_now`]).
+//! It holds running operations and writes their changes three times a second, so that output and findings are on disk within
+//! a second. Calls only send it a handle. A call that cannot wait for this thread, because its client is about to learn of an
+//! operation, writes everything itself ([`SharedWriter::write_now`]).
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -447,7 +447,7 @@ impl WriterLoop {
         Ok(())
     }
 
-    /// Tells the truth about dead servers, removes what they left, and drops what is over the limits.
+    /// Marks the operations of dead servers, removes their remains, and begins to drop what exceeds the limits.
     fn keep_house(&mut self) {
         self.housekeeping_due = Instant::now() + HOUSEKEEPING;
         self.ended_since = 0;

@@ -1,5 +1,5 @@
-//! Tells the bridge in front of this server when an operation waits, starts and ends, so that the bridge can count it, write it
-//! down, and keep its session meanwhile.
+//! Notifies the bridge in front of this server when an operation is queued, starts and ends. The bridge counts it, records it
+//! in its audit trail, and keeps the session meanwhile.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     operation::{Operation, OperationId, OperationState},
 };
 
-/// The part of an operation's life that the bridge was told last.
+/// The event of an operation that the bridge was last notified of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
     Queued,
@@ -64,7 +64,7 @@ pub(super) async fn follow(server: Arc<Server>) {
 }
 
 async fn tell(server: &Server, operation: &Operation, told: &mut HashMap<OperationId, Told>) {
-    // The front end that took its call counts it, and so on.
+    // The front end that took its call does this.
     if operation.client().is_elsewhere() {
         return;
     }
@@ -116,7 +116,7 @@ fn report(operation: &Operation) -> Value {
     report
 }
 
-/// As a shell has it: 128 and the signal that ended the command.
+/// Exit code as in a shell: a signal is 128 and its number.
 pub(super) fn exit_code(exit: ExitStatus) -> i32 {
     match exit {
         ExitStatus::Code(code) => code,

@@ -250,7 +250,7 @@ async fn waited(
         Waited::TooLong => return Ok(WaitedCall::GoesOn(operation, watcher)),
         // The engine ends everything when the server does; this answer is not waited for.
         Waited::RequestGone if server.shutdown.is_cancelled() => return Err(error::shutting_down().into()),
-        // The client has not been told of the operation, so no other request can end it.
+        // The client does not know the operation, so no other request can end it.
         Waited::RequestGone => {
             operation
                 .cancel(Some("the client cancelled the request".to_owned()))
@@ -298,7 +298,7 @@ fn watch_in_background(
 fn why_unavailable(unavailable: &Unavailable, around: HintContext<'_>) -> String {
     let Unavailable { tool, reason, .. } = unavailable;
     let mut text = format!("`{tool}` is not available: {reason}");
-    // What is installed and cannot reach its files is not helped by installing it.
+    // Instructions do not help a program that is installed and cannot reach its files.
     if let Some(hint) = sandbox::hint_about_check(reason, around) {
         text.push_str("\nhint: ");
         text.push_str(&hint);

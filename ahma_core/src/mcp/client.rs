@@ -46,7 +46,7 @@ pub(super) fn principal(server: &Server, meta: &RequestMetaObject) -> Principal 
     named.map_or_else(|| server.settings.principal.clone(), Principal::named)
 }
 
-/// What the client's program calls itself, where the bridge says so.
+/// The name of the client's program, if the bridge gives one.
 pub(super) fn program(meta: &RequestMetaObject) -> Option<String> {
     meta.0
         .get(META_PROGRAM)
@@ -112,13 +112,13 @@ const KNOWN_WAITS: [(&str, Duration); 3] = [
     ("gemini-cli-mcp-client", Duration::from_secs(540)),
 ];
 
-/// Waits only as long as it gets progress notifications.
+/// A client that waits as long as it gets progress notifications.
 const RESET_BY_PROGRESS: (&str, Duration) = ("opencode", Duration::from_secs(540));
 
-/// Most clients give up on a request after a minute without a word.
+/// Most clients give up a silent request after a minute.
 pub(crate) const MAX_QUIET_AWAIT: Duration = Duration::from_secs(50);
 
-/// A client that asked for progress is told every few seconds that the request is alive.
+/// The longest wait of a client that gets progress notifications, which show it that the request is alive.
 pub(super) const MAX_AWAIT: Duration = Duration::from_secs(600);
 
 /// Time that a synchronous call may take: the user's choice, or what its client allows.
@@ -130,7 +130,7 @@ pub(super) fn sync_wait(settings: &ServerSettings, ctx: &RequestContext<RoleServ
     })
 }
 
-/// Time that `await` may take: what is asked for, or what the client allows, but never longer than it allows.
+/// Time that `await` may take: the time asked for, but no longer than the client allows.
 pub(super) fn await_wait(
     asked: Option<Duration>,
     settings: &ServerSettings,

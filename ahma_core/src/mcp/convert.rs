@@ -54,12 +54,12 @@ impl ResultBuilder {
         result
     }
 
-    /// A call that no tool could take: the model may read why, and try again.
+    /// The refusal of a call, for the model to read.
     pub(super) fn refusal(&self, text: impl Into<String>) -> CallToolResult {
         CallToolResult::error(vec![ContentBlock::text(text)]).with_meta(Some(self.meta.clone()))
     }
 
-    /// Arguments that do not fit, with everything that is wrong and everything that the tool takes.
+    /// The refusal of arguments, with all mistakes and a description of the tool's arguments.
     pub(super) fn invalid_arguments(&self, tool: &Tool, problems: Vec<ArgumentProblem>) -> CallToolResult {
         let usage = catalog::usage(&tool.name, &tool.input_schema);
         let error = CallError::Invalid {
@@ -70,10 +70,10 @@ impl ResultBuilder {
     }
 }
 
-/// Under this name the `_meta` of a result tells programs which operation it is about, its status and exit code.
+/// Key in the `_meta` of a result for id, status and exit code of its operation.
 pub(super) const OPERATION_META: &str = "ahma/operation";
 
-/// The same where a result is about several.
+/// Key of the same in a result about several operations.
 const OPERATIONS_META: &str = "ahma/operations";
 
 /// A result with what programs need to know of the operations in it.
@@ -90,7 +90,7 @@ pub(super) fn with_operations(mut result: CallToolResult, reports: &[OperationRe
     result
 }
 
-/// Under this name the `_meta` of a request asks for a result as data, too.
+/// Key in the `_meta` of a request that asks for structured results.
 const STRUCTURED_META: &str = "ahma/structured";
 
 /// The form of result that a request asks for.
@@ -110,7 +110,7 @@ pub(super) fn in_form(mut result: CallToolResult, form: ResultForm) -> CallToolR
     result
 }
 
-/// Under this name the `_meta` of a result tells what confined the command.
+/// Key in the `_meta` of a result for the sandbox of the command.
 const SANDBOX_META: &str = "ahma/sandbox";
 
 pub(super) fn sandbox_value(sandbox: &SandboxNote) -> Value {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::toolbox::Toolbox;
 
-/// Notes them at the start, and whenever client or tools are others.
+/// Records them at the start, and whenever the client or the tools change.
 pub(super) async fn follow(server: Arc<Server>) {
     let Some(history) = &server.settings.history else {
         return;
@@ -36,7 +36,7 @@ fn facts(server: &Server, toolbox: &Toolbox) -> Value {
         Some(json!({ "name": client.name, "version": client.version }))
     });
     json!({
-        // Where there is a bridge, it is the client, and knows the real ones.
+        // A bridge is the only client of this server, and knows its own clients.
         "client": client.filter(|_| !settings.has_bridge),
         "has_bridge": settings.has_bridge,
         "tier": settings.sandbox.tier,

@@ -272,7 +272,7 @@ impl ServerHandler for Handler {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            // Who asks is not known here.
+            // The client is not known here.
             uris.retain(|uri| resources::is_address(uri));
         }
         Some(accepted)

@@ -1,5 +1,5 @@
-//! Answers that need no sandbox: who this server is, and which tools it has. All else waits here until the sandbox is set
-//! up and proven, and is refused if that fails.
+//! Answers that need no sandbox: `initialize` and `tools/list`. All other requests wait here until the sandbox is set up and
+//! tested, and are refused if that fails.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use tokio::sync::{Notify, watch};
 use super::{error, server::Server, subscriptions::Subscriptions};
 use crate::toolbox::{Toolbox, ToolboxHandle};
 
-/// Everything that a client can be told before there is a server.
+/// Everything needed to answer a client before there is a server.
 #[derive(Debug)]
 pub(super) struct Lobby {
     pub(super) instructions: String,
     pub(super) toolbox: ToolboxHandle,
-    /// Remote servers have tools too, and what they are is not known here.
+    /// There are remote servers, whose tools are not known here.
     pub(super) has_remotes: bool,
     pub(super) shown: Arc<ShownTools>,
-    /// Here already, so that no change is missed while the sandbox is being set up.
+    /// Exists early, so that no change is missed while the sandbox is being set up.
     pub(super) subscriptions: Arc<Subscriptions>,
     pub(super) server: watch::Receiver<Arrival>,
-    /// Told when a request waits for it.
+    /// Notified when a request waits for the server.
     pub(super) needed: Arc<Notify>,
 }
 
@@ -66,7 +66,7 @@ impl Lobby {
         self.arrived().await
     }
 
-    /// The server once it is there, for whatever reason it comes.
+    /// The server once it exists; does not ask for it.
     pub(super) async fn arrived(&self) -> Result<Arc<Server>, ErrorData> {
         let mut arrival = self.server.clone();
         let arrived = arrival

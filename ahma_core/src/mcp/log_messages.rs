@@ -1,8 +1,8 @@
 //! Output and findings as log messages, the moment they come.
 //!
 //! A client of the legacy era asks for them once, with `logging/setLevel`; one of the modern era with every request whose
-//! log it wants. Output is `info`; a finding is as loud as it is severe, so a client that asks for `notice` hears of
-//! findings alone. A client that does not keep up misses output, is told how much, and can read all of it with `output`.
+//! log it wants. Output has level `info`, a finding a higher one by its severity, so a client that asks for `notice` gets
+//! findings only. A client that does not keep up misses output; a message says how much, and `output` reads all of it.
 #![expect(
     deprecated,
     reason = "log messages are deprecated in the newest revision and used by clients of all"
@@ -88,7 +88,7 @@ pub(super) async fn warn(server: &Server, what: String) {
     }
 }
 
-/// Tells a client what operations print and find.
+/// Sends output and findings of operations to a client.
 #[derive(Debug)]
 pub(super) struct LogSink {
     cursors: Vec<LogCursor>,
@@ -107,7 +107,7 @@ enum LevelSource {
 }
 
 impl LogSink {
-    /// Fifty messages a second are more than anyone reads, and no chunk waits long enough to be called late.
+    /// Fifty messages a second are more than can be read, and few enough to keep each chunk timely.
     pub(super) const PACE: Pace = Pace {
         interval: Duration::from_millis(20),
         heartbeat: None,
@@ -220,7 +220,7 @@ fn level_of(finding: &Finding) -> LoggingLevel {
     }
 }
 
-/// The order of the levels, which rmcp does not give.
+/// Rank of a level, which rmcp does not define.
 fn loudness(level: LoggingLevel) -> u8 {
     match level {
         LoggingLevel::Debug => 0,

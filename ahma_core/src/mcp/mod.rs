@@ -2,8 +2,8 @@
 //!
 //! [`serve`] answers one client on a pair of streams until the client is gone or `shutdown` is cancelled. A request goes
 //! from `handler` to the module that answers it: `call` for tools of the catalog, `builtin` for our own, `remote` for
-//! those of other servers, `resources`. `convert` makes results, `error` errors, and `watcher` tells of operations that
-//! run. Nothing here starts a process or reads a file; operations belong to the engine and outlive their request.
+//! those of other servers, `resources`. `convert` makes results, `error` errors, and `watcher` reports on running
+//! operations. Nothing here starts a process or reads a file; operations belong to the engine and outlive their request.
 
 mod bridge_news;
 mod bridge_requests;

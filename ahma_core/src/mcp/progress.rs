@@ -30,7 +30,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// Clients that watch the clock see that we are alive.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// A finding does not wait for its turn, only for others that come with it; people take less for at once.
+/// Findings are not delayed for long, only collected: this delay is not noticeable.
 const FINDING_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Under this name the `_meta` of a notification carries the findings that are new.
@@ -39,13 +39,13 @@ const FINDINGS_META: &str = "ahma/findings";
 /// Messages are shown on one line of a screen.
 const MAX_MESSAGE_CHARS: usize = 200;
 
-/// Tells the client of one open request how operations get on.
+/// Sends the progress of operations to the client of one open request.
 #[derive(Debug)]
 pub(super) struct ProgressSink {
     operations: Vec<Operation>,
-    /// Of each operation, the number of the first finding that has not been sent.
+    /// For each operation, the number of the first finding that has not been sent.
     next_findings: Vec<usize>,
-    /// Operations that have been running for a while are summarised at once, with their worst findings.
+    /// A summary with the worst findings is due, because operations have been running for a while.
     owes_summary: bool,
     peer: Peer<RoleServer>,
     token: ProgressToken,
@@ -150,14 +150,14 @@ impl ProgressSink {
     }
 }
 
-/// Tells a client of the legacy era that an operation which `request` started has ended.
+/// Notifies a client of the legacy era of the end of an operation that `request` started.
 pub(super) async fn announce_end(
     peer: &Peer<RoleServer>,
     request: &RequestId,
     token: Option<ProgressToken>,
     report: &OperationReport,
 ) {
-    // The client's own token says whose it is; one that we make up does not.
+    // The client's own token identifies the request; one that we make up does not.
     let meta = token.is_none().then(|| client::related_to(request));
     let token =
         token.unwrap_or_else(|| ProgressToken(NumberOrString::String(report.operation_id.as_str().into())));
@@ -220,7 +220,7 @@ impl Meter {
     }
 }
 
-/// Of several operations the mean, counting those that have ended; none if nothing is known of any that runs.
+/// The mean of several operations, with those that have ended; none if no running one reports a percentage.
 fn percent(reports: &[OperationReport]) -> Option<f64> {
     if !reports.iter().any(|report| report.percent.is_some())
         && (reports.len() < 2 || !reports.iter().any(OperationReport::has_ended))

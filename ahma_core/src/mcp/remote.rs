@@ -200,7 +200,7 @@ impl Remotes {
         self.problems.clone()
     }
 
-    /// Updates the offer, and gives its version.
+    /// Updates the offer, and returns its version.
     fn take_in(&self, states: &Snapshot) -> u64 {
         self.offer.lock().take_in(states)
     }
@@ -255,8 +255,8 @@ impl Offer {
         mounted.any(|mounted| mounted.server == server && mounted.is_listed)
     }
 
-    /// True if a name means another tool already: `a` with `b_c` and `a_b` with `c` have the same. First come keeps it,
-    /// for what a name means must not change under a client's hands.
+    /// True if another tool has the name already: `b_c` of `a` and `c` of `a_b` get the same one. The first keeps it, because
+    /// the meaning of a name must not change while clients use it.
     fn is_taken(&self, name: &str, server: &str, tool: &str) -> bool {
         let Some(holder) = self.mounted.get(name) else {
             return false;
@@ -269,7 +269,7 @@ impl Offer {
     }
 }
 
-/// Tells clients when remote servers come and go or change their tools.
+/// Notifies clients when remote servers come, go or change their tools.
 pub(super) async fn follow(server: Arc<Server>) {
     let Some(remotes) = &server.remotes else { return };
     let mut states = remotes.servers.states();
@@ -292,7 +292,7 @@ pub(super) async fn follow(server: Arc<Server>) {
     }
 }
 
-/// Tells a client that has just asked for log messages what it would have been told before.
+/// Sends the warnings about logins to a client that has just asked for log messages.
 pub(super) async fn tell_of_logins(server: Arc<Server>) {
     let Some(remotes) = &server.remotes else { return };
     let snapshot = remotes.servers.states().borrow().clone();
@@ -305,7 +305,7 @@ fn is_first_attempt(state: &ServerState) -> bool {
     matches!(state, ServerState::Connecting { problem: None })
 }
 
-/// Also for tools that are not available now: which tool a name means must not depend on what is installed.
+/// True also for tools that are not available: the meaning of a name must not depend on installed programs.
 fn is_local(toolbox: &Toolbox, name: &str) -> bool {
     Builtin::by_name(name).is_some() || toolbox.catalog.get(name).is_some()
 }
@@ -319,7 +319,7 @@ fn passed_on(meta: &RequestMetaObject) -> RequestMetaObject {
     meta
 }
 
-/// A failure on the way: the model may read it, and do something about it.
+/// A failure to reach the server, for the model to read.
 fn refusal(text: String) -> CallToolResponse {
     CallToolResult::error(vec![ContentBlock::text(text)]).into()
 }

@@ -74,10 +74,10 @@ pub(super) struct OperationReport {
     /// Number of findings of each severity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) finding_counts: Option<SeverityCounts>,
-    /// Those of them that nothing else is known of, because there were more than the tool's limit.
+    /// Findings that were only counted, because there were more than the tool's limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) findings_only_counted: Option<SeverityCounts>,
-    /// Of a sequence: what became of each step.
+    /// The steps of a sequence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) steps: Vec<StepRow>,
     /// Processes were still running in the background some seconds after the command had ended, and were stopped.
@@ -174,7 +174,7 @@ impl OperationReport {
         }
     }
 
-    /// Everything about an operation: its outcome, or how it stands with what it printed so far.
+    /// Everything about an operation: its outcome, or its state and its output so far.
     pub(super) fn full(operation: &Operation) -> Self {
         match operation.ended() {
             Some(outcome) => {
@@ -203,11 +203,11 @@ impl OperationReport {
         }
     }
 
-    /// The same with the output that its client has not been given yet.
+    /// The same with only the output that the client has not read yet.
     pub(super) fn news(operation: &Operation) -> Self {
         let mut report = Self::full(operation);
         let read = operation.read_bytes();
-        // What matters has been chosen from all of it.
+        // The tool has chosen the output to show.
         let is_chosen = report.has_ended() && report.show != Show::Output;
         if read == 0 || operation.is_seen() || is_chosen {
             return report;

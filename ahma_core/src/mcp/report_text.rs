@@ -42,7 +42,7 @@ impl OperationReport {
         if self.keeps_running {
             line.push_str(", keeps running until it is cancelled");
         }
-        // Of what has ended it says how far it got.
+        // The progress of an operation that failed is of no use.
         if self.status == OperationStatus::Failed {
             return line;
         }
@@ -143,7 +143,7 @@ impl OperationReport {
         text
     }
 
-    /// The same in an answer about several operations, which has to say of what tool each is.
+    /// The text in an answer about several operations, which names the tool of each.
     pub(super) fn told_among_others(&self) -> String {
         let text = self.told();
         let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
@@ -209,7 +209,7 @@ impl OperationReport {
         };
         let mut lines = vec![format!("findings{until}: {}{only_counted}", counts.in_words())];
         let told: Vec<&Finding> = match self.show {
-            // What is only worth knowing is not worth saying twice: it stands in the output.
+            // Findings of severity info are in the output already.
             Show::Output => {
                 let worst = self.findings.iter();
                 let worst = worst.filter(|finding| finding.severity > Severity::Info);
@@ -279,7 +279,7 @@ impl OperationReport {
         serde_json::to_vec(self).map_or(0, |bytes| bytes.len())
     }
 
-    /// Cut anew from the log: what is left out of an excerpt already would be forgotten otherwise.
+    /// Cuts anew from the log: an excerpt of an excerpt would not count the lines that the first left out.
     fn shorten_output(&mut self, log: &OutputLog, max_bytes: usize) {
         if self
             .output
@@ -293,18 +293,18 @@ impl OperationReport {
     }
 }
 
-/// Says how to keep a server running that was started with `&`.
+/// Notice about a server that was started with `&`.
 const BACKGROUND_STOPPED: &str = "[processes left in the background were stopped; \
      to keep one running, start it without & in a call of its own with keep_running]";
 
 /// A text names this many findings beside the output; enough to see what to do first.
 const TOLD_BESIDE_OUTPUT: usize = 3;
 
-/// The same where findings stand for the output, in this many bytes.
+/// Number and bytes of findings in a text where they replace the output.
 const TOLD_FINDINGS: usize = 20;
 const TOLD_BYTES: usize = 1_300;
 
-/// A title longer than this says more than what to do first.
+/// Characters of a title.
 const MAX_TITLE_CHARS: usize = 300;
 
 /// A finding on one line, without its details.
@@ -338,7 +338,7 @@ pub(super) fn forgotten_findings(operation: &Operation) -> Option<String> {
     })
 }
 
-/// Below this a piece of output says nothing.
+/// Less output is of no use.
 const SMALLEST_OUTPUT_BYTES: usize = 512;
 
 impl OperationStatus {
@@ -356,7 +356,7 @@ impl OperationStatus {
     }
 }
 
-/// As exact as people care for: a long run to the second, a short one to the millisecond.
+/// A long run is rounded to the second, a short one to the millisecond.
 fn rounded(seconds: f64) -> f64 {
     let steps = match seconds {
         10.0.. => 1.0,

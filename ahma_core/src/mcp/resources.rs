@@ -140,7 +140,7 @@ pub(super) async fn exists(server: &Server, caller: &Caller, uri: &str) -> bool 
     }
 }
 
-/// Tells subscribers that the resource of a running operation has changed.
+/// Notifies subscribers of changes of a running operation.
 #[derive(Debug)]
 pub(super) struct ResourceSink {
     server: Arc<Server>,
@@ -168,7 +168,7 @@ impl ResourceSink {
     }
 }
 
-/// Tells of what an operation prints and finds while it runs, for as long as there are subscribers.
+/// Notifies subscribers of output and findings of a running operation, as long as there are subscribers.
 pub(super) async fn watch(server: &Arc<Server>, caller: &Caller, uri: String) {
     let Some(ResourceAddress::Operation(id) | ResourceAddress::Output(id)) = parse(&uri) else {
         return;
@@ -192,14 +192,14 @@ pub(super) async fn watch(server: &Arc<Server>, caller: &Caller, uri: String) {
         let ended = watcher
             .during(unsubscribed.run_until_cancelled(operation.outcome()))
             .await;
-        // The end itself is told to everyone, in `notify_operation`.
+        // `notify_operation` announces the end itself.
         if ended.is_some() {
             watching.subscriptions.end_watch(&uri);
         }
     });
 }
 
-/// Tells subscribers that an operation is new, begins, ends or is forgotten.
+/// Notifies subscribers that an operation is new, begins, ends or is forgotten.
 pub(super) async fn notify_operation(server: &Arc<Server>, OperationChange { id, client }: &OperationChange) {
     let of_operation = format!("{OPERATIONS}/{id}");
     let of_output = format!("{OPERATIONS}/{id}/output");
@@ -210,14 +210,14 @@ pub(super) async fn notify_operation(server: &Arc<Server>, OperationChange { id,
     }
 }
 
-/// Tells subscribers of every resource that it may have changed.
+/// Notifies subscribers that any resource may have changed.
 pub(super) async fn notify_all(server: &Arc<Server>) {
     for uri in server.subscriptions.uris() {
         server.subscriptions.notify(Change::Resource(&uri)).await;
     }
 }
 
-/// Tells subscribers that the state of the tools has changed.
+/// Notifies subscribers that the state of the tools has changed.
 pub(super) async fn notify_status(server: &Arc<Server>) {
     if server.subscriptions.wants(STATUS) {
         server.subscriptions.notify(Change::Resource(STATUS)).await;

@@ -1,4 +1,4 @@
-//! One server: what all its requests share, its start and its end, and the changes it tells clients of.
+//! One server: the state that all requests share, its start and its end, and notifications of changes.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -38,7 +38,7 @@ pub(crate) struct ServerSettings {
     pub(crate) plan: PlanSettings,
     /// The principal of requests that name none.
     pub(crate) principal: Principal,
-    /// A bridge in front of the server wants to hear of its operations.
+    /// A bridge in front of the server wants news of its operations.
     pub(crate) has_bridge: bool,
     /// The history, if one is kept.
     pub(crate) history: Option<History>,
@@ -65,7 +65,7 @@ pub(crate) enum ResultForm {
     Structured,
 }
 
-/// The sandbox as clients are told of it.
+/// The description of the sandbox for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SandboxNote {
     /// `full`, `core` or `off`.
@@ -93,7 +93,7 @@ pub(super) struct Server {
     tasks: TaskTracker,
 }
 
-/// Everything that clients are told before the sandbox is set up.
+/// Everything for answers before the sandbox is set up.
 #[derive(Debug)]
 pub(crate) struct Greeting {
     /// The sandbox as it is going to be; its tier does not matter here.
@@ -102,11 +102,11 @@ pub(crate) struct Greeting {
     pub(crate) toolbox: ToolboxHandle,
     /// Remote servers may have tools, too.
     pub(crate) has_remotes: bool,
-    /// Told when a request needs more than that.
+    /// Notified when a request needs the sandbox.
     pub(crate) needed: Arc<Notify>,
 }
 
-/// All that calls need, when it is there.
+/// The parts that calls need, once they are ready.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) settings: ServerSettings,
@@ -114,10 +114,10 @@ pub(crate) struct Opened {
     pub(crate) remotes: Option<Arc<Remotes>>,
 }
 
-/// Serves one client until it is gone or `shutdown` is cancelled; cancels `shutdown` itself in the first case. The client
-/// is greeted at once and shown the tools; everything else waits for `opening`. If that gives nothing, the end has come.
+/// Serves one client until it is gone or `shutdown` is cancelled; cancels `shutdown` itself in the first case. `initialize`
+/// and `tools/list` are answered at once; everything else waits for `opening`. If that gives nothing, the server ends.
 ///
-/// Operations that still run and remote servers are left to the caller, who owns them.
+/// The caller owns running operations and remote servers, and ends them.
 pub(crate) async fn serve<R, W>(
     (input, output): (R, W),
     greeting: Greeting,
@@ -162,7 +162,7 @@ where
             Err(error) => Err(ServeError::Handshake(Box::new(error))),
         }
     };
-    // A sandbox that does not hold is told of although the client has gone.
+    // The failure of a sandbox is reported even if the client has gone.
     let (server, served) = tokio::join!(open, answer);
     shutdown.cancel();
     if let Some(server) = server {
@@ -229,8 +229,8 @@ impl Server {
         });
     }
 
-    /// The operations that a caller is told of without naming them: those of its session, and on a cluster those of its
-    /// principal, whose sessions may be at other front ends.
+    /// The operations of a caller that names none: those of its session, and on a cluster those of its principal, whose
+    /// sessions may be at other front ends.
     pub(super) async fn operations_of(&self, caller: &Caller) -> Vec<Operation> {
         let Some(cluster) = &self.settings.cluster else {
             return self.engine.operations_of(&caller.client);
@@ -257,7 +257,7 @@ impl Server {
     }
 }
 
-/// Tells clients when the list of tools is no longer the one they know.
+/// Notifies clients of changes of the list of tools.
 async fn announce_tools(server: Arc<Server>) {
     let mut changes = server.toolbox.changes();
     // The list may have been shown, and changed, while the sandbox was being set up.
@@ -271,20 +271,20 @@ async fn announce_tools(server: Arc<Server>) {
     }
 }
 
-/// Tells clients that subscribed when operations change.
+/// Notifies subscribers of changes of operations.
 async fn announce_operations(server: Arc<Server>) {
     let mut changes = server.engine.changes();
     loop {
         match changes.recv().await {
             Ok(change) => resources::notify_operation(&server, &change).await,
-            // Some were missed while a client did not read, and the end of an operation is told only once.
+            // Some were missed while a client did not read, and the end of an operation is announced only once.
             Err(RecvError::Lagged(_)) => resources::notify_all(&server).await,
             Err(RecvError::Closed) => return,
         }
     }
 }
 
-/// Introduction of the server to a model: what no description of a tool says.
+/// Introduction of the server for a model, with everything that no description of a tool says.
 fn instructions(greeting: &Greeting) -> String {
     let SandboxNote {
         scope,

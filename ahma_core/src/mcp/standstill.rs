@@ -1,13 +1,13 @@
-//! A word about commands that cannot go on: one that waits for keys or an answer, and one that waits for a lock.
+//! Hints about commands that cannot go on: one that waits for keys or an answer, and one that waits for a lock.
 
 use std::time::Duration;
 
 use crate::{jail::Standstill, operation::Operation};
 
-/// Twice in a row a command must stand still for the same reason: many wait for a lock for a moment.
+/// A command is blocked if two looks in a row find the same reason: many wait for a lock for a moment.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Waits until the operation stands still; for ever if it does not.
+/// Waits until the operation is blocked; for ever if it never is.
 pub(super) async fn begun(operation: &Operation) {
     let mut before = None;
     loop {
@@ -20,7 +20,7 @@ pub(super) async fn begun(operation: &Operation) {
     }
 }
 
-/// A hint about an operation that stands still.
+/// A hint about a blocked operation.
 pub(super) async fn hint(operation: &Operation) -> Option<String> {
     if operation.keeps_running() {
         return None;

@@ -52,7 +52,7 @@ const TASK_CANCELLED: &str = "the client cancelled the task";
 /// Time between two requests of a client for the state of a task.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Under this name the `_meta` of the answer tells which operation the task is.
+/// Key in the `_meta` of the answer for the operation of the task.
 const OPERATION_META: &str = "ahma/operationId";
 
 /// All tasks of a server.
@@ -338,7 +338,7 @@ async fn follow(
             outcome
         }
     };
-    // The store keeps the result for the client; `await` need not offer it, too.
+    // The store keeps the result for the client, so `await` does not offer it.
     operation.mark_seen();
     let report = OperationReport::ended(&outcome);
     context.set_status_message(report.headline());

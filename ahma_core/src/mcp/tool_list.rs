@@ -69,7 +69,7 @@ fn cost(tool: Tool) -> ToolCost {
     }
 }
 
-/// The first word of a tool's name, which tells of its program.
+/// The first word of a tool's name, usually that of its program.
 fn family(name: &str) -> &str {
     name.split('_').next().unwrap_or(name)
 }

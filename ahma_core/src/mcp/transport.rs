@@ -1,9 +1,8 @@
 //! JSON-RPC messages on lines of text: one message in, one message out, one write each.
 //!
-//! rmcp brings a transport of this kind. Ours differs where a server that must not fall over has to: whatever arrives
-//! before the handshake, garbage, over-long lines and repeated ids are answered or dropped one by one; answers are
-//! written in the order they were given, at once and without a task in between; and the end of input is told to the
-//! rest of the server, which rmcp by itself would find out five seconds later.
+//! rmcp has a transport of this kind. This one is more robust: messages before the handshake, garbage, over-long lines and
+//! repeated ids are answered or dropped one by one. Answers are written in their order, at once and without a task in
+//! between. The server learns of the end of input at once, with rmcp five seconds later.
 
 use std::{collections::HashSet, io, sync::Arc, time::Duration};
 
@@ -191,7 +190,7 @@ where
 /// A line that is no message.
 #[derive(Debug)]
 enum Unfit {
-    /// Of a kind that JSON-RPC leaves unanswered.
+    /// A kind of message that JSON-RPC leaves unanswered.
     PassOver,
     Refuse(Option<RequestId>, ErrorData),
 }
@@ -352,7 +351,7 @@ where
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        // What was answered is still delivered, but a client that does not read holds nothing up.
+        // Answers are still delivered, but a client that does not read delays nothing.
         let _ = tokio::time::timeout(ANSWER_TIMEOUT_AFTER_END, self.outbox.flushed()).await;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Watches operations for those who are to be told of them: one loop that paces, and sinks that decide what to send.
+//! Watches operations for clients: one loop that limits the rate, and sinks that decide what to send.
 //!
 //! A sink never holds up a command: it sends what is newest when its turn comes. `progress` sends to an open request,
 //! `log_messages` to a client's log, `resources` to subscribers, `tasks` into the state of a task.
@@ -16,14 +16,14 @@ use crate::operation::Operation;
 /// Output and the end of a short command come together; waiting this long saves a useless message.
 const SETTLING: Duration = Duration::from_millis(10);
 
-/// Point of an operation's life from which a sink tells of it.
+/// Point of an operation's life from which a sink reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StartAt {
     Beginning,
     Now,
 }
 
-/// Sinks, and the operations they tell of.
+/// Sinks, and the operations that they report on.
 #[derive(Debug)]
 pub(super) struct Watcher {
     changes: Vec<watch::Receiver<u64>>,
@@ -167,7 +167,7 @@ impl Pacer {
         }
     }
 
-    /// When the next message is to be sent, as far as that is known. The first one does not wait for the interval.
+    /// Time of the next message, as far as it is known. The first message does not wait for the interval.
     fn due(&self, pace: &Pace) -> Option<Instant> {
         let allowed = self.last_sent.map_or(self.started, |sent| sent + pace.interval);
         let news = match self.changed_at {
@@ -204,7 +204,7 @@ impl Sink {
         match self {
             Self::Progress(sink) => sink.finish().await,
             Self::Log(sink) => sink.send().await,
-            // The end of an operation is told to all subscribers elsewhere, and a task ends by its result.
+            // Subscribers are notified of the end of an operation elsewhere, and a task ends by its result.
             Self::Resource(_) | Self::Task(_) => {}
         }
     }

@@ -90,7 +90,7 @@ impl ToolboxHandle {
         self.current()
     }
 
-    /// Tells of every new toolbox.
+    /// Notifies of every new toolbox.
     pub fn changes(&self) -> watch::Receiver<Arc<Toolbox>> {
         self.toolbox.clone()
     }
@@ -137,7 +137,7 @@ pub fn open(
 /// A person who edits a tool file takes longer than that from the start of a server.
 const WATCH_DELAY: Duration = Duration::from_secs(1);
 
-/// Checks compute as much as they wait for disks, and a client's first call is to find room beside them.
+/// Checks use the processor as much as the disk, and must leave room for a client's first call.
 const MAX_CONCURRENT_CHECKS: usize = 4;
 
 struct ToolboxActor {
@@ -175,7 +175,7 @@ impl ToolboxActor {
         if !self.settings.reload {
             return self.answer_until(std::future::pending()).await;
         }
-        // Sessions that end at once are many, and the end of a watch takes longer than theirs.
+        // Many sessions end at once, and ending a watch takes longer than all of such a session.
         self.answer_until(tokio::time::sleep(WATCH_DELAY)).await;
         let mut watch = match DirectoryWatch::new(self.settings.directory.clone()) {
             Ok(watch) => watch,
@@ -184,7 +184,7 @@ impl ToolboxActor {
                 return self.answer_until(std::future::pending()).await;
             }
         };
-        // What has changed meanwhile is found by reading again.
+        // Changes so far are found by reading again.
         arm(&mut watch).await;
         if self.source.version().await != version {
             self.load().await;

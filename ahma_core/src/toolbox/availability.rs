@@ -1,5 +1,5 @@
-//! Finds out whether the program behind a tool is there: by looking for it where commands find theirs, and, if the file
-//! says how, by asking it in the sandbox.
+//! Checks that the program of a tool works: looks for it on the PATH of commands, and runs the check command of the tool file
+//! in the sandbox, if there is one.
 
 use std::{
     collections::HashMap,
@@ -41,9 +41,9 @@ pub(super) type CheckResult = Result<(), String>;
 /// The reason why a tool is not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// Its program is nowhere to be found. That is seen at a glance, so the list of tools can depend on it.
+    /// Its program does not exist. This is found out quickly, so the list of tools can depend on it.
     Program(String),
-    /// Its program is there and says that something is wrong.
+    /// Its program exists, and the check failed.
     Check(String),
 }
 
@@ -69,7 +69,7 @@ pub(super) enum Question {
 pub struct AvailabilityChecker {
     /// None as long as the sandbox is being set up.
     launcher: watch::Receiver<Option<Launcher>>,
-    /// Told when a check waits for it.
+    /// Notified when a check waits for the launcher.
     needed: Arc<Notify>,
     /// The `PATH` of commands.
     search_path: String,
@@ -370,7 +370,7 @@ async fn watch(output: OutputPipes, process: &mut ProcessHandle, probe: &Availab
     }
 }
 
-/// The first thing that the check said; programs begin with what is wrong.
+/// The first line of the output of a check, in which most programs name the problem.
 fn first_line(said: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(said);
     let text = displayed(&text);

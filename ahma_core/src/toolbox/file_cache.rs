@@ -32,7 +32,7 @@ struct FileVersion {
 pub(super) struct LoadedTools {
     pub(super) tools: Vec<ToolDef>,
     pub(super) problems: Vec<Problem>,
-    /// Files whose last good version stands in for what they say now.
+    /// Files whose last good version is used instead of the present one.
     pub(super) stale: Vec<String>,
     /// The texts in use.
     pub(super) sources: Vec<ToolSource>,

@@ -1,11 +1,11 @@
 //! Results of availability checks that several servers share: those that one listener starts for its sessions.
 //!
-//! Sessions have the same tools, and eighteen programs asked for their versions take more time than all the rest of a
-//! session's start. So the first server that needs a result runs the check, others wait for it or find it. Results are
-//! files in a directory of the listener that no command can reach.
+//! Sessions have the same tools, and checking eighteen programs takes longer than the rest of a session's start. So the first
+//! server that needs a result runs the check, and others wait for it or find it. Results are files in a directory of the
+//! listener that no command can reach.
 //!
-//! Only the question for a version is shared: its result changes with the program, which is a part of the key, and
-//! with what the project says about toolchains, which is one too. Any other command may depend on anything.
+//! Only queries of a version are shared: their result depends on the program and on the toolchain files of the project, which
+//! are parts of the key. Any other command may depend on anything.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::{availability::CheckResult, program_lookup::FileIdentity};
 use crate::mtdf::AvailabilityCommand;
 
-/// Words by which a program is asked for its version.
+/// Flags that print the version of a program.
 const VERSION_FLAGS: [&str; 3] = ["--version", "-version", "-V"];
 
 /// Files at the top of a project that choose between versions of a program.
@@ -65,7 +65,7 @@ struct KeyParts<'a> {
     success_codes: &'a [i32],
     search_path: &'a str,
     program: &'a FileIdentity,
-    /// The project, if it has a say.
+    /// The project, if the result depends on it.
     scope: Option<&'a Path>,
     project: Vec<FileIdentity>,
 }
@@ -156,7 +156,7 @@ impl KnownAnswers {
         }
     }
 
-    /// Keeps a result. It is only worth time, so a failure to write it is none.
+    /// Keeps a result. A failure to write it only costs time.
     pub(super) fn keep(&self, key: &CheckKey, answer: &CheckResult, _turn: &Turn) {
         let entry = KeptAnswer {
             key: key.text.clone(),

@@ -23,7 +23,7 @@ pub(super) struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Of what the path leads to.
+    /// Follows links.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let path = path.canonicalize()?;
         let found = path.metadata()?;

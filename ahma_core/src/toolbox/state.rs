@@ -15,14 +15,14 @@ use crate::{
 pub struct Toolbox {
     /// Every enabled tool of every good file.
     pub catalog: Catalog,
-    /// Those of them that clients are shown: their programs are there. It does not depend on checks that run a program,
-    /// which end sooner or later at each start.
+    /// The tools whose programs exist, which clients are shown. This does not depend on checks that run a program, because
+    /// those take different times at each start.
     pub present: Catalog,
-    /// Those of them that can be called: no check has failed so far.
+    /// The tools that can be called: no check has failed so far.
     pub offered: Catalog,
     /// In the order of their names.
     pub unavailable: Vec<Unavailable>,
-    /// Of all files, in the order of their names.
+    /// Problems of all files, in the order of their names.
     pub problems: Vec<Problem>,
     /// Files that were edited into something broken; their last good version is in use.
     pub stale: Vec<String>,

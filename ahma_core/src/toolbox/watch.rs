@@ -1,7 +1,7 @@
 //! Notices that the tools directory changed.
 //!
-//! The directory may be absent, appear, be replaced or renamed away while we run, so the nearest ancestor that exists
-//! is watched too, and watches are made anew whenever what stands at a watched path is no longer the same directory.
+//! The directory may be absent, appear, be replaced or renamed at any time. So the nearest ancestor that exists is watched
+//! too, and watches are made anew whenever another directory is at a watched path.
 
 use std::{
     path::{Path, PathBuf},
@@ -75,7 +75,7 @@ impl DirectoryWatch {
             for watched in &wanted {
                 self.watcher.watch(&watched.path, RecursiveMode::NonRecursive)?;
             }
-            // Something may have come or gone in between; look again until the picture stands still.
+            // Directories may have changed in between; look again until nothing changes.
             self.watched = wanted;
         }
     }

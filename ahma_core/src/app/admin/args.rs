@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
-/// The server that is asked, and the form of the answer.
+/// The server, and the output format.
 #[derive(Debug, Clone, Parser)]
 pub(crate) struct AdminOptions {
     /// Address of the server.
@@ -131,7 +131,7 @@ pub(crate) enum AdminCommand {
     },
 }
 
-/// The operations that are meant; the server reads the values.
+/// Filter of operations; the server parses the values.
 #[derive(Debug, Parser)]
 pub(crate) struct AdminHistoryArgs {
     /// Only operations with this text in tool, command, arguments or reason.
@@ -167,7 +167,7 @@ pub(crate) struct AdminHistoryArgs {
 }
 
 impl AdminHistoryArgs {
-    /// As the admin API has it.
+    /// The query parameters of the admin API.
     pub(crate) fn query(self) -> Vec<(&'static str, String)> {
         let given = [
             ("text", self.text),

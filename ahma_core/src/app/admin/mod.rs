@@ -1,4 +1,4 @@
-//! `ahma_mcp admin`: sessions and operations of a server over HTTP, for those who look after it.
+//! `ahma_mcp admin`: sessions and operations of a server over HTTP, for its operators.
 //!
 //! `args` are its flags, `run` asks the server, `table` shows its answers to people.
 

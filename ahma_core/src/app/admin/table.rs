@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use crate::app::table::aligned;
 
-/// Longest cell; what is longer is cut, and whole in JSON.
+/// Longest cell; a longer one is cut, but not in JSON.
 const MAX_CELL_CHARS: usize = 60;
 
-/// The same of a field that has a line of its own.
+/// Longest field with a line of its own.
 const MAX_FIELD_CHARS: usize = 2_000;
 
 /// One column: its heading, and the text of a row.
@@ -138,7 +138,7 @@ fn elapsed(row: &Value) -> String {
     })
 }
 
-/// Text on one line, without what a terminal would obey.
+/// Text on one line, without control characters.
 fn shown(text: &str, max_chars: usize) -> String {
     let mut shown: String = visible(text).chars().take(max_chars).collect();
     if text.chars().count() > max_chars {

@@ -27,7 +27,7 @@ pub(crate) struct ClusterChoice {
 }
 
 impl ClusterChoice {
-    /// Nothing without `--cluster`.
+    /// None without `--cluster`.
     pub(crate) fn resolve(args: &ClusterArgs, directory: &Path) -> Result<Option<Self>, Failure> {
         let Some(address) = args.cluster.clone().filter(|address| !address.is_empty()) else {
             return Ok(None);
@@ -47,7 +47,7 @@ impl ClusterChoice {
         }))
     }
 
-    /// The same where a cluster has to be named.
+    /// Fails without `--cluster`.
     pub(crate) fn required(args: &ClusterArgs, directory: &Path) -> Result<Self, Failure> {
         Self::resolve(args, directory)?.ok_or_else(no_cluster)
     }

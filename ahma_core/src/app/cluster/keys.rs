@@ -1,4 +1,4 @@
-//! `ahma_mcp cluster keys`: secrets for each role of a pool, and the account that NATS is to know them by.
+//! `ahma_mcp cluster keys`: secrets for each role of a pool, and their account for NATS.
 
 use std::{
     fmt::Write as _,
@@ -12,7 +12,7 @@ use ahma_cluster::{Pool, Role, RoleKey, account};
 
 use crate::app::exit::Failure;
 
-/// Writes the files; gives what to say about them.
+/// Writes the files, and returns a description of them.
 pub(super) fn make(pool: &Pool, directory: &Path) -> Result<String, Failure> {
     let key = |role| RoleKey::new(role).map_err(|error| Failure::internal("a key could not be made", &error));
     let roles = [key(Role::FrontEnd)?, key(Role::Worker)?, key(Role::Operator)?];
@@ -55,7 +55,7 @@ pub(super) fn make(pool: &Pool, directory: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// For its owner alone.
+/// Mode of files for the owner only.
 const SECRET: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
 

@@ -84,7 +84,7 @@ fn read_keys(file: &Path) -> Result<RequestKeys, Failure> {
     Ok(RequestKeys::new(keys))
 }
 
-/// The name of this machine, as far as it may stand in a subject.
+/// The name of this machine, reduced to characters that are allowed in a subject.
 fn host_name() -> String {
     let name = rustix::system::uname();
     let name = name.nodename().to_string_lossy();

@@ -10,7 +10,7 @@ use crate::app::{
 
 const AREA: &str = "cluster";
 
-/// Clocks decide only whether a signed request is too old, which is an hour; people compare times of logs sooner.
+/// A signed request is valid for an hour, so this tolerance is for people who compare the times of logs.
 const CLOCK_TOLERANCE_MS: u64 = 5_000;
 
 pub(super) async fn checks(choice: &ClusterChoice) -> Vec<Check> {

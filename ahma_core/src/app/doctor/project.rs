@@ -64,7 +64,7 @@ pub(super) async fn tool_files(settings: &Settings, sandbox: &ActiveSandbox) -> 
     }
     let (offered, all) = (of_files(&toolbox.offered), of_files(&toolbox.catalog));
     let mut checks = vec![match (offered, all) {
-        // What is wrong with each file follows.
+        // The mistakes in each file follow.
         (0, 0) => Check::warning("tools", format!("no tools in {directory}"))
             .with_fix("ahma_mcp init writes some for this project"),
         (0, all) => Check::warning(
@@ -83,7 +83,7 @@ pub(super) async fn tool_files(settings: &Settings, sandbox: &ActiveSandbox) -> 
             ProblemSeverity::Error => Check::problem("tools", text),
             ProblemSeverity::Warning => Check::warning("tools", text),
         };
-        // What to write instead, where that is known, is in the text.
+        // The text suggests a correction where one is known.
         let file = toolbox.directory.join(&problem.file);
         checks.push(check.with_fix(format!("edit {}", file.display())));
     }

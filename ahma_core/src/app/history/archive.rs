@@ -1,4 +1,4 @@
-//! The history of a user in all its places, as if it were one.
+//! All history databases of a user, read as one.
 
 use std::{
     cmp::Reverse,
@@ -15,8 +15,8 @@ use crate::{
 /// Bytes of output in one answer of a search.
 const ANSWER_BYTES: usize = 1 << 20;
 
-/// The history of all servers of the user: those whose scope holds the usual place have theirs elsewhere. There may be none
-/// yet.
+/// The history of all servers of the user. Servers whose scope contains the usual directory keep theirs elsewhere. There
+/// may be none yet.
 pub(super) struct Archive {
     parts: Vec<ArchivePart>,
 }
@@ -54,7 +54,7 @@ impl FoundRow<'_> {
 }
 
 impl Archive {
-    /// Leaves out, with a warning, what cannot be read; fails if nothing else is there.
+    /// Skips, with a warning, databases that cannot be read; fails if none can.
     pub(super) fn open(places: Vec<PathBuf>) -> Result<Self, Failure> {
         let (mut parts, mut failures) = (Vec::new(), Vec::new());
         for place in places {

@@ -17,7 +17,7 @@ pub(crate) struct HistoryArgs {
     pub(super) choice: ChoiceArgs,
 }
 
-/// Which operations are meant.
+/// Filter of operations.
 #[derive(Debug, Args)]
 pub(super) struct ChoiceArgs {
     /// Only operations of this tool.

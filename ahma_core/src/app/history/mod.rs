@@ -1,7 +1,7 @@
-//! `ahma_mcp history`: what ran, for people and their scripts. Shows the operations of every client and every scope of the
-//! user, because they are all the user's own.
+//! `ahma_mcp history`: recorded operations, for people and scripts. Shows the operations of every client and every scope of
+//! the user, because they are all the user's own.
 //!
-//! Start with `run`; `archive` is what is looked at, `table` how it looks.
+//! Start with `run`; `archive` reads the history, `table` formats it.
 
 mod archive;
 mod args;

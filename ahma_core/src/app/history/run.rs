@@ -208,7 +208,7 @@ fn filter(choice: ChoiceArgs) -> OperationFilter {
     }
 }
 
-/// Copies what was printed, a piece at a time. A reader that has seen enough is no error.
+/// Copies the output in pieces. A closed pipe is no error.
 fn copy_output(operation: &Operation, target: &mut impl io::Write) -> Result<(), Failure> {
     let runtime = runtime()?;
     let mut offset = 0;

@@ -1,4 +1,4 @@
-//! The entry `Ahama` in a client's configuration, edited in place: what else stands there stays as it is.
+//! The entry `Ahama` in a client's configuration, edited in place: everything else stays as it is.
 
 use std::path::Path;
 
@@ -75,7 +75,7 @@ fn split_mark(text: &str) -> (&str, &str) {
 /// Repair of an existing entry.
 #[derive(Debug, PartialEq, Eq)]
 enum Repair {
-    /// These fields get another value; what else the entry says is the user's. None if all is well.
+    /// New values of some fields, none if the entry is correct. The other fields are the user's.
     Fields(Vec<(&'static str, Value)>),
     Everything,
 }
@@ -94,7 +94,7 @@ impl Repair {
         }
         let had: Vec<&str> = strings(&known["args"]).collect();
         let wanted: Vec<&str> = strings(&entry["args"]).collect();
-        // Of two that contradict each other the last counts, so those that are missing stand behind.
+        // The last of two contradicting flags counts, so missing ones are appended.
         let missing: Vec<&str> = flags_in(&wanted)
             .filter(|flag| fit == Fit::NoScope || flag[0] != SCOPE_FLAG)
             .filter(|flag| !had.windows(flag.len()).any(|words| words == *flag))
@@ -207,7 +207,7 @@ fn toml_of(value: &Value) -> Item {
     })
 }
 
-/// As much of a server's table as an entry is judged by.
+/// The fields of a server's table by which an entry is judged.
 fn json_of_toml(item: &Item) -> Value {
     let text = |name: &str| item.get(name).and_then(Item::as_str);
     let args = item.get("args").and_then(Item::as_array);

@@ -8,7 +8,7 @@ use crate::sandbox::landlock_abi;
 pub(in crate::app) struct MachineFacts {
     /// 0 where Landlock cannot be used.
     pub(super) landlock_abi: i32,
-    /// As `uname -r` prints it.
+    /// The output of `uname -r`.
     pub(super) kernel_release: String,
     /// The kernel's list, separated by commas; none where it cannot be read.
     pub(super) security_modules: Option<String>,

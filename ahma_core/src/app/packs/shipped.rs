@@ -14,7 +14,7 @@ pub(in crate::app) struct Pack {
     /// Name for people; the plain name if left out.
     title: Option<String>,
     pub(super) description: String,
-    /// Files whose presence tells that a project needs it.
+    /// Files whose presence shows that a project needs it.
     #[serde(default)]
     pub(super) signs: Vec<String>,
     /// Every project can use it.
@@ -49,7 +49,7 @@ impl Pack {
             .map(|&(_, name, text)| PackFile { name, text })
     }
 
-    /// Hidden files say how a project is kept, not what it is made of.
+    /// Hidden files describe the tools around a project, not its language.
     pub(in crate::app) fn is_written_in(&self) -> bool {
         self.signs.iter().any(|sign| !sign.starts_with('.'))
     }
@@ -75,12 +75,12 @@ pub(super) fn all() -> Result<Vec<Pack>, Failure> {
     serde_json::from_str(PACKS).map_err(|error| Failure::internal("the list of packs cannot be read", &error))
 }
 
-/// Those that fit a project, recognised by files in it and in its direct subdirectories.
+/// The packs that fit a project, recognised by files in it and in its direct subdirectories.
 pub(in crate::app) fn for_project(project: &Path) -> Result<Vec<Pack>, Failure> {
     chosen(project, &[])
 }
 
-/// Those that fit a project, and those that are named.
+/// The packs that fit a project, and those that are named.
 pub(in crate::app) fn chosen(project: &Path, named: &[String]) -> Result<Vec<Pack>, Failure> {
     let mut places = vec![project.to_owned()];
     let entries = fs::read_dir(project).into_iter().flatten().flatten();

@@ -40,7 +40,7 @@ pub(crate) fn front(url: &Url, args: &Args) -> Result<(), Failure> {
     let _log = logging::start(&LogSettings::new(args, &Environment::read()?));
     let runtime = runtime()?;
     let done = runtime.block_on(serve(server, &args.remote));
-    // A terminal or another user's pipe is read by a thread that cannot be told to stop.
+    // A terminal or another user's pipe is read by a thread that cannot be stopped.
     runtime.shutdown_background();
     done
 }
@@ -74,7 +74,7 @@ async fn serve(server: ServerConfig, args: &RemoteArgs) -> Result<(), Failure> {
 fn tell_news(news: FrontNews<'_>) {
     match news {
         FrontNews::LoginRequired(link) => tell(&format!("to log in, open {link}")),
-        // What stands in for the server that was asked for.
+        // Another transport or program replaces the one that was asked for.
         FrontNews::Connected(report) if report.attempts.len() > 1 => {
             let attempts: Vec<String> = report.attempts.iter().map(ToString::to_string).collect();
             tell(&format!("connected by {}: {}", report.step, attempts.join("; ")));
@@ -116,7 +116,7 @@ async fn described(server: ServerConfig, source: &SourceArgs) -> (ServerConfig, 
     (described, command)
 }
 
-/// The server at `url`, and the program that may stand in for it.
+/// The server at `url`, and the program that may replace it.
 fn server(url: &Url, args: &RemoteArgs) -> Result<ServerConfig, Failure> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Failure::new(
@@ -128,7 +128,7 @@ fn server(url: &Url, args: &RemoteArgs) -> Result<ServerConfig, Failure> {
     let stdio = args.program.split_first().map(|(program, words)| StdioCommand {
         program: program.clone(),
         args: words.to_vec(),
-        // The user gave the command together with our own: it gets what we were given, but is no front itself.
+        // The user gave this command line, so the program gets our environment; but it must not become a front itself.
         env: std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| name != "AHMA_SERVER_URL")
@@ -157,7 +157,7 @@ fn server(url: &Url, args: &RemoteArgs) -> Result<ServerConfig, Failure> {
         _ => {}
     }
     Ok(ServerConfig {
-        // What `ahma_mcp login` takes, unless it holds what a model must not read.
+        // The name for `ahma_mcp login`, without credentials that a model must not read.
         name: shown_address(url),
         transport,
         http: Some(HttpEndpoint::new(url.clone())),

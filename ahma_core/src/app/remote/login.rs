@@ -37,7 +37,7 @@ pub(crate) fn logout(login: &AccountArgs, args: Args) -> Result<(), Failure> {
 /// One server, and where its login is kept.
 #[derive(Debug)]
 struct Account {
-    /// As the user wrote it.
+    /// The server as the user wrote it.
     server: String,
     address: Address,
     tokens: TokenFile,
@@ -46,7 +46,7 @@ struct Account {
 #[derive(Debug)]
 enum Address {
     Given(Url),
-    /// The second is what `${workspaceFolder}` stands for.
+    /// The file, and the value of `${workspaceFolder}`.
     InFile(ConfigFile, PathBuf),
 }
 
@@ -133,7 +133,7 @@ impl Account {
                     .with_hint("only servers with a `url` have logins")
             });
         }
-        // The entry may be there and be wrong.
+        // The entry may exist and have a mistake.
         let problems: Vec<String> = (loaded.problems.iter())
             .filter(|problem| problem.is_about(wanted))
             .map(|problem| visible(&problem.to_string()))

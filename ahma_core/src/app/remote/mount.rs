@@ -25,7 +25,7 @@ use crate::{
     sandbox::{Network, Policy, Tier},
 };
 
-/// A program gets two seconds to end by itself; a server that hangs must not keep us from ending.
+/// Programs have two seconds to end by themselves; a server that hangs must not delay our end.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The mounted servers of this run.
@@ -57,7 +57,7 @@ pub(crate) async fn mount(settings: &Settings, sandbox: &ActiveSandbox) -> Optio
         logins: settings.remote.client.tokens.path().to_owned(),
         policy: Some(sandbox.launcher.policy().clone()).filter(|_| sandbox.launcher.tier() != Tier::Off),
     };
-    // Looks at files, and must not hold up what else is being started.
+    // Reads files, and must not delay the rest of the start.
     let checked = tokio::task::spawn_blocking(move || check.admit_all(configured)).await;
     let (servers, complaints) = checked.unwrap_or_default();
     problems.extend(complaints);
@@ -80,7 +80,7 @@ pub(crate) async fn mount(settings: &Settings, sandbox: &ActiveSandbox) -> Optio
     })
 }
 
-/// The servers of the file, and what is wrong with it.
+/// The servers of the file, and the problems in it.
 async fn read(file: &ConfigFile, settings: &Settings) -> (Vec<ServerConfig>, Vec<String>) {
     let loaded = file.load(&settings.sandbox.scope).await;
     // A file in the scope may cause connections to its addresses only if commands there could make them.
@@ -128,7 +128,7 @@ struct AdmissionCheck {
 }
 
 impl AdmissionCheck {
-    /// The servers that can be used, and what there is to say about the others.
+    /// The servers that can be used, and complaints about the others.
     fn admit_all(self, servers: Vec<ServerConfig>) -> (Vec<ServerConfig>, Vec<String>) {
         let around = Surroundings {
             scope: self.scope.clone(),

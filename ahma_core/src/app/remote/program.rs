@@ -34,10 +34,10 @@ pub(super) enum Prepared {
     NotFound(String),
 }
 
-/// Somewhere that no command can write to.
+/// A directory that no command can write to.
 const NEUTRAL_DIRECTORY: &str = "/";
 
-/// Tells a nested `ahma_mcp`, however it is started, to mount nothing.
+/// Makes a nested `ahma_mcp`, however it is started, mount nothing.
 const NO_MORE_MOUNTS: (&str, &str) = ("AHMA_NO_MCP_CONFIG", "1");
 
 pub(super) fn prepare(command: &mut StdioCommand, around: &Surroundings) -> Prepared {

@@ -1,4 +1,4 @@
-//! Which file names the remote servers, how far it is trusted, and where logins are kept.
+//! The file that names the remote servers, the trust in it, and the file of logins.
 
 use std::{
     net::SocketAddr,
@@ -19,7 +19,7 @@ pub(crate) struct RemoteSettings {
     /// None if nothing is mounted.
     pub(crate) file: Option<ConfigFile>,
     pub(crate) client: ClientSettings,
-    /// The address of the bridge whose child we are: mounting it would be mounting ourselves.
+    /// The address of the bridge that started this process: mounting it would mount this server itself.
     pub(crate) bridge: Option<SocketAddr>,
 }
 
@@ -30,8 +30,8 @@ pub(crate) struct ConfigFile {
     pub(crate) trust: ConfigTrust,
 }
 
-/// In the scope. The files of clients, such as `.vscode/mcp.json`, are none of ours: their servers are the client's already,
-/// and it would have each of them twice.
+/// Name of the file in the scope. The files of clients, such as `.vscode/mcp.json`, are not used: the client starts those
+/// servers itself, and would have each of them twice.
 const USUAL_PLACE: &str = "mcp.json";
 
 impl RemoteSettings {
@@ -47,7 +47,7 @@ impl RemoteSettings {
         };
         let is_found = file.as_ref().is_some_and(|file| file.trust == ConfigTrust::Found);
         let login = match args.no_browser {
-            // The user did not ask for that page, or is not here to see it.
+            // The user did not ask for a login page, or would not see it.
             _ if is_found || args.bridge_address.is_some() => LoginMode::Never,
             true => LoginMode::Link,
             false => LoginMode::Browser,
@@ -69,7 +69,7 @@ fn login_command(source: &SourceArgs, file: Option<&ConfigFile>, scope: &Path) -
     match file {
         None => command,
         Some(file) if file.trust == ConfigTrust::Named => command.with("--mcp-config", &text(&file.path)),
-        // The login counts for the file as it is found.
+        // The login is valid for a discovered file only.
         Some(_) => command.after("--sandbox-scope", &text(scope)),
     }
 }
@@ -86,7 +86,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Absolute, because whether commands can read it is asked of the path.
+/// Absolute, because the sandbox is checked for access to it.
 fn token_file(source: &SourceArgs) -> Option<PathBuf> {
     let named = source.token_file.as_ref()?;
     Some(std::path::absolute(named).unwrap_or_else(|_| named.clone()))

@@ -29,7 +29,7 @@ const WITHOUT_PERCENT: &str = "{prefix} {wide_msg}";
 pub(super) struct Display {
     colour: bool,
     progress: ProgressOutput,
-    /// The output stands in the middle of a line.
+    /// The output has stopped within a line.
     mid_line: bool,
 }
 

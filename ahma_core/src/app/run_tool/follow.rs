@@ -1,4 +1,4 @@
-//! Carries what an operation prints to stdout until it has ended, and stops it when it is told to.
+//! Copies the output of an operation to stdout until it has ended, and stops it on a signal.
 
 use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     operation::{EndState, Operation, OperationState, Outcome, Snapshot},
 };
 
-/// As much as a pipe holds.
+/// Capacity of a pipe.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Interval between updates of a quiet command's bar.
@@ -82,7 +82,7 @@ pub(super) async fn to_the_end(
             };
             let outcome = operation.cancel(Some(reason.to_owned())).await;
             if matches!(why, StoppedBy::Signal(_)) {
-                // What was being written when the signal came may be written in part; the rest would repeat it.
+                // The write under way at the signal may have been partial; only the rest is written.
                 let _ = tokio::time::timeout(LAST_OUTPUT_TIMEOUT, carrier.last()).await;
             }
             outcome
@@ -117,13 +117,13 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
         let mut changes = self.operation.watch();
         loop {
             changes.mark_unchanged();
-            // Asked before the output is read, so that nothing can come after the last look.
+            // Checked before the output is read, so that nothing can follow the last read.
             let ended = self.operation.ended().is_some();
             match ended {
                 false => self.rest().await?,
                 true => self.last().await?,
             }
-            // A bar is of no use any more; lines say how far it came, however fast that was.
+            // A bar is of no use any more; a line reports the progress even of a fast command.
             if !ended || !self.display.is_terminal() {
                 self.display.progress(&with_all_done(self.operation.snapshot()));
             }
@@ -137,7 +137,7 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
         }
     }
 
-    /// Writes all of it; nothing more comes.
+    /// Writes everything left of an operation that has ended.
     async fn last(&mut self) -> io::Result<()> {
         self.rest().await?;
         if let Some(redrawn) = &mut self.redrawn {
@@ -146,7 +146,7 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
         self.write().await
     }
 
-    /// Writes what is there and not yet out.
+    /// Writes the output so far.
     async fn rest(&mut self) -> io::Result<()> {
         loop {
             self.write().await?;
@@ -172,6 +172,7 @@ impl<W: AsyncWrite + Unpin> Carrier<'_, W> {
         }
         Ok(())
     }
+
     async fn write(&mut self) -> io::Result<()> {
         if self.unwritten.is_empty() {
             return Ok(());

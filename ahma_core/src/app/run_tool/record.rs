@@ -16,7 +16,7 @@ use crate::{
     operation::{Engine, EngineSettings},
 };
 
-/// The recording goes to stdout, and the exit code says whether there is one: how the command ended stands in it.
+/// The recording goes to stdout and contains the end of the command; the exit code is that of the recording.
 pub(in crate::app) fn record(args: RecordArgs, settings: Settings) -> Result<ExitCode, Failure> {
     if !args.is_command() {
         settings.require_tools_dir()?;

@@ -1,4 +1,4 @@
-//! A recording of what a command prints: on which stream, and when. `ahma_validate --sample` reads it.
+//! A recording of a command's output with streams and times. `ahma_validate --sample` reads it.
 //!
 //! ```text
 //! # cmd: curl -# http://localhost/big.bin   [pipes]
@@ -30,7 +30,7 @@ pub(super) struct Recording<W> {
 #[derive(Debug)]
 struct RecordingState<W> {
     to: W,
-    /// Of each stream, the beginning of a character whose last bytes have not come yet.
+    /// For each stream, the first bytes of a character that is not complete yet.
     unfinished: [Vec<u8>; 2],
     /// The first reason why it cannot be written.
     failure: Option<io::Error>,
@@ -99,7 +99,7 @@ impl<W: Write> RecordingState<W> {
     }
 }
 
-/// Control characters that would end a line of the recording, or be obeyed by a terminal.
+/// Escapes characters that would end a line of the recording or control a terminal.
 fn escaped(piece: &str) -> String {
     piece
         .replace('\r', "\\r")

@@ -1,7 +1,7 @@
-//! Lines that a program draws again and again, each time over the last: only how they end is passed on.
+//! Lines that a program redraws: only their last state is passed on.
 //!
-//! The stream rules of a tool file make its program draw a bar even without a terminal, because they read it. As it
-//! is, such a bar leaves litter on a terminal of another width, and every one of its states in a file.
+//! Stream rules read the progress bar of a program, so their tool file makes it draw one even without a terminal. Passed on
+//! unchanged, the bar would garble a terminal of another width, and leave every state in a file.
 
 /// More than any line that is meant to be read; a longer one is passed on as it comes.
 const MAX_LINE_BYTES: usize = 64 << 10;

@@ -14,12 +14,12 @@ use crate::{
     toolbox::Unavailable,
 };
 
-/// As `timeout` of coreutils ends.
+/// The exit code of `timeout` in coreutils.
 const TIMED_OUT: u8 = 124;
 
 const SIGPIPE: i32 = 13;
 
-/// Says on stderr what stdout does not show, and gives the code to end with.
+/// Writes to stderr what stdout does not show, and returns the exit code.
 pub(super) fn report(
     tool: &Tool,
     followed: &Followed,

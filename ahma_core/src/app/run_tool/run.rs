@@ -24,7 +24,7 @@ use crate::{
     toolbox::{Toolbox, check_availability},
 };
 
-/// The client of what runs here, in the history.
+/// Name of the client in the history.
 const PROGRAM: &str = "ahma_mcp run";
 
 pub(in crate::app) fn run(args: RunArgs, settings: Settings) -> Result<ExitCode, Failure> {
@@ -104,11 +104,11 @@ async fn run_words(
 pub(super) struct PreparedRun {
     tool: Arc<Tool>,
     pub(super) plan: CommandPlan,
-    /// As they are written down.
+    /// The arguments for the history.
     arguments: Option<String>,
 }
 
-/// The call to run, made once the sandbox has passed its self-test. Breaks off with what clap has said already.
+/// Plans the call, and runs the self-test of the sandbox. Breaks with the exit code of a message that clap has printed.
 pub(super) async fn prepare(
     words: &[String],
     settings: &Settings,
@@ -151,7 +151,7 @@ pub(super) async fn prepare(
     }))
 }
 
-/// Only a tool file with stream rules may make a program draw. The output of all others is passed on as it is.
+/// Only a tool with stream rules may draw progress bars; the output of all others is passed on unchanged.
 fn has_stream_rules(plan: &CommandPlan) -> bool {
     match &plan.work {
         Work::Command(command) => command.stream.is_some(),

@@ -16,7 +16,7 @@ use crate::{
     operation::Operation,
 };
 
-/// As much as the file tools take.
+/// Limit of the file tools.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The tool whose calls may name an operation.

@@ -22,7 +22,7 @@ pub(super) struct FindingArguments {
     pub(super) format: Option<FindingFormat>,
     from: Option<u64>,
     most: Option<u64>,
-    /// A document that is longer than an answer is wanted all the same.
+    /// Return a document even if it is longer than an answer may be.
     whole: bool,
 }
 
@@ -45,10 +45,10 @@ pub(super) struct FindingsReport {
     kept_findings: usize,
     /// Number of all that there were.
     total_findings: u64,
-    /// Those that cannot be read, because there were more than the tool's limit, or because they were forgotten.
+    /// Findings that cannot be read, because there were more than the limit of the tool or of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     findings_only_counted: Option<SeverityCounts>,
-    /// Says that some were forgotten.
+    /// Notice that some can no longer be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
@@ -68,7 +68,7 @@ impl FindingArguments {
         }
     }
 
-    /// The names of those that were given and are not what they would be if left out: models like to send them all.
+    /// Names of the arguments with other values than the defaults: many models send all arguments.
     pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
         [
             (
@@ -97,7 +97,7 @@ impl FindingArguments {
         })
     }
 
-    /// The findings, and the text that shows them; or why there is none.
+    /// The findings and their text, or the reason for a refusal.
     pub(super) fn read(&self, operation: &Operation) -> Result<(FindingsReport, String), String> {
         let from = usize::try_from(self.from.unwrap_or(0)).unwrap_or(usize::MAX);
         let format = self.format.unwrap_or(FindingFormat::Json);

@@ -15,7 +15,7 @@ const FIRST_LINE: u64 = 1;
 /// Lines shown when nothing is chosen: the end is where the error is.
 const DEFAULT_TAIL: u64 = 100;
 
-/// The arguments that choose lines. One that says what is the case anyway counts as left out: models like to send them all.
+/// The arguments that choose lines. A default value counts as left out: many models send all arguments.
 #[derive(Debug)]
 pub(super) struct LineArguments {
     tail: Option<u64>,
@@ -24,9 +24,9 @@ pub(super) struct LineArguments {
     max_lines: Option<u64>,
     grep: Option<String>,
     context: Option<u64>,
-    /// The beginning was asked for, and not only left to be the default.
+    /// The beginning was asked for explicitly.
     from_start: bool,
-    /// With escape sequences and redraws, not as a terminal would show them in the end.
+    /// With escape sequences and redraws, not as a terminal would finally show them.
     pub(super) raw: bool,
 }
 
@@ -171,7 +171,7 @@ impl LinesReport {
         }
     }
 
-    /// Which lines they are, and where to go on.
+    /// The numbers of the lines, and the argument that reads on.
     pub(super) fn place(&self) -> String {
         let mut place = match (self.first_line, self.matches) {
             (_, Some(1)) => format!("1 line of {} matches", self.total_lines),

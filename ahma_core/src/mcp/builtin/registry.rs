@@ -53,8 +53,7 @@ impl Builtin {
     }
 }
 
-/// As `tools/list` shows them, in the order of their names. `hidden_families` are those of the tools that it does not
-/// show.
+/// The tools for `tools/list`, in the order of their names. `hidden_families` are those of tools that are not listed.
 pub(in crate::mcp) fn tools(hidden_families: &BTreeSet<&str>, expose: Expose) -> Vec<Tool> {
     let mut tools = Vec::new();
     if !hidden_families.is_empty() {
@@ -69,7 +68,7 @@ pub(in crate::mcp) fn tools(hidden_families: &BTreeSet<&str>, expose: Expose) ->
     tools
 }
 
-/// Description of a built-in tool for those who do not speak the protocol.
+/// Description of a built-in tool without types of the protocol.
 #[derive(Debug, Clone)]
 pub(crate) struct BuiltinTool {
     pub(crate) name: String,

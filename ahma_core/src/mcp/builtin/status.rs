@@ -25,10 +25,10 @@ const SINCE: &str = "since";
 const TOOL: &str = "tool";
 const TEXT: &str = "text";
 
-/// Enough to see what goes on; older ones are asked for by id.
+/// Enough for an overview; older ones are found by id.
 const MAX_ROWS: usize = 50;
 
-/// Mistakes shown; there are better tools to mend them than this one.
+/// Number of mistakes shown; `ahma_mcp doctor` shows all.
 const MAX_PROBLEMS: usize = 20;
 
 /// Ended operations named in the text, besides those whose results were not collected.
@@ -53,7 +53,7 @@ pub(crate) struct StatusReport {
     running: usize,
     queued: usize,
     operations: Vec<OperationReport>,
-    /// Those of them that the text names.
+    /// For each of them, true if the text names it.
     #[serde(skip)]
     in_text: Vec<bool>,
     /// Number of operations that would come after these, and are not shown.
@@ -350,7 +350,7 @@ impl StatusReport {
 }
 
 impl ToolsReport {
-    /// Lines about what is wrong with them.
+    /// Lines about their problems.
     fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(problem) = &self.directory_problem {

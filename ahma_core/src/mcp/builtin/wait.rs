@@ -98,7 +98,7 @@ pub(super) async fn call(
         None => {
             let mut uncollected = server.operations_of(&caller).await;
             uncollected.retain(|operation| !operation.is_seen());
-            // What is meant to keep running is waited for only by its id, or by its output.
+            // An operation that keeps running is waited for only by its id, or by its output.
             if until_line.is_none() {
                 uncollected.retain(|operation| operation.ended().is_some() || !operation.keeps_running());
             }
@@ -173,14 +173,14 @@ fn answer(server: &Server, reason: AwaitReason, mut operations: Vec<Operation>) 
     }
     let mut reports = Vec::new();
     for (index, operation) in operations.iter().enumerate() {
-        // Where something has ended, that is the news.
+        // If one has ended, others are only listed.
         let mut report = match reason {
             AwaitReason::OneEnded if operation.ended().is_none() => {
                 OperationReport::row(&operation.snapshot())
             }
             _ => OperationReport::news(operation),
         };
-        // One alone says what its own call would have said.
+        // A single report is the same as the answer of its own call.
         if operations.len() > 1 {
             report.shorten(operation.output(), room / (operations.len() - index));
             let size = report.size();
@@ -197,7 +197,7 @@ fn answer(server: &Server, reason: AwaitReason, mut operations: Vec<Operation>) 
         if !text.ends_with('\n') {
             text.push('\n');
         }
-        // The report is what the client is given; it may have been made just before the end.
+        // The report may have been made just before the end.
         if report.has_ended() {
             operation.mark_seen();
         }
