@@ -13,23 +13,22 @@ use std::{
 use tokio::sync::{Notify, watch};
 
 use super::{
-    exit::{Exit, Failure, chain},
-    obstacle::{MachineFacts, Obstacle, seatbelt_remedy},
+    exit::{Exit, Failure},
     private_dir::PrivateDir,
+    sandbox_failures::{
+        failed_self_test, no_jail, no_sandbox, reachable_files, readable_secrets, unusable_policy,
+    },
     scope::exchanged,
     settings::Settings,
 };
 use crate::{
-    jail::{Jail, JailError, program::DEFAULT_PATH},
+    jail::{Jail, program::DEFAULT_PATH},
     mcp::SandboxNote,
     sandbox::{
-        Exposed, Host, Network, Platform, Policy, PolicyError, Probe, SandboxReport, SandboxSettings, Tier,
-        assemble, exposed, held, places_of_keys, real_path, sensitive_places,
+        Host, Network, Platform, Policy, Probe, SandboxReport, SandboxSettings, Tier, assemble, exposed,
+        held, places_of_keys, real_path, sensitive_places,
     },
-    shell::{
-        self, Launcher, LauncherSettings, PoolSettings, SeatbeltSettings, SelfTestError, StartError,
-        TierChoice,
-    },
+    shell::{self, Launcher, LauncherSettings, PoolSettings, SeatbeltSettings, TierChoice},
     toolbox::AvailabilityChecker,
 };
 
@@ -54,10 +53,6 @@ const STATE: &str = "state";
 /// Shells in the order they are preferred. By absolute path: PATH may lead into the scope.
 const SHELLS: [&str; 4] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh"];
 
-/// Reason why a server without a sandbox starts only with `--no-sandbox`.
-const RISK: &str =
-    "without a sandbox commands could change and send away all that you can, so the server does not start";
-
 /// A sandbox that is set up.
 #[derive(Debug)]
 pub(crate) struct ActiveSandbox {
@@ -72,22 +67,8 @@ pub(crate) struct ActiveSandbox {
 impl ActiveSandbox {
     /// Runs the self-test.
     pub(crate) async fn prove(&self) -> Result<Vec<Probe>, Failure> {
-        shell::prove(&self.launcher).await.map_err(|error| {
-            let hint = match (&error, self.launcher.tier()) {
-                (SelfTestError::Leaks { .. }, _) => {
-                    "please report this with the output of uname -a; --no-sandbox runs commands without a sandbox"
-                }
-                (_, Tier::Full) => {
-                    "--sandbox-tier core tries another way; inside another sandbox that you trust, --no-sandbox or \
-                     AHMA_NO_SANDBOX=1 runs commands without one"
-                }
-                (_, Tier::Core | Tier::Seatbelt | Tier::Off) => {
-                    "another sandbox around this one may forbid it; inside one that you trust, --no-sandbox or \
-                     AHMA_NO_SANDBOX=1 runs commands without one"
-                }
-            };
-            Failure::new(Exit::MissingPrerequisite, format!("{}; {RISK}", chain(&error))).with_hint(hint)
-        })
+        let proven = shell::prove(&self.launcher).await;
+        proven.map_err(|error| failed_self_test(&error, self.launcher.tier()))
     }
 
     /// The enforced rules, and the results of the self-test.
@@ -221,7 +202,7 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
         },
     };
     let launcher =
-        Launcher::start_with(helper, launcher).map_err(|error| no_sandbox_failure(error, &asked.network))?;
+        Launcher::start_with(helper, launcher).map_err(|error| no_sandbox(error, &asked.network))?;
     let policy = launcher.policy();
     let note = note(launcher.tier(), &policy.scope, &policy.network);
     Ok(ActiveSandbox {
@@ -364,85 +345,6 @@ fn shell_path(settings: &Settings) -> Result<PathBuf, Failure> {
                     .with_hint("install bash, or give the absolute path of a shell with --shell")
             }),
     }
-}
-
-fn unusable_policy(error: PolicyError) -> Failure {
-    let hint = match &error {
-        PolicyError::Scope { .. } | PolicyError::Path { .. } => {
-            "give a path that exists, or leave the flag out".to_owned()
-        }
-        PolicyError::Redirected { flag, end, .. } => {
-            format!(
-                "if that is the directory you mean, write {flag} {}",
-                end.display()
-            )
-        }
-    };
-    Failure::user(chain(&error)).with_hint(hint)
-}
-
-/// Rules of the kernel only grant access: in some tiers a path below an open directory cannot be closed.
-fn readable_secrets(found: &Exposed) -> Failure {
-    Failure::user(format!(
-        "--deny-sensitive-reads: {} would be open to commands through {} ({})",
-        found.place.display(),
-        found.through.display(),
-        found.reason
-    ))
-    .with_hint("choose a narrower directory, or leave --deny-sensitive-reads out")
-}
-
-fn reachable_files(found: &Exposed) -> Failure {
-    Failure::user(format!(
-        "commands could reach {} through {} ({}), and so let themselves in or change what was recorded",
-        found.place.display(),
-        found.through.display(),
-        found.reason
-    ))
-    .with_hint(
-        "keep the files of --tokens-file, --tls-key and --audit-file outside of the scope and of what --allow-read \
-         and --allow-write open",
-    )
-}
-
-fn no_sandbox_failure(error: StartError, network: &Network) -> Failure {
-    let refusal =
-        |exit: Exit, hint: String| Failure::new(exit, format!("{}; {RISK}", chain(&error))).with_hint(hint);
-    let missing = |hint: String| refusal(Exit::MissingPrerequisite, hint);
-    let of_seatbelt = match &error {
-        StartError::NotThisTier { tier, why } => Some((*tier, why)),
-        StartError::NoTier { attempts } => attempts.last().map(|(tier, why)| (*tier, why)),
-        StartError::Scope { .. } | StartError::Jail(_) => None,
-    };
-    if let Some((Tier::Seatbelt, why)) = of_seatbelt {
-        let (exit, remedy) = seatbelt_remedy(why);
-        return refusal(exit, remedy.to_owned());
-    }
-    let facts = MachineFacts::read();
-    match &error {
-        StartError::NotThisTier { .. } => missing(
-            "leave out --sandbox-tier and AHMA_SANDBOX_TIER: the strongest tier that works here is taken"
-                .to_owned(),
-        ),
-        StartError::NoTier { .. } => missing(match network {
-            Network::Ports(_) if facts.lacks_port_rules() => {
-                "a list of ports needs Linux 6.7; --network off and loopback work without it".to_owned()
-            }
-            Network::Loopback if facts.needs_no_namespaces() => format!(
-                "--network off works here; for --network loopback: {}",
-                Obstacle::of(&facts)
-            ),
-            _ => Obstacle::of(&facts).to_string(),
-        }),
-        StartError::Scope { .. } => {
-            Failure::user(chain(&error)).with_hint("see who changes that directory, then start again")
-        }
-        StartError::Jail(error) => no_jail(error),
-    }
-}
-
-fn no_jail(error: &JailError) -> Failure {
-    Failure::internal("the helper process that starts commands does not work", error)
 }
 
 fn note(tier: Tier, scope: &Path, network: &Network) -> SandboxNote {

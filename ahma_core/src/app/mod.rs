@@ -43,6 +43,7 @@ mod remote;
 mod repeatable_flags;
 mod run;
 mod run_tool;
+mod sandbox_failures;
 mod sandbox_report;
 mod sandbox_settings;
 mod scope;
