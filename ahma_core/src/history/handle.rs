@@ -22,6 +22,7 @@ use super::{
     retention::KeepLimits,
     rows::{OperationFilter, OperationRow, Owner, TaskRow},
     shared_reader::SharedReader,
+    statements::WritingServer,
     writer::{SharedWriter, Writer, WriterMessage},
 };
 use crate::operation::{Journal, Operation, Principal};
@@ -103,8 +104,10 @@ impl History {
         let (messages, receiver) = mpsc::channel();
         let writer = Arc::new(SharedWriter::new(Writer {
             directory: directory.clone(),
-            server: server.clone(),
-            scope: settings.scope.clone(),
+            writing: WritingServer {
+                server: server.clone(),
+                scope: settings.scope.clone(),
+            },
             limits: settings.limits,
             messages: receiver,
             trouble: Arc::clone(&trouble),

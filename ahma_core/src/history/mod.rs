@@ -24,6 +24,7 @@ mod statements;
 mod usage;
 
 mod compression;
+mod housekeeping;
 mod writer;
 
 pub(crate) mod export;

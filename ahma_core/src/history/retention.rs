@@ -80,11 +80,8 @@ pub(super) enum RetentionStep {
 
 impl Retention {
     pub(super) fn begin(connection: &Connection, limits: KeepLimits) -> rusqlite::Result<Self> {
-        let total = connection.query_row(
-            "SELECT coalesce(sum(stored_bytes), 0) FROM operations",
-            [],
-            |row| row.get(0),
-        )?;
+        let query = "SELECT coalesce(sum(stored_bytes), 0) FROM operations";
+        let total = connection.query_row(query, [], |row| row.get(0))?;
         Ok(Self {
             limits,
             now: to_millis(SystemTime::now()),

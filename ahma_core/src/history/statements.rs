@@ -1,7 +1,7 @@
 //! The statements that write operations, and those that read them back.
 
 use std::{
-    path::Path,
+    path::PathBuf,
     time::{Duration, SystemTime},
 };
 
@@ -56,16 +56,16 @@ impl StoredWhere {
 }
 
 /// Server and scope that operations are written for.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WritingServer<'a> {
-    pub(super) server: &'a str,
-    pub(super) scope: &'a Path,
+#[derive(Debug)]
+pub(super) struct WritingServer {
+    pub(super) server: String,
+    pub(super) scope: PathBuf,
 }
 
 /// Writes an operation as it is now, with its output and its findings. Returns where its output is.
 pub(super) fn write_operation(
     connection: &Connection,
-    writing: WritingServer<'_>,
+    writing: &WritingServer,
     operation: &Operation,
 ) -> rusqlite::Result<StoredWhere> {
     // The outcome first: the snapshot of an ended operation must not be older than its end.
@@ -136,7 +136,7 @@ fn packed(head: Vec<u8>, has_ended: bool) -> (bool, Vec<u8>) {
 
 fn upsert(
     connection: &Connection,
-    writing: WritingServer<'_>,
+    writing: &WritingServer,
     operation: &Operation,
     snapshot: &Snapshot,
     outcome: Option<&Outcome>,
@@ -244,7 +244,7 @@ pub(super) fn write_task(connection: &Connection, task: &TaskRow) -> rusqlite::R
 
 pub(super) fn write_server(
     connection: &Connection,
-    writing: WritingServer<'_>,
+    writing: &WritingServer,
     started_at: SystemTime,
     facts: Option<&str>,
 ) -> rusqlite::Result<()> {

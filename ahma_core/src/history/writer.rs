@@ -6,7 +6,6 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering, fence},
@@ -20,15 +19,14 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::TransactionBehavior;
 
 use super::{
-    compression::{Compression, CompressionStep},
     database::{self, Database, HistoryError},
     directory::{HistoryDir, ServerLock},
-    recovery,
-    retention::{KeepLimits, Retention, RetentionStep},
+    housekeeping::Housekeeping,
+    retention::KeepLimits,
     rows::TaskRow,
     statements::{
-        StoredWhere, WritingServer, take_stops, write_collected, write_compressed, write_operation,
-        write_server, write_task, write_usage,
+        StoredWhere, WritingServer, take_stops, write_collected, write_operation, write_server, write_task,
+        write_usage,
     },
     usage::UsageLog,
 };
@@ -50,8 +48,7 @@ pub(super) enum WriterMessage {
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) directory: HistoryDir,
-    pub(super) server: String,
-    pub(super) scope: PathBuf,
+    pub(super) writing: WritingServer,
     pub(super) limits: KeepLimits,
     pub(super) messages: Receiver<WriterMessage>,
     pub(super) trouble: Arc<Mutex<Option<String>>>,
@@ -107,9 +104,7 @@ struct WriterLoop {
     facts: Option<String>,
     facts_are_written: bool,
     running: HashMap<OperationId, RunningEntry>,
-    compressions: VecDeque<Compression>,
-    /// Under way after a look at the limits.
-    retention: Option<Retention>,
+    housekeeping: Housekeeping,
     batch_due: Option<Instant>,
     tick_due: Instant,
     housekeeping_due: Instant,
@@ -191,6 +186,8 @@ enum Flow {
 impl WriterLoop {
     fn new(writer: Writer) -> Self {
         let now = Instant::now();
+        let (directory, server) = (writer.directory.clone(), writer.writing.server.clone());
+        let housekeeping = Housekeeping::new(directory, server, writer.limits);
         Self {
             writer,
             started_at: SystemTime::now(),
@@ -202,8 +199,7 @@ impl WriterLoop {
             facts: None,
             facts_are_written: true,
             running: HashMap::new(),
-            compressions: VecDeque::new(),
-            retention: None,
+            housekeeping,
             batch_due: None,
             tick_due: now + TICK,
             housekeeping_due: now + FIRST_LOOK,
@@ -322,10 +318,7 @@ impl WriterLoop {
         let Some(database) = &mut self.database else {
             return Ok(());
         };
-        let writing = WritingServer {
-            server: &self.writer.server,
-            scope: &self.writer.scope,
-        };
+        let writing = &self.writer.writing;
         let connection = &mut database.connection;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // One that came twice is written once, as it is now.
@@ -375,7 +368,7 @@ impl WriterLoop {
         }
         let stops = if looks_at_running {
             self.lock.iter().for_each(ServerLock::give_sign_of_life);
-            take_stops(&transaction, writing.server)?
+            take_stops(&transaction, &writing.server)?
         } else {
             Vec::new()
         };
@@ -398,8 +391,7 @@ impl WriterLoop {
             self.running.remove(operation.id());
             self.ended_since += 1;
             if stored == StoredWhere::Plain {
-                self.compressions
-                    .push_back(compression_of(&self.writer, &operation));
+                self.housekeeping.compress(&operation);
             }
         }
         for (id, reason) in stops {
@@ -426,68 +418,37 @@ impl WriterLoop {
         let database = Database::open(directory)?;
         if !self.lock.as_ref().is_some_and(ServerLock::is_in_place) {
             self.lock = None;
-            let lock = directory.lock(&self.writer.server);
+            let lock = directory.lock(&self.writer.writing.server);
             self.lock = Some(lock.map_err(|source| HistoryError::Directory {
                 path: directory.root().to_owned(),
                 source,
             })?);
         }
-        let writing = WritingServer {
-            server: &self.writer.server,
-            scope: &self.writer.scope,
-        };
-        write_server(
-            &database.connection,
-            writing,
-            self.started_at,
-            self.facts.as_deref(),
-        )?;
+        let (writing, facts) = (&self.writer.writing, self.facts.as_deref());
+        write_server(&database.connection, writing, self.started_at, facts)?;
         self.facts_are_written = true;
         self.database = Some(database);
         Ok(())
     }
 
-    /// Marks the operations of dead servers, removes their remains, and begins to drop what exceeds the limits.
     fn keep_house(&mut self) {
         self.housekeeping_due = Instant::now() + HOUSEKEEPING;
         self.ended_since = 0;
-        match self.try_keep_house() {
-            Ok(()) => {}
-            Err(error) => {
-                self.has_failed(&error);
-                self.housekeeping_due = Instant::now() + RETRY.saturating_mul(15);
-            }
+        if let Err(error) = self.try_keep_house() {
+            self.has_failed(&error);
+            self.housekeeping_due = Instant::now() + RETRY.saturating_mul(15);
         }
     }
 
     fn try_keep_house(&mut self) -> Result<(), HistoryError> {
         self.open()?;
-        let Some(database) = &mut self.database else {
-            return Ok(());
-        };
-        let (directory, server) = (&self.writer.directory, &self.writer.server);
-        let connection = &mut database.connection;
-        let interrupted = recovery::mark_interrupted(connection, directory)?;
-        if interrupted > 0 {
-            tracing::info!(
-                interrupted,
-                "operations of servers that died are marked as interrupted"
-            );
+        if let Some(database) = &self.database {
+            self.housekeeping.begin(&database.connection)?;
         }
-        for (of, id) in recovery::clean_up(connection, directory, server)? {
-            let paths = (
-                directory.plain_output(&of, &id),
-                directory.compressed_output(&of, &id),
-            );
-            self.compressions
-                .push_back(Compression::new(id, paths, server, None));
-        }
-        self.retention = Some(Retention::begin(connection, self.writer.limits)?);
-        directory.note_housekeeping();
         Ok(())
     }
 
-    /// Short-lived servers put things in order too, if none has lately: there may never be another kind.
+    /// Short-lived servers do housekeeping too, if none has done it lately: there may never be another kind.
     fn keep_house_at_the_end(&mut self) {
         let is_due = self.writer.directory.last_housekeeping();
         if self.database.is_none() || is_due.is_some_and(|age| age < HOUSEKEEPING) {
@@ -500,53 +461,16 @@ impl WriterLoop {
         }
     }
 
-    /// True if there is work that is done a piece at a time, whenever nothing else is.
+    /// True if there is work that is done in pieces, whenever nothing else is due.
     fn has_pieces(&self) -> bool {
-        self.database.is_some() && (self.retention.is_some() || !self.compressions.is_empty())
+        self.database.is_some() && self.housekeeping.has_pieces()
     }
 
     fn do_a_piece(&mut self) {
-        if self.retention.is_some() {
-            self.drop_a_batch();
-        } else {
-            self.compress_a_piece();
-        }
-    }
-
-    fn drop_a_batch(&mut self) {
-        let (Some(database), Some(mut retention)) = (&mut self.database, self.retention.take()) else {
-            return;
-        };
-        match retention.step(&mut database.connection, &self.writer.directory) {
-            Ok(RetentionStep::More) => self.retention = Some(retention),
-            Ok(RetentionStep::Done { dropped: 0 }) => {}
-            Ok(RetentionStep::Done { dropped }) => {
-                tracing::debug!(dropped, "operations over the limits of the history are dropped");
-            }
-            Err(error) => self.has_failed(&error.into()),
-        }
-    }
-
-    fn compress_a_piece(&mut self) {
-        let (Some(database), Some(mut compression)) = (&self.database, self.compressions.pop_front()) else {
-            return;
-        };
-        match compression.step() {
-            Ok(CompressionStep::More) => self.compressions.push_front(compression),
-            Ok(CompressionStep::Done { saved_bytes }) => {
-                let connection = &database.connection;
-                match write_compressed(connection, &compression.id, saved_bytes) {
-                    Ok(()) => compression.finish(),
-                    Err(error) => {
-                        tracing::debug!(%error, "an output stays as it is");
-                        compression.give_up();
-                    }
-                }
-            }
-            Err(error) => {
-                tracing::debug!(%error, operation = %compression.id, "an output cannot be compressed");
-                compression.give_up();
-            }
+        if let Some(database) = &mut self.database
+            && let Err(error) = self.housekeeping.do_a_piece(&mut database.connection)
+        {
+            self.has_failed(&error.into());
         }
     }
 
@@ -568,16 +492,6 @@ impl WriterLoop {
             tracing::info!(dropped, "the history is written again");
         }
     }
-}
-
-fn compression_of(writer: &Writer, operation: &Operation) -> Compression {
-    let id = operation.id().clone();
-    let paths = (
-        writer.directory.plain_output(&writer.server, &id),
-        writer.directory.compressed_output(&writer.server, &id),
-    );
-    let spool_file = operation.output().in_memory_only().file;
-    Compression::new(id, paths, &writer.server, spool_file)
 }
 
 #[cfg(test)]

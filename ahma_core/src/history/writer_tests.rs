@@ -71,8 +71,10 @@ fn a_server_that_cannot_write_lives_on() {
 fn writer_of(made: &Made, bytes: u64, messages: Receiver<WriterMessage>) -> Writer {
     Writer {
         directory: made.reader.directory.clone(),
-        server: "living".to_owned(),
-        scope: "/one".into(),
+        writing: WritingServer {
+            server: "living".to_owned(),
+            scope: "/one".into(),
+        },
         limits: KeepLimits {
             age: Duration::MAX,
             bytes,
