@@ -100,6 +100,48 @@ pub(crate) struct LogSettings {
     pub(crate) directory: Option<PathBuf>,
 }
 
+impl Mode {
+    fn resolve(args: &Args) -> Result<Self, Failure> {
+        Ok(match (args.sandbox_report, args.mode) {
+            (true, _) if args.format == Some(Format::Cost) => {
+                return Err(Failure::user("--format cost is for --mode list-tools")
+                    .with_hint("the report is printed as text or json"));
+            }
+            (true, _) => Self::SandboxReport(args.format.unwrap_or(Format::Text)),
+            (false, ModeArg::ListTools) => Self::ListTools(args.format.unwrap_or(Format::Json)),
+            (false, ModeArg::Stdio) => Self::Stdio,
+            (false, ModeArg::Http) => Self::Http,
+        })
+    }
+}
+
+impl ExecutionSettings {
+    fn resolve(args: &Args, environment: &Environment) -> Result<Self, Failure> {
+        Ok(Self {
+            shell: args.shell.clone().map(absolute_shell).transpose()?,
+            force_sync: args.sync,
+            files: args.files == OnOff::On,
+            inline_wait: args.inline_wait,
+            expose: args.expose.into(),
+            sync_wait: args.sync_wait,
+            timeout: args.timeout,
+            max_operations: args
+                .max_operations
+                .and_then(|count| NonZeroUsize::new(count as usize))
+                .unwrap_or_else(|| EngineSettings::operations_on(environment.cores)),
+            max_result_bytes: args.max_result_bytes,
+            results: match args.results {
+                ResultsArg::Text => ResultForm::Text,
+                ResultsArg::Structured => ResultForm::Structured,
+            },
+            keep: (!args.no_history).then_some(KeepLimits {
+                age: args.keep,
+                bytes: args.keep_bytes as u64,
+            }),
+        })
+    }
+}
+
 impl LogSettings {
     pub(crate) fn new(args: &Args, environment: &Environment) -> Self {
         Self {
@@ -140,24 +182,22 @@ impl Environment {
             Failure::user(format!("the current directory cannot be read: {error}"))
                 .with_hint("start it from a directory that exists")
         })?;
-        let path = |name| {
-            std::env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let path = |name| variable(name).map(PathBuf::from);
+        let absolute = |name| path(name).filter(|directory| directory.is_absolute());
         Ok(Self {
             platform: Platform::HERE,
             working_directory,
             home: path("HOME"),
-            cache_home: path("XDG_CACHE_HOME").filter(|directory| directory.is_absolute()),
-            config_home: path("XDG_CONFIG_HOME").filter(|directory| directory.is_absolute()),
-            state_home: path("XDG_STATE_HOME").filter(|directory| directory.is_absolute()),
+            cache_home: absolute("XDG_CACHE_HOME"),
+            config_home: absolute("XDG_CONFIG_HOME"),
+            state_home: absolute("XDG_STATE_HOME"),
             colour: std::io::stderr().is_terminal() && !ahma_common::variables::no_color(),
             cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             principal: std::env::var(contract::ENV_PRINCIPAL)
                 .ok()
                 .filter(|name| !name.is_empty()),
-            has_bridge: path(contract::BRIDGE_ADDRESS_VARIABLE).is_some(),
+            has_bridge: variable(contract::BRIDGE_ADDRESS_VARIABLE).is_some(),
         })
     }
 }
@@ -165,38 +205,8 @@ impl Environment {
 impl Settings {
     pub(crate) fn resolve(args: Args, environment: &Environment) -> Result<Self, Failure> {
         let log = LogSettings::new(&args, environment);
-        let mode = match (args.sandbox_report, args.mode) {
-            (true, _) if args.format == Some(Format::Cost) => {
-                return Err(Failure::user("--format cost is for --mode list-tools")
-                    .with_hint("the report is printed as text or json"));
-            }
-            (true, _) => Mode::SandboxReport(args.format.unwrap_or(Format::Text)),
-            (false, ModeArg::ListTools) => Mode::ListTools(args.format.unwrap_or(Format::Json)),
-            (false, ModeArg::Stdio) => Mode::Stdio,
-            (false, ModeArg::Http) => Mode::Http,
-        };
-        let execution = ExecutionSettings {
-            shell: args.shell.clone().map(absolute_shell).transpose()?,
-            force_sync: args.sync,
-            files: args.files == OnOff::On,
-            inline_wait: args.inline_wait,
-            expose: args.expose.into(),
-            sync_wait: args.sync_wait,
-            timeout: args.timeout,
-            max_operations: args
-                .max_operations
-                .and_then(|count| NonZeroUsize::new(count as usize))
-                .unwrap_or_else(|| EngineSettings::operations_on(environment.cores)),
-            max_result_bytes: args.max_result_bytes,
-            results: match args.results {
-                ResultsArg::Text => ResultForm::Text,
-                ResultsArg::Structured => ResultForm::Structured,
-            },
-            keep: (!args.no_history).then_some(KeepLimits {
-                age: args.keep,
-                bytes: args.keep_bytes as u64,
-            }),
-        };
+        let mode = Mode::resolve(&args)?;
+        let execution = ExecutionSettings::resolve(&args, environment)?;
         let tools_dir = args.tools_dir.clone();
         let tools_dir_is_named = tools_dir.is_some();
         let scope_is_named = args.sandbox_scope.is_some();
@@ -213,17 +223,14 @@ impl Settings {
         let mut sandbox = sandbox(args, environment)?;
         #[cfg(feature = "bridge")]
         if mode == Mode::Http {
-            let files = http
-                .private_files()
-                .map(|file| environment.working_directory.join(file));
+            let files = http.private_files();
+            let files = files.map(|file| environment.working_directory.join(file));
             sandbox.out_of_reach.extend(files);
         }
         #[cfg(feature = "cluster")]
-        sandbox.out_of_reach.extend(
-            cluster
-                .iter()
-                .flat_map(super::cluster::ClusterChoice::private_files),
-        );
+        if let Some(cluster) = &cluster {
+            sandbox.out_of_reach.extend(cluster.private_files());
+        }
         #[cfg(feature = "client")]
         let remote =
             super::remote::RemoteSettings::resolve(&remote, &environment.working_directory, &sandbox.scope)?;
@@ -231,14 +238,13 @@ impl Settings {
             Some(directory) => environment.working_directory.join(directory),
             None => default_tools_dir(&environment.working_directory, &sandbox.scope),
         };
-        let home = environment
-            .home
-            .as_ref()
-            .and_then(|home| home.canonicalize().ok());
+        let home = environment.home.as_ref();
+        let home = home.and_then(|home| home.canonicalize().ok());
         let enclosing = match scope_is_named || tools_dir_is_named {
             true => None,
             false => project::enclosing(&sandbox.scope, home.as_deref()),
         };
+        let principal = environment.principal.as_deref().map(Principal::named);
         Ok(Self {
             mode,
             #[cfg(feature = "bridge")]
@@ -253,18 +259,12 @@ impl Settings {
             state_dir: state_dir(environment),
             sandbox,
             execution,
-            principal: environment
-                .principal
-                .as_deref()
-                .map(Principal::named)
-                .unwrap_or_default(),
+            principal: principal.unwrap_or_default(),
             has_bridge: environment.has_bridge,
             log,
         })
     }
-}
 
-impl Settings {
     /// All calls are run by a cluster.
     pub(crate) fn is_front_end(&self) -> bool {
         #[cfg(feature = "cluster")]
