@@ -2,7 +2,12 @@
 
 use std::{ops::ControlFlow, pin::pin, process::ExitCode, sync::Arc};
 
-use super::{display::Display, follow, recording::Recording, run::prepare};
+use super::{
+    display::Display,
+    follow,
+    recording::Recording,
+    run::{prepare, unless_stopped},
+};
 use crate::{
     app::{
         active_sandbox::ActiveSandbox,
@@ -32,14 +37,10 @@ async fn record_words(
     sandbox: &ActiveSandbox,
 ) -> Result<ExitCode, Failure> {
     let mut signal = pin!(signals::first()?);
-    let prepared = tokio::select! {
-        biased;
-        kind = &mut signal => return Ok(signals::broken_off_by(kind)),
-        prepared = plan(args, settings, sandbox) => prepared?,
-    };
-    let plan = match prepared {
+    let planning = plan(args, settings, sandbox);
+    let plan = match unless_stopped(signal.as_mut(), planning).await? {
         ControlFlow::Continue(plan) => plan,
-        ControlFlow::Break(exit) => return Ok(exit.into()),
+        ControlFlow::Break(code) => return Ok(code),
     };
     let recording = Arc::new(Recording::begin(std::io::stdout(), &plan.in_short()));
     let engine = Engine::new(

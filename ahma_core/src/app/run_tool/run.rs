@@ -3,6 +3,7 @@
 use std::{ops::ControlFlow, pin::pin, process::ExitCode, sync::Arc};
 
 use serde_json::{Map, Value};
+use tokio::signal::unix::SignalKind;
 use tokio_util::sync::CancellationToken;
 
 use super::{arguments, display::Display, follow, redrawn_lines::RedrawnLines, report, unknown_tool};
@@ -40,19 +41,16 @@ async fn run_words(
     sandbox: &ActiveSandbox,
 ) -> Result<ExitCode, Failure> {
     let mut signal = pin!(signals::first()?);
-    let prepared = tokio::select! {
-        biased;
-        kind = &mut signal => return Ok(signals::broken_off_by(kind)),
-        prepared = prepare(words, settings, sandbox) => prepared?,
+    let preparing = prepare(words, settings, sandbox);
+    let prepared = match unless_stopped(signal.as_mut(), preparing).await? {
+        ControlFlow::Continue(prepared) => prepared,
+        ControlFlow::Break(code) => return Ok(code),
     };
     let PreparedRun {
         tool,
         plan,
         arguments,
-    } = match prepared {
-        ControlFlow::Continue(prepared) => prepared,
-        ControlFlow::Break(exit) => return Ok(exit.into()),
-    };
+    } = prepared;
     let history = open_history(settings, sandbox);
     let engine = Engine::new(
         sandbox.launcher.clone(),
@@ -71,14 +69,8 @@ async fn run_words(
     };
     let operation = engine.start_for(origin, plan);
     let mut display = Display::open(&tool.name, settings.log.colour);
-    let followed = follow::to_the_end(
-        &operation,
-        &mut display,
-        redrawn,
-        StandardOutput::open(),
-        signal.as_mut(),
-    )
-    .await;
+    let stdout = StandardOutput::open();
+    let followed = follow::to_the_end(&operation, &mut display, redrawn, stdout, signal.as_mut()).await;
     operation.mark_seen();
     engine.shutdown().await;
     if let Some(history) = history {
@@ -100,6 +92,19 @@ async fn run_words(
     }
 }
 
+/// Prepares a run. Breaks with the exit code if that ends the program, or if a signal comes first.
+pub(super) async fn unless_stopped<T>(
+    signal: impl Future<Output = SignalKind>,
+    preparing: impl Future<Output = Result<ControlFlow<Exit, T>, Failure>>,
+) -> Result<ControlFlow<ExitCode, T>, Failure> {
+    let prepared = tokio::select! {
+        biased;
+        kind = signal => return Ok(ControlFlow::Break(signals::broken_off_by(kind))),
+        prepared = preparing => prepared?,
+    };
+    Ok(prepared.map_break(ExitCode::from))
+}
+
 /// The call to run.
 pub(super) struct PreparedRun {
     tool: Arc<Tool>,
@@ -114,24 +119,15 @@ pub(super) async fn prepare(
     settings: &Settings,
     sandbox: &ActiveSandbox,
 ) -> Result<ControlFlow<Exit, PreparedRun>, Failure> {
-    let toolbox = open_toolbox(
-        settings,
-        &sandbox.prober,
-        &CancellationToken::new(),
-        ToolboxUse::RunOne,
-    )
-    .loaded()
-    .await;
+    let shutdown = CancellationToken::new();
+    let toolbox = open_toolbox(settings, &sandbox.prober, &shutdown, ToolboxUse::RunOne);
+    let toolbox = toolbox.loaded().await;
     let Some((name, words)) = words.split_first() else {
         return Err(Failure::new(Exit::Usage, "no tool is named"));
     };
     let Some(tool) = toolbox.catalog.get(name) else {
-        return Err(unknown_tool::failure(
-            &toolbox,
-            settings.enclosing.as_ref(),
-            name,
-            words,
-        ));
+        let enclosing = settings.enclosing.as_ref();
+        return Err(unknown_tool::failure(&toolbox, enclosing, name, words));
     };
     let arguments = match arguments::read(tool, words) {
         Ok(arguments) => arguments,
