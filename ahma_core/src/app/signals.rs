@@ -17,12 +17,10 @@ use super::exit::{Failure, signalled};
 pub(crate) fn watch(shutdown: CancellationToken) -> Result<(), Failure> {
     let first = first()?;
     tokio::spawn(async move {
-        let kind = tokio::select! {
-            kind = first => kind,
-            () = shutdown.cancelled() => return,
-        };
-        heed(kind);
-        shutdown.cancel();
+        if let Some(kind) = shutdown.run_until_cancelled(first).await {
+            heed(kind);
+            shutdown.cancel();
+        }
     });
     Ok(())
 }

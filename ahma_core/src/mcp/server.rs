@@ -220,13 +220,8 @@ impl Server {
 
     /// Runs `task` in the background, until it is done or the server ends.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let shutdown = self.shutdown.clone();
-        self.tasks.spawn(async move {
-            tokio::select! {
-                () = task => {}
-                () = shutdown.cancelled() => {}
-            }
-        });
+        self.tasks
+            .spawn(self.shutdown.clone().run_until_cancelled_owned(task));
     }
 
     /// The operations of a caller that names none: those of its session, and on a cluster those of its principal, whose

@@ -125,12 +125,7 @@ pub fn open(
         waiting: Vec::new(),
         tx,
     };
-    tokio::spawn(async move {
-        tokio::select! {
-            () = actor.run() => {}
-            () = shutdown.cancelled() => {}
-        }
-    });
+    tokio::spawn(shutdown.run_until_cancelled_owned(actor.run()));
     ToolboxHandle { toolbox, again }
 }
 
@@ -321,11 +316,8 @@ impl ToolboxActor {
             true => Question::Again,
             false => Question::First,
         };
-        let (checker, scope, at_once) = (
-            self.checker.clone(),
-            self.settings.scope.clone(),
-            self.at_once.clone(),
-        );
+        let (checker, at_once) = (self.checker.clone(), self.at_once.clone());
+        let scope = self.settings.scope.clone();
         self.probing.spawn(async move {
             let _turn = at_once.acquire().await;
             let answer = checker.ask(&scope, &probe, question).await;

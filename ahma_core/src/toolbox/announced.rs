@@ -41,22 +41,13 @@ pub fn announced(
                 tx.send_replace(Arc::new(toolbox_of(&mut cache, &tools, loads)));
             }
             tokio::select! {
-                changed = announcements.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
-                }
+                changed = announcements.changed() => if changed.is_err() { return },
                 // Workers look for their programs themselves, so there is nothing to check here.
                 recheck = rechecks.recv() => drop(recheck),
             }
         }
     };
-    tokio::spawn(async move {
-        tokio::select! {
-            () = follow => {}
-            () = shutdown.cancelled() => {}
-        }
-    });
+    tokio::spawn(shutdown.run_until_cancelled_owned(follow));
     ToolboxHandle { toolbox, again }
 }
 
