@@ -136,21 +136,17 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         expect_first_page(request)?;
-        // Noted before it is read: of a change in between, the client is told.
+        // Noted before it is read: the client is notified of a change in between.
         self.lobby.shown.note(&self.lobby.toolbox.loaded().await);
         let toolbox = self.lobby.toolbox.current();
-        let remote = match self.lobby.has_remotes {
-            true => match &self.server().await?.remotes {
-                Some(remotes) => remotes.list(&toolbox, &ctx).await,
-                None => Vec::new(),
-            },
-            false => Vec::new(),
-        };
-        Ok(ListToolsResult::with_all_items(tool_list::tools(
-            &toolbox,
-            remote,
-            &client::tool_limit(&ctx.meta),
-        )))
+        let mut remote = Vec::new();
+        if self.lobby.has_remotes
+            && let Some(remotes) = &self.server().await?.remotes
+        {
+            remote = remotes.list(&toolbox, &ctx).await;
+        }
+        let tools = tool_list::tools(&toolbox, remote, &client::tool_limit(&ctx.meta));
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(
@@ -183,9 +179,9 @@ impl ServerHandler for Handler {
     ) -> Result<GetTaskResult, ErrorData> {
         refuse_sessions(&ctx, "tasks/get")?;
         let server = self.server().await?;
-        tasks::get(&server, &ctx, &request.task_id)
-            .await
-            .map(GetTaskResult::new)
+        Ok(GetTaskResult::new(
+            tasks::get(&server, &ctx, &request.task_id).await?,
+        ))
     }
 
     async fn update_task(
@@ -240,9 +236,8 @@ impl ServerHandler for Handler {
         ctx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let server = self.server().await?;
-        resources::read(&server, &client::caller(&server, &ctx.meta), &request.uri)
-            .await
-            .map(ReadResourceResponse::from)
+        let caller = client::caller(&server, &ctx.meta);
+        Ok(resources::read(&server, &caller, &request.uri).await?.into())
     }
 
     async fn subscribe(
@@ -352,11 +347,8 @@ fn refuse_sessions(ctx: &RequestContext<RoleServer>, method: &str) -> Result<(),
 }
 
 fn unknown_method(method: &str) -> ErrorData {
-    ErrorData::new(
-        ErrorCode::METHOD_NOT_FOUND,
-        format!("unknown method {method}"),
-        None,
-    )
+    let message = format!("unknown method {method}");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
 /// Requests that rmcp knows.

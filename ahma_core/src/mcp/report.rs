@@ -3,8 +3,6 @@
 //! One shape serves every tool, so a client that can read one answer can read them all. Fields without a value are
 //! left out. The types here are also where the output schemas come from; they know nothing of rmcp.
 
-use std::path::Path;
-
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -13,8 +11,7 @@ use crate::{
     jail::ExitStatus,
     observe::{Finding, SeverityCounts, Show, displayed},
     operation::{
-        Background, ExcerptFocus, LeftOut, Operation, OperationId, OperationState, Outcome, Snapshot,
-        StepReport,
+        Background, ExcerptFocus, LeftOut, Operation, OperationState, Outcome, Snapshot, StepReport,
     },
 };
 
@@ -258,38 +255,24 @@ impl OperationReport {
             sandbox_hint: outcome.sandbox_hint.clone(),
             hint: outcome.hint.clone(),
             show: outcome.show,
-            ..Self::bare(
-                &outcome.id,
-                &outcome.tool,
-                &outcome.command,
-                &outcome.directory,
-                outcome.state.into(),
-            )
-        }
-    }
-
-    fn of_snapshot(snapshot: &Snapshot) -> Self {
-        let bare = Self::bare(
-            &snapshot.id,
-            &snapshot.tool,
-            &snapshot.command,
-            &snapshot.directory,
-            snapshot.state,
-        );
-        Self {
-            keeps_running: snapshot.keeps_running && !snapshot.state.is_final(),
-            ..bare
+            operation_id: outcome.id.to_string(),
+            tool: outcome.tool.clone(),
+            command: outcome.command.clone(),
+            status: OperationState::from(outcome.state).into(),
+            working_directory: outcome.directory.display().to_string(),
+            ..Self::default()
         }
     }
 
     /// A report without any of the optional parts.
-    fn bare(id: &OperationId, tool: &str, command: &str, directory: &Path, state: OperationState) -> Self {
+    fn of_snapshot(snapshot: &Snapshot) -> Self {
         Self {
-            operation_id: id.to_string(),
-            tool: tool.to_owned(),
-            command: command.to_owned(),
-            status: state.into(),
-            working_directory: directory.display().to_string(),
+            operation_id: snapshot.id.to_string(),
+            tool: snapshot.tool.clone(),
+            command: snapshot.command.clone(),
+            status: snapshot.state.into(),
+            keeps_running: snapshot.keeps_running && !snapshot.state.is_final(),
+            working_directory: snapshot.directory.display().to_string(),
             ..Self::default()
         }
     }

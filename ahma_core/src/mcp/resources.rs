@@ -19,7 +19,7 @@ use super::{
     subscriptions::Change,
     watcher::{Pace, Sink, Watcher},
 };
-use crate::operation::{ClientId, OperationChange, OutputQuery, PageStart};
+use crate::operation::{ClientId, Operation, OperationChange, OutputQuery, PageStart};
 
 const OPERATIONS: &str = "ahma://operations";
 const STATUS: &str = "ahma://status";
@@ -68,12 +68,8 @@ enum ResourceAddress<'a> {
 }
 
 fn parse(uri: &str) -> Option<ResourceAddress<'_>> {
-    match uri
-        .strip_prefix("ahma://")?
-        .split('/')
-        .collect::<Vec<_>>()
-        .as_slice()
-    {
+    let parts: Vec<&str> = uri.strip_prefix("ahma://")?.split('/').collect();
+    match parts.as_slice() {
         ["operations"] => Some(ResourceAddress::Operations),
         ["operations", id] => Some(ResourceAddress::Operation(id)),
         ["operations", id, "output"] => Some(ResourceAddress::Output(id)),
@@ -95,10 +91,8 @@ pub(super) async fn read(
     let (text, kind) = match parse(uri).ok_or_else(unknown)? {
         ResourceAddress::Operations => {
             let operations = server.operations_of(caller).await;
-            let rows: Vec<_> = operations
-                .iter()
-                .map(|operation| OperationReport::row(&operation.snapshot()))
-                .collect();
+            let row = |operation: &Operation| OperationReport::row(&operation.snapshot());
+            let rows: Vec<_> = operations.iter().map(row).collect();
             (pretty(&json!({ "operations": rows })), JSON)
         }
         ResourceAddress::Operation(id) => (pretty(&OperationReport::full(&operation(id).await?)), JSON),
@@ -108,11 +102,8 @@ pub(super) async fn read(
                 max_lines: u64::MAX,
             };
             let read = operation(id).await?.output().read(everything).await;
-            (
-                read.map_err(|error| error::unreadable("the output", &error))?
-                    .text,
-                TEXT,
-            )
+            let page = read.map_err(|error| error::unreadable("the output", &error))?;
+            (page.text, TEXT)
         }
         ResourceAddress::Status => {
             let report: StatusReport = status_report(server, server.operations_of(caller).await, None);

@@ -201,15 +201,11 @@ fn recalled(server: &Server, row: &TaskRow, operation: &Operation, form: ResultF
             }
         }
     };
-    let task = Task::new(
-        &row.id,
-        payload.status(),
-        rfc3339(row.created_at),
-        rfc3339(SystemTime::now()),
-    )
-    .with_ttl_ms(millis(row.life))
-    .with_poll_interval_ms(millis(POLL_INTERVAL))
-    .with_status_message(report.headline());
+    let now = rfc3339(SystemTime::now());
+    let task = Task::new(&row.id, payload.status(), rfc3339(row.created_at), now)
+        .with_ttl_ms(millis(row.life))
+        .with_poll_interval_ms(millis(POLL_INTERVAL))
+        .with_status_message(report.headline());
     DetailedTask::new(task, payload)
 }
 
@@ -325,11 +321,8 @@ async fn follow(
     let outcome = match watcher.during(ended).await {
         Some(outcome) => outcome,
         None => {
-            context.set_status_message(format!(
-                "{} ({}) is being stopped",
-                operation.id(),
-                operation.tool()
-            ));
+            let (id, tool) = (operation.id(), operation.tool());
+            context.set_status_message(format!("{id} ({tool}) is being stopped"));
             let outcome = operation.cancel(Some(TASK_CANCELLED.to_owned())).await;
             if outcome.state == EndState::Cancelled {
                 context.set_status_message(OperationReport::ended(&outcome).headline());

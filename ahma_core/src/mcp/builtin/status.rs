@@ -227,19 +227,15 @@ async fn found_in_pool(cluster: &dyn Cluster, caller: &Caller, filter: Operation
 }
 
 fn count_in(snapshots: &[Snapshot], state: OperationState) -> usize {
-    snapshots
-        .iter()
-        .filter(|snapshot| snapshot.state == state)
-        .count()
+    let in_state = snapshots.iter().filter(|snapshot| snapshot.state == state);
+    in_state.count()
 }
 
 /// The state of the chosen operations, or of the client's most recent ones.
 pub(crate) fn report(server: &Server, all: Vec<Operation>, chosen: Option<Vec<Operation>>) -> StatusReport {
     let snapshots: Vec<_> = all.iter().map(Operation::snapshot).collect();
-    let (running, queued) = (
-        count_in(&snapshots, OperationState::Running),
-        count_in(&snapshots, OperationState::Queued),
-    );
+    let running = count_in(&snapshots, OperationState::Running);
+    let queued = count_in(&snapshots, OperationState::Queued);
     let is_choice = chosen.is_some();
     let wanted = match chosen {
         Some(chosen) => chosen.iter().map(Operation::snapshot).collect(),
@@ -252,11 +248,8 @@ pub(crate) fn report(server: &Server, all: Vec<Operation>, chosen: Option<Vec<Op
         }
     };
     let most = if is_choice { usize::MAX } else { MAX_ROWS };
-    let uncollected: HashSet<_> = all
-        .iter()
-        .filter(|operation| !operation.is_seen())
-        .map(Operation::id)
-        .collect();
+    let uncollected = all.iter().filter(|operation| !operation.is_seen());
+    let uncollected: HashSet<_> = uncollected.map(Operation::id).collect();
     let mut recent = 0;
     let in_text = wanted
         .iter()
