@@ -1,6 +1,4 @@
-//! Summary of an HTTP server at its start: the decisions that its flags led to.
-
-use std::fmt::Write as _;
+//! Summary of an HTTP server at its start: the settings that result from its flags.
 
 use ahma_http_bridge::{AuthSettings, BridgeSettings, Isolation, TokenSource};
 
@@ -29,37 +27,27 @@ pub(super) fn summary(
         || "sessions go to the log (--audit-file keeps a trail)".to_owned(),
         |file| file.display().to_string(),
     );
-    let metrics = if bridge.metrics {
-        format!("{origin}/metrics")
-    } else {
-        "off (--metrics)".to_owned()
+    let metrics = match bridge.metrics {
+        true => format!("{origin}/metrics"),
+        false => "off (--metrics)".to_owned(),
     };
+    let SandboxNote { tier, network, .. } = sandbox;
+    let scope = sandbox.scope.display();
+    let (sessions, connections) = (limits.sessions, limits.connections);
+    let operations = settings.execution.max_operations;
     let lines = [
         ("auth", auth),
         ("isolation", isolation.to_owned()),
-        (
-            "sandbox",
-            format!(
-                "{}, scope {}, network {}",
-                sandbox.tier,
-                sandbox.scope.display(),
-                sandbox.network
-            ),
-        ),
+        ("sandbox", format!("{tier}, scope {scope}, network {network}")),
         (
             "limits",
-            format!(
-                "{} sessions, {} connections, {} operations at once",
-                limits.sessions, limits.connections, settings.execution.max_operations
-            ),
+            format!("{sessions} sessions, {connections} connections, {operations} operations at once"),
         ),
         ("tools", settings.tools_dir.display().to_string()),
         ("audit", audit),
         ("metrics", metrics),
         ("console", format!("{origin}/")),
     ];
-    lines.iter().fold(String::new(), |mut text, (name, value)| {
-        let _ = writeln!(text, "  {name:<10}{value}");
-        text
-    })
+    let line = |(name, value): (&str, String)| format!("  {name:<10}{value}\n");
+    lines.into_iter().map(line).collect()
 }

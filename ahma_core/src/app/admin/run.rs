@@ -40,12 +40,10 @@ fn client(options: &AdminOptions) -> Result<AdminClient, Failure> {
 }
 
 fn read_token(file: &Path) -> Result<Secret, Failure> {
+    let shown = file.display();
     let text = fs::read_to_string(file).map_err(|error| {
-        Failure::user(format!(
-            "--admin-token-file {} cannot be read: {error}",
-            file.display()
-        ))
-        .with_hint("give a file that holds the token of an operator")
+        Failure::user(format!("--admin-token-file {shown} cannot be read: {error}"))
+            .with_hint("give a file that holds the token of an operator")
     })?;
     Ok(Secret::new(text.trim()))
 }

@@ -18,40 +18,36 @@ pub(super) fn make(pool: &Pool, directory: &Path) -> Result<String, Failure> {
     let roles = [key(Role::FrontEnd)?, key(Role::Worker)?, key(Role::Operator)?];
     // Not a user of NATS: it signs what front ends ask of workers.
     let signing = key(Role::FrontEnd)?;
-    let mut text = String::new();
-    let mut write = |name: String, mode: u32, content: &str, what: &str| -> Result<(), Failure> {
-        let file = directory.join(name);
-        write_new(&file, mode, content)?;
-        let _ = writeln!(text, "{}  {what}", file.display());
-        Ok(())
-    };
-    for key in &roles {
+    let secret_of = |key: &RoleKey| {
         let name = key.role.name();
-        write(
+        let seed = format!("{}\n", key.seed);
+        (
             format!("{pool}-{name}.nk"),
             SECRET,
-            &format!("{}\n", key.seed),
-            &format!("secret: --cluster-key of a {name}"),
-        )?;
-    }
-    write(
-        format!("{pool}-signing.nk"),
-        SECRET,
-        &format!("{}\n", signing.seed),
-        "secret: --signing-key of a front-end",
-    )?;
-    write(
-        format!("{pool}-request-keys"),
+            seed,
+            format!("secret: --cluster-key of a {name}"),
+        )
+    };
+    let mut files: Vec<(String, u32, String, String)> = roles.iter().map(secret_of).collect();
+    let mut add = |name: &str, mode: u32, content: String, what: &str| {
+        files.push((format!("{pool}-{name}"), mode, content, what.to_owned()));
+    };
+    let (seed, public_key) = (format!("{}\n", signing.seed), format!("{}\n", signing.public_key));
+    add("signing.nk", SECRET, seed, "secret: --signing-key of a front-end");
+    add("request-keys", PUBLIC, public_key, "--request-keys of a worker");
+    let account = account(pool, &roles);
+    add(
+        "account.conf",
         PUBLIC,
-        &format!("{}\n", signing.public_key),
-        "--request-keys of a worker",
-    )?;
-    write(
-        format!("{pool}-account.conf"),
-        PUBLIC,
-        &account(pool, &roles),
+        account,
         "include it in the block `accounts` of nats.conf",
-    )?;
+    );
+    let mut text = String::new();
+    for (name, mode, content, what) in files {
+        let file = directory.join(name);
+        write_new(&file, mode, &content)?;
+        let _ = writeln!(text, "{}  {what}", file.display());
+    }
     Ok(text)
 }
 

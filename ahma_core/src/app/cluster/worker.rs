@@ -66,20 +66,16 @@ async fn run(args: &WorkerArgs, settings: &Settings, sandbox: &ActiveSandbox) ->
 }
 
 fn read_keys(file: &Path) -> Result<RequestKeys, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        Failure::user(format!(
-            "--request-keys {} cannot be read: {error}",
-            file.display()
-        ))
-        .with_hint("give a file with the public keys of front ends, one on each line")
-    })?;
+    let unusable = |problem: String| {
+        Failure::user(format!("--request-keys {} {problem}", file.display()))
+            .with_hint("give a file with the public keys of front ends, one on each line")
+    };
+    let read = std::fs::read_to_string(file);
+    let text = read.map_err(|error| unusable(format!("cannot be read: {error}")))?;
     let keys: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     if keys.is_empty() {
-        // No key would mean that no signature is needed.
-        return Err(
-            Failure::user(format!("--request-keys {} has no key", file.display()))
-                .with_hint("give a file with the public keys of front ends, one on each line"),
-        );
+        // Without a key no signature would be needed.
+        return Err(unusable("has no key".to_owned()));
     }
     Ok(RequestKeys::new(keys))
 }

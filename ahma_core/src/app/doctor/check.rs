@@ -104,11 +104,8 @@ impl Checks {
     }
 
     fn worst(&self) -> CheckStatus {
-        self.checks
-            .iter()
-            .map(|check| check.status)
-            .max()
-            .unwrap_or(CheckStatus::Ok)
+        let statuses = self.checks.iter().map(|check| check.status);
+        statuses.max().unwrap_or(CheckStatus::Ok)
     }
 }
 
@@ -122,12 +119,8 @@ impl fmt::Display for Checks {
                 CheckStatus::Problem => "PROBLEM",
                 CheckStatus::Missing => "MISSING",
             };
-            writeln!(
-                formatter,
-                "{status:<8} {:<10} {}",
-                check.area,
-                indented(&check.what)
-            )?;
+            let what = indented(&check.what);
+            writeln!(formatter, "{status:<8} {:<10} {what}", check.area)?;
             if let Some(fix) = &check.fix {
                 writeln!(formatter, "{:<20}do: {}", "", indented(fix))?;
             }

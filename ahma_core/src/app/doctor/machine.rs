@@ -15,16 +15,9 @@ use crate::{
 
 pub(super) fn kernel() -> Check {
     let name = rustix::system::uname();
-    let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
-    Check::ok(
-        "kernel",
-        format!(
-            "{} {} on {}",
-            text(name.sysname()),
-            text(name.release()),
-            text(name.machine())
-        ),
-    )
+    let [system, release, machine] =
+        [name.sysname(), name.release(), name.machine()].map(|part| part.to_string_lossy());
+    Check::ok("kernel", format!("{system} {release} on {machine}"))
 }
 
 /// Runs the self-test of the started sandbox.

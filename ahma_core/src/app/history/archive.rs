@@ -4,6 +4,7 @@ use std::{
     cmp::Reverse,
     io::{self, Write as _},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use crate::{
@@ -38,8 +39,10 @@ impl ArchivePart {
     }
 
     fn remove(&mut self, rows: &[OperationRow]) -> Result<RemovalCount, Failure> {
-        let removed = self.reader.remove(rows);
-        let removed = removed.map_err(|error| unusable(&self.place, &error))?;
+        let removed = self
+            .reader
+            .remove(rows)
+            .map_err(|error| unusable(&self.place, &error))?;
         Ok(RemovalCount {
             removed,
             running: rows.len() - removed,
@@ -74,26 +77,31 @@ impl Archive {
 
     /// Operations of all parts, the newest first.
     pub(super) fn operations(&self, filter: &OperationFilter) -> Result<Vec<OperationRow>, Failure> {
-        let mut rows = Vec::new();
-        for part in &self.parts {
-            rows.extend(part.ask(|reader| reader.operations(filter))?);
-        }
-        if self.parts.len() > 1 {
-            rows.sort_by_key(|row| Reverse(row.created_at));
-            rows.truncate(filter.limit);
-        }
-        Ok(rows)
+        self.newest(
+            filter.limit,
+            |reader| reader.operations(filter),
+            |row| row.created_at,
+        )
     }
 
     /// Findings of all parts, of the newest operation first.
     pub(super) fn found(&self, filter: &FindingFilter) -> Result<Vec<FindingRow>, Failure> {
+        self.newest(filter.limit, |reader| reader.findings(filter), |row| row.found_at)
+    }
+
+    fn newest<T>(
+        &self,
+        limit: usize,
+        look: impl Fn(&HistoryReader) -> Result<Vec<T>, HistoryError>,
+        time: impl Fn(&T) -> SystemTime,
+    ) -> Result<Vec<T>, Failure> {
         let mut rows = Vec::new();
         for part in &self.parts {
-            rows.extend(part.ask(|reader| reader.findings(filter))?);
+            rows.extend(part.ask(&look)?);
         }
         if self.parts.len() > 1 {
-            rows.sort_by_key(|row| Reverse(row.found_at));
-            rows.truncate(filter.limit);
+            rows.sort_by_key(|row| Reverse(time(row)));
+            rows.truncate(limit);
         }
         Ok(rows)
     }

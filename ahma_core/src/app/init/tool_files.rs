@@ -51,11 +51,8 @@ pub(super) fn changes(
 
 /// Names and texts of the packs' files; some belong to several packs.
 fn unique(packs: &[Pack]) -> BTreeMap<&'static str, &'static str> {
-    packs
-        .iter()
-        .flat_map(Pack::files)
-        .map(|file| (file.name, file.text))
-        .collect()
+    let files = packs.iter().flat_map(Pack::files);
+    files.map(|file| (file.name, file.text)).collect()
 }
 
 /// Treatment of existing files that differ from the shipped ones.
@@ -81,11 +78,8 @@ fn names_in(directory: &Path) -> HashMap<String, String> {
         if is_tool_file(&file)
             && let Ok(text) = read_text(&entry.path())
         {
-            names.extend(
-                names_of(&file, &text)
-                    .into_iter()
-                    .map(|name| (name, file.clone())),
-            );
+            let named = names_of(&file, &text);
+            names.extend(named.into_iter().map(|name| (name, file.clone())));
         }
     }
     names
@@ -93,8 +87,6 @@ fn names_in(directory: &Path) -> HashMap<String, String> {
 
 fn names_of(file: &str, text: &str) -> HashSet<String> {
     let tool = check_file(file, text).tool;
-    tool.iter()
-        .flat_map(|tool| &tool.leaves)
-        .map(|leaf| leaf.name.clone())
-        .collect()
+    let leaves = tool.iter().flat_map(|tool| &tool.leaves);
+    leaves.map(|leaf| leaf.name.clone()).collect()
 }

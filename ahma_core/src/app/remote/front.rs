@@ -58,13 +58,8 @@ async fn serve(server: ServerConfig, args: &RemoteArgs) -> Result<(), Failure> {
         login_command,
         ..client_settings(&args.source, args.max_retries, login)
     };
-    let serving = ahma_http_mcp_client::front(
-        StandardInput::open(),
-        StandardOutput::open(),
-        &server,
-        &settings,
-        tell_news,
-    );
+    let (input, output) = (StandardInput::open(), StandardOutput::open());
+    let serving = ahma_http_mcp_client::front(input, output, &server, &settings, tell_news);
     tokio::select! {
         served = serving => served.map_err(|error| failure(&error, &server, &settings)),
         () = shutdown.cancelled() => Ok(()),
@@ -92,10 +87,8 @@ async fn described(server: ServerConfig, source: &SourceArgs) -> (ServerConfig, 
     let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
     let variables = Variables::of_this_process(file.parent().map(Path::to_owned));
     let mut loaded = config::load(&file, ConfigTrust::Named, &variables).await;
-    let is_described = |entry: &ServerConfig| {
-        let found = entry.http.as_ref();
-        found.is_some_and(|found| found.url == endpoint.url)
-    };
+    let is_described =
+        |entry: &ServerConfig| entry.http.as_ref().is_some_and(|found| found.url == endpoint.url);
     let Some(index) = loaded.servers.iter().position(is_described) else {
         for problem in &loaded.problems {
             tell(&format!("warning: {problem}"));
