@@ -1,4 +1,4 @@
-//! `ahma_mcp token` and `ahma_mcp audit`: credentials of HTTP clients, and the trail of what they did.
+//! `ahma_mcp token` and `ahma_mcp audit`: credentials of HTTP clients, and the audit trail.
 
 use std::{
     fs,

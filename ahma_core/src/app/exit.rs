@@ -11,7 +11,7 @@ pub(crate) use ahma_common::error_chain as chain;
 /// Exit codes, by who has to act next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All went well.
+    /// Nothing failed.
     Success = 0,
     /// Something given to the program is wrong: a path, a file, a value.
     UserError = 1,
@@ -29,7 +29,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A reason to end the program: one line that says what happened and, if there is one, what to do about it.
+/// A reason to end the program: one line about the failure, and a hint if there is a remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     exit: Exit,
@@ -46,12 +46,12 @@ impl Failure {
         }
     }
 
-    /// For mistakes the user can fix.
+    /// A mistake that the user can fix.
     pub(crate) fn user(what: impl Into<String>) -> Self {
         Self::new(Exit::UserError, what)
     }
 
-    /// For what should not have happened; the whole chain of causes is part of the line.
+    /// An unforeseen failure; the whole chain of causes is part of the line.
     pub(crate) fn internal(what: &str, cause: &dyn std::error::Error) -> Self {
         Self::new(Exit::Internal, format!("{what}: {}", chain(cause)))
             .with_hint("run again with --log-to-stderr --debug, and report it if it happens twice")

@@ -125,7 +125,7 @@ pub(super) enum ToolboxUse {
     Announce,
     /// Programs are looked for.
     Look,
-    /// One tool is run; what it needs is looked for if it fails.
+    /// One tool is run; its program is looked for if it fails.
     RunOne,
 }
 

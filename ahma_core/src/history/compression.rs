@@ -26,7 +26,7 @@ pub(super) struct Compression {
 #[derive(Debug)]
 pub(super) enum CompressionStep {
     More,
-    /// The compressed file is in place, and the plain one is to be removed once this is written down.
+    /// The compressed file is in place. The plain one is removed once this is recorded.
     Done {
         saved_bytes: u64,
     },
@@ -72,7 +72,7 @@ impl Compression {
         Ok(CompressionStep::Done { saved_bytes })
     }
 
-    /// The database says that the compressed file is the one.
+    /// Ends the compression after it was recorded.
     pub(super) fn finish(self) {
         if let Some(spool_file) = &self.spool_file {
             spool_file.moved_to(SpoolPlace::Compressed(self.compressed.clone()));

@@ -145,7 +145,7 @@ impl History {
         self.core.directory.output_of(&self.core.server)
     }
 
-    /// For the engine whose operations are to be written down.
+    /// The journal for the engine whose operations are recorded.
     pub(crate) fn journal(&self) -> Arc<dyn Journal> {
         Arc::new(self.core.mailbox.clone())
     }

@@ -201,7 +201,7 @@ impl HistoryReader {
         Ok(version?)
     }
 
-    /// A task that still lives, whose operation is that owner's.
+    /// A living task of that owner's operations.
     pub(super) fn task(&self, owner: &Owner, id: &str) -> Result<Option<TaskRow>, HistoryError> {
         let query = "SELECT t.operation, t.created_at, t.life_ms FROM tasks t JOIN operations o ON o.id = t.operation \
              WHERE t.id = ? AND o.principal = ? AND o.scope = ? AND t.created_at + t.life_ms > ?";

@@ -106,8 +106,8 @@ fn remove_outputs(
     Ok(plain)
 }
 
-/// Drops dead servers of which no operation is left, and what they were to stop. A server of a session has a row of its own,
-/// so there may be thousands: nothing is written for those that stay, or all other writers would wait for it.
+/// Drops dead servers without operations, and their requests to stop. A server of a session has a row of its own, so there
+/// may be thousands: nothing is written for those that stay, or all other writers would wait for it.
 fn forget_servers(connection: &Connection, directory: &HistoryDir) -> rusqlite::Result<()> {
     let servers_of = |query| -> rusqlite::Result<HashSet<String>> {
         Ok(HashSet::from_iter(rows(connection, query, [], |row| row.get(0))?))

@@ -1,4 +1,4 @@
-//! The writer thread of a server: collects what is to be written, and writes it in batches.
+//! The writer thread of a server: collects messages, and writes them in batches.
 //!
 //! It holds running operations and writes their changes three times a second, so that output and findings are on disk within
 //! a second. Calls only send it a handle. A call that cannot wait for this thread, because its client is about to learn of an
@@ -40,7 +40,7 @@ pub(super) enum WriterMessage {
     Task(TaskRow),
     /// The server's description of itself.
     Facts(String),
-    /// Everything is to be written now, and nothing comes after.
+    /// The last message: everything is written now.
     Close,
 }
 
@@ -61,7 +61,7 @@ const BATCH_DELAY: Duration = Duration::from_millis(250);
 /// Added to the niceness of the thread: calls come first.
 const NICENESS: i32 = 10;
 
-/// Time between two looks at operations that run. What they print is to be written within a second, on a busy machine too.
+/// Interval at which changes of running operations are written: within a second, even on a busy machine.
 const TICK: Duration = Duration::from_millis(300);
 
 /// Time until the database is opened although there is nothing to write, to clean up after dead servers.
@@ -71,7 +71,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(2);
 const HOUSEKEEPING: Duration = Duration::from_secs(600);
 const HOUSEKEEPING_ENDED: usize = 500;
 
-/// Time for what is to be put in order by a server that ends.
+/// Time for housekeeping at the end of a server.
 const LAST_HOUSEKEEPING: Duration = Duration::from_secs(1);
 
 /// Time before a failed write is tried again.
@@ -95,7 +95,7 @@ struct WriterLoop {
     writer: Writer,
     started_at: SystemTime,
     database: Option<Database>,
-    /// Kept while the database cannot be written: the server lives all the same.
+    /// Held even while the database cannot be written, because the server lives.
     lock: Option<ServerLock>,
     /// Not written since they changed, the oldest first. Ended ones are in it once.
     changed: VecDeque<Operation>,
@@ -145,7 +145,7 @@ impl SharedWriter {
             rustix::process::nice(NICENESS).ok();
         }
         loop {
-            // Before the messages are taken: one that comes after that finds it said.
+            // Before the messages are taken, so that the sender of a later one sees it.
             self.awaits_message.store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             let mut work = self.work.lock();
@@ -164,14 +164,14 @@ impl SharedWriter {
         }
     }
 
-    /// Asked by the sender of a message that was sent: the thread is to be unparked.
+    /// True if the sender of a message has to unpark the thread.
     pub(super) fn is_to_be_woken(&self) -> bool {
         fence(Ordering::SeqCst);
         self.awaits_message.swap(false, Ordering::SeqCst)
     }
 
-    /// Writes what was sent before. Blocks for as long as the disk does. On a busy machine the thread, of low priority as it
-    /// is, would do the same some ten milliseconds later.
+    /// Writes everything that was sent before. Blocks as long as the disk does. On a busy machine the thread with its low
+    /// priority would do it some ten milliseconds later.
     pub(super) fn write_now(&self) {
         self.work.lock().write_now();
     }
@@ -209,7 +209,7 @@ impl WriterLoop {
         }
     }
 
-    /// Takes what was sent, and does what is due.
+    /// Takes messages, and does the work that is due.
     fn turn(&mut self) -> Flow {
         self.take_messages();
         let now = Instant::now();
@@ -232,7 +232,7 @@ impl WriterLoop {
 
     fn write_now(&mut self) {
         self.take_messages();
-        // Else the thread is about to do it, or has done it.
+        // A closing writer is about to write everything, or has done it.
         if !self.is_closing {
             self.write(false);
         }
@@ -249,7 +249,7 @@ impl WriterLoop {
         }
     }
 
-    /// Closes everything, although calls may hold this still.
+    /// Closes database and lock, although calls may still hold the writer.
     fn let_go(&mut self) {
         self.database = None;
         self.lock = None;
@@ -291,7 +291,7 @@ impl WriterLoop {
         self.batch_due.get_or_insert_with(|| Instant::now() + BATCH_DELAY);
     }
 
-    /// Writes what waits and, at a tick, what running operations have come to.
+    /// Writes what waits and, at a tick, the changes of running operations.
     fn write(&mut self, looks_at_running: bool) {
         self.batch_due = None;
         let written = self.try_write(looks_at_running);
@@ -411,7 +411,7 @@ impl WriterLoop {
             }
             self.database = None;
         }
-        // They may be unknown to it, or taken for those of a dead server.
+        // The new database may not know running operations, or may have marked them as interrupted.
         for entry in self.running.values_mut() {
             entry.written_revision = u64::MAX;
         }

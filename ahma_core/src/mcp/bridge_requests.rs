@@ -1,6 +1,6 @@
-//! Requests of the bridge about the operations of all clients, for those who look after the server.
+//! Requests of the bridge about the operations of all clients, for operators.
 //!
-//! They are answered only where a bridge started this process: it passes none on from a client.
+//! They are answered only if a bridge started this process, because it passes on none from a client.
 
 use std::sync::Arc;
 
@@ -191,7 +191,7 @@ async fn open_of(server: &Server, principal: &Principal) -> Vec<Operation> {
     join_all(found).await.into_iter().flatten().collect()
 }
 
-/// Answers when nothing of them is left.
+/// Stops operations, and answers when none of their processes is left.
 async fn stop(server: &Server, params: StopParams) -> Result<Value, ErrorData> {
     let operations = match (&params.id, &params.principal) {
         (Some(id), _) => vec![found(server, id).await?],
@@ -200,7 +200,7 @@ async fn stop(server: &Server, params: StopParams) -> Result<Value, ErrorData> {
     };
     let is_meant = |operation: &&Operation| {
         let principal = params.principal.as_deref();
-        // The end of this server is not the end of what others run.
+        // Operations that run elsewhere go on after the end of this server.
         let goes_on = params.end == StopEnd::Interrupted && operation.runs_elsewhere();
         operation.ended().is_none()
             && !goes_on

@@ -102,7 +102,7 @@ impl ProgressSink {
         self.notify(findings).await;
     }
 
-    /// Sends what was found just before the end.
+    /// Sends findings from just before the end.
     pub(super) async fn finish(&mut self) {
         while !self.request.is_cancelled() {
             let findings = self.take_findings();

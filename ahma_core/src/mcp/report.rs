@@ -84,10 +84,10 @@ pub(super) struct OperationReport {
     pub(super) cpu_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) peak_memory_bytes: Option<u64>,
-    /// Reasons why findings may be missing, and what the sandbox did about protected files.
+    /// Reasons why findings may be missing, and actions of the guard on protected files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) notices: Vec<String>,
-    /// A guess that the sandbox was why the command failed, and how to allow what it wanted.
+    /// A guess that the command failed because of the sandbox, and the flag that would allow the access.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sandbox_hint: Option<String>,
     /// Advice about what to do next.

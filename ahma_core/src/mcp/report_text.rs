@@ -1,6 +1,6 @@
 //! The text of a report: one line about an operation, a whole answer, or a shorter one where several share an answer.
 //!
-//! It says nothing that the structured content does not carry too.
+//! Everything in it is in the structured content, too.
 
 use std::fmt::Write as _;
 
@@ -96,7 +96,7 @@ impl OperationReport {
         line
     }
 
-    /// `: the target cannot be reached`, where the tool file says what the code means.
+    /// `: the target cannot be reached`, if the tool file explains the code.
     fn code_meaning(&self, code: i32) -> String {
         let reason = self.reason.as_deref().unwrap_or_default();
         let meaning = reason.strip_prefix(&format!("exit code {code}: "));
@@ -132,7 +132,7 @@ impl OperationReport {
         }
     }
 
-    /// The text of an answer that says first what happened, and to which operation.
+    /// The text of an answer that begins with the state and the id of the operation.
     pub(super) fn told(&self) -> String {
         let body = self.body();
         let mut text = self.first_line();

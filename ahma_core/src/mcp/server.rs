@@ -157,7 +157,7 @@ where
             .await
         {
             Ok(running) => running.waiting().await.map(drop).map_err(ServeError::Crashed),
-            // The client went, or we were asked to end, before there was a session.
+            // The client left, or a signal came, before there was a session.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
             Err(error) => Err(ServeError::Handshake(Box::new(error))),
         }

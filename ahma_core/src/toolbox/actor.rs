@@ -270,7 +270,7 @@ impl ToolboxActor {
     }
 
     /// Looks for programs that are not known, and for those that were missing, which may have been installed since. Then
-    /// starts the checks that ask them; until those end, what was known holds.
+    /// starts the checks that run them; until those end, earlier results remain valid.
     async fn check_availability(&mut self) {
         let wanted = self.catalog.tools().flat_map(|tool| tool.probes.clone());
         let wanted: HashSet<_> = wanted.collect();

@@ -85,7 +85,7 @@ impl AvailabilityChecker {
         Self::before_sandbox(watch::channel(Some(launcher)).1, Arc::default(), search_path)
     }
 
-    /// Looks for programs, and asks them when there is a launcher, which it says it needs.
+    /// A checker that looks for programs at once, and runs them when there is a launcher, which it notifies of the need.
     pub(crate) fn before_sandbox(
         launcher: watch::Receiver<Option<Launcher>>,
         needed: Arc<Notify>,
@@ -316,7 +316,7 @@ fn not_found(check: &AvailabilityCheck) -> Lack {
     Lack::Program(format!("`{asked}` {NOT_FOUND}"))
 }
 
-/// A check runs code of the project, so what it changes is looked at as after any command, when nothing of it is left.
+/// Ends all processes of a check, and then lets the guard check protected files: a check runs code of the project.
 async fn clear_away(mut process: ProcessHandle, guard_check: PendingCheck) {
     process.stop(libc::SIGKILL, Duration::ZERO);
     while let ProcessEvent::Exited(_) = process.next_event().await {}
@@ -355,7 +355,7 @@ async fn watch(output: OutputPipes, process: &mut ProcessHandle, probe: &Availab
         };
         let succeeded = matches!(status, Some(ExitStatus::Code(code)) if probe.success_codes.contains(&code));
         if !succeeded && !output.is_terminated() {
-            // What was printed before the end is in the pipe; something in the background may keep it open for ever.
+            // The output is in the pipe, which a process in the background may keep open for ever.
             let _ = tokio::time::timeout(REST_OF_OUTPUT_TIMEOUT, output).await;
         }
         status

@@ -20,7 +20,7 @@ pub(super) struct FileCache {
     good: BTreeMap<String, FileVersion>,
 }
 
-/// One text of a file and what a check said about it.
+/// One text of a file and the result of its check.
 #[derive(Debug, Clone)]
 struct FileVersion {
     text: String,

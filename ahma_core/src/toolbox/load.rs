@@ -70,7 +70,7 @@ impl ToolsDirectory {
         tokio::task::spawn_blocking(move || source.read_all()).await?
     }
 
-    /// A number that is another one when a file was written, came or went.
+    /// A number that changes when a file is written, added or removed.
     pub(super) async fn version(&self) -> u64 {
         let directory = self.directory.clone();
         let look = move || {

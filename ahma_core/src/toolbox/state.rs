@@ -26,7 +26,7 @@ pub struct Toolbox {
     pub problems: Vec<Problem>,
     /// Files that were edited into something broken; their last good version is in use.
     pub stale: Vec<String>,
-    /// Texts of the files in use, where they are to be announced to others.
+    /// Texts of the files in use, if they are announced to other hosts.
     pub sources: Arc<Vec<ToolSource>>,
     pub directory: PathBuf,
     /// Reason why the directory as a whole gave no tools.
@@ -80,7 +80,7 @@ impl LackingTools {
 }
 
 impl Toolbox {
-    /// The tools that cannot be called, by what they lack.
+    /// The tools that cannot be called, grouped by the reason.
     pub fn lacking(&self) -> Vec<LackingTools> {
         let mut groups: Vec<LackingTools> = Vec::new();
         for missing in &self.unavailable {

@@ -21,7 +21,7 @@ use tokio::{
 /// A burst of changes is over when nothing changed for this long; editors write, rename and touch within it.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// A directory that never comes to rest is looked at this often all the same.
+/// A directory that changes all the time is read at this interval.
 const MAX_BURST: Duration = Duration::from_secs(2);
 
 /// Watches one directory, whether it exists or not.

@@ -1,4 +1,4 @@
-//! From the flags of `ahma_mcp history` to what it prints.
+//! From the flags of `ahma_mcp history` to its output.
 
 use std::{
     io::{self, Write as _},

@@ -88,7 +88,7 @@ impl Repair {
         }
         let mut fields = Vec::new();
         let command = Path::new(known["command"].as_str().unwrap_or_default());
-        // Only an absolute path can be judged: others mean what the client makes of them.
+        // Only an absolute path can be judged: the client resolves others.
         if command.is_absolute() && !command.is_file() {
             fields.push(("command", entry["command"].clone()));
         }

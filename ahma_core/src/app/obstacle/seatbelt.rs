@@ -1,8 +1,8 @@
-//! The reason why `sandbox-exec` of macOS does not confine commands, and what to do about it.
+//! The reason why `sandbox-exec` of macOS does not confine commands, and the remedy.
 
 use crate::app::exit::Exit;
 
-/// `sandbox-exec` says this when a sandbox is around it.
+/// Messages of `sandbox-exec` when it runs in a sandbox already.
 const NESTED: [&str; 2] = ["Operation not permitted", "in a sandbox already"];
 
 /// Exit code and advice after the reason that the helper process gave.

@@ -188,7 +188,7 @@ impl AdmissionCheck {
     }
 }
 
-/// True if the address is that of a listener on this machine.
+/// True for the address of a listener on this machine.
 fn leads_to(url: &Url, listener: SocketAddr) -> bool {
     let is_this_machine = match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",

@@ -3,7 +3,7 @@
 //! Stream rules read the progress bar of a program, so their tool file makes it draw one even without a terminal. Passed on
 //! unchanged, the bar would garble a terminal of another width, and leave every state in a file.
 
-/// More than any line that is meant to be read; a longer one is passed on as it comes.
+/// Longer lines are passed on unfinished.
 const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// Holds the line that is not finished.

@@ -66,7 +66,7 @@ pub(super) fn report(
     }
     let instructions = tool.install_instructions.as_deref();
     let instructions = instructions.filter(|_| missing.is_some());
-    // Advice after a success is for people; a program that reads this has what it wants.
+    // Advice after a success is for people, not for programs.
     let hint = outcome.hint.as_deref();
     let hint = hint.filter(|_| display.is_terminal() || !outcome.is_success());
     let hint = hint.filter(|hint| Some(*hint) != instructions);

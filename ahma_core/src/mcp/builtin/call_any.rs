@@ -25,7 +25,7 @@ pub(in crate::mcp) fn definition() -> Tool {
     )
 }
 
-/// Name and arguments of the tool that is meant, or everything that is wrong with the call.
+/// Name and arguments of the tool to call, or all mistakes in the call.
 pub(in crate::mcp) fn target(arguments: JsonObject) -> Result<(String, JsonObject), Vec<ArgumentProblem>> {
     let mut arguments = NamedArguments::new(arguments);
     let name = arguments.required_text("tool");
