@@ -63,7 +63,7 @@ struct HistoryCore {
     mailbox: WriterMailbox,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Calls of [`History::recorded`], and how many of them found everything written. Locked while that is done.
-    asked: Arc<AtomicU64>,
+    asked: AtomicU64,
     answered: Arc<tokio::sync::Mutex<u64>>,
     reader: SharedReader,
     /// The newest last.
@@ -132,7 +132,7 @@ impl History {
                 thread: spawned.as_ref().ok().map(|spawned| spawned.thread().clone()),
             },
             thread: Mutex::new(spawned.ok()),
-            asked: Arc::default(),
+            asked: AtomicU64::default(),
             answered: Arc::default(),
             recalled: Mutex::default(),
             trouble,
@@ -170,23 +170,17 @@ impl History {
     }
 
     async fn record(&self) {
-        let HistoryCore {
-            mailbox,
-            asked,
-            answered,
-            ..
-        } = &*self.core;
-        let number = asked.fetch_add(1, Ordering::SeqCst);
-        let mut answered = Arc::clone(answered).lock_owned().await;
-        // Another has written it with its own.
+        let core = Arc::clone(&self.core);
+        let number = core.asked.fetch_add(1, Ordering::SeqCst);
+        let mut answered = Arc::clone(&core.answered).lock_owned().await;
+        // Another call has written it with its own.
         if *answered > number {
             return;
         }
-        let (asked, writer) = (Arc::clone(asked), Arc::clone(&mailbox.writer));
         // It holds the lock: while the disk hangs, others wait without a thread.
         let recorded = tokio::task::spawn_blocking(move || {
-            let all = asked.load(Ordering::SeqCst);
-            writer.write_now();
+            let all = core.asked.load(Ordering::SeqCst);
+            core.mailbox.writer.write_now();
             *answered = all;
         });
         let _ = recorded.await;

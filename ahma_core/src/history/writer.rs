@@ -121,6 +121,15 @@ struct RunningEntry {
     usage: UsageLog,
 }
 
+/// An operation after it was written.
+struct WrittenOperation {
+    operation: Operation,
+    revision: u64,
+    stored: StoredWhere,
+    /// It had ended before it was written, so nothing more follows.
+    has_ended: bool,
+}
+
 impl RunningEntry {
     /// Takes a sample if one is due; gives all of them.
     fn sampled(&mut self, now: Instant) -> Option<String> {
@@ -315,42 +324,27 @@ impl WriterLoop {
             return Ok(());
         }
         self.open()?;
+        let changes = self.changes(looks_at_running);
         let Some(database) = &mut self.database else {
             return Ok(());
         };
         let writing = &self.writer.writing;
         let connection = &mut database.connection;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // One that came twice is written once, as it is now.
-        let mut seen = HashSet::new();
         let mut written = Vec::new();
-        for operation in self.changed.iter().rev() {
-            if seen.insert(operation.id().clone()) {
-                written.push((operation.clone(), operation.revision()));
-            }
-        }
-        // In the order they came, which is the order of their numbers.
-        written.reverse();
-        if looks_at_running {
-            for (id, entry) in &self.running {
-                let revision = entry.operation.revision();
-                if revision != entry.written_revision && seen.insert(id.clone()) {
-                    written.push((entry.operation.clone(), revision));
-                }
-            }
-        }
-        let mut ended = Vec::new();
-        for (operation, _) in &written {
+        for (operation, revision) in changes {
             let has_ended = operation.ended().is_some();
-            let stored = write_operation(&transaction, writing, operation)?;
-            if has_ended {
-                ended.push((operation.clone(), stored));
-            }
+            let stored = write_operation(&transaction, writing, &operation)?;
+            written.push(WrittenOperation {
+                operation,
+                revision,
+                stored,
+                has_ended,
+            });
         }
-        for id in &self.collected {
-            if !seen.contains(id) {
-                write_collected(&transaction, id)?;
-            }
+        let seen: HashSet<_> = written.iter().map(|written| written.operation.id()).collect();
+        for id in self.collected.iter().filter(|id| !seen.contains(id)) {
+            write_collected(&transaction, id)?;
         }
         for task in &self.tasks {
             write_task(&transaction, task)?;
@@ -358,6 +352,7 @@ impl WriterLoop {
         if !self.facts_are_written {
             write_server(&transaction, writing, self.started_at, self.facts.as_deref())?;
         }
+        let mut stops = Vec::new();
         if looks_at_running {
             let now = Instant::now();
             for (id, entry) in &mut self.running {
@@ -365,41 +360,62 @@ impl WriterLoop {
                     write_usage(&transaction, id, &samples)?;
                 }
             }
-        }
-        let stops = if looks_at_running {
             self.lock.iter().for_each(ServerLock::give_sign_of_life);
-            take_stops(&transaction, &writing.server)?
-        } else {
-            Vec::new()
-        };
+            stops = take_stops(&transaction, &writing.server)?;
+        }
         transaction.commit()?;
-
-        self.changed.clear();
-        self.collected.clear();
-        self.tasks.clear();
-        self.facts_are_written = true;
-        for (operation, written_revision) in written {
-            let entry = self.running.entry(operation.id().clone());
-            let entry = entry.or_insert_with(|| RunningEntry {
-                operation,
-                written_revision,
-                usage: UsageLog::new(Instant::now()),
-            });
-            entry.written_revision = written_revision;
-        }
-        for (operation, stored) in ended {
-            self.running.remove(operation.id());
-            self.ended_since += 1;
-            if stored == StoredWhere::Plain {
-                self.housekeeping.compress(&operation);
-            }
-        }
+        self.note_written(written);
         for (id, reason) in stops {
             if let Some(entry) = self.running.get(id.as_str()) {
                 entry.operation.request_cancel(reason);
             }
         }
         Ok(())
+    }
+
+    /// The operations to write, each once and with its revision. They get their numbers in this order, in which they came.
+    fn changes(&self, looks_at_running: bool) -> Vec<(Operation, u64)> {
+        let mut seen = HashSet::new();
+        let mut changes: Vec<_> = (self.changed.iter().rev())
+            .filter(|operation| seen.insert(operation.id()))
+            .map(|operation| (operation.clone(), operation.revision()))
+            .collect();
+        changes.reverse();
+        if looks_at_running {
+            for (id, entry) in &self.running {
+                let revision = entry.operation.revision();
+                if revision != entry.written_revision && seen.insert(id) {
+                    changes.push((entry.operation.clone(), revision));
+                }
+            }
+        }
+        changes
+    }
+
+    /// Forgets what waited, now that it is written.
+    fn note_written(&mut self, written: Vec<WrittenOperation>) {
+        self.changed.clear();
+        self.collected.clear();
+        self.tasks.clear();
+        self.facts_are_written = true;
+        for written in written {
+            let operation = written.operation;
+            if written.has_ended {
+                self.running.remove(operation.id());
+                self.ended_since += 1;
+                if written.stored == StoredWhere::Plain {
+                    self.housekeeping.compress(&operation);
+                }
+                continue;
+            }
+            let entry = self.running.entry(operation.id().clone());
+            let entry = entry.or_insert_with(|| RunningEntry {
+                operation,
+                written_revision: written.revision,
+                usage: UsageLog::new(Instant::now()),
+            });
+            entry.written_revision = written.revision;
+        }
     }
 
     /// Opens the database if it is not open, or not the one that is there.
