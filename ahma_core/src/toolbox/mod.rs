@@ -18,4 +18,6 @@ pub use actor::{ToolboxHandle, ToolboxSettings, open};
 pub use announced::{AnnouncedTools, announced};
 pub use availability::{AvailabilityChecker, check_availability};
 pub use load::read_tool_file;
+#[cfg(feature = "client")]
+pub(crate) use program_lookup::first_executable;
 pub use state::{LackingTools, Toolbox, Unavailable};

@@ -54,16 +54,8 @@ pub(super) struct ProgramLookup {
 }
 
 impl ProgramLookup {
-    /// The first file of that name that can be executed.
     pub(super) fn find(&self) -> Option<PathBuf> {
-        let mut files = self
-            .directories
-            .iter()
-            .map(|directory| directory.join(&self.program));
-        files.find(|file| {
-            let found = file.metadata();
-            found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-        })
+        first_executable(&self.directories, &self.program)
     }
 
     /// The key under which the answer of the program is shared, if it is.
@@ -80,4 +72,13 @@ impl ProgramLookup {
         let own: Vec<PathBuf> = own.cloned().collect();
         CheckKey::of(command, program, scope, &self.search_path, &own)
     }
+}
+
+/// The first file of that name that can be executed.
+pub(crate) fn first_executable(directories: &[PathBuf], program: &str) -> Option<PathBuf> {
+    let mut files = directories.iter().map(|directory| directory.join(program));
+    files.find(|file| {
+        let found = file.metadata();
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    })
 }

@@ -5,11 +5,12 @@
 
 use std::{
     ffi::OsString,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
 use ahma_http_mcp_client::config::StdioCommand;
+
+use crate::toolbox::first_executable;
 
 /// The surroundings of a program.
 #[derive(Debug)]
@@ -42,13 +43,9 @@ const NO_MORE_MOUNTS: (&str, &str) = ("AHMA_NO_MCP_CONFIG", "1");
 
 pub(super) fn prepare(command: &mut StdioCommand, around: &Surroundings) -> Prepared {
     let directories = around.safe_path();
-    let found = if command.program.contains('/') {
-        Some(around.scope.join(&command.program))
-    } else {
-        directories
-            .iter()
-            .map(|directory| directory.join(&command.program))
-            .find(|file| is_executable(file))
+    let found = match command.program.contains('/') {
+        true => Some(around.scope.join(&command.program)),
+        false => first_executable(&directories, &command.program),
     };
     let Some(program) = found else {
         return Prepared::NotFound(format!(
@@ -104,11 +101,6 @@ impl Surroundings {
     fn is_writable(&self, real: &Path) -> bool {
         self.writable.iter().any(|writable| real.starts_with(writable))
     }
-}
-
-fn is_executable(file: &Path) -> bool {
-    file.metadata()
-        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

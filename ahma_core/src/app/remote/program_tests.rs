@@ -1,4 +1,4 @@
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use tempfile::TempDir;
 
