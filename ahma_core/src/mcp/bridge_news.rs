@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use ahma_common::contract::NOTIFY_OPERATION;
 use rmcp::model::{CustomNotification, ServerNotification};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -15,14 +16,15 @@ use crate::{
 };
 
 /// The event of an operation that the bridge was last notified of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum OperationEvent {
     Queued,
     Started,
     Ended,
 }
 
-impl Told {
+impl OperationEvent {
     fn of(operation: &Operation) -> Self {
         let snapshot = operation.snapshot();
         match snapshot.state {
@@ -30,14 +32,6 @@ impl Told {
             // It has its place and is about to begin.
             OperationState::Queued | OperationState::Running => Self::Started,
             _ => Self::Ended,
-        }
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Started => "started",
-            Self::Ended => "ended",
         }
     }
 }
@@ -63,12 +57,12 @@ pub(super) async fn follow(server: Arc<Server>) {
     }
 }
 
-async fn tell(server: &Server, operation: &Operation, told: &mut HashMap<OperationId, Told>) {
+async fn tell(server: &Server, operation: &Operation, told: &mut HashMap<OperationId, OperationEvent>) {
     // The front end that took its call does this.
     if operation.client().is_elsewhere() {
         return;
     }
-    let now = Told::of(operation);
+    let now = OperationEvent::of(operation);
     if told.get(operation.id()) == Some(&now) {
         return;
     }
@@ -76,7 +70,7 @@ async fn tell(server: &Server, operation: &Operation, told: &mut HashMap<Operati
         return;
     };
     told.insert(operation.id().clone(), now);
-    let mut params = json!({ "event": now.as_str(), "operation": report(operation) });
+    let mut params = json!({ "event": now, "operation": report(operation) });
     if let Some(meta) = client::meant_for(operation.client())
         && let Ok(meta) = serde_json::to_value(meta)
     {
