@@ -136,22 +136,12 @@ impl PendingSandbox {
     }
 }
 
-fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
+/// The policy that the settings ask for. Refuses one that exposes files which commands must not reach.
+fn checked_policy(settings: &Settings, host: &Host, private: &Path) -> Result<Policy, Failure> {
     let asked = &settings.sandbox;
-    let open = open_to_commands(settings);
-    let private = PrivateDir::create(&private_base(&open)?)?;
-    let variables: BTreeMap<String, String> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
-    let host = Host {
-        platform: Platform::HERE,
-        home: variables.get("HOME").map(PathBuf::from),
-        path: variables.get("PATH").cloned().unwrap_or_default(),
-        variables: variables.clone(),
-    };
     let request = SandboxSettings {
         scope: asked.scope.clone(),
-        private: private.path().to_owned(),
+        private: private.to_owned(),
         network: asked.network.clone(),
         allow_read: asked.allow_read.clone(),
         allow_write: asked.allow_write.clone(),
@@ -161,7 +151,7 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
         tools_dir: settings.tools_dir.clone(),
         also_protected: remote_file(settings).into_iter().collect(),
     };
-    let policy = assemble(&request, &host).map_err(unusable_policy)?;
+    let policy = assemble(&request, host).map_err(unusable_policy)?;
     // From here on the helper follows no link on the way to the scope.
     if policy.scope != asked.scope {
         return Err(exchanged(&asked.scope, &policy.scope));
@@ -177,6 +167,23 @@ fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
     {
         return Err(reachable_files(&found));
     }
+    Ok(policy)
+}
+
+fn set_up(helper: Jail, settings: &Settings) -> Result<ActiveSandbox, Failure> {
+    let asked = &settings.sandbox;
+    let open = open_to_commands(settings);
+    let private = PrivateDir::create(&private_base(&open)?)?;
+    let variables: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let host = Host {
+        platform: Platform::HERE,
+        home: variables.get("HOME").map(PathBuf::from),
+        path: variables.get("PATH").cloned().unwrap_or_default(),
+        variables: variables.clone(),
+    };
+    let policy = checked_policy(settings, &host, private.path())?;
     let state_dir = state_dir(settings, &policy, &open, &private);
     let launcher = LauncherSettings {
         helper: this_program()?,
