@@ -16,6 +16,15 @@ pub(crate) struct EnclosingProject {
     pub(crate) is_set_up: bool,
 }
 
+impl EnclosingProject {
+    pub(super) fn advice(&self) -> String {
+        format!(
+            "run this in {}, which contains this directory",
+            self.path.display()
+        )
+    }
+}
+
 /// None if the directory is a project by itself. A home directory is no project, and neither is any directory above it.
 pub(crate) fn enclosing(directory: &Path, home: Option<&Path>) -> Option<EnclosingProject> {
     let is_set_up = |path: &Path| path.join(TOOLS_DIR).is_dir();

@@ -12,7 +12,7 @@ use crate::{
         exit::Failure,
         init::find_entry,
         packs::{self, Pack},
-        project::{EnclosingProject, find_on_path, read_text},
+        project::{find_on_path, read_text},
         run::{PROBE_TIMEOUT, ToolboxUse, open_toolbox},
         settings::Settings,
     },
@@ -34,7 +34,7 @@ pub(super) fn toolchains(project: &Path) -> Result<Vec<Check>, Failure> {
             ),
         })
     };
-    Ok(packs::for_project(project)?
+    Ok(packs::chosen(project, &[])?
         .into_iter()
         .filter_map(check)
         .collect())
@@ -56,7 +56,7 @@ pub(super) async fn tool_files(settings: &Settings, sandbox: &ActiveSandbox) -> 
         return vec![
             Check::warning("tools", format!("no tool files in {directory}: {problem}")).with_fix(
                 match &settings.enclosing {
-                    Some(whole) => start_in(whole),
+                    Some(whole) => whole.advice(),
                     None => "ahma_mcp init writes some for this project".to_owned(),
                 },
             ),
@@ -111,13 +111,6 @@ fn cost(toolbox: &Toolbox) -> Option<Check> {
     })
 }
 
-fn start_in(whole: &EnclosingProject) -> String {
-    format!(
-        "run this in {}, which contains this directory",
-        whole.path.display()
-    )
-}
-
 /// One line for each missing program, not for each of its tools.
 fn unavailable(lacking: &LackingTools) -> Check {
     let instructions = lacking.install_instructions.as_deref();
@@ -170,7 +163,7 @@ pub(super) fn clients(settings: &Settings, home: Option<&Path>) -> Vec<Check> {
         checks.push(
             Check::warning(AREA, "no client is set up for this project").with_fix(
                 match &settings.enclosing {
-                    Some(whole) => start_in(whole),
+                    Some(whole) => whole.advice(),
                     None => "ahma_mcp init --client vscode|cursor|claude|codex|windsurf".to_owned(),
                 },
             ),

@@ -7,4 +7,4 @@ mod report;
 mod shipped;
 
 pub(super) use report::run;
-pub(super) use shipped::{Pack, chosen, for_project, languages, names};
+pub(super) use shipped::{Pack, chosen, languages, names};

@@ -75,12 +75,7 @@ pub(super) fn all() -> Result<Vec<Pack>, Failure> {
     serde_json::from_str(PACKS).map_err(|error| Failure::internal("the list of packs cannot be read", &error))
 }
 
-/// The packs that fit a project, recognised by files in it and in its direct subdirectories.
-pub(in crate::app) fn for_project(project: &Path) -> Result<Vec<Pack>, Failure> {
-    chosen(project, &[])
-}
-
-/// The packs that fit a project, and those that are named.
+/// The packs that fit a project, recognised by files in it and in its direct subdirectories, and those that are named.
 pub(in crate::app) fn chosen(project: &Path, named: &[String]) -> Result<Vec<Pack>, Failure> {
     let mut places = vec![project.to_owned()];
     let entries = fs::read_dir(project).into_iter().flatten().flatten();

@@ -52,10 +52,7 @@ pub(super) fn failure(
     };
     let broken: BTreeSet<&str> = errors(toolbox).map(|problem| problem.file.as_str()).collect();
     let hint = match (&toolbox.directory_problem, enclosing) {
-        (Some(_), Some(whole)) => format!(
-            "there are no tool files here; run this in {}, which contains this directory",
-            whole.path.display()
-        ),
+        (Some(_), Some(whole)) => format!("there are no tool files here; {}", whole.advice()),
         (Some(problem), None) => format!(
             "there are no tool files in {}: {problem}; ahma_mcp init writes some, --tools-dir names another directory",
             toolbox.directory.display()
