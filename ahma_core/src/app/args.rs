@@ -3,7 +3,7 @@
 //! Every flag has a variable (`--sync-wait` is `AHMA_SYNC_WAIT`); a flag wins over its variable, a variable over the
 //! default. The doc comment of a field is its reference text.
 
-use std::{io::Write as _, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use ahma_common::{contract, nearest, value, variables};
 use clap::{
@@ -12,8 +12,12 @@ use clap::{
 };
 
 use super::{
-    exit::Exit, flag_order, ignored_inputs::IgnoredInputs, repeatable_flags::RepeatableFlags,
-    settings::Format, subcommands::Subcommand,
+    exit::{Exit, notice},
+    flag_order,
+    ignored_inputs::IgnoredInputs,
+    repeatable_flags::RepeatableFlags,
+    settings::Format,
+    subcommands::Subcommand,
 };
 
 /// Turn command-line programs into MCP tools that run in a kernel-enforced sandbox.
@@ -225,10 +229,7 @@ impl Args {
         read.map_err(|error| {
             let exit = report_clap_error(&error);
             if let Some(variable) = variables::at_fault(&error, &command) {
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "hint: the value comes from the variable {variable}"
-                );
+                notice(format_args!("hint: the value comes from the variable {variable}"));
             }
             exit
         })

@@ -1,14 +1,12 @@
 //! `ahma_mcp console`: pages that show the operations of all servers of this user.
 
-use std::io::Write as _;
-
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     active_sandbox,
     args::Args,
-    exit::Failure,
+    exit::{Failure, notice},
     run::runtime,
     settings::{Environment, Settings},
     signals,
@@ -40,10 +38,9 @@ async fn serve(own: &ConsoleArgs, settings: ConsoleSettings) -> Result<(), Failu
     })?;
     let pages = Console::start(settings, shutdown.clone()).router();
     let ready = |link: &str| {
-        let _ = writeln!(
-            std::io::stderr().lock(),
+        notice(format_args!(
             "the console is at {link}\nThe link is good for one browser. Ctrl-C ends the console."
-        );
+        ));
         if !own.no_open {
             open(link);
         }

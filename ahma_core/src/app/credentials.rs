@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    io::Write as _,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
@@ -13,7 +12,7 @@ use ahma_http_bridge::{
 };
 
 use super::{
-    exit::{Exit, Failure, chain, print},
+    exit::{Exit, Failure, chain, notice, print},
     settings::Environment,
     subcommands::{AuditCommand, RoleArg, TokenCommand},
 };
@@ -29,10 +28,9 @@ pub(super) fn token(command: TokenCommand, tokens_file: Option<PathBuf>) -> Resu
             ..
         } => {
             super::admin::revoke_and_stop_work(&name, &options)?;
-            let _ = writeln!(
-                std::io::stderr(),
+            notice(format_args!(
                 "the token of {name} is revoked, and its work is stopped"
-            );
+            ));
             Ok(())
         }
         TokenCommand::Revoke { name, file, .. } => revoke(&name, &file_or_default(file)?),
@@ -87,10 +85,9 @@ fn revoke(name: &str, file: &Path) -> Result<(), Failure> {
                 .with_hint("ahma_mcp token list names those it has"),
         );
     }
-    let _ = writeln!(
-        std::io::stderr(),
+    notice(format_args!(
         "the token of {name} is revoked; running servers refuse it from now on"
-    );
+    ));
     Ok(())
 }
 
@@ -121,21 +118,19 @@ fn new(params: TokenParams, file: &Path) -> Result<(), Failure> {
         .transpose()?;
     let name = params.name.clone();
     let issued = issue_token(file, TokenParams { scope, ..params })?;
-    let mut stderr = std::io::stderr().lock();
     if issued.replaced {
-        let _ = writeln!(stderr, "the previous token of {name} is revoked");
+        notice(format_args!("the previous token of {name} is revoked"));
     }
     let isolation = if issued.needs_isolation {
         " --session-isolation"
     } else {
         ""
     };
-    let _ = writeln!(
-        stderr,
-        "the token of {name} is shown only once; its hash is in {0}\n\
-         serve with: ahma_mcp --mode http{isolation} --auth token --tokens-file {0}",
-        file.display()
-    );
+    let file = file.display();
+    notice(format_args!(
+        "the token of {name} is shown only once; its hash is in {file}\n\
+         serve with: ahma_mcp --mode http{isolation} --auth token --tokens-file {file}"
+    ));
     print(format!("{}\n", issued.token.expose()))
 }
 

@@ -73,10 +73,9 @@ impl Failure {
 
     /// Writes the failure to stderr, which may be closed, and returns the exit code.
     pub(crate) fn report(&self) -> Exit {
-        let mut stderr = io::stderr().lock();
-        let _ = writeln!(stderr, "error: {self}");
+        notice(format_args!("error: {self}"));
         if let Some(hint) = &self.hint {
-            let _ = writeln!(stderr, "hint: {hint}");
+            notice(format_args!("hint: {hint}"));
         }
         self.exit
     }
@@ -99,6 +98,11 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
         }
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Writes a line to stderr, which may be closed.
+pub(crate) fn notice(line: impl fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 /// Offset that shells add to the number of a signal.

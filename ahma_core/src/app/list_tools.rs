@@ -1,12 +1,12 @@
 //! `--mode list-tools`: the tools for clients, and those that are not available.
 
-use std::{collections::HashSet, io::Write as _};
+use std::collections::HashSet;
 
 use ahma_common::words::counted;
 use serde_json::{Map, Value, json};
 
 use super::{
-    exit::{Failure, print},
+    exit::{Failure, notice, print},
     run::PROBE_TIMEOUT,
     settings::Format,
 };
@@ -29,11 +29,9 @@ pub(crate) async fn run(toolbox: &ToolboxHandle, format: Format) -> Result<(), F
         .map(|problem| &problem.file)
         .collect();
     if !broken.is_empty() {
-        let _ = writeln!(
-            std::io::stderr().lock(),
-            "warning: {} left out because of mistakes\nhint: ahma_mcp doctor shows each mistake and its place",
-            counted(broken.len(), "tool file")
-        );
+        let files = counted(broken.len(), "tool file");
+        notice(format_args!("warning: {files} left out because of mistakes"));
+        notice("hint: ahma_mcp doctor shows each mistake and its place");
     }
     Ok(())
 }

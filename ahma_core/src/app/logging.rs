@@ -12,7 +12,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-use super::settings::LogSettings;
+use super::{exit::notice, settings::LogSettings};
 
 /// Two weeks of daily files; enough to look back at, too little to fill a disk.
 const KEPT_FILES: usize = 14;
@@ -46,10 +46,7 @@ pub(crate) fn start(settings: &LogSettings) -> LogGuard {
             Some(worker)
         }
         Err(why) => {
-            let _ = writeln!(
-                std::io::stderr().lock(),
-                "warning: {why}; --log-to-stderr shows it"
-            );
+            notice(format_args!("warning: {why}; --log-to-stderr shows it"));
             None
         }
     }

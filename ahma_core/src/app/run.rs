@@ -1,6 +1,6 @@
 //! From the command line to the exit code.
 
-use std::{future::Future, io::Write as _, path::PathBuf, process::ExitCode, time::Duration};
+use std::{future::Future, path::PathBuf, process::ExitCode, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
@@ -8,7 +8,7 @@ use super::{
     active_sandbox::{ActiveSandbox, begin_sandbox, start_sandbox},
     args::Args,
     dispatch,
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, notice},
     http, list_tools, logging, sandbox_report,
     settings::{Environment, Mode, Settings},
     signals, stdio,
@@ -34,7 +34,7 @@ pub fn main() -> ExitCode {
 
 fn start(mut args: Args) -> Result<ExitCode, Failure> {
     for warning in args.ignored.warnings() {
-        let _ = writeln!(std::io::stderr().lock(), "warning: {warning}");
+        notice(format_args!("warning: {warning}"));
     }
     if let Some(subcommand) = args.subcommand.take() {
         return dispatch::dispatch(subcommand, args);
@@ -215,12 +215,12 @@ pub(super) fn warn(settings: &Settings, sandbox: &ActiveSandbox) {
         network = sandbox.note.network,
         "started"
     );
-    let of_the_wall = sandbox.launcher.warnings();
+    let of_launcher = sandbox.launcher.warnings();
     let warnings = settings.sandbox.warnings.iter().chain(&sandbox.note.warning);
-    for warning in warnings.chain(&of_the_wall) {
+    for warning in warnings.chain(&of_launcher) {
         tracing::warn!("{warning}");
         if !settings.log.to_stderr {
-            let _ = writeln!(std::io::stderr().lock(), "warning: {warning}");
+            notice(format_args!("warning: {warning}"));
         }
     }
 }

@@ -3,12 +3,7 @@
 //! `initialize` and `tools/list` are answered while the sandbox is set up and tested; only calls wait for that. A sandbox
 //! that does not hold ends the server, whatever was answered by then.
 
-use std::{
-    io::{IsTerminal as _, Write as _},
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io::IsTerminal as _, process::ExitCode, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{Notify, watch},
@@ -18,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     active_sandbox::{ActiveSandbox, PendingSandbox, early_checker, expected_note},
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, notice},
     remote,
     run::{ToolboxUse, engine_settings, open_history, open_toolbox, plan_settings, runtime, warn},
     settings::Settings,
@@ -65,10 +60,9 @@ async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<Ex
     };
     // A person started the server by hand, and would wonder why nothing happens.
     if std::io::stdin().is_terminal() {
-        let _ = writeln!(
-            std::io::stderr().lock(),
+        notice(
             "serving MCP on stdin and stdout, which a client should use; Ctrl-D ends it\n\
-             hint: ahma_mcp init adds the server to your client, ahma_mcp --help shows other commands"
+             hint: ahma_mcp init adds the server to your client, ahma_mcp --help shows other commands",
         );
     }
     let mut parts = ServerParts::default();

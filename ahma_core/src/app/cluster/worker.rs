@@ -1,6 +1,6 @@
 //! `ahma_mcp worker`: from the flags to a worker that claims operations.
 
-use std::{io::Write as _, path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
 use ahma_cluster::{RequestKeys, check_log, new_name};
 use tokio_util::sync::CancellationToken;
@@ -9,7 +9,7 @@ use super::{args::WorkerArgs, choice::no_cluster};
 use crate::{
     app::{
         active_sandbox::ActiveSandbox,
-        exit::{Exit, Failure},
+        exit::{Exit, Failure, notice},
         run::{ToolboxUse, engine_settings, open_toolbox, plan_settings, with_sandbox},
         settings::Settings,
         signals,
@@ -57,7 +57,7 @@ async fn run(args: &WorkerArgs, settings: &Settings, sandbox: &ActiveSandbox) ->
         file_tools: settings.execution.files,
         read_only_shell: settings.sandbox.tier != TierChoice::Only(Tier::Off),
     };
-    let _ = writeln!(std::io::stderr(), "worker {name} serves pool {}", choice.pool);
+    notice(format_args!("worker {name} serves pool {}", choice.pool));
     let worked = work(link, engine.clone(), toolbox, worker, shutdown).await;
     engine.shutdown().await;
     end_of_tools.cancel();

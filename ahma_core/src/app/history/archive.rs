@@ -2,13 +2,12 @@
 
 use std::{
     cmp::Reverse,
-    io::{self, Write as _},
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
 use crate::{
-    app::exit::{Failure, chain},
+    app::exit::{Failure, chain, notice},
     history::{FindingFilter, FindingRow, HistoryError, HistoryReader, OperationFilter, OperationRow},
     operation::Operation,
 };
@@ -70,7 +69,7 @@ impl Archive {
             return Err(failures.swap_remove(0));
         }
         for failure in failures {
-            let _ = writeln!(io::stderr().lock(), "warning: left out: {failure}");
+            notice(format_args!("warning: left out: {failure}"));
         }
         Ok(Self { parts })
     }

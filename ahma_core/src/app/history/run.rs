@@ -1,7 +1,7 @@
 //! From the flags of `ahma_mcp history` to its output.
 
 use std::{
-    io::{self, Write as _},
+    io,
     path::Path,
     time::{Duration, SystemTime},
 };
@@ -18,7 +18,7 @@ use crate::{
     app::{
         active_sandbox,
         args::Args,
-        exit::{Exit, Failure, print},
+        exit::{Exit, Failure, notice, print},
         run::runtime,
         settings::{Environment, Format, Settings},
     },
@@ -70,13 +70,13 @@ fn ago(age: Duration) -> SystemTime {
 impl Archive {
     fn list(&self, choice: ChoiceArgs, format: Format) -> Result<(), Failure> {
         let rows = self.operations(&filter(choice))?;
-        match format {
-            Format::Json => print_json(&json!({
-                "operations": rows.iter().map(document::operation).collect::<Vec<_>>()
-            })),
-            Format::Text | Format::Cost if rows.is_empty() => print("no operations\n"),
-            Format::Text | Format::Cost => print(table::operations(&rows)),
-        }
+        print_rows(
+            "operations",
+            &rows,
+            format,
+            document::operation,
+            table::operations,
+        )
     }
 
     fn show(&self, id: &str, format: Format) -> Result<(), Failure> {
@@ -89,13 +89,7 @@ impl Archive {
 
     fn findings(&self, filter: &FindingFilter, format: Format) -> Result<(), Failure> {
         let rows = self.found(filter)?;
-        match format {
-            Format::Json => print_json(&json!({
-                "findings": rows.iter().map(document::finding).collect::<Vec<_>>()
-            })),
-            Format::Text | Format::Cost if rows.is_empty() => print("no findings\n"),
-            Format::Text | Format::Cost => print(table::findings(&rows)),
-        }
+        print_rows("findings", &rows, format, document::finding, table::findings)
     }
 
     fn output(
@@ -227,13 +221,26 @@ fn copy_output(operation: &Operation, target: &mut impl io::Write) -> Result<(),
         }
     }
     if let Some(loss) = operation.output().loss() {
-        let _ = writeln!(
-            io::stderr(),
-            "warning: {} bytes were printed but could not be kept",
-            loss.bytes
-        );
+        let bytes = loss.bytes;
+        notice(format_args!(
+            "warning: {bytes} bytes were printed but could not be kept"
+        ));
     }
     Ok(())
+}
+
+fn print_rows<T>(
+    name: &str,
+    rows: &[T],
+    format: Format,
+    as_json: fn(&T) -> Value,
+    as_table: fn(&[T]) -> String,
+) -> Result<(), Failure> {
+    match format {
+        Format::Json => print_json(&json!({ name: rows.iter().map(as_json).collect::<Vec<_>>() })),
+        Format::Text | Format::Cost if rows.is_empty() => print(format!("no {name}\n")),
+        Format::Text | Format::Cost => print(as_table(rows)),
+    }
 }
 
 fn print_json(value: &Value) -> Result<(), Failure> {
