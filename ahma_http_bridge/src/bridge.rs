@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -284,11 +285,7 @@ impl Bridge {
             .filter(|child| child.operations().count() != OperationCount::default());
         let params = json!({ "reason": SHUTTING_DOWN, "end": "interrupted" });
         let stops = running.map(|child| child.ask_about_operations(STOP_OPERATIONS, &params, STOP_TIMEOUT));
-        for refused in futures::future::join_all(stops)
-            .await
-            .into_iter()
-            .filter_map(Result::err)
-        {
+        for refused in join_all(stops).await.into_iter().filter_map(Result::err) {
             tracing::warn!(reason = %refused, "a backend did not stop its operations");
         }
         all_done(Instant::now() + LAST_ANSWERS_TIMEOUT).await;
@@ -296,7 +293,8 @@ impl Bridge {
 
     /// Ends everything; when this returns no child is left.
     pub(crate) async fn end(&self) {
-        Sessions::end_all(self.sessions.take_all(), EndReason::Shutdown).await;
+        let sessions = self.sessions.take_all();
+        join_all(sessions.iter().map(|session| session.end(EndReason::Shutdown))).await;
         // Complete, since no more are let in: one that is just being added is waited for here.
         let of_sessionless = self.sessionless.backends();
         let shared = self.shared.iter().map(|shared| &shared.backend);
@@ -304,7 +302,7 @@ impl Bridge {
             .iter()
             .chain(shared)
             .map(|backend| backend.stop(CallFailure::Stopped));
-        futures::future::join_all(stops).await;
+        join_all(stops).await;
         self.tasks.close();
         self.tasks.wait().await;
         self.audit.record("server_stopped", json!({}));

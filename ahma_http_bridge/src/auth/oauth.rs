@@ -1,14 +1,14 @@
 //! JWTs of an OAuth authorization server, as the MCP authorization specification has it: the bridge is a
 //! resource server. When the issuer's keys cannot be fetched, no client is let in.
 
-use ahma_common::loopback::is_loopback_host;
-use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ahma_common::loopback::is_loopback_host;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::jwk::{Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 use super::{Principal, Role};
@@ -211,22 +211,20 @@ impl OAuth {
             let has_one = || fitting(&keys.set, kid, algorithm).next().is_some();
             age < KEYS_ASKED_EVERY || (age < KEYS_FRESH_FOR && has_one())
         };
-        if let Some(keys) = self.cached().filter(usable) {
+        if let Some(keys) = self.keys.lock().clone().filter(usable) {
             return Ok(keys);
         }
         let _fetching = self.fetching.lock().await;
-        if let Some(keys) = self.cached().filter(usable) {
+        if let Some(keys) = self.keys.lock().clone().filter(usable) {
             return Ok(keys);
         }
         // Those who waited for the same answer do not wait for another one each.
-        if self
-            .in_vain()
-            .is_some_and(|asked| asked.elapsed() < KEYS_ASKED_EVERY)
-        {
+        let asked_in_vain = *self.asked_in_vain.lock();
+        if asked_in_vain.is_some_and(|asked| asked.elapsed() < KEYS_ASKED_EVERY) {
             return Err(OAuthError::IssuerUnreachable);
         }
         let fetched = self.fetch().await;
-        *self.in_vain() = fetched.is_err().then(Instant::now);
+        *self.asked_in_vain.lock() = fetched.is_err().then(Instant::now);
         match fetched {
             Ok(set) => {
                 let keys = Keys {
@@ -245,14 +243,6 @@ impl OAuth {
                 Err(OAuthError::IssuerUnreachable)
             }
         }
-    }
-
-    fn in_vain(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.asked_in_vain.lock()
-    }
-
-    fn cached(&self) -> Option<Keys> {
-        self.keys.lock().clone()
     }
 
     async fn fetch(&self) -> Result<JwkSet, String> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
@@ -154,7 +154,7 @@ impl ChildSpawner {
 impl Backend {
     /// The child if it runs.
     pub(crate) fn running(&self) -> Option<Arc<Child>> {
-        match &*self.current() {
+        match &*self.current.lock() {
             Current::Running(initialized) if initialized.child.is_alive() => {
                 Some(Arc::clone(&initialized.child))
             }
@@ -172,7 +172,7 @@ impl Backend {
 
     /// The child and what it said to `initialize`.
     pub(crate) async fn initialized(self: &Arc<Self>) -> Result<InitializedChild, StartError> {
-        if let Some(initialized) = self.current().alive()? {
+        if let Some(initialized) = self.current.lock().alive()? {
             return Ok(initialized);
         }
         // The start is a task of its own: a client that goes away must not leave a half-initialized child.
@@ -183,7 +183,7 @@ impl Backend {
 
     /// Stops the child for good and returns when it is gone.
     pub(crate) async fn stop(&self, failure: CallFailure) {
-        let last = std::mem::replace(&mut *self.current(), Current::Stopped);
+        let last = std::mem::replace(&mut *self.current.lock(), Current::Stopped);
         self.stopping.cancel();
         if let Current::Running(initialized) = last {
             initialized.child.stop(failure).await;
@@ -199,7 +199,7 @@ impl Backend {
 
     async fn start_in_turn(self: Arc<Self>) -> Result<InitializedChild, StartError> {
         let mut attempts = self.attempts.lock().await;
-        if let Some(initialized) = self.current().alive()? {
+        if let Some(initialized) = self.current.lock().alive()? {
             return Ok(initialized);
         }
         let delay = attempts.delay(Instant::now());
@@ -256,16 +256,12 @@ impl Backend {
 
     /// Makes a new child the current one, unless it is not wanted any more.
     fn install(&self, initialized: &InitializedChild) -> bool {
-        let mut current = self.current();
+        let mut current = self.current.lock();
         let wanted = !matches!(*current, Current::Stopped);
         if wanted {
             *current = Current::Running(initialized.clone());
         }
         wanted
-    }
-
-    fn current(&self) -> MutexGuard<'_, Current> {
-        self.current.lock()
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ahma_common::envelope::{Edit, Envelope, RpcRequest, splice};
 use ahma_common::outbox::{Outbox, OutboxError};
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::net::unix::pipe;
@@ -95,7 +95,7 @@ pub(crate) struct Child {
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) outbox: Outbox<pipe::Sender>,
-    pending: Mutex<Pending>,
+    pub(super) pending: Mutex<Pending>,
     next_number: AtomicU64,
     /// Set as soon as the end is certain, before the process is reaped: no request goes to it any more.
     pub(super) is_over: AtomicBool,
@@ -168,7 +168,7 @@ impl Child {
 
     /// Requests without an answer.
     pub(crate) fn open_calls(&self) -> usize {
-        self.inner.pending().unanswered()
+        self.inner.pending.lock().unanswered()
     }
 
     /// Operations that have not ended.
@@ -185,7 +185,7 @@ impl Child {
         let tools = params.tools.clone();
         let token = read.as_ref().ok().and_then(|(meta, _)| meta.progress_token);
         let number = self.inner.next_number.fetch_add(1, Ordering::Relaxed);
-        let inserted = self.inner.pending().insert(number, request, token, params);
+        let inserted = self.inner.pending.lock().insert(number, request, token, params);
         inserted.map_err(|(call, failure)| {
             call.fail(failure);
             failure
@@ -246,7 +246,7 @@ impl Child {
     pub(crate) fn cancel_named(&self, client: ClientId, envelope: &Envelope<'_>) {
         let Ok(params) = envelope.params() else { return };
         let Some(id) = params.request_id else { return };
-        let Some(number) = self.inner.pending().number_of(client, id.get()) else {
+        let Some(number) = self.inner.pending.lock().number_of(client, id.get()) else {
             return;
         };
         let mut line = splice(
@@ -271,7 +271,7 @@ impl Child {
 
     /// Ends every open request of one client that is gone, and what it started if the child knows what that is.
     pub(crate) fn cancel_client(&self, client: ClientId, reason: &str) {
-        let calls = self.inner.pending().give_up_client(client);
+        let calls = self.inner.pending.lock().give_up_client(client);
         for (number, call) in calls {
             call.fail(CallFailure::SessionEnded);
             self.tell_cancelled(number, reason);
@@ -284,7 +284,7 @@ impl Child {
 
     /// Ends the requests that have been silent for too long.
     pub(crate) fn cancel_silent(&self, now: Instant) {
-        let calls = self.inner.pending().give_up_silent(now);
+        let calls = self.inner.pending.lock().give_up_silent(now);
         for (number, call) in calls {
             call.fail(CallFailure::TimedOut);
             self.tell_cancelled(number, "no answer in time");
@@ -337,20 +337,16 @@ impl Drop for Child {
 }
 
 impl Inner {
-    pub(super) fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock()
-    }
-
     /// Ends a call. `false` if it is no longer open.
     fn fail(&self, number: u64, failure: CallFailure) -> bool {
         // Finished when the lock is free again.
-        let call = self.pending().give_up(number);
+        let call = self.pending.lock().give_up(number);
         call.map(|call| call.fail(failure)).is_some()
     }
 
     /// The child is over: every waiter is told.
     pub(super) fn fail_all(&self, failure: CallFailure) {
-        let calls = self.pending().close(failure);
+        let calls = self.pending.lock().close(failure);
         calls.into_iter().for_each(|call| call.fail(failure));
     }
 }

@@ -73,7 +73,7 @@ impl Listener {
         match &envelope.kind {
             Kind::Response { id, error_code } => {
                 let number = id.get().parse::<u64>().ok();
-                let answered = number.and_then(|number| child.inner.pending().answer(number));
+                let answered = number.and_then(|number| child.inner.pending.lock().answer(number));
                 match answered {
                     Some(call) => call.finish(&envelope, id, *error_code),
                     None => tracing::debug!(id = id.get(), "the child answered a request that is not open"),
@@ -121,7 +121,7 @@ impl Listener {
                 .received(child, ChildMessage::Notification { method, envelope });
         };
         // A message for one client must not reach another one, even if that client is no longer known.
-        let delivery = child.inner.pending().deliver(envelope, value, about);
+        let delivery = child.inner.pending.lock().deliver(envelope, value, about);
         if let Delivery::Client(client, message) = delivery {
             self.sink.received(child, ChildMessage::For { client, message });
         }

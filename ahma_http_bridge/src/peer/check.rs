@@ -9,7 +9,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use ahma_common::loopback::is_loopback;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::PeerRejected;
@@ -136,7 +136,7 @@ impl PeerCheck {
     }
 
     fn knows_holder(&self, link: &Link) -> bool {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let found = known.iter().enumerate().find_map(|(place, client)| {
             let first = client.descriptor.saturating_sub(NUMBERS_BEFORE);
             let last = client.descriptor.saturating_add(NUMBERS_AFTER);
@@ -151,7 +151,12 @@ impl PeerCheck {
     }
 
     fn search(&self, link: &Link) -> Result<(), PeerRejected> {
-        let known: Vec<u32> = self.known().iter().map(|client| client.process.pid()).collect();
+        let known: Vec<u32> = self
+            .known
+            .lock()
+            .iter()
+            .map(|client| client.process.pid())
+            .collect();
         let all = Process::all().map_err(|_| PeerRejected::Unidentified)?;
         let mut reason = PeerRejected::Unidentified;
         for pid in known.into_iter().chain(all) {
@@ -176,15 +181,11 @@ impl PeerCheck {
         if process.is_command(self.bridge)? {
             return Ok(Holder::Command);
         }
-        let mut known = self.known();
+        let mut known = self.known.lock();
         known.retain(|client| client.process.pid() != pid);
         known.truncate(MAX_KNOWN - 1);
         known.insert(0, KnownClient { process, descriptor });
         Ok(Holder::Client)
-    }
-
-    fn known(&self) -> MutexGuard<'_, Vec<KnownClient>> {
-        self.known.lock()
     }
 }
 

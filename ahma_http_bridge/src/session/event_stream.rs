@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::error::{RequestError, RequestOutcome};
@@ -120,7 +120,7 @@ impl EventStream {
 
     /// Adds a notification or a request of the server. A closed stream gives it back.
     pub(crate) fn push(&self, body: Bytes) -> Result<(), Bytes> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closed {
             return Err(body);
         }
@@ -137,7 +137,7 @@ impl EventStream {
 
     /// The last answer ends the stream. A cancelled request gets none: its client has forgotten it.
     fn end_request(&self, body: Bytes, outcome: RequestOutcome) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if !matches!(
             outcome,
             RequestOutcome::Failed(RequestError::Call(CallFailure::Cancelled))
@@ -153,38 +153,38 @@ impl EventStream {
     }
 
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.state.lock().closed = true;
         self.changed.notify_waiters();
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.lock().closed
+        self.state.lock().closed
     }
 
     pub(crate) fn has_reader(&self) -> bool {
-        self.lock().reader_attached
+        self.state.lock().reader_attached
     }
 
     /// True if it is being read, or has never been read and so is about to be.
     pub(crate) fn expects_reader(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.reader_attached || state.reader == 0
     }
 
     /// True if everything was handed out and nothing more will come.
     pub(crate) fn is_exhausted(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.closed && state.read_up_to + 1 >= state.next_seq
     }
 
     /// Approximate cost of keeping the stream.
     pub(crate) fn cost_bytes(&self) -> usize {
-        self.lock().held_bytes + OVERHEAD_BYTES
+        self.state.lock().held_bytes + OVERHEAD_BYTES
     }
 
     /// Removes and gives what no connection has taken yet.
     pub(crate) fn take_unread(&self) -> Vec<Bytes> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let read_up_to = state.read_up_to;
         let split = state.events.partition_point(|event| event.seq <= read_up_to);
         let unread = state.events.split_off(split);
@@ -196,7 +196,7 @@ impl EventStream {
     /// Reads on after the event a client saw last, or after what was handed out so far.
     /// The reader before, if any, finds its stream ended.
     pub(crate) fn read_after(self: &Arc<Self>, last_seen: Option<u64>) -> StreamReader {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.reader += 1;
         state.reader_attached = true;
         let next_seq = last_seen.unwrap_or(state.read_up_to).min(state.next_seq - 1) + 1;
@@ -208,10 +208,6 @@ impl EventStream {
             number,
             next_seq,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StreamState> {
-        self.state.lock()
     }
 }
 
@@ -313,7 +309,7 @@ impl StreamReader {
 
     /// The next message if there is one already.
     pub(crate) fn try_next(&mut self) -> Option<Next> {
-        let mut state = self.stream.lock();
+        let mut state = self.stream.state.lock();
         if state.reader != self.number {
             return Some(Next::End);
         }
@@ -337,7 +333,7 @@ impl StreamReader {
 
 impl Drop for StreamReader {
     fn drop(&mut self) {
-        let mut state = self.stream.lock();
+        let mut state = self.stream.state.lock();
         if state.reader == self.number {
             state.reader_attached = false;
         }

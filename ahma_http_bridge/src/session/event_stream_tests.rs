@@ -81,7 +81,7 @@ fn a_client_that_does_not_read_costs_a_bound_and_is_told() {
     let big = Bytes::from(vec![b'x'; MAX_HELD_BYTES]);
     stream.push(big.clone()).unwrap();
     stream.push(big).unwrap();
-    assert_eq!(stream.lock().events.len(), 1);
+    assert_eq!(stream.state.lock().events.len(), 1);
 }
 
 #[test]
@@ -104,16 +104,16 @@ fn answers_are_kept_until_they_are_read() {
     assert_eq!(seen.len(), 6, "all six answers");
     stream.push(message(9)).unwrap();
     assert!(
-        stream.lock().held_bytes <= MAX_HELD_BYTES,
+        stream.state.lock().held_bytes <= MAX_HELD_BYTES,
         "what was read is dropped first"
     );
 
-    let nobody_reads = EventStream::standing(0);
+    let unread = EventStream::standing(0);
     for _ in 0..100 {
-        nobody_reads.finish(big(b'c'));
+        unread.finish(big(b'c'));
     }
-    assert!(nobody_reads.is_closed());
-    assert!(nobody_reads.lock().held_bytes <= MAX_UNREAD_BYTES + MAX_HELD_BYTES);
+    assert!(unread.is_closed());
+    assert!(unread.state.lock().held_bytes <= MAX_UNREAD_BYTES + MAX_HELD_BYTES);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn short_answers_that_are_not_read_end_the_stream_as_well() {
         stream.finish(answer());
     }
     assert!(stream.is_closed());
-    assert_eq!(stream.lock().events.len(), MAX_UNREAD_EVENTS + 1);
+    assert_eq!(stream.state.lock().events.len(), MAX_UNREAD_EVENTS + 1);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn notifications_make_room_wherever_they_are_among_answers() {
     for number in 0..2 * MAX_HELD_EVENTS {
         stream.push(message(number)).unwrap();
     }
-    assert_eq!(stream.lock().events.len(), MAX_HELD_EVENTS);
+    assert_eq!(stream.state.lock().events.len(), MAX_HELD_EVENTS);
     assert_eq!(drain(&mut reader)[0], format!("missed {MAX_HELD_EVENTS}"));
 }
 
@@ -187,6 +187,6 @@ async fn a_waiting_reader_wakes_for_a_message_and_for_a_successor() {
 
 impl EventStream {
     fn is_read_up_to(&self, seq: u64) -> bool {
-        self.lock().read_up_to >= seq
+        self.state.lock().read_up_to >= seq
     }
 }

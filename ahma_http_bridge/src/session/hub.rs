@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use dashmap::DashMap;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::session::Session;
 use super::subscriptions::Subscriptions;
@@ -50,7 +50,7 @@ impl Hub {
     /// Forgets a session. Gives back the resources that have no subscriber any more.
     pub(crate) fn leave(&self, client: ClientId) -> Vec<Box<str>> {
         self.sessions.remove(&client);
-        self.subscriptions().remove_all(client)
+        self.subscriptions.lock().remove_all(client)
     }
 
     /// The reason why a session may not subscribe to this, if there is one.
@@ -58,7 +58,7 @@ impl Hub {
         if uri.len() > MAX_URI_BYTES {
             return Some(format!("`uri` is longer than {MAX_URI_BYTES} bytes"));
         }
-        let subscriptions = self.subscriptions();
+        let subscriptions = self.subscriptions.lock();
         let is_full = subscriptions.count(client) >= MAX_SUBSCRIPTIONS;
         (is_full && !subscriptions.contains(client, uri))
             .then(|| format!("a session may have {MAX_SUBSCRIPTIONS} subscriptions; end one first"))
@@ -77,12 +77,12 @@ impl Hub {
 
     /// True if it was not subscribed before. One that has left stays away.
     fn subscribe(&self, client: ClientId, uri: &str) -> bool {
-        let mut subscriptions = self.subscriptions();
+        let mut subscriptions = self.subscriptions.lock();
         self.sessions.contains_key(&client) && subscriptions.add(client, uri)
     }
 
     pub(crate) fn unsubscribe(&self, client: ClientId, uri: &str) -> Unsubscribe {
-        match self.subscriptions().remove(client, uri) {
+        match self.subscriptions.lock().remove(client, uri) {
             true => Unsubscribe::AnswerHere,
             false => Unsubscribe::PassOn,
         }
@@ -109,10 +109,6 @@ impl Hub {
         }
     }
 
-    fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
-        self.subscriptions.lock()
-    }
-
     fn session(&self, client: ClientId) -> Option<Arc<Session>> {
         self.sessions.get(&client).and_then(|session| session.upgrade())
     }
@@ -131,7 +127,7 @@ impl Hub {
             return Vec::new();
         };
         let is_meant = |client: &ClientId| meta.client.is_none_or(|name| named(name) == Some(*client));
-        self.subscriptions().clients(&uri).filter(is_meant).collect()
+        self.subscriptions.lock().clients(&uri).filter(is_meant).collect()
     }
 
     fn hear_notification(&self, method: &str, envelope: &Envelope<'_>) {
@@ -195,7 +191,7 @@ impl ChildSink for Hub {
     }
 
     fn initialized(&self, child: &Child) {
-        let wanted: Vec<Box<str>> = self.subscriptions().uris().map(Into::into).collect();
+        let wanted: Vec<Box<str>> = self.subscriptions.lock().uris().map(Into::into).collect();
         wanted
             .iter()
             .for_each(|uri| Self::resubscribe(child, "resources/subscribe", uri));

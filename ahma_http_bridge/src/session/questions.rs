@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use crate::child::Child;
@@ -32,7 +32,7 @@ struct Question {
 impl OpenQuestions {
     /// Takes a question in; gives it back as the client is to see it.
     pub(crate) fn ask(&self, child: &Arc<Child>, question: &Envelope<'_>, id: &RawValue) -> Bytes {
-        let mut questions = self.lock();
+        let mut questions = self.0.lock();
         questions
             .open
             .retain(|_, open| open.child.upgrade().is_some_and(|child| child.is_alive()));
@@ -50,7 +50,7 @@ impl OpenQuestions {
     /// The child that a client's answer is for, and the answer as that child is to see it.
     pub(crate) fn answer(&self, answer: &Envelope<'_>, id: &RawValue) -> Option<(Arc<Child>, Bytes)> {
         let number = id.get().parse::<u64>().ok()?;
-        let question = self.lock().open.remove(&number)?;
+        let question = self.0.lock().open.remove(&number)?;
         let child = question.child.upgrade()?;
         Some((child, renamed(answer, id, &question.id)))
     }
@@ -58,7 +58,7 @@ impl OpenQuestions {
     /// Takes a question back; gives the child's cancellation as the client is to see it, if it knows the question.
     pub(crate) fn take_back(&self, child: &Arc<Child>, cancellation: &Envelope<'_>) -> Option<Bytes> {
         let id = cancellation.params().ok()?.request_id?;
-        let mut questions = self.lock();
+        let mut questions = self.0.lock();
         let is_it = |question: &Question| {
             *question.id == *id.get() && std::ptr::eq(question.child.as_ptr(), Arc::as_ptr(child))
         };
@@ -69,10 +69,6 @@ impl OpenQuestions {
         questions.open.remove(&number);
         drop(questions);
         Some(renamed(cancellation, id, &number.to_string()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Questions> {
-        self.0.lock()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::error::RequestError;
@@ -63,7 +63,7 @@ impl Sessions {
     }
 
     pub(crate) fn open(&self, params: SessionParams) -> Result<Arc<Session>, RequestError> {
-        let mut admission = self.admission();
+        let mut admission = self.admission.lock();
         let session = self.admit(&mut admission, Uuid::new_v4().to_string(), params)?;
         self.by_id.insert(session.id().into(), Arc::clone(&session));
         Ok(session)
@@ -76,7 +76,7 @@ impl Sessions {
         params: SessionParams,
         kept: KeptSession,
     ) -> Result<TakenOver, RequestError> {
-        let mut admission = self.admission();
+        let mut admission = self.admission.lock();
         if let Some(known) = self.by_id.get(id) {
             return Ok(TakenOver::Before(Arc::clone(&known)));
         }
@@ -118,7 +118,7 @@ impl Sessions {
 
     /// Counts the child of a client without a session.
     pub(crate) fn admit_sessionless(&self, principal: &Principal) -> Result<(), RequestError> {
-        let mut admission = self.admission();
+        let mut admission = self.admission.lock();
         let sessionless = admission.sessionless()?;
         self.refuse_if_full(sessionless, principal)?;
         sessionless.insert(Arc::clone(&principal.name));
@@ -127,11 +127,11 @@ impl Sessions {
 
     /// Refuses another child for a client without a session, which is counted already, once everything ends.
     pub(crate) fn readmit_sessionless(&self) -> Result<(), RequestError> {
-        self.admission().sessionless().map(drop)
+        self.admission.lock().sessionless().map(drop)
     }
 
     pub(crate) fn dismiss_sessionless(&self, name: &Arc<str>) {
-        if let Ok(sessionless) = self.admission().sessionless() {
+        if let Ok(sessionless) = self.admission.lock().sessionless() {
             sessionless.remove(name);
         }
     }
@@ -198,18 +198,9 @@ impl Sessions {
 
     /// Takes out every session, for the end of the bridge. From now on no session opens, and clients without one are refused.
     pub(crate) fn take_all(&self) -> Vec<Arc<Session>> {
-        *self.admission() = Admission::Closed;
+        *self.admission.lock() = Admission::Closed;
         let ids: Vec<Box<str>> = self.by_id.iter().map(|session| session.key().clone()).collect();
         ids.iter().filter_map(|id| self.remove(id)).collect()
-    }
-
-    fn admission(&self) -> MutexGuard<'_, Admission> {
-        self.admission.lock()
-    }
-
-    /// Ends all of these side by side.
-    pub(crate) async fn end_all(sessions: Vec<Arc<Session>>, reason: EndReason) {
-        futures::future::join_all(sessions.iter().map(|session| session.end(reason.clone()))).await;
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::event_stream::{EventStream, Keep, StreamReader};
 
@@ -96,7 +96,7 @@ impl SessionStreams {
     /// open request that is being read, else to the standing stream for its next reader.
     pub(crate) fn push(&self, message: Bytes) {
         // Held to the end: a request that opens meanwhile takes what is in the standing stream only once.
-        let requests = self.lock();
+        let requests = self.requests.lock();
         let mut message = message;
         if !self.standing.has_reader() {
             let newest_first = requests.streams.values().rev();
@@ -113,7 +113,7 @@ impl SessionStreams {
 
     /// A stream for a request with this many answers. It also takes what is still unread.
     pub(crate) fn open_request(&self, answers: usize) -> Arc<EventStream> {
-        let mut requests = self.lock();
+        let mut requests = self.requests.lock();
         let stream = EventStream::for_answers(requests.next_id, Keep::ForReplay, answers);
         requests.next_id += 1;
         if requests.closed {
@@ -132,7 +132,7 @@ impl SessionStreams {
 
     /// Forgets a request whose answer went out in one piece.
     pub(crate) fn forget(&self, stream: &EventStream) {
-        self.lock().streams.remove(&stream.id());
+        self.requests.lock().streams.remove(&stream.id());
     }
 
     /// True if the id of an event is from the part of this session that another bridge had.
@@ -158,20 +158,16 @@ impl SessionStreams {
         if stream == self.standing.id() {
             return Some(self.standing.read_after(Some(seq)));
         }
-        let stream = self.lock().streams.get(&stream).cloned()?;
+        let stream = self.requests.lock().streams.get(&stream).cloned()?;
         Some(stream.read_after(Some(seq)))
     }
 
     /// Ends every stream. What is in them can still be read.
     pub(crate) fn close(&self) {
         self.standing.close();
-        let mut requests = self.lock();
+        let mut requests = self.requests.lock();
         requests.closed = true;
         requests.streams.values().for_each(|stream| stream.close());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Requests> {
-        self.requests.lock()
     }
 }
 

@@ -23,7 +23,7 @@ fn unread_answers_outlive_those_that_were_read() {
         let read = answered(&streams, 2);
         assert!(read.read_after(None).try_next().is_some());
     }
-    let kept = streams.lock().streams.len();
+    let kept = streams.requests.lock().streams.len();
     assert!(kept <= unread.len() + MAX_READ + 1, "{kept}");
     assert!(unread.iter().all(|stream| is_kept(&streams, stream)));
 }
@@ -84,7 +84,7 @@ fn unread_answers_are_kept_up_to_a_size_and_the_newest_always() {
     for _ in 0..100 {
         answered(&streams, bytes);
     }
-    let kept = streams.lock().streams.len();
+    let kept = streams.requests.lock().streams.len();
     assert!(kept <= 64 + 3, "{kept}");
 }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +20,7 @@ pub(crate) struct WaitingRequests {
 
 impl WaitingRequests {
     pub(crate) fn enter(self: &Arc<Self>, id: &str) -> WaitingRequest {
-        let cancelled = self.lock().entry(id.into()).or_default().clone();
+        let cancelled = self.places.lock().entry(id.into()).or_default().clone();
         WaitingRequest {
             waiting: Arc::clone(self),
             id: id.into(),
@@ -29,29 +29,25 @@ impl WaitingRequests {
     }
 
     pub(crate) fn cancel(&self, id: &str) {
-        if let Some(cancelled) = self.lock().get(id) {
+        if let Some(cancelled) = self.places.lock().get(id) {
             cancelled.cancel();
         }
     }
 
     /// For a session that is over.
     pub(crate) fn cancel_all(&self) {
-        self.lock().values().for_each(CancellationToken::cancel);
+        self.places.lock().values().for_each(CancellationToken::cancel);
     }
 
     /// Returns when no request waits any more.
     pub(crate) async fn all_left(&self) {
         loop {
             let left = self.left.notified();
-            if self.lock().is_empty() {
+            if self.places.lock().is_empty() {
                 return;
             }
             left.await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, CancellationToken>> {
-        self.places.lock()
     }
 }
 
@@ -76,7 +72,7 @@ impl WaitingRequest {
 
 impl Drop for WaitingRequest {
     fn drop(&mut self) {
-        self.waiting.lock().remove(&self.id);
+        self.waiting.places.lock().remove(&self.id);
         self.waiting.left.notify_waiters();
     }
 }
