@@ -269,6 +269,24 @@ impl<'a> Envelope<'a> {
         }
     }
 
+    /// The edit that puts `text` in the place of a borrowed value.
+    pub fn edit(&self, value: &RawValue, text: impl Into<String>) -> Edit {
+        Edit {
+            span: self.span(value),
+            text: text.into(),
+        }
+    }
+
+    /// The message on one line.
+    pub fn on_one_line(&self) -> Bytes {
+        splice(self.text, Vec::new()).freeze()
+    }
+
+    /// The same with one value replaced.
+    pub fn replaced(&self, value: &RawValue, text: &str) -> Bytes {
+        splice(self.text, vec![self.edit(value, text)]).freeze()
+    }
+
     /// The position of a borrowed value in this envelope's text.
     pub fn span(&self, value: &RawValue) -> Range<usize> {
         let start = value.get().as_ptr() as usize - self.text.as_ptr() as usize;

@@ -33,11 +33,8 @@ impl Names<'_> {
     ) -> Option<Vec<Edit>> {
         let (mut edits, mut members) = (Vec::new(), Vec::new());
         let mut write = |key: &str, given: Option<&RawValue>, value: Option<String>| match (given, value) {
-            (Some(given), value) => edits.push(Edit {
-                span: envelope.span(given),
-                // A name that the bridge has not given is none.
-                text: value.unwrap_or_else(|| "null".to_owned()),
-            }),
+            // A name that the bridge has not given is none.
+            (Some(given), value) => edits.push(envelope.edit(given, value.unwrap_or("null".to_owned()))),
             (None, Some(value)) => members.push(format!(r#""{key}":{value}"#)),
             (None, None) => {}
         };
@@ -69,10 +66,7 @@ fn new_params(envelope: &Envelope<'_>, members: &str) -> Option<Edit> {
 /// The edit that adds these members to `_meta`.
 fn insertion(envelope: &Envelope<'_>, params: &Params<'_>, members: &str) -> Option<Edit> {
     if let Some(null) = params.null_meta() {
-        return Some(Edit {
-            span: envelope.span(null),
-            text: format!("{{{members}}}"),
-        });
+        return Some(envelope.edit(null, format!("{{{members}}}")));
     }
     let (object, members) = match params.meta_object() {
         Some(meta) => (meta, members.to_owned()),

@@ -201,10 +201,7 @@ impl Child {
             // The child might read it otherwise, and find another client's token or name in it.
             return fail(CallFailure::Unreadable);
         };
-        let mut edits = vec![Edit {
-            span: envelope.span(request.id),
-            text: number.to_string(),
-        }];
+        let mut edits = vec![envelope.edit(request.id, number.to_string())];
         if self.inner.names_clients {
             let names = client_name::Names {
                 client,
@@ -221,14 +218,9 @@ impl Child {
             return fail(CallFailure::CannotLimit);
         }
         if let Some(token) = token {
-            edits.push(Edit {
-                span: envelope.span(token),
-                text: number.to_string(),
-            });
+            edits.push(envelope.edit(token, number.to_string()));
         }
-        let mut line = splice(envelope.text(), edits);
-        line.extend_from_slice(b"\n");
-        match self.send_line(&line) {
+        match self.send_edited(envelope.text(), edits) {
             Ok(()) => Ok(number),
             Err(SendError::Gone) => fail(CallFailure::ChildDied),
             Err(SendError::Stuck) => fail(CallFailure::ChildStuck),
@@ -237,9 +229,7 @@ impl Child {
 
     /// Passes on a notification or a response, as it is.
     pub(crate) fn send(&self, message: &str) -> Result<(), SendError> {
-        let mut line = splice(message, Vec::new());
-        line.extend_from_slice(b"\n");
-        self.send_line(&line)
+        self.send_edited(message, Vec::new())
     }
 
     /// Passes on a client's `notifications/cancelled`; the request ends here whatever the child does.
@@ -249,16 +239,8 @@ impl Child {
         let Some(number) = self.inner.pending.lock().number_of(client, id.get()) else {
             return;
         };
-        let mut line = splice(
-            envelope.text(),
-            vec![Edit {
-                span: envelope.span(id),
-                text: number.to_string(),
-            }],
-        );
-        line.extend_from_slice(b"\n");
         // A child that is gone has nothing left to cancel.
-        let _ = self.send_line(&line);
+        let _ = self.send_edited(envelope.text(), vec![envelope.edit(id, number.to_string())]);
         self.inner.fail(number, CallFailure::Cancelled);
     }
 
@@ -319,11 +301,13 @@ impl Child {
         ));
     }
 
-    fn send_line(&self, line: &[u8]) -> Result<(), SendError> {
+    fn send_edited(&self, message: &str, edits: Vec<Edit>) -> Result<(), SendError> {
+        let mut line = splice(message, edits);
+        line.extend_from_slice(b"\n");
         if let Some(echo) = &self.inner.echo {
-            echo.sent(line);
+            echo.sent(&line);
         }
-        self.inner.outbox.send(line).map_err(|error| match error {
+        self.inner.outbox.send(&line).map_err(|error| match error {
             OutboxError::Closed => SendError::Gone,
             OutboxError::Full => SendError::Stuck,
         })

@@ -212,13 +212,6 @@ impl Pending {
         let Ok(number) = number else {
             return Delivery::Unknown;
         };
-        let edited = |text: &str| {
-            let edit = Edit {
-                span: envelope.span(value),
-                text: text.to_owned(),
-            };
-            splice(envelope.text(), vec![edit]).freeze()
-        };
         if let Some(call) = self.calls.as_mut().and_then(|calls| calls.get_mut(&number)) {
             let Some(text) = named.text(&call.id, call.token.as_deref()) else {
                 return Delivery::Unknown;
@@ -228,18 +221,18 @@ impl Pending {
             }
             return match &call.params.reply {
                 Reply::Events(stream) => {
-                    stream.notify(edited(text));
+                    stream.notify(envelope.replaced(value, text));
                     Delivery::Settled
                 }
                 Reply::Once(_) if named == Named::Subscription => Delivery::Unknown,
-                Reply::Once(_) => Delivery::Client(call.params.client, edited(text)),
+                Reply::Once(_) => Delivery::Client(call.params.client, envelope.replaced(value, text)),
             };
         }
         let mut answered = self.answered.iter().rev();
         let answered = answered.find(|answered| answered.number == number && named != Named::Subscription);
         let text = answered.and_then(|answered| named.text(&answered.id, answered.token.as_deref()));
         match (answered, text) {
-            (Some(answered), Some(text)) => Delivery::Client(answered.client, edited(text)),
+            (Some(answered), Some(text)) => Delivery::Client(answered.client, envelope.replaced(value, text)),
             _ => Delivery::Unknown,
         }
     }
@@ -294,10 +287,7 @@ impl FinishedCall {
     /// Ends the call with the child's answer.
     pub(super) fn finish(self, envelope: &Envelope<'_>, id: &RawValue, error_code: Option<i64>) {
         let call = &self.call;
-        let mut edits = vec![Edit {
-            span: envelope.span(id),
-            text: call.id.to_string(),
-        }];
+        let mut edits = vec![envelope.edit(id, &*call.id)];
         if call.params.timeout.is_none() {
             edits.extend(subscription_edit(envelope, &call.id));
         }
@@ -336,10 +326,7 @@ impl Reply {
 fn subscription_edit(envelope: &Envelope<'_>, id: &str) -> Option<Edit> {
     let result: Params<'_> = envelope.params().ok()?;
     let subscription = result.meta().ok()?.subscription_id?;
-    Some(Edit {
-        span: envelope.span(subscription),
-        text: id.to_owned(),
-    })
+    Some(envelope.edit(subscription, id))
 }
 
 #[cfg(test)]

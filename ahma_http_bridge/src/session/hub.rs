@@ -14,7 +14,7 @@ use super::session::Session;
 use super::subscriptions::Subscriptions;
 use crate::child::{BRIDGE, CallParams, Child, ChildMessage, ChildSink, ClientId, Reply, named};
 use crate::operations::OperationOwner;
-use ahma_common::envelope::{Envelope, error_message, result_message, splice};
+use ahma_common::envelope::{Envelope, error_message, result_message};
 
 /// Time that a request of the bridge itself may stay open.
 const UNASKED_TIMEOUT: Duration = Duration::from_secs(30);
@@ -131,25 +131,24 @@ impl Hub {
     }
 
     fn hear_notification(&self, method: &str, envelope: &Envelope<'_>) {
-        let message = || splice(envelope.text(), Vec::new()).freeze();
         match method {
             "notifications/tools/list_changed"
             | "notifications/prompts/list_changed"
             | "notifications/resources/list_changed" => {
-                let message = message();
+                let message = envelope.on_one_line();
                 self.all_sessions()
                     .iter()
                     .for_each(|session| session.push(message.clone()));
             }
             "notifications/resources/updated" => {
-                let message = message();
+                let message = envelope.on_one_line();
                 self.subscribers_meant(envelope)
                     .into_iter()
                     .filter_map(|client| self.session(client))
                     .for_each(|session| session.push(message.clone()));
             }
             _ => match self.all_sessions().as_slice() {
-                [only] if !self.has_sessionless.load(Ordering::Relaxed) => only.push(message()),
+                [only] if !self.has_sessionless.load(Ordering::Relaxed) => only.push(envelope.on_one_line()),
                 _ => tracing::debug!(
                     method,
                     "a notification of the shared child belongs to no client in particular"

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 
-use ahma_common::envelope::{error_message, result_message, splice};
+use ahma_common::envelope::{error_message, result_message};
 use parking_lot::Mutex;
 
 use super::roots::RootsRule;
@@ -98,9 +98,7 @@ impl ChildSink for SessionSink {
                     session.push(message);
                 }
             }
-            ChildMessage::Notification { envelope, .. } => {
-                session.push(splice(envelope.text(), Vec::new()).freeze())
-            }
+            ChildMessage::Notification { envelope, .. } => session.push(envelope.on_one_line()),
             ChildMessage::Request {
                 id, method: "ping", ..
             } => answer(child, &result_message(id.get(), "{}")),

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use crate::child::Child;
-use ahma_common::envelope::{Edit, Envelope, splice};
+use ahma_common::envelope::Envelope;
 
 #[derive(Debug, Default)]
 pub(crate) struct OpenQuestions(Mutex<Questions>);
@@ -44,7 +44,7 @@ impl OpenQuestions {
         };
         questions.open.insert(number, asked);
         drop(questions);
-        renamed(question, id, &number.to_string())
+        question.replaced(id, &number.to_string())
     }
 
     /// The child that a client's answer is for, and the answer as that child is to see it.
@@ -52,7 +52,7 @@ impl OpenQuestions {
         let number = id.get().parse::<u64>().ok()?;
         let question = self.0.lock().open.remove(&number)?;
         let child = question.child.upgrade()?;
-        Some((child, renamed(answer, id, &question.id)))
+        Some((child, answer.replaced(id, &question.id)))
     }
 
     /// Takes a question back; gives the child's cancellation as the client is to see it, if it knows the question.
@@ -68,14 +68,6 @@ impl OpenQuestions {
             .find_map(|(number, question)| is_it(question).then_some(*number))?;
         questions.open.remove(&number);
         drop(questions);
-        Some(renamed(cancellation, id, &number.to_string()))
+        Some(cancellation.replaced(id, &number.to_string()))
     }
-}
-
-fn renamed(message: &Envelope<'_>, id: &RawValue, name: &str) -> Bytes {
-    let edit = Edit {
-        span: message.span(id),
-        text: name.to_owned(),
-    };
-    splice(message.text(), vec![edit]).freeze()
 }
