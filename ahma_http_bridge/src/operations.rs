@@ -159,7 +159,7 @@ impl OperationReport {
 /// The operations of one backend that have not ended.
 #[derive(Debug)]
 pub(crate) struct OpenOperations {
-    recorder: Arc<OperationRecorder>,
+    pub(crate) recorder: Arc<OperationRecorder>,
     open: Mutex<HashMap<Box<str>, OpenOperation>>,
     /// Told whenever one has ended.
     one_ended: Notify,

@@ -11,9 +11,7 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Answer, BRIDGE, CallFailure, CallOutcome, Child, ChildFactory, ChildLimits, ChildSink, Ending, Spawn,
-};
+use super::{Answer, CallFailure, CallOutcome, Child, ChildFactory, ChildLimits, ChildSink, Ending, Spawn};
 use crate::auth::Principal;
 use ahma_common::contract::ENV_PRINCIPAL;
 use ahma_common::envelope::{Envelope, EnvelopeError};
@@ -321,7 +319,7 @@ pub(crate) async fn initialize_child(
     let unreadable = |error: EnvelopeError| StartError::Spawn(error.to_string());
     let envelope = Envelope::parse(initialize.as_bytes()).map_err(unreadable)?;
     let request = envelope.request().map_err(unreadable)?;
-    let answer = tokio::time::timeout(timeout, child.ask(request, BRIDGE, timeout))
+    let answer = tokio::time::timeout(timeout, child.ask(request, timeout))
         .await
         .map_err(|_| StartError::Silent)?;
     match answer.outcome {

@@ -20,7 +20,7 @@ use super::answer::CallFailure;
 use super::client_name;
 use super::pending::{BRIDGE, CallParams, ClientId, Pending};
 use super::process::start_process;
-use super::tasks::{Listener, Watched, supervise};
+use super::tasks::{Listener, supervise};
 use crate::echo::Echo;
 use crate::operations::{BackendOwner, OpenOperations, OperationOwner, OperationRecorder};
 
@@ -87,9 +87,7 @@ pub(crate) enum SendError {
 #[derive(Debug)]
 pub(crate) struct Child {
     pub(super) inner: Arc<Inner>,
-    stop: CancellationToken,
-    ended: watch::Receiver<Option<Ending>>,
-    id: Option<u32>,
+    id: u32,
 }
 
 #[derive(Debug)]
@@ -104,6 +102,9 @@ pub(super) struct Inner {
     names_clients: bool,
     /// As the child reports them.
     pub(super) operations: OpenOperations,
+    /// Asks for the end.
+    pub(super) stop: CancellationToken,
+    pub(super) ended: watch::Sender<Option<Ending>>,
 }
 
 impl Child {
@@ -118,52 +119,38 @@ impl Child {
             pending: Mutex::new(Pending::new()),
             next_number: AtomicU64::new(1),
             is_over: AtomicBool::new(false),
-            echo: limits.echo.clone(),
+            echo: limits.echo,
             names_clients: command.keeps_clients_apart,
-            operations: OpenOperations::new(Arc::clone(&limits.recorder)),
+            operations: OpenOperations::new(limits.recorder),
+            stop: CancellationToken::new(),
+            ended: watch::Sender::new(None),
         });
-        let (ended_tx, ended) = watch::channel(None);
-        let stop = CancellationToken::new();
         let child = Arc::new(Self {
             inner: Arc::clone(&inner),
-            stop: stop.clone(),
-            ended,
-            id: Some(process.id()),
+            id: process.id(),
         });
         // The listener holds no strong handle, or the last one could never be dropped.
         let silent = CancellationToken::new();
         let last_line_read = silent.clone().drop_guard();
-        let watched = Watched {
-            recorder: limits.recorder,
-            sink: Arc::clone(&sink),
-        };
         let listener = Listener {
             child: Arc::downgrade(&child),
-            sink,
-            echo: limits.echo,
+            sink: Arc::clone(&sink),
         };
         tokio::spawn(async move {
             listener.listen(pipes.stdout).await;
             drop(last_line_read);
         });
-        tokio::spawn(supervise(
-            process,
-            inner,
-            stop,
-            limits.grace,
-            silent,
-            pipes.stderr,
-            (watched, ended_tx),
-        ));
+        let supervised = supervise(process, inner, limits.grace, silent, pipes.stderr, sink);
+        tokio::spawn(supervised);
         Ok(child)
     }
 
-    pub(crate) fn process_id(&self) -> Option<u32> {
+    pub(crate) fn process_id(&self) -> u32 {
         self.id
     }
 
     pub(crate) fn is_alive(&self) -> bool {
-        !self.inner.is_over.load(Ordering::Acquire) && !self.stop.is_cancelled()
+        !self.inner.is_over.load(Ordering::Acquire) && !self.inner.stop.is_cancelled()
     }
 
     /// Requests without an answer.
@@ -276,13 +263,13 @@ impl Child {
     /// Stops the process and all of its group; returns when they are gone.
     pub(crate) async fn stop(&self, failure: CallFailure) {
         self.inner.fail_all(failure);
-        self.stop.cancel();
+        self.inner.stop.cancel();
         self.watch_end().await;
     }
 
     /// Waits for the end, however it comes, without keeping the child alive.
     pub(crate) fn watch_end(&self) -> impl Future<Output = Ending> + Send + use<> {
-        let mut ended = self.ended.clone();
+        let mut ended = self.inner.ended.subscribe();
         async move {
             let ending = ended
                 .wait_for(Option::is_some)
@@ -316,7 +303,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        self.stop.cancel();
+        self.inner.stop.cancel();
     }
 }
 

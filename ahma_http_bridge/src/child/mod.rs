@@ -21,4 +21,4 @@ pub(crate) use asking::AskError;
 pub(crate) use backend::{Backend, ChildSpawner, Restart, StartError, initialize_child, own_initialize};
 pub(crate) use client_name::{is_for_the_bridge, named};
 pub(crate) use handle::{Child, ChildLimits, ChildMessage, ChildSink, Ending};
-pub(crate) use pending::{BRIDGE, CallObserver, CallParams, ClientId, Reply, ReplySink};
+pub(crate) use pending::{CallObserver, CallParams, ClientId, Reply, ReplySink};

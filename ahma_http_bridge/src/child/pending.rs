@@ -42,6 +42,21 @@ pub(crate) struct CallParams {
     pub(crate) observer: Option<Box<dyn CallObserver>>,
 }
 
+impl CallParams {
+    /// For a request of the bridge itself.
+    pub(crate) fn of_bridge(reply: Reply, timeout: Duration) -> Self {
+        Self {
+            reply,
+            client: BRIDGE,
+            principal: None,
+            program: None,
+            tools: None,
+            timeout: Some(timeout),
+            observer: None,
+        }
+    }
+}
+
 /// Told of the end of a call before its client is, and before anything that the child says afterwards.
 pub(crate) trait CallObserver: Send + Debug {
     fn ended(self: Box<Self>, answer: &Answer);

@@ -12,7 +12,6 @@ use ahma_common::lines::{Line, LineReader};
 use ahma_common::process::{ChildProcess, Grace};
 use serde_json::value::RawValue;
 use tokio::process::{ChildStderr, ChildStdout};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::CallFailure;
@@ -20,7 +19,6 @@ use super::client_name::named;
 use super::handle::{Child, ChildMessage, ChildSink, Ending, Inner};
 use super::pending::{Delivery, Named};
 use crate::echo::Echo;
-use crate::operations::OperationRecorder;
 
 /// Longest message of a child. One that goes on without a line feed is not speaking MCP.
 const MAX_LINE_BYTES: usize = 64 << 20;
@@ -30,7 +28,6 @@ const MAX_LINE_BYTES: usize = 64 << 20;
 pub(super) struct Listener {
     pub(super) child: Weak<Child>,
     pub(super) sink: Arc<dyn ChildSink>,
-    pub(super) echo: Option<Echo>,
 }
 
 impl Listener {
@@ -40,7 +37,7 @@ impl Listener {
             match lines.next().await {
                 Ok(Line::Text(line)) => {
                     let Some(child) = self.child.upgrade() else { return };
-                    if let Some(echo) = &self.echo {
+                    if let Some(echo) = &child.inner.echo {
                         echo.received(&line);
                     }
                     self.hear(&child, &line);
@@ -128,24 +125,16 @@ impl Listener {
     }
 }
 
-/// Those who hear of a child's death.
-#[derive(Debug)]
-pub(super) struct Watched {
-    pub(super) recorder: Arc<OperationRecorder>,
-    pub(super) sink: Arc<dyn ChildSink>,
-}
-
 /// Output that was written before the end must still be read; a descendant may hold the pipe open for ever.
 const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) async fn supervise(
     process: ChildProcess,
     inner: Arc<Inner>,
-    stop: CancellationToken,
     grace: Duration,
     silent: CancellationToken,
     stderr: ChildStderr,
-    (watched, ended): (Watched, watch::Sender<Option<Ending>>),
+    sink: Arc<dyn ChildSink>,
 ) {
     let id = process.id();
     let drain = tokio::spawn(read_stderr(stderr, inner.echo.clone(), id));
@@ -153,7 +142,7 @@ pub(super) async fn supervise(
         () = process.exited() => false,
         () = silent.cancelled() => false,
         () = inner.outbox.run() => false,
-        () = stop.cancelled() => true,
+        () = inner.stop.cancelled() => true,
     };
     inner.is_over.store(true, Ordering::Release);
     inner.outbox.close();
@@ -173,8 +162,7 @@ pub(super) async fn supervise(
     let how = how_it_ended(status);
     if !asked_for {
         tracing::warn!(pid = id, "the child ended by itself: {how}");
-        let Watched { recorder, sink } = &watched;
-        recorder.backend_died(id, &how, &sink.owner());
+        inner.operations.recorder.backend_died(id, &how, &sink.owner());
     }
     let why = if asked_for {
         "its session or the server ended".to_owned()
@@ -182,7 +170,7 @@ pub(super) async fn supervise(
         format!("the server process ended: {how}")
     };
     inner.operations.lost(&why);
-    ended.send_replace(Some(Ending { asked_for }));
+    inner.ended.send_replace(Some(Ending { asked_for }));
 }
 
 fn how_it_ended(status: Option<ExitStatus>) -> String {

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
+use serde_json::json;
 
 use super::session::Session;
 use super::subscriptions::Subscriptions;
-use crate::child::{BRIDGE, CallParams, Child, ChildMessage, ChildSink, ClientId, Reply, named};
+use crate::child::{CallParams, Child, ChildMessage, ChildSink, ClientId, Reply, named};
 use crate::operations::OperationOwner;
 use ahma_common::envelope::{Envelope, error_message, result_message};
 
@@ -90,23 +91,9 @@ impl Hub {
 
     /// Tells a child about a resource on behalf of the bridge, which needs no answer.
     pub(crate) fn resubscribe(child: &Child, method: &str, uri: &str) {
-        let uri = serde_json::Value::from(uri);
-        let text = format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{{"uri":{uri}}}}}"#);
         let (tx, _) = tokio::sync::oneshot::channel();
-        let params = CallParams {
-            reply: Reply::Once(tx),
-            client: BRIDGE,
-            principal: None,
-            program: None,
-            tools: None,
-            timeout: Some(UNASKED_TIMEOUT),
-            observer: None,
-        };
-        if let Ok(envelope) = Envelope::parse(text.as_bytes())
-            && let Ok(request) = envelope.request()
-        {
-            let _ = child.call(request, params);
-        }
+        let call = CallParams::of_bridge(Reply::Once(tx), UNASKED_TIMEOUT);
+        child.request(method, &json!({ "uri": uri }), call);
     }
 
     fn session(&self, client: ClientId) -> Option<Arc<Session>> {

@@ -20,9 +20,6 @@ use crate::session_store::{SessionStore, StoreError};
 /// Time for a child to take over what the client asked for at another bridge.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Name of what the bridge asks on behalf of a client; clients choose others.
-const ASKED_ID: &str = "ahma-bridge/take-over";
-
 impl Session {
     /// Records a session that a client has opened here, so that it can go on elsewhere. It can do so later, too, if the
     /// store does not answer now.
@@ -198,24 +195,15 @@ impl Session {
             return Err(RequestError::NotReady("its directory is not known yet"));
         }
         let child = self.ready(TAKE_OVER_TIMEOUT).await?;
-        let text = json!({ "jsonrpc": "2.0", "id": ASKED_ID, "method": method, "params": params });
-        let text = text.to_string();
         let (tx, answer) = oneshot::channel();
-        let params = CallParams {
-            reply: Reply::Once(tx),
+        let call = CallParams {
             client: self.serial(),
             principal: self.principal().identity(),
             program: self.program(),
             tools: self.principal().tools.clone(),
-            timeout: Some(TAKE_OVER_TIMEOUT),
-            observer: None,
+            ..CallParams::of_bridge(Reply::Once(tx), TAKE_OVER_TIMEOUT)
         };
-        if let Ok(envelope) = Envelope::parse(text.as_bytes())
-            && let Ok(request) = envelope.request()
-        {
-            // A failure to send has reached the receiver already.
-            let _ = child.call(request, params);
-        }
+        child.request(method, &params, call);
         Ok(answer.await.unwrap_or_else(|_| Answer::lost()))
     }
 
