@@ -1,7 +1,7 @@
 //! Counters, and the text a Prometheus server reads.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::StatusCode;
@@ -52,85 +52,57 @@ impl Metrics {
 
     pub(crate) fn render(&self, now: Gauges, operations: &OperationMetrics) -> String {
         let mut text = operations.render();
-        let mut add = |name: &str, kind: &str, help: &str, samples: &[(String, String)]| {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-            for (labels, value) in samples {
-                let _ = writeln!(text, "{name}{labels} {value}");
-            }
-        };
-        let responses: Vec<_> = (1..=5)
-            .map(|class| {
-                (
-                    format!("{{class=\"{class}xx\"}}"),
-                    self.responses[class].load(Ordering::Relaxed).to_string(),
-                )
-            })
-            .collect();
-        let one = |value: String| [(String::new(), value)];
-        add(
+        text.family(
             "ahma_http_responses_total",
             "counter",
             "Responses by class of status.",
-            &responses,
         );
-        let opened = self.sessions_opened.load(Ordering::Relaxed).to_string();
-        add(
-            "ahma_sessions_opened_total",
-            "counter",
-            "Sessions opened so far.",
-            &one(opened),
-        );
-        add(
-            "ahma_sessions",
-            "gauge",
-            "Sessions that are open.",
-            &one(now.sessions.to_string()),
-        );
-        add(
-            "ahma_children",
-            "gauge",
-            "Server processes that run.",
-            &one(now.children.to_string()),
-        );
-        add(
+        for (class, count) in self.responses.iter().enumerate().skip(1) {
+            let count = count.load(Ordering::Relaxed);
+            text.sample(
+                "ahma_http_responses_total",
+                &format!("{{class=\"{class}xx\"}}"),
+                count,
+            );
+        }
+        let opened = self.sessions_opened.load(Ordering::Relaxed);
+        text.family("ahma_sessions_opened_total", "counter", "Sessions opened so far.");
+        text.sample("ahma_sessions_opened_total", "", opened);
+        text.family("ahma_operations", "gauge", "Operations that have not ended.");
+        text.sample("ahma_operations", "{state=\"queued\"}", now.queued_operations);
+        text.sample("ahma_operations", "{state=\"running\"}", now.running_operations);
+        text.gauge("ahma_sessions", "Sessions that are open.", now.sessions);
+        text.gauge("ahma_children", "Server processes that run.", now.children);
+        text.gauge(
             "ahma_open_calls",
-            "gauge",
             "Requests that wait for an answer.",
-            &one(now.open_calls.to_string()),
+            now.open_calls,
         );
-        let open = [
-            ("{state=\"queued\"}".to_owned(), now.queued_operations.to_string()),
-            (
-                "{state=\"running\"}".to_owned(),
-                now.running_operations.to_string(),
-            ),
-        ];
-        add(
-            "ahma_operations",
-            "gauge",
-            "Operations that have not ended.",
-            &open,
-        );
-        add(
-            "ahma_connections",
-            "gauge",
-            "Connections that are open.",
-            &one(now.connections.to_string()),
-        );
-        add(
-            "ahma_memory_bytes",
-            "gauge",
-            "Memory of the bridge and everything below it: proportional set size.",
-            &one(now.memory_bytes.to_string()),
-        );
-        add(
-            "ahma_load_per_cpu",
-            "gauge",
-            "Load average per processor.",
-            &one(format!("{:.3}", now.load_per_cpu)),
-        );
-        text
+        text.gauge("ahma_connections", "Connections that are open.", now.connections);
+        let memory = "Memory of the bridge and everything below it: proportional set size.";
+        text.gauge("ahma_memory_bytes", memory, now.memory_bytes);
+        let load = format!("{:.3}", now.load_per_cpu);
+        text.gauge("ahma_load_per_cpu", "Load average per processor.", load);
+        text.0
+    }
+}
+
+/// Text in the format of Prometheus.
+struct Exposition(String);
+
+impl Exposition {
+    /// Describes the samples that follow.
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        self.0 += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
+        self.0 += &format!("{name}{labels} {value}\n");
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family(name, "gauge", help);
+        self.sample(name, "", value);
     }
 }
 
@@ -170,32 +142,30 @@ impl OperationMetrics {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "seconds for people and plots")]
-    fn render(&self) -> String {
+    fn render(&self) -> Exposition {
+        const DURATION: &str = "ahma_operation_duration_seconds";
+
         let seconds = |millis: u64| millis as f64 / 1000.0;
-        // Writing to a string does not fail.
-        let mut text =
-            "# HELP ahma_operations_total Operations that ended.\n# TYPE ahma_operations_total counter\n"
-                .to_owned();
+        let mut text = Exposition(String::new());
+        text.family("ahma_operations_total", "counter", "Operations that ended.");
         for ([tool, status, principal], count) in &*self.ended.lock() {
             let [tool, status, principal] = [tool, status, principal].map(|value| label(value));
-            let _ = writeln!(
-                text,
-                "ahma_operations_total{{tool={tool},status={status},principal={principal}}} {count}"
-            );
+            let labels = format!("{{tool={tool},status={status},principal={principal}}}");
+            text.sample("ahma_operations_total", &labels, count);
         }
-        const DURATION: &str = "ahma_operation_duration_seconds";
-        let _ = writeln!(
-            text,
-            "# HELP {DURATION} Time that operations ran.\n# TYPE {DURATION} histogram"
-        );
+        text.family(DURATION, "histogram", "Time that operations ran.");
         let mut count = 0;
         let bounds = DURATION_BOUNDS_MS.iter().map(|bound| seconds(*bound).to_string());
         for (found, bound) in self.durations.iter().zip(bounds.chain(["+Inf".to_owned()])) {
             count += found.load(Ordering::Relaxed);
-            let _ = writeln!(text, "{DURATION}_bucket{{le=\"{bound}\"}} {count}");
+            text.sample(DURATION, &format!("_bucket{{le=\"{bound}\"}}"), count);
         }
-        let sum = seconds(self.duration_sum_ms.load(Ordering::Relaxed));
-        let _ = writeln!(text, "{DURATION}_sum {sum}\n{DURATION}_count {count}");
+        text.sample(
+            DURATION,
+            "_sum",
+            seconds(self.duration_sum_ms.load(Ordering::Relaxed)),
+        );
+        text.sample(DURATION, "_count", count);
         text
     }
 }

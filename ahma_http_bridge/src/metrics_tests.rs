@@ -7,7 +7,7 @@ fn operations_are_counted_by_tool_status_and_principal() {
     metrics.ended("build", "completed", "al\"ice\n", Some(101));
     metrics.ended("test", "failed", "bob", Some(7_200_001));
     metrics.ended("test", "cancelled", "bob", None);
-    let text = metrics.render();
+    let text = metrics.render().0;
     for line in [
         r#"ahma_operations_total{tool="build",status="completed",principal="al\"ice\n"} 2"#,
         r#"ahma_operations_total{tool="test",status="failed",principal="bob"} 1"#,
