@@ -180,6 +180,7 @@ impl Bridge {
         let (queued, running) = operations.fold((0, 0), |(queued, running), count| {
             (queued + count.queued, running + count.running)
         });
+        let pressure = self.pressure.sample();
         Gauges {
             queued_operations: queued,
             running_operations: running,
@@ -187,8 +188,8 @@ impl Bridge {
             children: children.len(),
             open_calls: children.iter().map(|child| child.open_calls()).sum(),
             connections: self.metrics.connections(),
-            memory_bytes: self.pressure.memory_bytes(),
-            load_per_cpu: self.pressure.load_per_cpu(),
+            memory_bytes: pressure.memory_bytes,
+            load_per_cpu: pressure.load_per_cpu,
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) async fn maintain(bridge: Arc<Bridge>, certificate: Option<Arc<Certif
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut count = 0;
-    let mut last = (Instant::now(), bridge.pressure.cpu_time());
+    let mut last = (Instant::now(), bridge.pressure.sample().cpu);
     let shutdown = bridge.shutdown.clone();
     while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
         count += 1;
@@ -26,7 +26,7 @@ pub(crate) async fn maintain(bridge: Arc<Bridge>, certificate: Option<Arc<Certif
         let looked = tokio::task::spawn_blocking(move || {
             house.auth.refresh();
             if is_sampled {
-                house.pressure.sample();
+                house.pressure.refresh();
             }
             if let Some(certificate) = certificate {
                 certificate.refresh();
@@ -50,7 +50,7 @@ fn watches_pressure(settings: &BridgeSettings) -> bool {
 
 /// Says what is in use, and when it was said with how much processor time used by then.
 fn report(bridge: &Bridge, (before, used_before): (Instant, Duration)) -> (Instant, Duration) {
-    let (at, used) = (Instant::now(), bridge.pressure.cpu_time());
+    let (at, used) = (Instant::now(), bridge.pressure.sample().cpu);
     let share = used.saturating_sub(used_before).as_secs_f64() / (at - before).as_secs_f64();
     let now = bridge.gauges();
     tracing::info!(

@@ -1,8 +1,9 @@
 //! Memory and processor time of the bridge and its descendants, sampled in the background so that a request only reads
 //! numbers.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::settings::Limits;
 
@@ -14,51 +15,49 @@ mod usage;
 mod usage;
 
 #[derive(Debug, Default)]
-pub(crate) struct Pressure {
-    memory_bytes: AtomicU64,
-    /// Load average of one minute per processor, in thousandths.
-    load_milli: AtomicU64,
+pub(crate) struct Pressure(Mutex<PressureSample>);
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PressureSample {
+    pub(crate) memory_bytes: u64,
+    /// Load average of one minute per processor.
+    pub(crate) load_per_cpu: f64,
     /// Processor time used so far.
-    cpu_ms: AtomicU64,
+    pub(crate) cpu: Duration,
 }
 
 impl Pressure {
-    /// Looks again.
-    pub(crate) fn sample(&self) {
+    /// Reads the system's figures again.
+    pub(crate) fn refresh(&self) {
         let tree = usage::process_tree();
-        self.memory_bytes
-            .store(usage::memory_bytes(&tree), Ordering::Relaxed);
-        self.load_milli
-            .store(load_milli().unwrap_or(0), Ordering::Relaxed);
-        // A process takes its time with it when it is not waited for; the sum must not go back for that.
-        self.cpu_ms
-            .fetch_max(tree.iter().copied().map(usage::cpu_ms).sum(), Ordering::Relaxed);
+        let memory_bytes = usage::memory_bytes(&tree);
+        let cpu = Duration::from_millis(tree.iter().copied().map(usage::cpu_ms).sum());
+        let mut sample = self.0.lock();
+        *sample = PressureSample {
+            memory_bytes,
+            load_per_cpu: load_per_cpu(),
+            // A process takes its time with it when it is not waited for; the sum must not go back for that.
+            cpu: cpu.max(sample.cpu),
+        };
     }
 
-    pub(crate) fn cpu_time(&self) -> Duration {
-        Duration::from_millis(self.cpu_ms.load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.memory_bytes.load(Ordering::Relaxed)
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "a load average is small")]
-    pub(crate) fn load_per_cpu(&self) -> f64 {
-        self.load_milli.load(Ordering::Relaxed) as f64 / 1000.0
+    /// The last figures.
+    pub(crate) fn sample(&self) -> PressureSample {
+        *self.0.lock()
     }
 
     /// The reason why no new work is taken, if there is one.
     pub(crate) fn over(&self, limits: &Limits) -> Option<&'static str> {
+        let sample = self.sample();
         if limits
             .memory_bytes
-            .is_some_and(|limit| self.memory_bytes() > limit)
+            .is_some_and(|limit| sample.memory_bytes > limit)
         {
             return Some("the server is short of memory; open sessions go on, try again later");
         }
         if limits
             .load_per_cpu
-            .is_some_and(|limit| self.load_per_cpu() > limit)
+            .is_some_and(|limit| sample.load_per_cpu > limit)
         {
             return Some("the server is busy; open sessions go on, try again later");
         }
@@ -66,13 +65,7 @@ impl Pressure {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a load average is small and positive"
-)]
-fn load_milli() -> Option<u64> {
-    let load = usage::load_average()?;
+fn load_per_cpu() -> f64 {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Some((load * 1000.0) as u64 / cpus as u64)
+    usage::load_average().unwrap_or(0.0) / cpus as f64
 }
