@@ -31,10 +31,17 @@ const MAX_TEXT_BYTES: usize = 512;
 
 #[derive(Debug)]
 pub(crate) struct Audit {
-    orders: Option<mpsc::SyncSender<Order>>,
-    writer: std::sync::Mutex<Option<JoinHandle<()>>>,
+    /// `None` if there is no file.
+    writer: Option<Writer>,
     dropped: AtomicU64,
     redactor: Arc<Redactor>,
+}
+
+/// The thread that writes the lines.
+#[derive(Debug)]
+struct Writer {
+    orders: mpsc::SyncSender<Order>,
+    thread: JoinHandle<()>,
 }
 
 /// Messages to the writing thread.
@@ -51,12 +58,7 @@ enum Order {
 
 impl Audit {
     pub(crate) fn to_log(redactor: Arc<Redactor>) -> Self {
-        Self {
-            orders: None,
-            writer: std::sync::Mutex::new(None),
-            dropped: AtomicU64::new(0),
-            redactor,
-        }
+        Self::with(None, redactor)
     }
 
     pub(crate) fn to_file(path: &Path, redactor: Arc<Redactor>) -> std::io::Result<Self> {
@@ -65,7 +67,7 @@ impl Audit {
 
     fn onto(mut trail: Trail, redactor: Arc<Redactor>) -> std::io::Result<Self> {
         let (orders, waiting) = mpsc::sync_channel(MAX_WAITING);
-        let writer = std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || {
                 for order in waiting {
@@ -76,17 +78,22 @@ impl Audit {
                     }
                 }
             })?;
-        Ok(Self {
-            orders: Some(orders),
-            writer: std::sync::Mutex::new(Some(writer)),
+        Ok(Self::with(Some(Writer { orders, thread }), redactor))
+    }
+
+    fn with(writer: Option<Writer>, redactor: Arc<Redactor>) -> Self {
+        Self {
+            writer,
             dropped: AtomicU64::new(0),
             redactor,
-        })
+        }
     }
 
     /// Waits, not for ever, until everything recorded so far is written. Blocks.
     pub(crate) fn settle(&self) {
-        let Some(orders) = &self.orders else { return };
+        let Some(Writer { orders, .. }) = &self.writer else {
+            return;
+        };
         let deadline = Instant::now() + SETTLE_TIMEOUT;
         let (done, settled) = mpsc::sync_channel(1);
         let mut order = Order::Settle(done);
@@ -103,13 +110,13 @@ impl Audit {
 
     /// True if calls are recorded, which costs reading their arguments.
     pub(crate) fn records_calls(&self) -> bool {
-        self.orders.is_some()
+        self.writer.is_some()
     }
 
     pub(crate) fn record(&self, event: &'static str, mut fields: Value) {
         self.redactor.redact(&mut fields);
         cut_texts(&mut fields);
-        let Some(orders) = &self.orders else {
+        let Some(Writer { orders, .. }) = &self.writer else {
             let fields = harmless_json(&fields);
             tracing::info!(target: "audit", event, %fields);
             return;
@@ -136,13 +143,11 @@ fn write(trail: &mut Trail, line: Map<String, Value>, dropped: u64) {
 
 impl Drop for Audit {
     fn drop(&mut self) {
-        self.orders = None;
-        if let Ok(mut writer) = self.writer.lock()
-            && let Some(writer) = writer.take()
-        {
+        if let Some(Writer { orders, thread }) = self.writer.take() {
+            drop(orders);
             // It ends when it has written what was waiting, unless the disk hangs.
             let deadline = Instant::now() + SETTLE_TIMEOUT;
-            while !writer.is_finished() && Instant::now() < deadline {
+            while !thread.is_finished() && Instant::now() < deadline {
                 std::thread::sleep(SETTLE_TICK);
             }
         }
@@ -161,16 +166,10 @@ impl CallRecord {
     pub(crate) fn finish(mut self, outcome: String, bytes: usize) {
         self.fields.insert("outcome".to_owned(), outcome.into());
         self.fields.insert("bytes".to_owned(), bytes.into());
-        self.fields.insert(
-            "duration_ms".to_owned(),
-            (duration_ms(self.started.elapsed())).into(),
-        );
+        let duration = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.fields.insert("duration_ms".to_owned(), duration.into());
         self.audit.record("call", Value::Object(self.fields));
     }
-}
-
-fn duration_ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Cuts the texts among these fields. The others are of our own making, or cut already.

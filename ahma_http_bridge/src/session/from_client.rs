@@ -150,7 +150,7 @@ impl Session {
         if *self.state.borrow() != SessionState::AskingRoots {
             return;
         }
-        let answer = isolated.judge(result).await;
+        let answer = isolated.rule.judge(result).await;
         if let Some(result) = result {
             isolated.set_roots(result.get());
             self.note(RecordChange::Roots(result.get().into())).await;

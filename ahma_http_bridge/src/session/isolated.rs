@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 
 use super::roots::RootsRule;
 use super::session::Session;
-use super::state::RootsAnswer;
 use crate::child::{
     Backend, Child, ChildMessage, ChildSink, ChildSpawner, ClientId, Restart, Spawn, own_initialize,
 };
@@ -47,15 +46,6 @@ impl Isolated {
 
     pub(crate) fn set_roots(&self, result: &str) {
         let _ = self.roots.set(result.into());
-    }
-
-    /// Judges the client's answer to `roots/list`, once.
-    pub(crate) async fn judge(&self, result: Option<&serde_json::value::RawValue>) -> RootsAnswer {
-        let roots = self.rule.judge(result).await;
-        if !roots.ignored.is_empty() {
-            tracing::warn!(ignored = ?roots.ignored, "only the first root is the scope");
-        }
-        roots.answer
     }
 
     /// Puts the backend of the session in place, confined to this directory.

@@ -22,58 +22,39 @@ pub(crate) struct RootsRule {
     pub(crate) within: Option<PathBuf>,
 }
 
-/// The scope, and the roots that are not part of it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Roots {
-    pub(crate) answer: RootsAnswer,
-    pub(crate) ignored: Vec<String>,
-}
-
 #[derive(Deserialize)]
 struct ListRootsResult<'a> {
     #[serde(borrow, default)]
     roots: Vec<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Root {
     uri: String,
 }
 
 impl RootsRule {
     /// Reads the `result` of `roots/list`; `None` stands for an error answer, as of a client that cannot say.
-    pub(crate) async fn judge(&self, result: Option<&RawValue>) -> Roots {
-        let default = || RootsAnswer::Default(self.default_scope.clone());
+    pub(crate) async fn judge(&self, result: Option<&RawValue>) -> RootsAnswer {
+        let default = RootsAnswer::Default(self.default_scope.clone());
         let Some(result) = result else {
-            return Roots {
-                answer: default(),
-                ignored: vec![],
-            };
+            return default;
         };
         let roots = match listed(result) {
             Ok(roots) => roots,
             Err(error) => {
-                let why = format!("the answer to roots/list cannot be read: {error}");
-                return Roots {
-                    answer: RootsAnswer::Unusable(why),
-                    ignored: vec![],
-                };
+                return RootsAnswer::Unusable(format!("the answer to roots/list cannot be read: {error}"));
             }
         };
-        let mut uris = roots.into_iter().map(|root| root.uri);
-        let Some(first) = uris.next() else {
-            return Roots {
-                answer: default(),
-                ignored: vec![],
-            };
+        let Some((first, others)) = roots.split_first() else {
+            return default;
         };
-        let answer = match self.scope_of(&first).await {
+        if !others.is_empty() {
+            tracing::warn!(ignored = ?others, "only the first root is the scope");
+        }
+        match self.scope_of(&first.uri).await {
             Ok(scope) => RootsAnswer::Scope(scope),
             Err(why) => RootsAnswer::Unusable(why),
-        };
-        Roots {
-            answer,
-            ignored: uris.collect(),
         }
     }
 

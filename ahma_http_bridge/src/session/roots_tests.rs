@@ -4,7 +4,7 @@ fn raw(value: &serde_json::Value) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).unwrap()
 }
 
-async fn judge(within: Option<&Path>, value: serde_json::Value) -> Roots {
+async fn judge(within: Option<&Path>, value: serde_json::Value) -> RootsAnswer {
     let rule = RootsRule {
         default_scope: "/default".into(),
         within: within.map(Path::to_owned),
@@ -31,17 +31,13 @@ async fn a_root_is_percent_decoded_and_made_canonical() {
         format!("{encoded}/."),
     ] {
         let found = judge(None, roots(&[&uri, "file:///second"])).await;
-        assert_eq!(found.answer, RootsAnswer::Scope(odd.clone()), "{uri}");
-        assert_eq!(found.ignored, ["file:///second"]);
+        assert_eq!(found, RootsAnswer::Scope(odd.clone()), "{uri}");
     }
 }
 
 #[tokio::test]
 async fn without_roots_the_default_scope_is_used() {
-    let expected = Roots {
-        answer: RootsAnswer::Default("/default".into()),
-        ignored: vec![],
-    };
+    let expected = RootsAnswer::Default("/default".into());
     assert_eq!(judge(None, roots(&[])).await, expected);
     assert_eq!(judge(None, serde_json::json!({})).await, expected);
     let rule = RootsRule {
@@ -70,7 +66,7 @@ async fn what_cannot_be_a_scope_is_refused_with_its_reason() {
         ("/tmp", "not a URI"),
     ];
     for (uri, expected) in table {
-        match judge(None, roots(&[uri])).await.answer {
+        match judge(None, roots(&[uri])).await {
             RootsAnswer::Unusable(why) => assert!(why.contains(expected), "{uri}: {why}"),
             other => panic!("{uri}: {other:?}"),
         }
@@ -84,7 +80,7 @@ async fn what_cannot_be_a_scope_is_refused_with_its_reason() {
     ];
     for odd in odd {
         let found = judge(None, odd.clone()).await;
-        assert!(matches!(found.answer, RootsAnswer::Unusable(_)), "{odd}");
+        assert!(matches!(found, RootsAnswer::Unusable(_)), "{odd}");
     }
 }
 
@@ -98,9 +94,9 @@ async fn a_confined_client_cannot_choose_a_scope_outside() {
     let mine = top.join("mine");
     let inside = format!("file://{}/project", mine.display());
     let outside = format!("file://{}/../mine-too", mine.display());
-    let found = judge(Some(&mine), roots(&[&inside])).await.answer;
+    let found = judge(Some(&mine), roots(&[&inside])).await;
     assert_eq!(found, RootsAnswer::Scope(mine.join("project")));
-    let refused = judge(Some(&mine), roots(&[&outside])).await.answer;
+    let refused = judge(Some(&mine), roots(&[&outside])).await;
     assert!(matches!(refused, RootsAnswer::Unusable(why) if why.contains("confined")));
 }
 
@@ -130,11 +126,11 @@ async fn a_confined_client_learns_nothing_of_what_is_outside() {
             "root {uri}: this client is confined to {}, and the root must be a directory there",
             mine.display()
         );
-        let refused = judge(Some(&mine), roots(&[&uri])).await.answer;
+        let refused = judge(Some(&mine), roots(&[&uri])).await;
         assert_eq!(refused, RootsAnswer::Unusable(expected));
     }
     for uri in ["file:///", "file:///proc/self/exe"] {
-        let refused = judge(Some(&mine), roots(&[uri])).await.answer;
+        let refused = judge(Some(&mine), roots(&[uri])).await;
         assert!(matches!(refused, RootsAnswer::Unusable(why) if why.contains("confined")));
     }
 }
@@ -144,7 +140,7 @@ async fn a_reason_repeats_only_so_much_of_a_root() {
     for start in ["x", "x:", "file:///", "file:///?"] {
         let uri = format!("{start}{}", "ä".repeat(1 << 20));
         for within in [None, Some(Path::new("/mine"))] {
-            match judge(within, roots(&[&uri])).await.answer {
+            match judge(within, roots(&[&uri])).await {
                 RootsAnswer::Unusable(why) => assert!(why.len() < 10_000, "{} bytes", why.len()),
                 other => panic!("{start}: {other:?}"),
             }

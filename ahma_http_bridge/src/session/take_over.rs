@@ -182,7 +182,7 @@ impl Session {
             return Vec::new();
         };
         let result: Option<&RawValue> = serde_json::from_str(roots).ok();
-        let answer = isolated.judge(result).await;
+        let answer = isolated.rule.judge(result).await;
         isolated.set_roots(roots);
         // It is not asked once more.
         self.transition(SessionEvent::Initialized);
