@@ -8,16 +8,15 @@ use std::time::{Duration, Instant};
 
 use ahma_common::secret::Secret;
 use parking_lot::Mutex;
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+
+use crate::digest::{Hash, random_secret, sha256};
 
 /// A working day; the operator's token is checked at every request all the same.
 const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// Logins at once. The oldest goes first, so that nothing grows without bound.
 const MAX_LOGINS: usize = 64;
-
-type Hash = [u8; 32];
 
 #[derive(Debug, Default)]
 pub(crate) struct Logins {
@@ -52,14 +51,14 @@ impl Login {
 impl Logins {
     /// A code that lets one browser in, once. The one before is void.
     pub(crate) fn new_code(&self) -> Secret {
-        let code = random();
-        *self.code.lock() = Some(hash_of(&code));
+        let code = random_secret();
+        *self.code.lock() = Some(sha256(code.as_bytes()));
         Secret::new(code)
     }
 
     /// True for the code that was given out last, unless it was used.
     pub(crate) fn use_code(&self, presented: &str) -> bool {
-        let presented = hash_of(presented);
+        let presented = sha256(presented.as_bytes());
         let mut code = self.code.lock();
         let is_it = code.is_some_and(|code| code.ct_eq(&presented).into());
         if is_it {
@@ -70,7 +69,7 @@ impl Logins {
 
     /// The value of a new cookie.
     pub(crate) fn open(&self, name: Arc<str>, credential: Option<Secret>) -> Secret {
-        let cookie = random();
+        let cookie = random_secret();
         let mut open = self.open.lock();
         let now = Instant::now();
         open.retain(|login| login.until > now);
@@ -78,11 +77,11 @@ impl Logins {
             open.remove(0);
         }
         open.push(OpenLogin {
-            cookie: hash_of(&cookie),
+            cookie: sha256(cookie.as_bytes()),
             until: now + LIFETIME,
             login: Login {
                 name,
-                form_token: random().into(),
+                form_token: random_secret().into(),
                 credential,
             },
         });
@@ -90,29 +89,16 @@ impl Logins {
     }
 
     pub(crate) fn find(&self, cookie: &str) -> Option<Login> {
-        let cookie = hash_of(cookie);
+        let cookie = sha256(cookie.as_bytes());
         let open = self.open.lock();
         let found = open.iter().find(|login| login.cookie.ct_eq(&cookie).into())?;
         (found.until > Instant::now()).then(|| found.login.clone())
     }
 
     pub(crate) fn close(&self, cookie: &str) {
-        let cookie = hash_of(cookie);
+        let cookie = sha256(cookie.as_bytes());
         self.open.lock().retain(|login| login.cookie != cookie);
     }
-}
-
-fn hash_of(text: &str) -> Hash {
-    Sha256::digest(text.as_bytes()).into()
-}
-
-/// Two UUIDs carry 244 random bits.
-fn random() -> String {
-    format!(
-        "{}{}",
-        uuid::Uuid::new_v4().simple(),
-        uuid::Uuid::new_v4().simple()
-    )
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! TLS for the listener, with certificates that are read again when their files change.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +11,8 @@ use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
+
+use crate::file_stamp::FileStamp;
 
 /// The files of a certificate chain and its key, in PEM.
 #[derive(Debug, Clone)]
@@ -41,7 +42,7 @@ pub(crate) struct Certificate {
     seen: Mutex<Stamps>,
 }
 
-type Stamps = [Option<(u64, i64, i64)>; 2];
+type Stamps = [Option<FileStamp>; 2];
 
 impl Certificate {
     pub(crate) fn load(settings: TlsSettings) -> Result<Arc<Self>, TlsError> {
@@ -73,16 +74,13 @@ impl Certificate {
         if *seen == now {
             return;
         }
+        *seen = now;
         match read(&self.settings, &self.provider) {
             Ok(key) => {
-                *seen = now;
                 *self.current.write() = Arc::new(key);
                 tracing::info!(path = %self.settings.certificate.display(), "certificate read again");
             }
-            Err(error) => {
-                *seen = now;
-                tracing::error!(%error, "the certificate read before stays in use");
-            }
+            Err(error) => tracing::error!(%error, "the certificate read before stays in use"),
         }
     }
 }
@@ -94,11 +92,7 @@ impl ResolvesServerCert for Certificate {
 }
 
 fn stamps(settings: &TlsSettings) -> Stamps {
-    let stamp = |path: &Path| {
-        let found = std::fs::metadata(path).ok()?;
-        Some((found.ino(), found.mtime(), found.mtime_nsec()))
-    };
-    [stamp(&settings.certificate), stamp(&settings.key)]
+    [&settings.certificate, &settings.key].map(|path| FileStamp::of(path))
 }
 
 fn read(settings: &TlsSettings, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
@@ -117,11 +111,9 @@ fn read(settings: &TlsSettings, provider: &CryptoProvider) -> Result<CertifiedKe
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(|certificates| certificates.collect::<Result<Vec<_>, _>>())
         .and_then(|chain| {
-            if chain.is_empty() {
-                Err(pem::Error::NoItemsFound)
-            } else {
-                Ok(chain)
-            }
+            (!chain.is_empty())
+                .then_some(chain)
+                .ok_or(pem::Error::NoItemsFound)
         })
         .map_err(|error| in_file("--tls-cert", certificate, error))?;
     let key = PrivateKeyDer::from_pem_file(key).map_err(|error| in_file("--tls-key", key, error))?;

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::digest::{hex, sha256};
 use crate::harmless::harmless_json;
 
 /// A file that grew over this is set aside with a number.
@@ -317,10 +317,7 @@ pub(super) fn line(event: &str, fields: Value) -> Map<String, Value> {
 }
 
 pub(super) fn hash_of(line: &[u8]) -> String {
-    Sha256::digest(line)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(sha256(line))
 }
 
 #[cfg(test)]

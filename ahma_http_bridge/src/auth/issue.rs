@@ -9,7 +9,8 @@ use time::format_description::well_known::Rfc3339;
 
 use super::Role;
 use super::token_file::{TokenEntry, TokenError, TokensFile, lock_for_edit, read_file, write_file};
-use super::tokens::{KnownToken, hash_of};
+use super::tokens::KnownToken;
+use crate::digest::{hex, random_secret, sha256};
 
 /// Parameters of a new token.
 #[derive(Debug, Clone)]
@@ -43,12 +44,7 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
     if params.max_sessions == Some(0) {
         return Err(wrong("would be of no use without any session".to_owned()));
     }
-    // Two UUIDs carry 244 random bits.
-    let token = format!(
-        "ahma_{}{}",
-        uuid::Uuid::new_v4().simple(),
-        uuid::Uuid::new_v4().simple()
-    );
+    let token = format!("ahma_{}", random_secret());
     let expires = match params.lifetime {
         None => None,
         Some(lifetime) => {
@@ -64,10 +60,9 @@ pub fn issue_token(file: &Path, params: TokenParams) -> Result<IssuedToken, Toke
             )
         }
     };
-    let hash: String = hash_of(&token).iter().map(|byte| format!("{byte:02x}")).collect();
     let entry = TokenEntry {
         name: params.name.clone(),
-        sha256: hash,
+        sha256: hex(sha256(token.as_bytes())),
         expires,
         scope: params.scope.clone(),
         max_sessions: params.max_sessions,

@@ -3,20 +3,20 @@
 //! The file holds no token, so reading it gives no access. Every entry is compared in constant time, and all
 //! of them for every request, so timing tells nothing.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ahma_common::ToolPatterns;
 use ahma_common::secret::Secret;
 use parking_lot::RwLock;
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::token_file::{TokenEntry, TokenError, read_file, revoke_token};
 use super::{Principal, Role};
+use crate::digest::{Hash, from_hex, sha256};
+use crate::file_stamp::FileStamp;
 use crate::isolation::Isolation;
 
 /// Result of checking a presented token.
@@ -32,7 +32,7 @@ pub(crate) enum Checked {
 #[derive(Debug)]
 pub(super) struct KnownToken {
     principal: Arc<Principal>,
-    hash: [u8; 32],
+    hash: Hash,
     expires: Option<OffsetDateTime>,
 }
 
@@ -44,11 +44,8 @@ pub(crate) struct Tokens {
     isolation: Isolation,
     /// Sessions of a client whose entry does not say.
     max_sessions: usize,
-    seen: RwLock<Option<Stamp>>,
+    seen: RwLock<Option<FileStamp>>,
 }
-
-/// When a file was changed, as far as one can tell from outside; a change of its permissions is one.
-type Stamp = (u64, i64, i64, u64);
 
 impl Tokens {
     pub(crate) fn single(token: &Secret) -> Self {
@@ -62,7 +59,7 @@ impl Tokens {
         });
         let known = vec![KnownToken {
             principal,
-            hash: hash_of(token.expose()),
+            hash: sha256(token.expose().as_bytes()),
             expires: None,
         }];
         Self {
@@ -80,7 +77,7 @@ impl Tokens {
         isolation: Isolation,
         max_sessions: usize,
     ) -> Result<Self, TokenError> {
-        let seen = stamp(path);
+        let seen = FileStamp::of(path);
         let Entries { known, mut unfit } = read(path, isolation, max_sessions)?;
         if !unfit.is_empty() {
             return Err(unfit.swap_remove(0));
@@ -97,7 +94,7 @@ impl Tokens {
     pub(crate) fn check(&self, token: &str) -> Checked {
         // A look at the file's date costs next to nothing, and a token that was revoked is out at once.
         self.refresh();
-        let hash = hash_of(token);
+        let hash = sha256(token.as_bytes());
         let now = OffsetDateTime::now_utc();
         let known = self.known.read();
         let Some(known) = &*known else {
@@ -150,7 +147,7 @@ impl Tokens {
     /// Reads the file again if it changed. What cannot be understood gives no rights: a bad entry to its owner, a bad file to all.
     pub(crate) fn refresh(&self) {
         let Some(path) = &self.file else { return };
-        let now = stamp(path);
+        let now = FileStamp::of(path);
         let mut seen = self.seen.write();
         if *seen == now {
             return;
@@ -171,11 +168,6 @@ impl Tokens {
         };
         *self.known.write() = known;
     }
-}
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    let found = std::fs::metadata(path).ok()?;
-    Some((found.ino(), found.ctime(), found.ctime_nsec(), found.size()))
 }
 
 /// Contents of a file: the valid entries, and what is wrong with the others.
@@ -249,21 +241,6 @@ impl KnownToken {
             Isolation::Shared | Isolation::PerSession => Ok(self),
         }
     }
-}
-
-pub(super) fn hash_of(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
-}
-
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[place * 2..place * 2 + 2], 16).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

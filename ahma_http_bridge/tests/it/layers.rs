@@ -13,6 +13,8 @@ fn rules() -> Layers<'static> {
                 "admin_client",
                 "dependency",
                 "descriptors",
+                "digest",
+                "file_stamp",
                 "harmless",
                 "isolation",
                 "metrics",
