@@ -11,7 +11,7 @@ use super::{
     Digest, Finding, RunContext, SeverityCounts, StreamEvent, StreamRules,
     findings::{FindingAdmission, FindingRoom},
     progress::ProgressMeter,
-    rules::Sighting,
+    rules::{RuleContext, Sighting},
 };
 
 /// Findings after this many are not compared with those before.
@@ -20,7 +20,7 @@ const MAX_REMEMBERED: usize = 10_000;
 /// Events of what was seen. Bounds the findings: one that a more severe one may still replace is reported all the same.
 #[derive(Debug)]
 pub(super) struct Notes {
-    pub(super) run: Arc<RunContext>,
+    run: Arc<RunContext>,
     pub(super) digest: Digest,
     pub(super) meter: ProgressMeter,
     room: FindingRoom,
@@ -52,6 +52,24 @@ impl Notes {
             omitted: SeverityCounts::default(),
             gaps: Vec::new(),
         }
+    }
+
+    /// Lets rules look at a piece, and takes in what they see.
+    pub(super) fn watch<T>(&mut self, look: impl FnOnce(&mut RuleContext<'_>) -> T) -> T {
+        self.watch_with(Self::add, look)
+    }
+
+    /// The same with another way to take it in.
+    pub(super) fn watch_with<T>(
+        &mut self,
+        mut take: impl FnMut(&mut Self, Sighting),
+        look: impl FnOnce(&mut RuleContext<'_>) -> T,
+    ) -> T {
+        let run = Arc::clone(&self.run);
+        look(&mut RuleContext {
+            arguments: &run.arguments,
+            note: &mut |sighting| take(self, sighting),
+        })
     }
 
     pub(super) fn add(&mut self, sighting: Sighting) {

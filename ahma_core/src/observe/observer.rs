@@ -50,6 +50,7 @@ const UNREAD_BYTES: usize = 16 << 10;
 /// Lines, and when the unfinished one last grew.
 #[derive(Debug)]
 struct WatchedLines {
+    source: StreamName,
     reader: LineReader,
     tail: Tail,
     context: LineContext,
@@ -75,7 +76,7 @@ impl Observer {
         let limits = rules.limits;
         let stdout = match rules.reading {
             Reading::Framed(Framing::Lines | Framing::JsonLines) => {
-                StdoutReader::Lines(WatchedLines::new(limits.frame_bytes))
+                StdoutReader::Lines(WatchedLines::new(StreamName::Stdout, limits.frame_bytes))
             }
             Reading::Framed(Framing::JsonDocument) | Reading::Sarif => {
                 StdoutReader::Document(DocumentReader::new(limits.document_bytes))
@@ -86,7 +87,7 @@ impl Observer {
         };
         Self {
             stdout,
-            stderr: WatchedLines::new(limits.frame_bytes),
+            stderr: WatchedLines::new(StreamName::Stderr, limits.frame_bytes),
             unread: Unread::new(),
             notes: Notes::new(run, &rules),
             rules,
@@ -97,9 +98,9 @@ impl Observer {
     pub fn feed(&mut self, source: StreamName, bytes: &[u8], now: Duration) -> Vec<StreamEvent> {
         let mut input = bytes;
         match (source, &mut self.stdout) {
-            (StreamName::Stderr, _) => self.stderr.feed(source, input, now, &self.rules, &mut self.notes),
+            (StreamName::Stderr, _) => self.stderr.feed(input, now, &self.rules, &mut self.notes),
             (StreamName::Stdout, StdoutReader::Lines(lines)) => {
-                lines.feed(source, input, now, &self.rules, &mut self.notes);
+                lines.feed(input, now, &self.rules, &mut self.notes);
             }
             (StreamName::Stdout, StdoutReader::Document(reader)) => {
                 self.unread.feed(bytes);
@@ -112,11 +113,8 @@ impl Observer {
                 self.unread.feed(bytes);
                 while let Some((ancestors, element)) = reader.next_element(&mut input) {
                     self.unread.discard();
-                    let run = Arc::clone(&self.notes.run);
-                    self.rules
-                        .look_at_element(ancestors, element, &run.arguments, &mut |sighting| {
-                            self.notes.add(sighting);
-                        });
+                    self.notes
+                        .watch(|run| self.rules.look_at_element(ancestors, element, run));
                 }
             }
         }
@@ -157,10 +155,9 @@ impl Observer {
     /// Looks at unfinished lines that have been quiet for long enough.
     pub fn tick(&mut self, now: Duration) -> Vec<StreamEvent> {
         if let StdoutReader::Lines(lines) = &mut self.stdout {
-            lines.tick(StreamName::Stdout, now, &self.rules, &mut self.notes);
+            lines.tick(now, &self.rules, &mut self.notes);
         }
-        self.stderr
-            .tick(StreamName::Stderr, now, &self.rules, &mut self.notes);
+        self.stderr.tick(now, &self.rules, &mut self.notes);
         self.notes.take()
     }
 
@@ -176,7 +173,7 @@ impl Observer {
     /// Takes in what is left when the output has ended.
     pub fn finish(&mut self) -> Vec<StreamEvent> {
         match &mut self.stdout {
-            StdoutReader::Lines(lines) => lines.finish(StreamName::Stdout, &self.rules, &mut self.notes),
+            StdoutReader::Lines(lines) => lines.finish(&self.rules, &mut self.notes),
             StdoutReader::Document(reader) => {
                 let cut_off = reader.cut_off();
                 cut_off
@@ -195,8 +192,7 @@ impl Observer {
             }
             StdoutReader::Elements(_) => {}
         }
-        self.stderr
-            .finish(StreamName::Stderr, &self.rules, &mut self.notes);
+        self.stderr.finish(&self.rules, &mut self.notes);
         self.notes.digest.add_plain(&self.unread.finish());
         self.notes.take()
     }
@@ -243,10 +239,9 @@ impl Unread {
 /// Takes everything from a document; true if rules matched anything in it. It is complete, so of its progress only the last
 /// state matters.
 fn take_document(document: &str, rules: &StreamRules, notes: &mut Notes) -> bool {
-    let run = Arc::clone(&notes.run);
     let mut last_progress = None;
     let mut has_matched = false;
-    let mut add = |sighting| {
+    let take = |notes: &mut Notes, sighting| {
         has_matched = true;
         match sighting {
             Sighting::Finding(_) | Sighting::Summary(_) => notes.add(sighting),
@@ -255,33 +250,29 @@ fn take_document(document: &str, rules: &StreamRules, notes: &mut Notes) -> bool
             }
         }
     };
-    if rules.reading == Reading::Sarif {
-        preset::read_sarif(document, &mut add);
-    }
-    rules.look_at_json(StreamName::Stdout, document, &run.arguments, &mut add);
+    notes.watch_with(take, |run| {
+        if rules.reading == Reading::Sarif {
+            preset::read_sarif(document, run.note);
+        }
+        rules.look_at_json(StreamName::Stdout, document, run);
+    });
     notes.events.extend(last_progress.map(StreamEvent::Progress));
     has_matched
 }
 
 impl WatchedLines {
-    fn new(max_bytes: usize) -> Self {
+    fn new(source: StreamName, max_bytes: usize) -> Self {
         Self {
+            source,
             reader: LineReader::new(max_bytes),
             tail: Tail::Seen,
             context: LineContext::default(),
         }
     }
 
-    fn feed(
-        &mut self,
-        source: StreamName,
-        mut input: &[u8],
-        now: Duration,
-        rules: &StreamRules,
-        notes: &mut Notes,
-    ) {
+    fn feed(&mut self, mut input: &[u8], now: Duration, rules: &StreamRules, notes: &mut Notes) {
         while let Some(line) = self.reader.next_line(&mut input) {
-            take_line(source, &line, self.tail, &mut self.context, rules, notes);
+            take_line(self.source, &line, self.tail, &mut self.context, rules, notes);
             self.tail = Tail::Seen;
         }
         self.tail = match self.tail {
@@ -295,21 +286,22 @@ impl WatchedLines {
         self.reader.unfinished().map_or(0, |line| line.trim_end().len())
     }
 
-    fn tick(&mut self, source: StreamName, now: Duration, rules: &StreamRules, notes: &mut Notes) {
+    fn tick(&mut self, now: Duration, rules: &StreamRules, notes: &mut Notes) {
         if self.next_tick().is_none_or(|due| now < due) {
             return;
         }
         let Some(line) = self.reader.unfinished() else {
             return;
         };
-        let run = Arc::clone(&notes.run);
+        let source = self.source;
         // A JSON value says itself where it ends; a line of text does not.
-        let mut add = |sighting| notes.add(sighting);
-        self.tail = if rules.has_json_lines() && rules.look_at_json(source, &line, &run.arguments, &mut add) {
+        let is_json = rules.has_json_lines() && notes.watch(|run| rules.look_at_json(source, &line, run));
+        self.tail = if is_json {
             Tail::Taken(line.trim_end().len())
         } else {
-            let mut add = |sighting| notes.add_progress_of_tail(sighting);
-            rules.look_at_unfinished(source, &line, &self.context, &run.arguments, &mut add);
+            notes.watch_with(Notes::add_progress_of_tail, |run| {
+                rules.look_at_unfinished(source, &line, &self.context, run);
+            });
             Tail::Seen
         };
     }
@@ -321,14 +313,11 @@ impl WatchedLines {
         }
     }
 
-    fn finish(&mut self, source: StreamName, rules: &StreamRules, notes: &mut Notes) {
+    fn finish(&mut self, rules: &StreamRules, notes: &mut Notes) {
         if let Some(line) = self.reader.finish() {
-            take_line(source, &line, self.tail, &mut self.context, rules, notes);
+            take_line(self.source, &line, self.tail, &mut self.context, rules, notes);
         }
-        let run = Arc::clone(&notes.run);
-        rules.close_blocks(&mut self.context, &run.arguments, &mut |sighting| {
-            notes.add(sighting)
-        });
+        notes.watch(|run| rules.close_blocks(&mut self.context, run));
         self.tail = Tail::Seen;
     }
 }
@@ -345,11 +334,9 @@ fn take_line(
     if matches!(tail, Tail::Taken(length) if length == line.trim_end().len()) {
         return;
     }
-    let run = Arc::clone(&notes.run);
-    let mut add = |sighting| notes.add(sighting);
-    if rules.has_json_lines() && rules.look_at_json(source, line, &run.arguments, &mut add) {
+    if rules.has_json_lines() && notes.watch(|run| rules.look_at_json(source, line, run)) {
         return;
     }
-    let line_use = rules.look_at_line(source, line, context, &run.arguments, &mut add);
+    let line_use = notes.watch(|run| rules.look_at_line(source, line, context, run));
     notes.digest.add_line(line, line_use);
 }

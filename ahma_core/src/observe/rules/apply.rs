@@ -42,6 +42,38 @@ pub(crate) struct ProgressReading {
     pub(crate) is_counted: bool,
 }
 
+/// The call whose output rules look at, and the place for what they see.
+pub(crate) struct RuleContext<'a> {
+    pub(crate) arguments: &'a CallArguments,
+    pub(crate) note: &'a mut dyn FnMut(Sighting),
+}
+
+impl RuleContext<'_> {
+    /// Does with a piece what a rule that selected it says.
+    pub(super) fn act(&mut self, action: &RuleAction, content: Content<'_>) -> RuleEffect {
+        let arguments = self.arguments;
+        act(action, &Piece { content, arguments }, self.note)
+    }
+
+    /// Applies rules in order, until one says that the piece is to be ignored. `content_for` gives the piece to a rule that
+    /// selects it.
+    fn apply<'r, 'p>(
+        &mut self,
+        rules: impl Iterator<Item = &'r CompiledRule>,
+        content_for: impl Fn(&'r Selector) -> Option<Content<'p>>,
+    ) {
+        for rule in rules {
+            let Some(content) = content_for(&rule.selector) else {
+                continue;
+            };
+            match self.act(&rule.action, content) {
+                RuleEffect::Ignore | RuleEffect::Hide => return,
+                RuleEffect::GoOn(_) => {}
+            }
+        }
+    }
+}
+
 /// Effect of the rules on a line, for those who decide whether to show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineUse {
@@ -60,10 +92,9 @@ impl StreamRules {
         source: StreamName,
         line: &str,
         context: &mut LineContext,
-        arguments: &CallArguments,
-        note: &mut dyn FnMut(Sighting),
+        run: &mut RuleContext<'_>,
     ) -> LineUse {
-        let mut line_use = self.continue_blocks(line, context, arguments, note);
+        let mut line_use = self.continue_blocks(line, context, run);
         for (index, rule) in self.rules.iter().enumerate() {
             if !rule.listens_to(source) {
                 continue;
@@ -79,7 +110,7 @@ impl StreamRules {
                 continue;
             };
             let is_pair = matches!(&content, Content::Text { next: Some(_), .. });
-            match act(&rule.action, &Piece { content, arguments }, note) {
+            match run.act(&rule.action, content) {
                 RuleEffect::Ignore => break,
                 RuleEffect::Hide => {
                     line_use = LineUse::Taken;
@@ -101,22 +132,15 @@ impl StreamRules {
         source: StreamName,
         line: &str,
         context: &LineContext,
-        arguments: &CallArguments,
-        note: &mut dyn FnMut(Sighting),
+        run: &mut RuleContext<'_>,
     ) {
         let rules = self.rules.iter().filter(|rule| rule.listens_to(source));
         let content_for = |selector: &Selector| text_content(selector, line, context.previous.as_deref());
-        apply(rules, content_for, arguments, note);
+        run.apply(rules, content_for);
     }
 
     /// Looks at a JSON text; false if it is not JSON, or not an object or list.
-    pub(crate) fn look_at_json(
-        &self,
-        source: StreamName,
-        text: &str,
-        arguments: &CallArguments,
-        note: &mut dyn FnMut(Sighting),
-    ) -> bool {
+    pub(crate) fn look_at_json(&self, source: StreamName, text: &str, run: &mut RuleContext<'_>) -> bool {
         if !text.trim_start().starts_with(['{', '[']) {
             return false;
         }
@@ -129,7 +153,7 @@ impl StreamRules {
                     let Ok(value) = serde_json::from_str(text) else {
                         return false;
                     };
-                    self.look_at_value(source, &value, &[], rules, arguments, note);
+                    self.look_at_value(source, &value, &[], rules, run);
                 }
                 Some(path) => {
                     let Ok(root) = serde_json::from_str(text) else {
@@ -137,7 +161,7 @@ impl StreamRules {
                     };
                     path.visit(root, &mut |item, around| {
                         if let Ok(value) = serde_json::from_str(item.get()) {
-                            self.look_at_value(source, &value, around, rules, arguments, note);
+                            self.look_at_value(source, &value, around, rules, run);
                         }
                     });
                 }
@@ -152,8 +176,7 @@ impl StreamRules {
         value: &Value,
         around: &[ObjectFields<'_>],
         rules: &[usize],
-        arguments: &CallArguments,
-        note: &mut dyn FnMut(Sighting),
+        run: &mut RuleContext<'_>,
     ) {
         // Half an item would give half a finding.
         if value.get(CUT_OFF).is_some() {
@@ -165,15 +188,14 @@ impl StreamRules {
             Selector::Text { .. } | Selector::Block { .. } | Selector::Xml { .. } => None,
         };
         let rules = rules.filter(|rule| rule.listens_to(source));
-        apply(rules, content_for, arguments, note);
+        run.apply(rules, content_for);
     }
 
     pub(crate) fn look_at_element(
         &self,
         ancestors: &[Element],
         element: &Element,
-        arguments: &CallArguments,
-        note: &mut dyn FnMut(Sighting),
+        run: &mut RuleContext<'_>,
     ) {
         let content_for = |selector: &Selector| match selector {
             Selector::Xml {
@@ -186,7 +208,7 @@ impl StreamRules {
                 None
             }
         };
-        apply(self.rules.iter(), content_for, arguments, note);
+        run.apply(self.rules.iter(), content_for);
     }
 }
 
@@ -209,25 +231,6 @@ fn text_content<'p>(selector: &Selector, line: &'p str, previous: Option<&'p str
     })
 }
 
-/// Applies rules in order, until one says that the piece is to be ignored. `content_for` gives the piece to a rule that
-/// selects it.
-fn apply<'r, 'p>(
-    rules: impl Iterator<Item = &'r CompiledRule>,
-    content_for: impl Fn(&'r Selector) -> Option<Content<'p>>,
-    arguments: &'p CallArguments,
-    note: &mut dyn FnMut(Sighting),
-) {
-    for rule in rules {
-        let Some(content) = content_for(&rule.selector) else {
-            continue;
-        };
-        match act(&rule.action, &Piece { content, arguments }, note) {
-            RuleEffect::Ignore | RuleEffect::Hide => return,
-            RuleEffect::GoOn(_) => {}
-        }
-    }
-}
-
 /// Instruction to later rules about a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RuleEffect {
@@ -244,8 +247,7 @@ pub(super) enum Acted {
     No,
 }
 
-/// Does with a piece what a rule that selected it says.
-pub(super) fn act(action: &RuleAction, piece: &Piece<'_>, note: &mut dyn FnMut(Sighting)) -> RuleEffect {
+fn act(action: &RuleAction, piece: &Piece<'_>, note: &mut dyn FnMut(Sighting)) -> RuleEffect {
     let sighting = match action {
         RuleAction::Ignore => return RuleEffect::Ignore,
         RuleAction::Noise => return RuleEffect::Hide,

@@ -2,8 +2,8 @@
 
 use super::{
     StreamRules,
-    apply::{LineUse, Sighting, act},
-    field::{CallArguments, Content, Piece},
+    apply::{LineUse, RuleContext},
+    field::Content,
     pattern::Pattern,
     stream_rules::Selector,
 };
@@ -67,8 +67,7 @@ impl StreamRules {
         &self,
         line: &str,
         context: &mut LineContext,
-        arguments: &CallArguments,
-        note: &mut dyn FnMut(Sighting),
+        run: &mut RuleContext<'_>,
     ) -> LineUse {
         let mut line_use = LineUse::Plain;
         let open = std::mem::take(&mut context.blocks);
@@ -83,7 +82,7 @@ impl StreamRules {
             };
             let ends = until.captures(line).is_some();
             if ends || first.captures(line).is_some() || block.count == MAX_LINES {
-                self.close(&block, ends.then_some(line), arguments, note);
+                self.close(&block, ends.then_some(line), run);
                 // A last line with groups is part of what is said; one without only ends it.
                 if ends && until.group_count() > 1 {
                     line_use = LineUse::Taken;
@@ -98,24 +97,13 @@ impl StreamRules {
     }
 
     /// Ends all blocks, as the output does.
-    pub(crate) fn close_blocks(
-        &self,
-        context: &mut LineContext,
-        arguments: &CallArguments,
-        note: &mut dyn FnMut(Sighting),
-    ) {
+    pub(crate) fn close_blocks(&self, context: &mut LineContext, run: &mut RuleContext<'_>) {
         for block in std::mem::take(&mut context.blocks) {
-            self.close(&block, None, arguments, note);
+            self.close(&block, None, run);
         }
     }
 
-    fn close(
-        &self,
-        block: &OpenBlock,
-        last: Option<&str>,
-        arguments: &CallArguments,
-        note: &mut dyn FnMut(Sighting),
-    ) {
+    fn close(&self, block: &OpenBlock, last: Option<&str>, run: &mut RuleContext<'_>) {
         let rule = &self.rules[block.rule];
         let Selector::Block { line, until, .. } = &rule.selector else {
             return;
@@ -127,7 +115,7 @@ impl StreamRules {
                 next: last.and_then(|last| until.captures(last)),
                 lines: &block.lines,
             };
-            act(&rule.action, &Piece { content, arguments }, note);
+            run.act(&rule.action, content);
         }
     }
 }

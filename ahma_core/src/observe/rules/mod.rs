@@ -14,7 +14,7 @@ mod stream_rules;
 mod template;
 mod trial;
 
-pub(super) use apply::{LineUse, ProgressReading, Sighting};
+pub(super) use apply::{LineUse, ProgressReading, RuleContext, Sighting};
 pub(super) use blocks::LineContext;
 pub use compile::{argument_references, compile, environment_problems};
 pub use field::CallArguments;
