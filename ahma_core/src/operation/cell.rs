@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::{SetOnce, watch};
 
 use crate::{
@@ -84,6 +84,16 @@ pub(super) struct Started {
     pub(super) at: SystemTime,
 }
 
+impl Started {
+    pub(super) fn ago(elapsed: Duration, at: SystemTime) -> Self {
+        let now = Instant::now();
+        Self {
+            instant: now.checked_sub(elapsed).unwrap_or(now),
+            at,
+        }
+    }
+}
+
 /// Everything of an operation but its outcome.
 #[derive(Debug)]
 pub(crate) struct RecalledOperation {
@@ -140,14 +150,8 @@ impl OperationCell {
     }
 
     pub(super) fn recalled(recalled: RecalledOperation) -> Self {
-        let now = Instant::now();
-        let stage = match recalled.started_at {
-            Some(at) => Stage::Running(Started {
-                instant: now.checked_sub(recalled.elapsed).unwrap_or(now),
-                at,
-            }),
-            None => Stage::NeverRan,
-        };
+        let started = recalled.started_at.map(|at| Started::ago(recalled.elapsed, at));
+        let stage = started.map_or(Stage::NeverRan, Stage::Running);
         Self::new(recalled.call, stage, recalled.progress, recalled.output)
     }
 
@@ -187,22 +191,21 @@ impl OperationCell {
         self.changed();
     }
 
-    pub(super) fn progress(&self) -> MutexGuard<'_, ProgressState> {
-        self.progress.lock()
-    }
-
     pub(super) fn worst_findings(&self) -> FindingPage {
-        self.progress().findings().page(0, self.finding_budget())
+        self.progress.lock().findings().page(0, self.finding_budget())
     }
 
     /// Bytes of findings that no result carries.
     pub(super) fn spare_finding_bytes(&self) -> u64 {
-        self.progress().findings().bytes_beyond(self.finding_budget()) as u64
+        self.progress
+            .lock()
+            .findings()
+            .bytes_beyond(self.finding_budget()) as u64
     }
 
     /// Forgets the findings that no result carries.
     pub(super) fn forget_spare_findings(&self) {
-        self.progress().forget_findings(self.finding_budget());
+        self.progress.lock().forget_findings(self.finding_budget());
     }
 
     /// At most half of what a result may hold: output is there, too.

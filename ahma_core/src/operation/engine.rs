@@ -151,12 +151,7 @@ impl Engine {
 
     /// An operation that runs, waits, or is remembered.
     pub fn get(&self, id: &str) -> Option<Operation> {
-        let registry = self.shared.registry.lock();
-        registry
-            .tickets
-            .get(id)
-            .and_then(|ticket| registry.by_ticket.get(ticket))
-            .cloned()
+        self.shared.registry.lock().get(id).cloned()
     }
 
     /// All operations that run, wait, or are remembered; oldest first.
@@ -221,16 +216,10 @@ impl EngineCore {
         recalled: RecalledOperation,
     ) -> Result<Operation, Operation> {
         let mut registry = self.registry.lock();
-        let known = registry.tickets.get(&recalled.call.id);
-        if let Some(known) = known.and_then(|ticket| registry.by_ticket.get(ticket)) {
-            return Err(known.clone());
+        match registry.get(recalled.call.id.as_str()) {
+            Some(known) => Err(known.clone()),
+            None => Ok(registry.add(|ticket| Operation::mirrored(recalled, ticket, self))),
         }
-        let ticket = registry.next_ticket;
-        registry.next_ticket += 1;
-        let operation = Operation::mirrored(recalled, ticket, self);
-        registry.tickets.insert(operation.id().clone(), ticket);
-        registry.by_ticket.insert(ticket, operation.clone());
-        Ok(operation)
     }
 
     pub(super) fn queue_position(&self, ticket: Ticket) -> Option<usize> {
@@ -309,16 +298,25 @@ impl Registry {
         plan: CommandPlan,
         shared: &Arc<EngineCore>,
     ) -> Operation {
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
         let mut id = id.unwrap_or_else(OperationId::random);
         while self.tickets.contains_key(&id) {
             id = OperationId::random();
         }
-        let operation = Operation::queued((id.clone(), ticket), origin, plan, shared);
-        self.tickets.insert(id, ticket);
+        self.add(|ticket| Operation::queued((id, ticket), origin, plan, shared))
+    }
+
+    /// Keeps an operation under the next ticket.
+    fn add(&mut self, make: impl FnOnce(Ticket) -> Operation) -> Operation {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let operation = make(ticket);
+        self.tickets.insert(operation.id().clone(), ticket);
         self.by_ticket.insert(ticket, operation.clone());
         operation
+    }
+
+    fn get(&self, id: &str) -> Option<&Operation> {
+        self.by_ticket.get(self.tickets.get(id)?)
     }
 
     /// Gives those that are forgotten, and those that have to lose findings.

@@ -320,7 +320,7 @@ impl Operation {
 
     /// Takes over what a recalled operation has come to.
     pub(crate) fn recall_progress(&self, progress: ProgressState) {
-        *self.cell.progress() = progress;
+        *self.cell.progress.lock() = progress;
         self.cell.changed();
     }
 

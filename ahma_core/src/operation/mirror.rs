@@ -1,12 +1,9 @@
 //! An operation that a worker of the cluster runs, as its front ends have it: what the worker publishes is written into it,
 //! and its readers cannot tell it from one that runs here.
 
-use std::{
-    sync::Arc,
-    time::{Instant, SystemTime},
-};
+use std::{sync::Arc, time::SystemTime};
 
-use crate::observe::{Finding, Progress};
+use crate::observe::{Finding, Progress, StreamEvent};
 
 use super::{
     EndState, Engine, LossCause, Operation, Outcome, OutputLog, StepPosition,
@@ -64,11 +61,8 @@ impl Mirror {
     /// A worker began to run it.
     pub(crate) fn started(&self, at: SystemTime) {
         let elapsed = SystemTime::now().duration_since(at).unwrap_or_default();
-        let now = Instant::now();
-        self.operation.cell().set_started(Some(Started {
-            instant: now.checked_sub(elapsed).unwrap_or(now),
-            at,
-        }));
+        let started = Started::ago(elapsed, at);
+        self.operation.cell().set_started(Some(started));
         self.shared.announce(&self.operation);
     }
 
@@ -89,15 +83,14 @@ impl Mirror {
 
     pub(crate) fn found(&self, finding: Finding) {
         let cell = self.operation.cell();
-        cell.progress()
-            .take(crate::observe::StreamEvent::Finding(finding));
+        cell.progress.lock().take(StreamEvent::Finding(finding));
         cell.changed();
     }
 
     pub(crate) fn reached(&self, progress: Progress, step: Option<StepPosition>) {
         let cell = self.operation.cell();
         {
-            let mut known = cell.progress();
+            let mut known = cell.progress.lock();
             known.progress = progress;
             known.step = step;
         }

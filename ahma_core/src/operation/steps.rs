@@ -77,7 +77,7 @@ async fn run_together(
     steps: &[(usize, &SequenceStep)],
 ) -> Vec<(CommandResult, StepReport)> {
     if let Some((index, _)) = steps.last() {
-        worker.cell.progress().enter_step(position(sequence, *index));
+        worker.cell.progress.lock().enter_step(position(sequence, *index));
         worker.cell.changed();
     }
     let started = Instant::now();
@@ -130,7 +130,7 @@ async fn run_step(
     place: StepPosition,
 ) -> (CommandResult, StepReport) {
     let lines_before = begin_in_log(worker, &place);
-    worker.cell.progress().enter_step(place);
+    worker.cell.progress.lock().enter_step(place);
     worker.cell.changed();
     let started = Instant::now();
     let result = worker.command(&step.command).await;

@@ -152,7 +152,7 @@ pub(super) fn outcome(cell: &OperationCell, end: WorkResult, shown: &Shown, dura
     let whole = cell.log.excerpt(ExcerptFocus::of(result.state));
     let has_findings = worst.counts.total() > 0;
     let (reached, notices) = {
-        let known = cell.progress();
+        let known = cell.progress.lock();
         (known.reached(), known.notices().to_vec())
     };
     Outcome {

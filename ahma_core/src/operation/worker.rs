@@ -63,20 +63,31 @@ struct LaunchedCommand {
 
 impl<'a> Worker<'a> {
     pub(super) fn new(cell: &'a OperationCell, shared: &'a EngineCore, plan: &CommandPlan) -> Self {
+        let spool = Arc::clone(&shared.spool);
+        let log = LogWriter::new(cell.log.clone(), shared.settings.quota_bytes, spool);
+        Self {
+            ready: plan.lifetime.ready().cloned(),
+            ..Self::writing_to(log, cell, shared, plan.timeout, sleep(plan.timeout))
+        }
+    }
+
+    fn writing_to(
+        log: LogWriter,
+        cell: &'a OperationCell,
+        shared: &'a EngineCore,
+        timeout: Duration,
+        deadline: Sleep,
+    ) -> Self {
         Self {
             cell,
+            log,
             shared,
-            ready: plan.lifetime.ready().cloned(),
+            ready: None,
             shown: Shown::default(),
             notices: Vec::new(),
-            timeout: plan.timeout,
-            deadline: Box::pin(sleep(plan.timeout)),
+            timeout,
+            deadline: Box::pin(deadline),
             is_part: false,
-            log: LogWriter::new(
-                cell.log.clone(),
-                shared.settings.quota_bytes,
-                Arc::clone(&shared.spool),
-            ),
         }
     }
 
@@ -237,22 +248,15 @@ impl Worker<'_> {
 
     /// A worker for one of several commands that run at the same time, with the same clock and a log of its own.
     pub(super) fn part(&self) -> Self {
+        let settings = &self.shared.settings;
         let log = OutputLog::new(self.cell.id.clone(), self.cell.log.page_bytes());
+        // In files that go with it, also where those of operations are kept.
+        let spool = Spool::new(settings.state_dir.clone());
+        let log = LogWriter::new(log, settings.quota_bytes, spool);
+        let deadline = sleep_until(self.deadline.deadline());
         Self {
-            cell: self.cell,
-            shared: self.shared,
-            ready: None,
-            shown: Shown::default(),
-            notices: Vec::new(),
-            timeout: self.timeout,
-            deadline: Box::pin(sleep_until(self.deadline.deadline())),
             is_part: true,
-            // In files that go with it, also where those of operations are kept.
-            log: LogWriter::new(
-                log,
-                self.shared.settings.quota_bytes,
-                Spool::new(self.shared.settings.state_dir.clone()),
-            ),
+            ..Self::writing_to(log, self.cell, self.shared, self.timeout, deadline)
         }
     }
 
@@ -326,7 +330,7 @@ impl Worker<'_> {
         if events.is_empty() {
             return;
         }
-        let mut progress = self.cell.progress();
+        let mut progress = self.cell.progress.lock();
         for event in events {
             if !(self.is_part && matches!(event, StreamEvent::Progress(_))) {
                 progress.take(event);
