@@ -22,25 +22,16 @@ pub(super) struct Edited {
     pub(super) changed: Vec<(usize, usize)>,
 }
 
-/// A reason why an edit was refused; the text is for the caller.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct EditError(String);
-
-/// Applies the edits one after another, each to the result of those before it.
-pub(super) fn apply(content: &[u8], edits: &[TextEdit]) -> Result<Edited, EditError> {
+/// Applies the edits one after another, each to the result of those before it. An error is for the caller.
+pub(super) fn apply(content: &[u8], edits: &[TextEdit]) -> Result<Edited, String> {
     let mut edited = Edited {
         content: content.to_vec(),
         changed: Vec::new(),
     };
     for (index, edit) in edits.iter().enumerate() {
-        let number = (edits.len() > 1).then_some(index + 1);
-        apply_one(&mut edited, edit).map_err(|reason| match number {
-            Some(number) => EditError(format!(
-                "edit {number} of {}: {reason}; nothing was changed",
-                edits.len()
-            )),
-            None => EditError(reason),
+        apply_one(&mut edited, edit).map_err(|reason| match edits.len() {
+            1 => reason,
+            count => format!("edit {} of {count}: {reason}; nothing was changed", index + 1),
         })?;
     }
     Ok(edited)

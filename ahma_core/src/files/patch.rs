@@ -220,24 +220,12 @@ impl<'p> Reader<'p> {
     }
 
     fn starts_file(&self) -> bool {
-        self.file_starts_at(self.at)
-    }
-
-    fn file_starts_at(&self, at: usize) -> bool {
-        let starts = |offset: usize, prefix| {
-            self.lines
-                .get(at + offset)
-                .is_some_and(|line| line.starts_with(prefix))
-        };
-        starts(0, "--- ") && starts(1, "+++ ")
+        matches!(&self.lines[self.at..], [old, new, ..] if old.starts_with("--- ") && new.starts_with("+++ "))
     }
 
     fn unified_file(&mut self, head: GitHead) -> Result<FilePatch, PatchSyntaxError> {
-        let (old, new) = (
-            self.lines[self.at][4..].to_owned(),
-            self.lines[self.at + 1][4..].to_owned(),
-        );
-        let (old, new) = (header_path(&old), header_path(&new));
+        let path_in = |index: usize| header_path(&self.lines[index][4..]);
+        let (old, new) = (path_in(self.at), path_in(self.at + 1));
         self.at += 2;
         let strip = head.path.is_some() || (is_prefixed(old, "a/") && is_prefixed(new, "b/"));
         let name = |path: &str, prefix| match path.strip_prefix(prefix) {

@@ -33,13 +33,8 @@ pub(super) struct Patched {
     pub(super) changed: Vec<(usize, usize)>,
 }
 
-/// A hunk that fits nowhere; the text is for the caller.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct HunkError(String);
-
-/// Applies the hunks in order; each is looked for below the one before it.
-pub(super) fn apply(content: &[u8], hunks: &[Hunk]) -> Result<Patched, HunkError> {
+/// Applies the hunks in order; each is looked for below the one before it. An error is for the caller.
+pub(super) fn apply(content: &[u8], hunks: &[Hunk]) -> Result<Patched, String> {
     let ending = line_ending(content).as_bytes();
     let mut lines = split(content);
     let has_final_newline = lines.last().is_none_or(|line| !line.ending.is_empty());
@@ -174,7 +169,7 @@ fn not_found(
     old: &[&[u8]],
     number: usize,
     of: usize,
-) -> HunkError {
+) -> String {
     let new: Vec<&[u8]> = hunk
         .lines
         .iter()
@@ -197,7 +192,7 @@ fn not_found(
     } else {
         format!("hunk {number} of {of}: ")
     };
-    HunkError(match &hunk.anchor {
+    match &hunk.anchor {
         Some(anchor) if position(lines, anchor.as_bytes()).is_none() => {
             format!("{which}no line is `{anchor}`, as its `@@` line says")
         }
@@ -206,7 +201,7 @@ fn not_found(
             "{which}its lines do not occur in the file{}",
             nearest_places(content, old)
         ),
-    })
+    }
 }
 
 #[cfg(test)]
