@@ -33,6 +33,14 @@ impl ToolClient {
     pub(crate) fn new(name: &'static str) -> Self {
         Self { name, actor: None }
     }
+
+    /// The client of a mounted server, which tells its actor of changes.
+    pub(super) fn mounting(actor: mpsc::Sender<Control>) -> Self {
+        Self {
+            name: CLIENT_NAME,
+            actor: Some(actor),
+        }
+    }
 }
 
 impl ClientHandler for ToolClient {
@@ -52,27 +60,12 @@ impl ClientHandler for ToolClient {
 }
 
 /// Keeps the list of a mounted server's tools up to date.
-pub(super) struct Mount {
-    client: ToolClient,
-}
-
-impl Mount {
-    pub(super) fn new(actor: mpsc::Sender<Control>) -> Self {
-        Self {
-            client: ToolClient {
-                name: CLIENT_NAME,
-                actor: Some(actor),
-            },
-        }
-    }
-}
-
-impl Purpose for Mount {
-    type Service = ToolClient;
+impl Purpose for ToolClient {
+    type Service = Self;
     const IS_POLLED: bool = true;
 
-    fn service(&self) -> &ToolClient {
-        &self.client
+    fn service(&self) -> &Self {
+        self
     }
 
     fn subscription(&self) -> SubscriptionFilter {

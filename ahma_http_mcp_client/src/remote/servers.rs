@@ -12,7 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     actor::{Actor, Persistence},
     handle::ServerHandle,
-    mount::Mount,
+    mount::ToolClient,
     state::{Snapshot, StateBoard},
 };
 use crate::{config::ServerConfig, error::RemoteError, settings::ClientSettings};
@@ -36,7 +36,7 @@ impl RemoteServers {
         let mut servers = BTreeMap::new();
         for config in configs {
             let (handle, controls) = ServerHandle::new(&config, &settings, Arc::clone(&board));
-            let purpose = Mount::new(handle.control());
+            let purpose = ToolClient::mounting(handle.control());
             servers.insert(config.name.clone(), Arc::clone(&handle));
             let actor = Actor::new(
                 config,
