@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use std::os::unix::fs::MetadataExt as _;
+
 use super::*;
 use crate::auth::token_file::write_file;
 use crate::auth::{TokenParams, issue_token};
