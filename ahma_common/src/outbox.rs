@@ -21,7 +21,7 @@ pub struct Outbox<W> {
     max_queued_bytes: usize,
     /// Held by the task that waits for the writer: a writer wakes only the last one that polled it.
     turn: tokio::sync::Mutex<()>,
-    /// Tells [`Outbox::run`] that something is queued or the outbox closed.
+    /// Wakes [`Outbox::run`] when something is queued or the outbox closed.
     changed: Notify,
 }
 

@@ -45,7 +45,7 @@ pub struct Grace {
     pub after_term: Duration,
 }
 
-/// Tells of the exit without reaping.
+/// Watches the exit without reaping.
 #[derive(Debug)]
 enum ExitWatch {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has pidfd"))]

@@ -1,4 +1,4 @@
-//! When to try again: delays that double up to a cap, with jitter, a fixed number of times.
+//! Delays between attempts, which double up to a cap, with jitter, for a fixed number of retries.
 //!
 //! [`Retry`] is a state machine without a clock: its caller sleeps, and says how each attempt ended.
 
@@ -50,12 +50,6 @@ impl Retry {
     #[must_use]
     pub fn new(policy: RetryPolicy) -> Self {
         Self { policy, failures: 0 }
-    }
-
-    /// Failures since the last reset.
-    #[must_use]
-    pub fn failures(&self) -> u32 {
-        self.failures
     }
 
     /// Records a failed attempt and gives the wait before the next one. `None` means to give up; it stays so until
@@ -140,6 +134,6 @@ mod tests {
             failures: u32::MAX,
         };
         assert_eq!(retry.failed(), None);
-        assert_eq!(retry.failures(), u32::MAX);
+        assert_eq!(retry.failures, u32::MAX);
     }
 }

@@ -35,7 +35,7 @@ const DRAIN_TICK: Duration = Duration::from_millis(20);
 /// Time for operations to be stopped: a command has five seconds for its last words.
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Time for the answers to those who waited for an operation that was stopped.
+/// Time for the answers of calls that waited for a stopped operation.
 const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reason given for what the end of the server interrupts.
@@ -257,7 +257,7 @@ impl Bridge {
         }
     }
 
-    /// Ends the sessions that are where their client may be no longer.
+    /// Ends the sessions whose client is confined to another directory now.
     pub(crate) fn end_moved(self: &Arc<Self>) {
         for session in self.sessions.all() {
             if !self.auth.confines_as_before(session.principal()) {
@@ -266,8 +266,8 @@ impl Bridge {
         }
     }
 
-    /// Lets requests and operations end, until `timeout` or `at_once`: then what still runs is interrupted, and those who wait
-    /// for it get what there is. New work is refused meanwhile.
+    /// Waits for requests and operations to end, until `timeout` or `at_once`; what still runs is then interrupted, and calls
+    /// that wait for it get what there is. New work is refused meanwhile.
     pub(crate) async fn drain(&self, timeout: Duration, at_once: &CancellationToken) {
         let is_busy = |child: &Arc<Child>| {
             child.open_calls() > 0 || child.operations().count() != OperationCount::default()
@@ -296,7 +296,7 @@ impl Bridge {
     pub(crate) async fn end(&self) {
         let sessions = self.sessions.take_all();
         join_all(sessions.iter().map(|session| session.end(EndReason::Shutdown))).await;
-        // Complete, since no more are let in: one that is just being added is waited for here.
+        // Complete, since no more are admitted: one that is just being added is waited for here.
         let of_sessionless = self.sessionless.backends();
         let shared = self.shared.iter().map(|shared| &shared.backend);
         let stops = of_sessionless

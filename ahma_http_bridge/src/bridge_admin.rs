@@ -37,7 +37,7 @@ impl Asked<'_> {
         }
     }
 
-    /// True of an operation that no backend tells of, if it belongs to the answer.
+    /// True if an operation that no backend lists belongs to the answer.
     fn includes(self, operation: &KnownOperation) -> bool {
         match self {
             Self::All => true,

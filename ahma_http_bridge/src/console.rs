@@ -1,6 +1,6 @@
 //! Facts about the server and its visitor that the pages of a console need.
 //!
-//! The bridge has no pages of its own: the program hands them in as a router. `routes/console.rs` lets people in.
+//! The bridge has no pages of its own: the program hands them in as a router. `routes/console.rs` controls access.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::auth::{AuthSettings, Principal};
 use crate::bridge::Bridge;
 use crate::bridge_admin::{AdminError, Asked, did};
 
-/// The one who asks for a page; goes with every request as an extension.
+/// The person who requests a page; an extension of every request.
 #[derive(Debug, Clone)]
 pub enum Visitor {
     Nobody {

@@ -15,7 +15,8 @@ use crate::paths::CONSOLE_LOGIN;
 use crate::peer::Peer;
 use crate::routes::console::{ConsoleDoor, router};
 
-/// Serves `pages`, as those of [`serve`](crate::serve), on `listener` until `shutdown`. `ready` is given the link that lets one browser in, once.
+/// Serves `pages`, as those of [`serve`](crate::serve), on `listener` until `shutdown`. `ready` is given a link with which
+/// one browser can log in, once.
 pub async fn serve_console(
     listener: TcpListener,
     pages: Router,

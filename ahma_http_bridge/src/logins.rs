@@ -49,7 +49,7 @@ impl Login {
 }
 
 impl Logins {
-    /// A code that lets one browser in, once. The one before is void.
+    /// A code with which one browser can log in, once. The one before is void.
     pub(crate) fn new_code(&self) -> Secret {
         let code = random_secret();
         *self.code.lock() = Some(sha256(code.as_bytes()));

@@ -48,7 +48,7 @@ fn watches_pressure(settings: &BridgeSettings) -> bool {
     settings.metrics || limits.memory_bytes.is_some() || limits.load_per_cpu.is_some()
 }
 
-/// Says what is in use, and when it was said with how much processor time used by then.
+/// Logs what is in use; returns the time and the processor time used until then, for the next report.
 fn report(bridge: &Bridge, (before, used_before): (Instant, Duration)) -> (Instant, Duration) {
     let (at, used) = (Instant::now(), bridge.pressure.sample().cpu);
     let share = used.saturating_sub(used_before).as_secs_f64() / (at - before).as_secs_f64();

@@ -56,7 +56,7 @@ pub(crate) struct KnownOperation {
     pub(crate) report: OperationReport,
     /// The session that started it, unless its client has none.
     pub(crate) session: Option<Arc<str>>,
-    /// When the bridge heard of it: RFC 3339.
+    /// Time of the first report: RFC 3339.
     pub(crate) since: String,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct OperationOwner {
 /// Name of a client that has not authenticated.
 const ANONYMOUS: &str = "anonymous";
 
-/// Counts of the operations of all backends, by outcome.
+/// Records the operations of all backends: in the audit trail, in counters, and the last ones in memory.
 #[derive(Debug)]
 pub(crate) struct OperationRecorder {
     audit: Arc<Audit>,
@@ -161,7 +161,7 @@ impl OperationReport {
 pub(crate) struct OpenOperations {
     pub(crate) recorder: Arc<OperationRecorder>,
     open: Mutex<HashMap<Box<str>, OpenOperation>>,
-    /// Told whenever one has ended.
+    /// Notified whenever one has ended.
     one_ended: Notify,
 }
 

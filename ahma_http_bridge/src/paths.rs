@@ -10,12 +10,12 @@ pub(crate) const ADMIN_PREFIX: &str = "/admin/";
 const CONSOLE_PREFIX: &str = "/console/";
 pub(crate) const CONSOLE_LOGIN: &str = "/console/login";
 pub(crate) const CONSOLE_LOGOUT: &str = "/console/logout";
-/// Everyone may read these.
+/// Readable without a login.
 pub(crate) const CONSOLE_ASSETS: &str = "/console/assets/";
 /// RFC 9728; the path of the resource may follow.
 pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// True if metadata may be at this path. Everyone may read it, so nothing else can be there.
+/// True if metadata may be at this path. They are readable without a credential, so nothing else can be there.
 pub(crate) fn is_metadata_path(path: &str) -> bool {
     path.strip_prefix(METADATA_PATH)
         .is_some_and(|of| of.is_empty() || of.starts_with('/'))

@@ -54,7 +54,7 @@ pub struct Times {
     pub stop_grace: Duration,
     /// Time for open requests and running operations once the bridge is told to stop.
     pub drain: Duration,
-    /// After how long without requests, open streams or running operations a session ends.
+    /// Time without requests, open streams and running operations after which a session ends.
     pub session_idle: Duration,
     /// Interval at which an idle event stream carries a comment, so that nothing on the way closes it.
     pub keep_alive: Duration,

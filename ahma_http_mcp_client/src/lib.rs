@@ -10,7 +10,7 @@
 //! # Tasks and messages
 //!
 //! Each server has one task, its actor (`remote/actor.rs`), which owns the connection. It publishes a [`ServerState`] on a
-//! `watch` channel. Those who send requests hold a `ServerHandle` (`remote/handle.rs`): they borrow the live connection,
+//! `watch` channel. Senders of requests hold a `ServerHandle` (`remote/handle.rs`): they borrow the live connection,
 //! and tell the actor by `Control` messages to look after it (`Check`) or that a login is required (`LogIn`). The
 //! transport reports what the protocol cannot see by `LinkEvent`s (`transport/link.rs`), and a task for each subscription
 //! reports announced changes (`session/changes.rs`). What a connection is for is the actor's `Purpose`: a mounted server

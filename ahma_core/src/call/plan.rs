@@ -15,7 +15,7 @@ pub struct CommandPlan {
     pub tool: String,
     /// The work to run.
     pub work: Work,
-    /// The caller waits for the end, or not.
+    /// The way in which the caller waits for the end.
     pub mode: ExecutionMode,
     /// After this long the work is stopped and its Outcome is `timed_out`.
     pub timeout: Duration,
@@ -219,7 +219,7 @@ pub enum Ready {
     Port(u16),
 }
 
-/// Says whether a call waits for its operation.
+/// The way in which a call waits for its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecutionMode {
     Synchronous,

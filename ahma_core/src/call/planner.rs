@@ -57,12 +57,12 @@ impl PlanSettings {
             .find_map(|root| path.strip_prefix(root).ok())
     }
 
-    /// Returns whether commands may read a path, judged by its text alone.
+    /// True if commands may read a path, judged by its text alone.
     pub(crate) fn opens(&self, path: &Path) -> bool {
         self.allows(path) || self.readable.iter().any(|root| path.starts_with(root))
     }
 
-    /// Returns whether commands may reach a path and run in it, judged by its text alone.
+    /// True if commands may reach a path and run in it, judged by its text alone.
     pub(crate) fn allows(&self, path: &Path) -> bool {
         self.below_scope(path).is_some() || self.also_allowed.iter().any(|root| path.starts_with(root))
     }

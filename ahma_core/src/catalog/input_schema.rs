@@ -1,4 +1,4 @@
-//! Input schemas: what a client is told about the arguments of a tool.
+//! Input schemas, by which clients know the arguments of a tool.
 
 use serde_json::{Map, Value, json};
 

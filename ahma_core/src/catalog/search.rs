@@ -30,7 +30,7 @@ const STOP_WORDS: [&str; 40] = [
     "there", "this", "to", "want", "was", "what", "which", "with", "without",
 ];
 
-/// Words that mean the same to one who looks for a tool.
+/// Words that mean the same in a search for a tool.
 const SYNONYMS: [&[&str]; 20] = [
     &["add", "install", "new"],
     &["build", "compile", "make"],

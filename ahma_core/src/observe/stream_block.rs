@@ -1,6 +1,6 @@
 //! The `stream` block of a tool file, as it stands on disk.
 //!
-//! Types only: what a block means, and whether it makes sense, is decided by [`super::compile`].
+//! Types only: [`super::compile`] checks a block and gives it its meaning.
 //! The doc comments here are the descriptions in the published JSON Schema.
 
 use std::collections::BTreeMap;

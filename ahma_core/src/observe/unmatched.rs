@@ -1,4 +1,4 @@
-//! Why rules made nothing of a recording: the question of an author who tries them.
+//! Reasons why rules matched nothing in a recording, for an author who tries them.
 
 use super::{
     StreamName, StreamRules,

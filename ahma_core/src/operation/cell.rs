@@ -1,5 +1,4 @@
-//! The state of one operation, which its handles and its task share; and its parts that can be written down and made an
-//! operation of again.
+//! The state of one operation, which its handles and its task share; and the parts from which it can be made again.
 
 use std::{
     path::PathBuf,
@@ -54,14 +53,14 @@ pub(super) struct OperationCell {
     /// Of the command that runs, or ran last.
     pub(super) supervisor: Mutex<SupervisorId>,
     pub(super) revision: watch::Sender<u64>,
-    /// Hears when its result is collected.
+    /// Notified when its result is collected.
     pub(super) journal: Option<Arc<dyn Journal>>,
     pub(super) engine: Weak<EngineCore>,
     /// For an operation that a worker of the cluster runs: why it has not begun.
     pub(super) elsewhere: Option<Mutex<Option<PlaceInQueue>>>,
 }
 
-/// Why an operation of the cluster waits.
+/// Place of an operation of the cluster that waits, and the reason.
 #[derive(Debug, Clone)]
 pub(crate) struct PlaceInQueue {
     pub(crate) position: usize,
@@ -77,7 +76,7 @@ pub(super) enum Stage {
     NeverRan,
 }
 
-/// When an operation began to run.
+/// Beginning of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Started {
     pub(super) instant: Instant,
@@ -117,7 +116,7 @@ pub(crate) struct RecordedCall {
     pub(crate) created_at: SystemTime,
     /// A client was given its result.
     pub(crate) seen: bool,
-    /// Hears when its result is collected.
+    /// Notified when its result is collected.
     pub(crate) journal: Option<Arc<dyn Journal>>,
 }
 
@@ -155,7 +154,7 @@ impl OperationCell {
         Self::new(recalled.call, stage, recalled.progress, recalled.output)
     }
 
-    /// Hands the plan to the one who runs it.
+    /// Takes the plan out, to be run.
     pub(super) fn begin(&self) -> Option<(Box<CommandPlan>, Started)> {
         let started = Started {
             instant: Instant::now(),
@@ -220,12 +219,12 @@ impl OperationCell {
         self.seen.load(Ordering::Relaxed)
     }
 
-    /// Tells everyone who watches that there is something new.
+    /// Wakes the watchers.
     pub(super) fn changed(&self) {
         self.revision.send_modify(|revision| *revision += 1);
     }
 
-    /// Sets the one outcome; every waiter hears it.
+    /// Sets the one outcome, which every waiter gets.
     pub(super) fn end(&self, outcome: Outcome) {
         if self.outcome.set(Arc::new(outcome)).is_err() {
             tracing::error!(operation = %self.id, "a second outcome was dropped");

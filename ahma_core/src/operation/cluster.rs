@@ -1,4 +1,4 @@
-//! Other hosts that run calls, as those who take calls know them.
+//! Other hosts that run calls, as a front end sees them.
 
 use std::{
     fmt,
@@ -39,11 +39,11 @@ pub trait Cluster: fmt::Debug + Send + Sync {
     fn task<'a>(&'a self, task: &'a str) -> BoxFuture<'a, Option<ClusterTask>>;
 }
 
-/// Operations that someone may see.
+/// Operations that a requester may see.
 #[derive(Debug, Clone, Copy)]
 pub enum Whose<'a> {
     One(&'a Principal),
-    /// For those who look after the pool.
+    /// For operators of the pool.
     All,
 }
 
@@ -101,7 +101,7 @@ pub struct LivingWorker {
     pub is_draining: bool,
 }
 
-/// The workers of a pool, for those who look after it.
+/// The workers of a pool, for its operators.
 pub trait Workforce: fmt::Debug + Send + Sync {
     /// Those that live, by host and name.
     fn workers(&self) -> Vec<LivingWorker>;

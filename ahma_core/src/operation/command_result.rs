@@ -99,7 +99,7 @@ impl CommandResult {
         }
     }
 
-    /// Says that the program was not there, if that is how the command ended. The confined process has printed it.
+    /// Names the program in the reason if it was not found. The confined process has printed that.
     pub(super) fn naming_missing_program(self, command: &Command, newest_line: Option<&str>) -> Self {
         match &command.program {
             Program::Argv(words) if self.is_not_found() => match words.first() {

@@ -183,8 +183,8 @@ impl Engine {
         }
     }
 
-    /// Tells of every operation that is new, begins to run, ends, or is forgotten. A listener that is too slow is told how
-    /// many it missed.
+    /// Reports every operation that is new, begins to run, ends, or is forgotten. A listener that is too slow learns how many
+    /// it missed.
     pub fn changes(&self) -> broadcast::Receiver<OperationChange> {
         self.shared.changes.subscribe()
     }
@@ -248,7 +248,7 @@ impl EngineCore {
     }
 
     fn spawn(self: &Arc<Self>, operation: Operation) {
-        // Before anyone is told of it: what has a place runs.
+        // Before it is announced: what has a place runs.
         let begun = operation.cell().begin();
         self.announce(&operation);
         // Tracked by the operation: it gets its outcome as the last thing the task does, whatever happens.

@@ -34,7 +34,7 @@ pub(crate) struct FrameWriter {
     frames: u32,
 }
 
-/// Says whether there is more to compress.
+/// Result of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameStep {
     More,

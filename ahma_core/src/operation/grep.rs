@@ -300,7 +300,7 @@ impl<'view> Lines<'view> {
     }
 
     fn next(&mut self) -> io::Result<Option<SearchedLine<'_>>> {
-        // How much of the unused part is known to hold no newline.
+        // Bytes of the unused part that are known to hold no newline.
         let mut searched = 0;
         loop {
             self.go_on()?;

@@ -135,7 +135,7 @@ impl Operation {
         }
     }
 
-    /// Tells of every change: state, output, progress. The value only says that something is new; take a
+    /// Wakes at every change: state, output, progress. The value only says that something is new; take a
     /// [`snapshot`](Self::snapshot) as often as you have use for one.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.cell.revision.subscribe()

@@ -114,7 +114,7 @@ impl Mirror {
         let _ = self.operation.output().catch_up(&stored);
     }
 
-    /// Ends it where no worker tells how.
+    /// Ends it where no worker reports an outcome.
     pub(crate) fn end_as(self, state: EndState, reason: String) {
         let cell = self.operation.cell();
         let elapsed = self.operation.snapshot().elapsed;

@@ -68,7 +68,7 @@ pub struct OutputPage {
     pub lines: u64,
     /// Beginning of the next page, if there is more.
     pub next: Option<PageStart>,
-    /// Where that begins, or what is printed after it.
+    /// Beginning of that, or of what is printed after this page.
     pub next_byte: u64,
     /// Bytes of the last line shown, if it has no end yet.
     pub unfinished_bytes: u64,

@@ -10,7 +10,7 @@ use crate::{call::Ready, observe::StreamName};
 /// Pause between two attempts to connect: short beside the time that a server takes to start.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Looks for the line that says an operation is ready.
+/// Looks for the line by which an operation reports that it is ready.
 #[derive(Debug)]
 pub(super) struct ReadyLine {
     pattern: Regex,

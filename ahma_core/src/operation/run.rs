@@ -70,7 +70,7 @@ pub(super) enum RunEnd {
 pub(super) enum StopReason {
     Cancelled(Option<String>),
     TimedOut(Duration),
-    /// By the end of the server, not by anyone who has to do with the operation.
+    /// By the end of the server, not by its client or an operator.
     Interrupted(String),
 }
 

@@ -1,4 +1,4 @@
-//! Limits of an engine, and those who hear of what it does.
+//! Limits of an engine, and its observers.
 
 use std::{fmt, num::NonZero, path::PathBuf, sync::Arc, time::Duration};
 
@@ -13,9 +13,9 @@ pub struct EngineSettings {
     /// Directory for output that outgrows memory, if it is to be kept after the operation. Then `state_dir` is for what
     /// cannot be written there.
     pub keep_output: Option<PathBuf>,
-    /// Hears of every operation.
+    /// Notified of every operation.
     pub journal: Option<Arc<dyn Journal>>,
-    /// Hears what commands print, from each of their streams.
+    /// Gets what commands print, from each of their streams.
     pub tap: Option<Arc<dyn OutputTap>>,
     /// Number of operations that run at once; the others queue.
     pub max_operations: usize,
@@ -37,7 +37,7 @@ pub struct EngineSettings {
     pub grace: Duration,
 }
 
-/// Hears what is worth writing down about operations. Never holds the caller up.
+/// Notified of what is to be recorded about operations. Never blocks the caller.
 pub trait Journal: fmt::Debug + Send + Sync {
     /// An operation is new, or has ended.
     fn changed(&self, operation: &Operation);
@@ -46,8 +46,8 @@ pub trait Journal: fmt::Debug + Send + Sync {
     fn collected(&self, operation: &Operation);
 }
 
-/// Hears every byte that a command prints, when it is read. A command that is listened to has two streams unless its tool
-/// file says otherwise.
+/// Gets every byte that a command prints, when it is read. With a tap a command has two streams unless its tool file says
+/// otherwise.
 pub trait OutputTap: fmt::Debug + Send + Sync {
     fn take(&self, source: StreamName, bytes: &[u8]);
 }

@@ -147,7 +147,7 @@ pub struct Snapshot {
     pub elapsed: Duration,
     /// Percent (only rising), phase and remaining time, as far as the output tells.
     pub progress: Progress,
-    /// Which step of a sequence is running.
+    /// Step of a sequence that is running.
     pub step: Option<StepPosition>,
     /// The newest line that is not empty, without escape sequences, cut to a readable length.
     pub newest_line: Option<String>,

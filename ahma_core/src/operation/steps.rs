@@ -150,7 +150,7 @@ fn not_run(step: &SequenceStep) -> StepReport {
     }
 }
 
-/// Says why a step is left out, or nothing if it has to run. If the answer is unclear, the step runs.
+/// Reason for leaving a step out; `None` if it has to run, also if the answer is unclear.
 async fn skip_reason(condition: Option<&SkipCondition>, scope: &Path) -> Option<String> {
     match condition? {
         SkipCondition::FileExists(path) => (scope_check::existence(scope, path).await == Existence::Present)

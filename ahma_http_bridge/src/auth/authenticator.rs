@@ -1,4 +1,4 @@
-//! From a request's headers to the one who made it.
+//! Identifies the client of a request by its headers.
 
 use std::sync::Arc;
 
@@ -20,18 +20,18 @@ pub(crate) enum Authenticator {
     OAuth(OAuth),
 }
 
-/// The reason why a request is not let in. The texts are for the client.
+/// Reason for refusing a request. The texts are for the client.
 #[derive(Debug)]
 pub(crate) enum AuthError {
     /// The credential is missing or wrong; the challenge says what is wanted.
     Unauthorized { message: String, challenge: String },
     /// The credential is valid, but lacks a scope.
     Forbidden { message: String, challenge: String },
-    /// No credential can be checked now, be it a valid one.
+    /// No credential can be checked at the moment, not even a valid one.
     Unavailable(&'static str),
 }
 
-/// The reason why there is no authenticator.
+/// Failure to set authentication up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AuthSetupError {
     #[error(transparent)]
@@ -132,7 +132,7 @@ impl Authenticator {
         }))
     }
 
-    /// Notices changes of what it was configured with.
+    /// Reads the tokens file again if it has changed.
     pub(crate) fn refresh(&self) {
         if let Self::Tokens(tokens) = self {
             tokens.refresh();
@@ -214,7 +214,7 @@ enum Key {
     Ignored,
 }
 
-/// The credential in the headers. Two different ones are none: which would count?
+/// The credential in the headers. Two different ones count as none, since either could be meant.
 fn presented(headers: &HeaderMap, key: Key) -> Option<&str> {
     let single = |name: &str| {
         let mut values = headers.get_all(name).iter();

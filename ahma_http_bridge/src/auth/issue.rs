@@ -1,4 +1,4 @@
-//! New tokens. What is given out is written down nowhere.
+//! New tokens. Only their hashes are stored.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

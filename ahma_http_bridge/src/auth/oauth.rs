@@ -1,5 +1,5 @@
 //! JWTs of an OAuth authorization server, as the MCP authorization specification has it: the bridge is a
-//! resource server. When the issuer's keys cannot be fetched, no client is let in.
+//! resource server. When the issuer's keys cannot be fetched, every client is refused.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ pub(crate) struct OAuth {
     max_sessions: usize,
     http: reqwest::Client,
     keys: Mutex<Option<Keys>>,
-    /// When the issuer was last asked in vain, since its keys were had.
+    /// Time of the last failed request for the keys, if none has succeeded since.
     asked_in_vain: Mutex<Option<Instant>>,
     /// Held while fetching, so that a crowd of clients asks the issuer once.
     fetching: tokio::sync::Mutex<()>,
@@ -157,7 +157,7 @@ impl OAuth {
         {
             return Err(OAuthError::Scopes(self.settings.required_scopes.join(" ")));
         }
-        // A client may be called as a user is.
+        // A client may have the name of a user.
         let name = match (claims.sub, claims.client_id) {
             (Some(sub), _) if sub.is_empty() => return Err(OAuthError::Invalid(NO_SUBJECT)),
             (None, Some(client)) if client.is_empty() => return Err(OAuthError::Invalid(NO_SUBJECT)),
@@ -218,7 +218,7 @@ impl OAuth {
         if let Some(keys) = self.keys.lock().clone().filter(usable) {
             return Ok(keys);
         }
-        // Those who waited for the same answer do not wait for another one each.
+        // Requests that waited for the same answer do not each wait for another one.
         let asked_in_vain = *self.asked_in_vain.lock();
         if asked_in_vain.is_some_and(|asked| asked.elapsed() < KEYS_ASKED_EVERY) {
             return Err(OAuthError::IssuerUnreachable);
@@ -311,7 +311,7 @@ fn is_of_another_key(complaint: &ErrorKind) -> bool {
     )
 }
 
-/// The keys that fit what a token says of its own: one if it names it, else maybe several.
+/// The keys that a token may be signed with: the one that it names, else all of its algorithm.
 fn fitting(set: &JwkSet, kid: Option<&str>, algorithm: Algorithm) -> impl Iterator<Item = DecodingKey> {
     let fits = move |key: &&Jwk| {
         let id = kid.is_none() || key.common.key_id.as_deref() == kid;

@@ -1,4 +1,4 @@
-//! The one a request is made by.
+//! The client of a request, and its rights.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Principal {
         self.role.is_none_or(|own| own == role)
     }
 
-    /// The name that a backend is told; none without authentication, where every client is the local user.
+    /// The name that a backend is given; none without authentication, where every client is the local user.
     pub(crate) fn identity(&self) -> Option<Arc<str>> {
         self.is_known.then(|| Arc::clone(&self.name))
     }

@@ -98,7 +98,7 @@ impl TokenEntry {
     }
 }
 
-/// Of two who edit the file at once, one would bring back what the other took out.
+/// Locks the file for an edit: of two at once, one would bring back what the other removed.
 pub(super) fn lock_for_edit(path: &Path) -> Result<File, TokenError> {
     private_file::lock_for_edit(path).map_err(|error| TokenError::File {
         path: path.to_owned(),

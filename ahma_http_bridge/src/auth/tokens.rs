@@ -1,4 +1,4 @@
-//! The tokens that let someone in, by the hash of what is presented.
+//! Accepted tokens, found by the hash of the one that is presented.
 //!
 //! The file holds no token, so reading it gives no access. Every entry is compared in constant time, and all
 //! of them for every request, so timing tells nothing.
@@ -183,7 +183,7 @@ fn read(path: &Path, isolation: Isolation, max_sessions: usize) -> Result<Entrie
     };
     let tokens = read_file(path)?.tokens;
     for entry in &tokens {
-        // Which of them counts? Both would have the same sessions.
+        // Both would have the same sessions.
         let is_double = tokens.iter().filter(|other| other.name == entry.name).count() > 1;
         let known = match is_double {
             true => Err("is there more than once; give each its own name".to_owned()),

@@ -1,6 +1,5 @@
-use std::time::Duration;
-
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 use super::*;
 use crate::auth::token_file::write_file;

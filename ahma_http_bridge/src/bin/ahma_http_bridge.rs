@@ -101,7 +101,7 @@ async fn main() -> ExitCode {
                 true => "choose another address with --http-host and --http-port; port 0 takes any free one",
                 false => "--help shows every flag",
             };
-            // A closed standard error leaves no one to tell.
+            // Standard error may be closed.
             let _ = writeln!(std::io::stderr(), "error: {error:#}\nhint: {hint}");
             ExitCode::FAILURE
         }

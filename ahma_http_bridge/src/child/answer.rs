@@ -1,9 +1,9 @@
-//! The answer to a call, which is a JSON-RPC message also where the child gave none.
+//! The answer to a call: a JSON-RPC message, even if the child gave none.
 
 use ahma_common::envelope::{MAX_ID_BYTES, error_message};
 use bytes::Bytes;
 
-/// The end of a call: a JSON-RPC message in any case.
+/// The end of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) body: Bytes,
@@ -46,7 +46,7 @@ pub(crate) enum CallFailure {
 }
 
 impl Answer {
-    /// For a reply that vanished without a word, which only happens when the runtime is being torn down.
+    /// For a reply that was dropped, which only happens when the runtime ends.
     pub(crate) fn lost() -> Self {
         let failure = CallFailure::Stopped;
         let body = error_message(None, failure.rpc_code(), &failure.to_string());

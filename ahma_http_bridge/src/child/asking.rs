@@ -37,7 +37,7 @@ impl Child {
         answer.await.unwrap_or_else(|_| Answer::lost())
     }
 
-    /// Sends a request that the bridge makes. Its reply hears of every failure.
+    /// Sends a request that the bridge makes. Its reply gets every failure.
     pub(crate) fn request(&self, method: &str, params: &Value, call: CallParams) {
         let text = json!({ "jsonrpc": "2.0", "id": OWN_ID, "method": method, "params": params }).to_string();
         if let Ok(envelope) = Envelope::parse(text.as_bytes())

@@ -1,8 +1,9 @@
-//! Says in a request which client, program and principal it comes from, and which tools that may use, for a child that keeps
-//! several apart and may say in turn whom it means.
+//! Names the client of a request, its program, its principal and its tools, for a child that serves several clients and may
+//! address one of them in turn.
 //!
-//! The names go into `_meta`, in place of those that the client wrote there itself. The child hears, too, when a client is
-//! gone, so that it can end what that client started. A client that says so itself is not passed on: it could name another.
+//! The names go into `_meta`, in place of those that the client wrote there itself. When a client is gone the child is
+//! notified, so that it can end what that client started. Such a notification of a client is not passed on: it could name
+//! another.
 
 use ahma_common::contract::{CLIENT_GONE, META_CLIENT, META_PRINCIPAL, META_PROGRAM, META_TOOLS, OWN_PREFIX};
 use ahma_common::envelope::{Edit, Envelope, Meta, Params, string_of};
@@ -11,12 +12,12 @@ use serde_json::value::RawValue;
 
 use super::pending::ClientId;
 
-/// All that a child is told of the maker of a request.
+/// The client of a request, as a child is told.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Names<'a> {
     pub(super) client: ClientId,
     pub(super) principal: Option<&'a str>,
-    /// What the client's program calls itself.
+    /// Name that the client's program gives itself.
     pub(super) program: Option<&'a str>,
     /// Patterns of the tools it is limited to.
     pub(super) tools: Option<&'a str>,

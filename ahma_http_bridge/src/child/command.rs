@@ -15,7 +15,7 @@ pub enum Spawn {
     Shared,
 }
 
-/// Says how to start a child for a purpose.
+/// Makes the command line of a child.
 pub trait ChildFactory: Send + Sync + Debug {
     fn command(&self, spawn: &Spawn) -> ChildCommand;
 }

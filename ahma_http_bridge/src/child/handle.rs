@@ -65,7 +65,7 @@ pub(crate) enum ChildMessage<'a> {
 pub(crate) struct ChildLimits {
     pub(crate) grace: Duration,
     pub(crate) echo: Option<Echo>,
-    /// Writes down what becomes of operations.
+    /// Records operations.
     pub(crate) recorder: Arc<OperationRecorder>,
 }
 
@@ -163,7 +163,7 @@ impl Child {
         &self.inner.operations
     }
 
-    /// Passes a request on under a number of ours. The reply hears of every failure, also of one here.
+    /// Passes a request on under a number of ours. Its reply gets every failure, including one that happens here.
     pub(crate) fn call(&self, request: RpcRequest<'_>, params: CallParams) -> Result<u64, CallFailure> {
         let envelope = request.envelope;
         let read = envelope.params().and_then(|fields| Ok((fields.meta()?, fields)));
@@ -231,7 +231,7 @@ impl Child {
         self.inner.fail(number, CallFailure::Cancelled);
     }
 
-    /// Tells the child that this request is no longer waited for.
+    /// Cancels a request, at the child too.
     pub(crate) fn cancel(&self, number: u64, failure: CallFailure, reason: &str) {
         if self.inner.fail(number, failure) {
             self.tell_cancelled(number, reason);
@@ -315,7 +315,7 @@ impl Inner {
         call.map(|call| call.fail(failure)).is_some()
     }
 
-    /// The child is over: every waiter is told.
+    /// Ends every open call: the child is over.
     pub(super) fn fail_all(&self, failure: CallFailure) {
         let calls = self.pending.lock().close(failure);
         calls.into_iter().for_each(|call| call.fail(failure));

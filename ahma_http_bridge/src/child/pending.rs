@@ -32,7 +32,7 @@ pub(crate) struct CallParams {
     pub(crate) client: ClientId,
     /// The principal of the client, if it has authenticated.
     pub(crate) principal: Option<Arc<str>>,
-    /// What the client's program calls itself, where the child cannot know.
+    /// Name that the client's program gives itself, where the child cannot know it.
     pub(crate) program: Option<Arc<str>>,
     /// Patterns of the tools that the client is limited to, if it is.
     pub(crate) tools: Option<Arc<str>>,
@@ -57,7 +57,7 @@ impl CallParams {
     }
 }
 
-/// Told of the end of a call before its client is, and before anything that the child says afterwards.
+/// Notified of the end of a call before its client is, and before any later message of the child is handled.
 pub(crate) trait CallObserver: Send + Debug {
     fn ended(self: Box<Self>, answer: &Answer);
 }
@@ -76,7 +76,7 @@ pub(crate) trait ReplySink: Send + Sync + Debug {
     fn finish(&self, answer: Answer);
 }
 
-/// A call that is no longer open. Its waiter hears of it from [`FinishedCall::finish`] or [`FinishedCall::fail`] only.
+/// A call that is no longer open. Only [`FinishedCall::finish`] and [`FinishedCall::fail`] answer its client.
 #[derive(Debug)]
 #[must_use = "a client waits for the end of the call"]
 pub(crate) struct FinishedCall {
@@ -183,7 +183,7 @@ impl Pending {
             params,
             id: request.id.get().into(),
             token: token.map(|token| token.get().into()),
-            // What goes on in the background is told by the call that started it, or asked to hear of it.
+            // Background work reports under the call that started it, or that asked for log messages.
             has_aftermath: matches!(request.method, "tools/call" | "logging/setLevel"),
             last_sign: Instant::now(),
         };
@@ -288,7 +288,7 @@ impl Pending {
         })
     }
 
-    /// The child is over: no call may wait any more. Gives back those that do.
+    /// Takes out every call when the child is over; later ones are refused.
     pub(crate) fn close(&mut self, failure: CallFailure) -> Vec<FinishedCall> {
         if self.calls.is_some() {
             self.over = failure;
@@ -330,7 +330,7 @@ impl FinishedCall {
 impl Reply {
     fn finish(self, answer: Answer) {
         match self {
-            // The client may be gone; there is no one else to tell.
+            // The client may be gone.
             Self::Once(tx) => drop(tx.send(answer)),
             Self::Events(stream) => stream.finish(answer),
         }

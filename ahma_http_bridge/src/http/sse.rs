@@ -29,8 +29,8 @@ pub(crate) enum Opening {
     Endpoint(String),
 }
 
-/// A response that carries everything the reader gives. `guard` lives as long as the body does; it is told
-/// when the stream came to its proper end.
+/// A response that carries everything the reader gives. `guard` lives as long as the body does, and
+/// [`StreamGuard::completed`] is called at the regular end of the stream.
 pub(crate) fn response<G: StreamGuard>(
     reader: StreamReader,
     opening: Opening,
@@ -74,12 +74,11 @@ fn event_response(body: Body) -> Response {
     response
 }
 
-/// Something that must know whether a stream was cut off.
+/// Lives as long as a stream is read.
 pub(crate) trait StreamGuard: Send + 'static {
+    /// The stream was not cut off.
     fn completed(&mut self) {}
 }
-
-impl StreamGuard for () {}
 
 struct Streaming<G> {
     reader: StreamReader,

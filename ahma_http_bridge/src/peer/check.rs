@@ -1,4 +1,4 @@
-//! Lets every process in but commands: asks the kernel for the other end's socket and looks for the process that holds it.
+//! Accepts the connections of all processes but commands: asks the kernel for the other end's socket and looks for the process that holds it.
 //!
 //! The holder must be found and must not be a command. That a command is *not* found holding it proves nothing: a
 //! socket can live in a message on its way between two processes, in a call that waits, in a mapping. Each connection
@@ -26,7 +26,7 @@ pub(crate) struct PeerCheck {
     bridge: u32,
     uid: u32,
     others: OtherUsers,
-    /// Clients that were let in lately, the latest first.
+    /// Clients that were accepted lately, the latest first.
     known: Mutex<Vec<KnownClient>>,
     /// One search of the whole machine at a time: a command that connects over and over must not have all threads.
     search: Semaphore,

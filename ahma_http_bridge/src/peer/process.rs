@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them: what they hold, and below whom they run.
+//! Processes as `/proc` shows them: what they hold, and their ancestors.
 //!
 //! A process is kept as its open directory, which goes dead with it: nothing here is fooled by a number that is used
 //! again. `procfs` keeps such a directory too, but reads and parses every file whole; here reads are bounded.
@@ -83,7 +83,7 @@ impl Process {
             .is_ok_and(|length| target.get(..length) == Some(link.text.as_bytes()))
     }
 
-    /// Under which number it holds the socket.
+    /// The number under which it holds the socket.
     pub(super) fn descriptor_of(&self, link: &Link) -> Option<u32> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let table = rustix::fs::openat(&self.directory, "fd", flags, Mode::empty()).ok()?;

@@ -1,4 +1,4 @@
-//! Processes as the kernel of macOS tells of them: what they hold, in which sandbox they are, and below whom they run.
+//! Processes as the kernel of macOS reports them: what they hold, their sandbox, and their ancestors.
 //!
 //! There is no question for the holder of a connection; each process is asked for its sockets, which it tells only its own
 //! user and root. Another user's program stays unidentified.
@@ -56,7 +56,7 @@ impl Process {
         held == Some(link.0) && self.is_the_same()
     }
 
-    /// Under which number it holds the socket.
+    /// The number under which it holds the socket.
     pub(super) fn descriptor_of(&self, link: &Link) -> Option<u32> {
         darwin::socket_descriptors(self.facts.pid)
             .into_iter()

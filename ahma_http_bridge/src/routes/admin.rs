@@ -1,4 +1,4 @@
-//! The admin API: what runs, for whom, and how to stop it. For operators alone; `routes/gate.rs` lets no one else in.
+//! The admin API: what runs, for whom, and how to stop it. For operators alone, which `routes/gate.rs` checks.
 //!
 //! Every change is written to the audit trail with the operator's name. `docs/operations.md` describes each answer, and
 //! `schemas/admin.schema.json` its form.

@@ -1,4 +1,4 @@
-//! The door of the console: who is logged in, and what a browser may be made to do.
+//! Access to the console: logins, and protection from pages of other origins.
 //!
 //! A login is a cookie that scripts cannot read and other sites cannot send. Cookies do not tell ports apart, though, so a
 //! page that a command serves on this machine might be sent one: every request must come from a page of the console itself,
@@ -48,7 +48,7 @@ pub(crate) struct ConsoleDoor {
     peers: Arc<PeerCheck>,
     /// The server behind it, unless the console is on its own.
     bridge: Option<Arc<Bridge>>,
-    /// Name of those who log in without one.
+    /// Name of a person who logs in without one.
     local_name: Arc<str>,
 }
 
@@ -151,7 +151,7 @@ impl ConsoleDoor {
         let path = request.uri().path();
         let visitor = self.visitor(request.headers()).await?;
         match (path, visitor) {
-            // One who opens the link again is in already.
+            // The link was opened again.
             (CONSOLE_LOGIN, Some(_)) if request.method() == Method::GET => {
                 Ok(Admitted::Answered(see_other("/")))
             }
@@ -264,7 +264,7 @@ impl ConsoleDoor {
         Admitted::Page { request, refused }
     }
 
-    /// Lets an operator in. A change has to come from a form of the console.
+    /// Passes a request of an operator on. A change has to come from a form of the console.
     async fn pass(&self, request: Request, login: Login) -> Result<Admitted, Refusal> {
         let (mut parts, mut body) = request.into_parts();
         if parts.method != Method::GET && parts.method != Method::HEAD {

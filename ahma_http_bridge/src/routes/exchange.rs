@@ -134,7 +134,7 @@ impl<'a> Exchange<'a> {
         answer.await.unwrap_or_else(|_| Answer::lost())
     }
 
-    /// Passes a request on, now if the child is there, else as soon as it is; the stream hears of it in any case. It may
+    /// Passes a request on, now if the child is there, else as soon as it is; the answer or the failure goes to the stream. It may
     /// take the client's help to get there, which it is asked for on that same stream.
     pub(super) fn start_call(
         &self,

@@ -45,7 +45,7 @@ fn role_for(path: &str) -> Role {
 }
 
 impl Gate {
-    /// Finds out who asks, where it matters.
+    /// The client of a request, if it may use the path.
     async fn admit(&self, path: &str, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
         if path == HEALTH_PATH || is_metadata_path(path) {
             return Ok(Arc::new(Principal::anonymous()));
@@ -56,7 +56,7 @@ impl Gate {
         }
         let checked = self.bridge.auth.check(headers, self.bridge.writes_messages());
         let principal = checked.await?;
-        // Those who call tools or look after the server may see its numbers, too.
+        // Agents and operators may read the metrics, too.
         let is_allowed = role == Role::Metrics || principal.may_act_as(role);
         match is_allowed {
             true => Ok(principal),
@@ -80,7 +80,7 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
             return requester.refuse(&gate.bridge, refusal);
         }
     };
-    // The console has a door of its own, and no page but its own may read it.
+    // `routes/console.rs` checks access to the console, and no other page may read it.
     if is_console_path(request.uri().path()) {
         let mut response = next.run(request).await;
         gate.bridge.metrics.response(response.status());
@@ -107,7 +107,7 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
             }
             response
         }
-        // A page that is let in must be able to read that it lacks a credential, and where to get one.
+        // A page of an allowed origin must be able to read that it lacks a credential, and where to get one.
         Err(refusal) => {
             refuse_body(request, &gate.bridge.settings).await;
             requester.refuse(&gate.bridge, refusal)

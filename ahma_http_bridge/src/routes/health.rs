@@ -13,7 +13,7 @@ use crate::dependency::Dependency;
 use crate::http::refusal::{Refusal, json_response};
 use crate::paths::ENDPOINT;
 
-/// Tells whether the bridge can answer requests, and nothing else.
+/// The one public fact about a bridge: it can answer requests, or why it cannot.
 pub(crate) async fn healthz(State(bridge): State<Arc<Bridge>>) -> Response {
     if bridge.shutdown.is_cancelled() {
         return status(StatusCode::SERVICE_UNAVAILABLE, "draining");

@@ -100,7 +100,7 @@ async fn initialize(
     }
 }
 
-/// Tells the session that its stream is gone.
+/// Marks the session as disconnected when its stream is gone.
 struct DisconnectOnDrop {
     session: Arc<Session>,
     _activity: Activity,

@@ -1,4 +1,4 @@
-//! What arrives from the client of a session: its introduction, its notifications and its answers.
+//! Messages from the client of a session: `initialize`, notifications and answers.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ use ahma_common::envelope::{Envelope, Kind, RpcRequest, error_message, result_me
 #[derive(Debug)]
 pub(crate) enum InitializeOutcome {
     Accepted(Bytes),
-    /// The child would not have it. There is no session.
+    /// The child refused. There is no session.
     Declined(Bytes),
 }
 

@@ -89,7 +89,7 @@ impl Hub {
         }
     }
 
-    /// Tells a child about a resource on behalf of the bridge, which needs no answer.
+    /// Subscribes or unsubscribes on behalf of the bridge, which needs no answer.
     pub(crate) fn resubscribe(child: &Child, method: &str, uri: &str) {
         let (tx, _) = tokio::sync::oneshot::channel();
         let call = CallParams::of_bridge(Reply::Once(tx), UNASKED_TIMEOUT);

@@ -105,7 +105,7 @@ pub(crate) struct KeptSession {
     known: Mutex<Known>,
     /// Held while the record is replaced, so that the changes of one bridge do not outrun each other.
     writing: tokio::sync::Mutex<()>,
-    /// As much of the record as the client has said here, or has been repeated here.
+    /// The changes that the client made here, or that were repeated here.
     repeated: Mutex<SessionRecord>,
     repeating: tokio::sync::Mutex<()>,
 }
@@ -113,9 +113,9 @@ pub(crate) struct KeptSession {
 #[derive(Debug, Clone)]
 struct Known {
     record: Arc<SessionRecord>,
-    /// None before the first record is written.
+    /// `None` before the first record is written.
     revision: Option<u64>,
-    /// When it was written, by whomever, as far as is known here.
+    /// Time of the last write by any bridge, as far as is known here.
     written: Instant,
     looked: Instant,
 }
@@ -214,7 +214,7 @@ impl KeptSession {
         Ok(Look::Current)
     }
 
-    /// What the client has said at other bridges, and has not been repeated here.
+    /// Changes that the client made at other bridges and that have not been repeated here.
     pub(crate) fn unrepeated(&self) -> Vec<RecordChange> {
         self.record().changes_since(&self.repeated.lock())
     }

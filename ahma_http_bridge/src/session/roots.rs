@@ -18,7 +18,7 @@ const MAX_SHOWN_BYTES: usize = 4096;
 #[derive(Debug, Clone)]
 pub(crate) struct RootsRule {
     pub(crate) default_scope: PathBuf,
-    /// When set, every scope lies inside this directory.
+    /// The directory in which every scope must lie, if there is one.
     pub(crate) within: Option<PathBuf>,
 }
 

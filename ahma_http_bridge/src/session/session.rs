@@ -78,7 +78,7 @@ pub(crate) struct Session {
     kept: OnceLock<KeptSession>,
 }
 
-/// The client, for those who look after the server.
+/// The client, as operators see it.
 #[derive(Debug)]
 pub(crate) struct ClientDetails {
     /// Name and version, as it gave them.
@@ -277,7 +277,7 @@ impl Session {
         backend.ok_or(RequestError::NotReady("the session has no server process"))
     }
 
-    /// A child that was stopped belonged to a session that is over, and that is what its client should hear.
+    /// The error of a start. A child that was stopped belonged to a session that is over, and the client is told that.
     pub(super) fn not_started(&self, error: StartError) -> RequestError {
         match (&error, self.over()) {
             (StartError::Stopped, Some(over)) => over,
@@ -308,7 +308,7 @@ impl Session {
         let _ = self.client.set(client);
     }
 
-    /// What the client's program calls itself.
+    /// Name that the client's program gives itself.
     pub(crate) fn program(&self) -> Option<Arc<str>> {
         self.program.get().map(Arc::clone)
     }

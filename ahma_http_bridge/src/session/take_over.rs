@@ -1,4 +1,4 @@
-//! A session that several bridges share: its record is written here, and a session of another bridge is gone on with.
+//! A session that several bridges share: its record is written here, and sessions of other bridges are continued.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,7 +102,7 @@ impl Session {
         }
     }
 
-    /// Begins to go on with the session of another bridge.
+    /// Continues the session of another bridge.
     pub(crate) async fn go_on(&self) {
         if let Some(isolated) = self.isolated()
             && let Some(record) = self.kept().map(KeptSession::record)
@@ -119,7 +119,7 @@ impl Session {
         self.repeat_changes().await;
     }
 
-    /// Repeats here what the client has said at other bridges. That goes on if the request is gone for which it is done.
+    /// Repeats here what the client has said at other bridges, even if the request that caused it is gone.
     async fn catch_up(&self) {
         let Some(session) = self.me.upgrade() else { return };
         if self.kept().is_some_and(|kept| !kept.unrepeated().is_empty()) {
@@ -189,7 +189,7 @@ impl Session {
         self.transition(SessionEvent::RootsAnswered(answer))
     }
 
-    /// Asks the child in the name of the client, which does not hear of it.
+    /// Asks the child in the name of the client, which is not told.
     async fn ask_for_client(&self, method: &str, params: Value) -> Result<Answer, RequestError> {
         if !self.is_decided() {
             return Err(RequestError::NotReady("its directory is not known yet"));
@@ -207,7 +207,7 @@ impl Session {
         Ok(answer.await.unwrap_or_else(|_| Answer::lost()))
     }
 
-    /// Tells the client that anything it subscribed to may have changed: it cannot have what it missed at another bridge.
+    /// Announces a change of everything the client subscribed to: it cannot get what it missed at another bridge.
     pub(crate) fn announce_gap(&self) {
         let Some(record) = self.kept().map(KeptSession::record) else {
             return;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct WaitingRequests {
     /// By the id their client gave them, as it was written. A client that uses an id twice cancels both.
     places: Mutex<HashMap<Box<str>, CancellationToken>>,
-    /// Told whenever a place is left.
+    /// Notified whenever a place is left.
     left: Notify,
 }
 

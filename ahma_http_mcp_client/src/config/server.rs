@@ -90,7 +90,7 @@ pub struct OAuthIdentity {
     pub client_secret: Option<Secret>,
     /// HTTPS address of a client-id metadata document.
     pub client_metadata_url: Option<String>,
-    /// If empty, those the server asks for.
+    /// Empty for those that the server asks for.
     pub scopes: Vec<String>,
     /// The port of the callback address; `None` is 8080, or the next free one.
     pub callback_port: Option<u16>,

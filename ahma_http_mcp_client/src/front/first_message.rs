@@ -60,7 +60,7 @@ pub(super) async fn refuse(mut output: impl AsyncWrite + Unpin, ids: Vec<Value>,
     for id in ids {
         let error =
             json!({ "jsonrpc": "2.0", "id": id, "error": { "code": UNREACHABLE, "message": reason } });
-        // A client that does not read is told by the exit code.
+        // For a client that does not read there is the exit code.
         let _ = output.write_all(format!("{error}\n").as_bytes()).await;
     }
     let _ = output.flush().await;

@@ -154,7 +154,7 @@ impl Relay {
         })
     }
 
-    /// Tells the client that something changed at the server.
+    /// Passes a change at the server on to the client.
     pub(super) async fn announce(&self, notification: ServerNotification) {
         for sink in self.subscriptions.sinks() {
             if let Err(SubscriptionSendError::SubscriptionClosed) = sink.send(notification.clone()).await {

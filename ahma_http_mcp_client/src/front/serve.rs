@@ -36,7 +36,7 @@ const LATE_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// More than a client sends before its first answer.
 const MAX_READ_AHEAD: usize = 1 << 20;
 
-/// An event that the user should hear of.
+/// An event for the user.
 #[derive(Debug)]
 pub enum FrontNews<'a> {
     Connected(&'a ConnectReport),
@@ -143,7 +143,7 @@ async fn first_connection(
     }
 }
 
-/// Tells the user of connections and login links, as long as the server has an actor.
+/// Reports connections and login links to the user, as long as the server has an actor.
 async fn tell_news(mut states: watch::Receiver<Snapshot>, tell: impl Fn(FrontNews<'_>)) {
     let mut was_ready = false;
     loop {
@@ -173,7 +173,7 @@ async fn end_of(input: &mut (impl AsyncRead + Unpin), read_ahead: &mut Vec<u8>) 
     std::future::pending().await
 }
 
-/// The end of an input, which signals that it was reached: rmcp does not tell those who answer requests.
+/// The end of an input, which signals that it was reached: rmcp does not pass it on to handlers.
 struct SignalsEnd(CancellationToken);
 
 impl AsyncRead for SignalsEnd {

@@ -1,6 +1,6 @@
 //! The life of one connection: connect, take in what the server offers, watch it, and start again when it is lost.
 //!
-//! An actor owns its connection; those who send requests borrow it from the [`ServerHandle`]. What the connection is
+//! An actor owns its connection; senders of requests borrow it from the [`ServerHandle`]. What the connection is
 //! for is a [`Purpose`]: tools that are mounted, or a client that is served. An actor ends on shutdown only, or when the
 //! first connection fails and [`Persistence`] says so.
 
@@ -216,7 +216,7 @@ impl<P: Purpose> Actor<P> {
         report: ConnectReport,
     ) -> Ended {
         let report = Arc::new(report);
-        // What was said of an earlier connection has been seen to.
+        // Controls that concern an earlier connection.
         while self.controls.try_recv().is_ok() {}
         let mut changes = Changes::of(&live.peer, self.purpose.subscription());
         // A pipe or a stream says itself that it is at its end; requests over HTTP need not leave one open.
@@ -352,7 +352,7 @@ impl<P: Purpose> Actor<P> {
                 })?;
                 tracing::warn!(server = self.config.name, reason, "login failed");
                 self.login_failed = Some(reason.clone());
-                // Those who asked before this was known are told of it below.
+                // Requests that came before this was known get the state that is published below.
                 while self.controls.try_recv().is_ok() {}
                 reason
             }

@@ -33,7 +33,7 @@ pub(crate) enum Control {
     LogIn(String),
 }
 
-/// One server, as those who send requests see it. Its actor owns the connection.
+/// One server, as senders of requests see it. Its actor owns the connection.
 #[derive(Debug)]
 pub(crate) struct ServerHandle {
     name: String,
@@ -50,7 +50,7 @@ pub(crate) struct ServerHandle {
 /// A connection that can be used.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveConnection {
-    /// Tells one connection from the next.
+    /// Distinguishes one connection from the next.
     pub(super) identity: Arc<()>,
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) routes: ProgressRoutes,
@@ -128,7 +128,7 @@ impl ServerHandle {
         }
     }
 
-    /// The error of a failed request; the actor hears of what concerns the connection.
+    /// The error of a failed request; the actor is notified if it concerns the connection.
     pub(crate) async fn failed(&self, connection: &LiveConnection, error: ServiceError) -> RemoteError {
         let server = self.name.clone();
         let failure = match (describe_call(&error), error) {

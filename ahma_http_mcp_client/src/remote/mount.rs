@@ -24,7 +24,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub(crate) struct ToolClient {
     name: &'static str,
-    /// Told when the server announces other tools.
+    /// Notified when the server announces other tools.
     actor: Option<mpsc::Sender<Control>>,
 }
 

@@ -1,4 +1,4 @@
-//! The published state of each server. Actors write it, everyone else reads.
+//! The published state of each server. Only actors write it.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -104,7 +104,7 @@ fn with_result_type(mut result: ServerResult) -> ServerResult {
     result
 }
 
-/// Tells the server when the answer is no longer waited for.
+/// Cancels the request at the server when the answer is no longer waited for.
 struct Abandoned<'a> {
     peer: &'a Peer<RoleClient>,
     id: Option<RequestId>,

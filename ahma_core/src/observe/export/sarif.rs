@@ -176,7 +176,7 @@ fn sarif_location(location: &str) -> Value {
     json!({ "physicalLocation": place })
 }
 
-/// Returns whether a number after this text is a line and not the port of a host.
+/// True if a number after this text is a line and not the port of a host.
 fn stands_before_a_line(text: &str) -> bool {
     let behind_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
     if behind_scheme.contains(['/', '\\']) {

@@ -47,7 +47,7 @@ impl DocumentReader {
         }
     }
 
-    /// Returns whether a document was skipped because it is too long.
+    /// True if a document was skipped because it is too long.
     pub(crate) fn has_skipped(&self) -> bool {
         self.has_skipped
     }

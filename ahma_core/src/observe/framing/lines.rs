@@ -63,7 +63,7 @@ impl LineReader {
         }
     }
 
-    /// Returns whether the end of any line was skipped.
+    /// True if the end of any line was skipped.
     pub(crate) fn has_cut(&self) -> bool {
         self.has_cut
     }
@@ -105,8 +105,8 @@ impl LineReader {
         self.line.len()
     }
 
-    /// Returns whether there is a line without its end that is not blank. Called after every chunk, of which a tool that prints one
-    /// long line gives many; so it looks no further than to the first character that is not blank.
+    /// True if there is a line without its end that is not blank. Called after every chunk, so it looks no further than to the
+    /// first character that is not blank.
     pub(crate) fn has_unfinished(&self) -> bool {
         !self.is_spent && !is_blank(&self.line)
     }
@@ -214,7 +214,7 @@ impl LineReader {
     }
 }
 
-/// Returns whether a control sequence erases the whole line (`2K`) or moves the cursor away from the end of the text.
+/// True if a control sequence erases the whole line (`2K`) or moves the cursor away from the end of the text.
 /// `K` alone erases after the cursor; compilers print it inside coloured lines.
 fn leaves_the_line(final_byte: u8, first: u16) -> bool {
     match final_byte {
@@ -233,7 +233,8 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\t'))
 }
 
-/// Text as a terminal would show it in the end: drops what was redrawn and all escape sequences: of a progress bar only its last state is left. Line ends stay.
+/// Text as a terminal would show it in the end, without escape sequences and redrawn states: of a progress bar only the last
+/// one is left. Line ends stay.
 pub fn displayed(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
         return Cow::Borrowed(text);

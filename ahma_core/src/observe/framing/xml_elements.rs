@@ -62,7 +62,7 @@ impl ElementReader {
         }
     }
 
-    /// Returns whether an element lost something because it was too long, or because there was too much to hold.
+    /// True if an element lost something because it was too long, or because there was too much to hold.
     pub(crate) fn has_dropped(&self) -> bool {
         self.has_dropped
     }

@@ -68,7 +68,7 @@ impl TokenReader {
         }
     }
 
-    /// Returns whether the token that was just handed out lost its end.
+    /// True if the token that was just handed out lost its end.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }

@@ -74,7 +74,7 @@ impl RuleContext<'_> {
     }
 }
 
-/// Effect of the rules on a line, for those who decide whether to show it.
+/// Effect of the rules on a line, by which it is shown or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineUse {
     /// No rule has made anything of it.
@@ -240,7 +240,7 @@ pub(super) enum RuleEffect {
     Hide,
 }
 
-/// Says whether a rule has made anything of a piece.
+/// A rule has made something of a piece, or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Acted {
     Yes,

@@ -168,14 +168,14 @@ impl StreamRules {
         self.show
     }
 
-    /// Returns whether a rule knows noise.
+    /// True if a rule knows noise.
     pub fn has_noise(&self) -> bool {
         self.rules
             .iter()
             .any(|rule| matches!(rule.action, RuleAction::Noise))
     }
 
-    /// Returns whether a line is noise. Rules before the one that says so may have read it.
+    /// True if a line is noise. Rules before the one that says so may have read it.
     pub fn is_noise(&self, line: &str) -> bool {
         let matching = |rule: &&CompiledRule| match &rule.selector {
             Selector::Text {
@@ -201,18 +201,18 @@ impl StreamRules {
         self.limits.findings
     }
 
-    /// Returns whether a rule looks at two lines at a time.
+    /// True if a rule looks at two lines at a time.
     pub(in crate::observe) fn has_line_pairs(&self) -> bool {
         let is_pair = |rule: &CompiledRule| matches!(&rule.selector, Selector::Text { next: Some(_), .. });
         self.rules.iter().any(is_pair)
     }
 
-    /// Returns whether lines may be JSON. Tools that print such lines often log in the same way, so this goes for both streams.
+    /// True if lines may be JSON. Tools that print such lines often log in the same way, so this goes for both streams.
     pub(in crate::observe) fn has_json_lines(&self) -> bool {
         self.reading == Reading::Framed(Framing::JsonLines)
     }
 
-    /// Returns whether stdout holds JSON.
+    /// True if stdout holds JSON.
     pub(in crate::observe) fn has_json_text(&self) -> bool {
         match self.reading {
             Reading::Sarif => true,
