@@ -217,14 +217,14 @@ impl Bridge {
             hub.note_sessionless();
             return Ok(BackendLease {
                 child: backend.child().await?,
-                activity: None,
+                _activity: None,
             });
         }
         let scope = self.roots_rule(principal).default_scope;
         let (backend, activity) = self.sessionless.borrow(principal, scope, &self.sessions)?;
         Ok(BackendLease {
             child: backend.child().await?,
-            activity: Some(activity),
+            _activity: Some(activity),
         })
     }
 

@@ -22,7 +22,8 @@ use crate::http::refusal::{Era, Refusal, error_body, json_response, status_of};
 use crate::http::sse::{self, Opening, StreamGuard};
 use crate::peer::Peer;
 use crate::session::{
-    EndReason, EventStream, Next, OpenCall, RequestError, Session, Transport, WaitingRequest,
+    BackendLease, EndReason, EventStream, Keep, Next, OpenCall, RequestError, Session, Transport,
+    WaitingRequest,
 };
 use crate::version;
 
@@ -114,24 +115,46 @@ impl<'a> Exchange<'a> {
                 (session.ready_for(&waiting, timeout).await?, Some(waiting))
             }
         };
-        Ok(self.ask(&child, request, Some(session), permit, waiting).await)
-    }
-
-    /// Passes a request on and waits for its answer.
-    pub(super) async fn ask(
-        &self,
-        child: &Child,
-        request: RpcRequest<'_>,
-        session: Option<&Session>,
-        permit: OwnedSemaphorePermit,
-        waiting: Option<WaitingRequest>,
-    ) -> Answer {
         let (tx, answer) = oneshot::channel();
-        let params = self.call_params(request, session, permit, Reply::Once(tx));
+        let params = self.call_params(request, Some(session), permit, Reply::Once(tx));
         // A failure to send reaches the receiver too.
         let number = child.call(request, params);
-        take_back(child, number, waiting.as_ref(), session);
-        answer.await.unwrap_or_else(|_| Answer::lost())
+        take_back(&child, number, waiting.as_ref(), session);
+        Ok(answer.await.unwrap_or_else(|_| Answer::lost()))
+    }
+
+    /// Answers a request that stands alone. `guard` is made of its child and its number there, and lives until it is answered.
+    pub(super) async fn answer_without_session<G: StreamGuard>(
+        &self,
+        request: RpcRequest<'_>,
+        timeout: Option<Duration>,
+        era: Era,
+        guard: impl FnOnce(BackendLease, Option<u64>) -> G,
+    ) -> Result<Response, Refusal> {
+        self.bridge.refuse_under_pressure()?;
+        let permit = self.bridge.sessionless.permit(self.principal)?;
+        let lease = self.bridge.child_without_session(self.principal).await?;
+        let call = |reply| {
+            let params = self.call_params(request, None, permit, reply);
+            // A failure to send is in the reply.
+            lease.child.call(request, CallParams { timeout, ..params }).ok()
+        };
+        match self.wanted {
+            Wanted::Json => {
+                let (tx, answer) = oneshot::channel();
+                let number = call(Reply::Once(tx));
+                let mut guard = guard(lease, number);
+                let answer = answer.await.unwrap_or_else(|_| Answer::lost());
+                guard.completed();
+                Ok(answer_response(answer, era))
+            }
+            Wanted::EventStream => {
+                let stream = EventStream::for_answers(0, Keep::UntilRead, 1);
+                let number = call(Reply::Events(Arc::clone(&stream) as _));
+                let guard = guard(lease, number);
+                Ok(self.stream_response(&stream, None, era, guard).await)
+            }
+        }
     }
 
     /// Passes a request on, now if the child is there, else as soon as it is; the answer or the failure goes to the stream. It may
@@ -154,7 +177,7 @@ impl<'a> Exchange<'a> {
         if let Some(child) = session.running() {
             // A failure to send is in the stream.
             let number = child.call(request, params);
-            return take_back(&child, number, None, Some(session));
+            return take_back(&child, number, None, session);
         }
         let timeout = self.bridge.settings.times.request;
         let message = Box::<str>::from(request.envelope.text());
@@ -169,7 +192,7 @@ impl<'a> Exchange<'a> {
             };
             match session.ready_for(&waiting, timeout).await {
                 Ok(child) => match call(&child) {
-                    Ok(number) => take_back(&child, number, Some(&waiting), Some(&session)),
+                    Ok(number) => take_back(&child, number, Some(&waiting), &session),
                     Err(error) => refuse(&stream, &id, error.into()),
                 },
                 Err(error) => refuse(&stream, &id, error),
@@ -263,10 +286,10 @@ fn take_back(
     child: &Child,
     number: Result<u64, CallFailure>,
     waiting: Option<&WaitingRequest>,
-    session: Option<&Session>,
+    session: &Session,
 ) {
     let Ok(number) = number else { return };
-    if session.is_some_and(|session| session.over().is_some()) {
+    if session.over().is_some() {
         child.cancel(number, CallFailure::SessionEnded, "the session ended");
     } else if waiting.is_some_and(WaitingRequest::is_cancelled) {
         child.cancel(number, CallFailure::Cancelled, "the client cancelled it");
@@ -305,4 +328,5 @@ impl Drop for UnclaimedSession<'_> {
 /// An open stream is a use of the session.
 impl StreamGuard for Activity {}
 
-impl StreamGuard for Option<Activity> {}
+/// A child without a session is in use as long as the stream.
+impl StreamGuard for BackendLease {}

@@ -9,12 +9,11 @@ use futures::future::join_all;
 use http::{HeaderValue, StatusCode};
 
 use super::exchange::{Exchange, SESSION_ID, UnclaimedSession, answer_response, deliver, refuse_ended};
-use crate::child::Reply;
 use crate::http::negotiate::{Wanted, single};
 use crate::http::refusal::{Era, Refusal, error_body, json_response};
 use crate::http::sse;
 use crate::http::standard_headers::PROTOCOL_VERSION;
-use crate::session::{EventStream, InitializeOutcome, Keep, Session, Transport};
+use crate::session::{InitializeOutcome, Session, Transport};
 use crate::version;
 
 pub(crate) async fn handle(exchange: Exchange<'_>, envelope: &Envelope<'_>) -> Result<Response, Refusal> {
@@ -90,24 +89,11 @@ async fn without_session(exchange: Exchange<'_>, envelope: &Envelope<'_>) -> Res
             "updates of a resource go to a session; send initialize to start one",
         ));
     }
-    exchange.bridge.refuse_under_pressure()?;
-    let permit = exchange.bridge.sessionless.permit(exchange.principal)?;
-    let lease = exchange.bridge.child_without_session(exchange.principal).await?;
-    match exchange.wanted {
-        Wanted::Json => {
-            let answer = exchange.ask(&lease.child, request, None, permit, None).await;
-            Ok(answer_response(answer, Era::Legacy))
-        }
-        Wanted::EventStream => {
-            let stream = EventStream::for_answers(0, Keep::UntilRead, 1);
-            let reply = Reply::Events(Arc::clone(&stream) as _);
-            // A failure to send is in the stream.
-            let _ = lease
-                .child
-                .call(request, exchange.call_params(request, None, permit, reply));
-            Ok(exchange.stream_response(&stream, None, Era::Legacy, None).await)
-        }
-    }
+    let timeout = Some(exchange.bridge.settings.times.request);
+    let keep = |lease, _number| lease;
+    exchange
+        .answer_without_session(request, timeout, Era::Legacy, keep)
+        .await
 }
 
 /// Several messages in one body, which only the 2025-03-26 revision has.

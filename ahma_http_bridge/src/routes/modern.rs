@@ -1,20 +1,16 @@
 //! POST in the revision without sessions, 2026-07-28: each request stands alone, and closing its response
 //! stream cancels it.
 
-use std::sync::Arc;
-
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use tokio::sync::oneshot;
 
-use super::exchange::{Exchange, answer_response};
-use crate::activity::Activity;
-use crate::child::{Answer, CallFailure, CallParams, Child, Reply};
+use super::exchange::Exchange;
+use crate::child::CallFailure;
 use crate::http::negotiate::Wanted;
 use crate::http::refusal::{Era, Refusal};
 use crate::http::sse::StreamGuard;
 use crate::http::standard_headers;
-use crate::session::{BackendLease, EventStream, Keep};
+use crate::session::BackendLease;
 use ahma_common::envelope::{Envelope, Meta, Params};
 
 /// Methods of the legacy era. A child that was greeted the legacy way might still answer them.
@@ -41,61 +37,28 @@ pub(crate) async fn handle(
         let message = format!("{} does not exist in this revision", request.method);
         return Err(Refusal::new(StatusCode::NOT_FOUND, -32601, message));
     }
-    let listens = request.method == "subscriptions/listen";
-    exchange.bridge.refuse_under_pressure()?;
-    let permit = exchange.bridge.sessionless.permit(exchange.principal)?;
-    let BackendLease { child, activity } = exchange.bridge.child_without_session(exchange.principal).await?;
-    let call = |reply| {
-        let params = exchange.call_params(request, None, permit, reply);
-        match listens {
-            // A subscription may be silent for as long as it likes.
-            true => CallParams {
-                timeout: None,
-                ..params
-            },
-            false => params,
+    // A subscription may be silent for as long as it likes.
+    let timeout = match request.method {
+        "subscriptions/listen" if exchange.wanted == Wanted::Json => {
+            return Err(Refusal::new(
+                StatusCode::NOT_ACCEPTABLE,
+                -32000,
+                "subscriptions/listen needs Accept: text/event-stream",
+            ));
         }
+        "subscriptions/listen" => None,
+        _ => Some(exchange.bridge.settings.times.request),
     };
-    match exchange.wanted {
-        Wanted::Json if listens => Err(Refusal::new(
-            StatusCode::NOT_ACCEPTABLE,
-            -32000,
-            "subscriptions/listen needs Accept: text/event-stream",
-        )),
-        Wanted::Json => {
-            let (tx, answer) = oneshot::channel();
-            let number = child.call(request, call(Reply::Once(tx))).ok();
-            let mut guard = CancelOnDrop::new(&child, number, activity);
-            let answer = answer.await.unwrap_or_else(|_| Answer::lost());
-            guard.completed();
-            Ok(answer_response(answer, Era::Modern))
-        }
-        Wanted::EventStream => {
-            let stream = EventStream::for_answers(0, Keep::UntilRead, 1);
-            let number = child
-                .call(request, call(Reply::Events(Arc::clone(&stream) as _)))
-                .ok();
-            let guard = CancelOnDrop::new(&child, number, activity);
-            Ok(exchange.stream_response(&stream, None, Era::Modern, guard).await)
-        }
-    }
+    let cancel = |lease, number| CancelOnDrop { lease, number };
+    exchange
+        .answer_without_session(request, timeout, Era::Modern, cancel)
+        .await
 }
 
 /// Cancels a call whose client went away before the answer.
 struct CancelOnDrop {
-    child: Arc<Child>,
+    lease: BackendLease,
     number: Option<u64>,
-    _activity: Option<Activity>,
-}
-
-impl CancelOnDrop {
-    fn new(child: &Arc<Child>, number: Option<u64>, activity: Option<Activity>) -> Self {
-        Self {
-            child: Arc::clone(child),
-            number,
-            _activity: activity,
-        }
-    }
 }
 
 impl StreamGuard for CancelOnDrop {
@@ -108,7 +71,7 @@ impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             let reason = "the client closed the stream";
-            self.child.cancel(number, CallFailure::Cancelled, reason);
+            self.lease.child.cancel(number, CallFailure::Cancelled, reason);
         }
     }
 }

@@ -47,7 +47,7 @@ struct SessionlessBackend {
 pub(crate) struct BackendLease {
     pub(crate) child: Arc<Child>,
     /// A shared child is always in use.
-    pub(crate) activity: Option<Activity>,
+    pub(crate) _activity: Option<Activity>,
 }
 
 /// A client without a session is sent nothing but answers. Its child is in use while an operation runs.
