@@ -26,7 +26,7 @@ use super::{
 use crate::{
     config::ServerConfig,
     error::RemoteError,
-    remote::{Actor, Persistence, ServerHandle, ServerState, Snapshot, StateBoard},
+    remote::{Actor, ConnectionHistory, Persistence, ServerHandle, ServerState, Snapshot, StateBoard},
     session::ConnectReport,
     settings::ClientSettings,
 };
@@ -65,15 +65,16 @@ where
     let states = server.states();
     let relay = Arc::new(Relay::new(server));
     let shutdown = CancellationToken::new();
-    let actor = Actor::new(
-        config.clone(),
-        Arc::new(settings.clone()),
-        Arc::clone(&relay.server),
+    let actor = Actor {
+        config: config.clone(),
+        settings: Arc::new(settings.clone()),
+        server: Arc::clone(&relay.server),
         controls,
-        ServerSide::new(Arc::clone(&relay), first.client.clone()),
-        Persistence::UntilFirstFailure,
-        shutdown.clone(),
-    );
+        purpose: ServerSide::new(Arc::clone(&relay), first.client.clone()),
+        persistence: Persistence::UntilFirstFailure,
+        shutdown: shutdown.clone(),
+        history: ConnectionHistory::new(settings),
+    };
     let actor = AbortOnDropHandle::new(tokio::spawn(actor.run()));
     tokio::select! {
         served = serve(first, output, relay, actor, shutdown) => served,

@@ -88,13 +88,18 @@ pub(crate) enum Persistence {
 }
 
 pub(crate) struct Actor<P> {
-    config: ServerConfig,
-    settings: Arc<ClientSettings>,
-    server: Arc<ServerHandle>,
-    controls: mpsc::Receiver<Control>,
-    purpose: P,
-    persistence: Persistence,
-    shutdown: CancellationToken,
+    pub(crate) config: ServerConfig,
+    pub(crate) settings: Arc<ClientSettings>,
+    pub(crate) server: Arc<ServerHandle>,
+    pub(crate) controls: mpsc::Receiver<Control>,
+    pub(crate) purpose: P,
+    pub(crate) persistence: Persistence,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) history: ConnectionHistory,
+}
+
+/// The earlier connections and logins of an actor.
+pub(crate) struct ConnectionHistory {
     retry: Retry,
     /// Start of the last time the server was ready.
     ready_since: Option<Instant>,
@@ -102,6 +107,17 @@ pub(crate) struct Actor<P> {
     logins: u32,
     /// The failure of the last login: the next one waits until a request needs it.
     login_failed: Option<String>,
+}
+
+impl ConnectionHistory {
+    pub(crate) fn new(settings: &ClientSettings) -> Self {
+        Self {
+            retry: Retry::new(settings.retry),
+            ready_since: None,
+            logins: 0,
+            login_failed: None,
+        }
+    }
 }
 
 /// The end of a connection or of an attempt at one.
@@ -115,30 +131,6 @@ enum Ended {
 }
 
 impl<P: Purpose> Actor<P> {
-    pub(crate) fn new(
-        config: ServerConfig,
-        settings: Arc<ClientSettings>,
-        server: Arc<ServerHandle>,
-        controls: mpsc::Receiver<Control>,
-        purpose: P,
-        persistence: Persistence,
-        shutdown: CancellationToken,
-    ) -> Self {
-        Self {
-            retry: Retry::new(settings.retry),
-            config,
-            settings,
-            server,
-            controls,
-            purpose,
-            persistence,
-            shutdown,
-            ready_since: None,
-            logins: 0,
-            login_failed: None,
-        }
-    }
-
     pub(crate) async fn run(mut self) -> Result<(), RemoteError> {
         let mut problem = None;
         while !self.shutdown.is_cancelled() {
@@ -154,9 +146,9 @@ impl<P: Purpose> Actor<P> {
                 Ended::NotConnected(error) => self.unless_first(error)?.to_string(),
                 Ended::Lost(reason) | Ended::Refused(reason) => reason,
             };
-            let ready_since = self.ready_since.take();
+            let ready_since = self.history.ready_since.take();
             if ready_since.is_some_and(|since| since.elapsed() >= STABLE_AFTER) {
-                self.retry.reset();
+                self.history.retry.reset();
             }
             self.wait_before_retry(&reason).await;
             problem = Some(reason);
@@ -225,9 +217,9 @@ impl<P: Purpose> Actor<P> {
             return ended;
         }
         self.persistence = Persistence::Unlimited;
-        self.ready_since = Some(Instant::now());
-        self.logins = 0;
-        self.login_failed = None;
+        self.history.ready_since = Some(Instant::now());
+        self.history.logins = 0;
+        self.history.login_failed = None;
         let (mut refusals, mut has_missed_changes) = (0, false);
         loop {
             let is_polled = (P::IS_POLLED && !is_heard) || refusals > 0;
@@ -300,7 +292,7 @@ impl<P: Purpose> Actor<P> {
 
     /// Backoff while retries are left; then the server counts as failed, and a request or a minute brings a new try.
     async fn wait_before_retry(&mut self, reason: &str) {
-        let wait = match self.retry.failed() {
+        let wait = match self.history.retry.failed() {
             Some(delay) => {
                 tracing::info!(server = self.config.name, reason, ?delay, "will connect again");
                 self.server.publish(ServerState::Connecting {
@@ -342,7 +334,7 @@ impl<P: Purpose> Actor<P> {
             }
             None => {
                 let Err(source) = self.log_in(&pending, challenge).await else {
-                    self.logins += 1;
+                    self.history.logins += 1;
                     return Ok(());
                 };
                 let reason = format!("{}; {advice}", error_chain(&source));
@@ -351,7 +343,7 @@ impl<P: Purpose> Actor<P> {
                     source: Box::new(source),
                 })?;
                 tracing::warn!(server = self.config.name, reason, "login failed");
-                self.login_failed = Some(reason.clone());
+                self.history.login_failed = Some(reason.clone());
                 // Requests that came before this was known get the state that is published below.
                 while self.controls.try_recv().is_ok() {}
                 reason
@@ -361,11 +353,11 @@ impl<P: Purpose> Actor<P> {
             .publish(ServerState::LoginRequired { link: None, reason });
         tokio::select! {
             () = pending.made_elsewhere() => {
-                self.logins = 0;
-                self.login_failed = None;
+                self.history.logins = 0;
+                self.history.login_failed = None;
             }
             // A request needs the server, so a user may be there to log in.
-            Some(_) = self.controls.recv() => self.login_failed = None,
+            Some(_) = self.controls.recv() => self.history.login_failed = None,
             // The server may have changed its mind.
             () = tokio::time::sleep(SLOW_RETRY) => {}
             () = self.shutdown.cancelled() => {}
@@ -390,13 +382,13 @@ impl<P: Purpose> Actor<P> {
 
     fn reason_not_to_log_in(&self) -> Option<String> {
         let advice = &self.server.login_advice;
-        if self.logins >= MAX_LOGINS {
-            let times = self.logins;
+        if self.history.logins >= MAX_LOGINS {
+            let times = self.history.logins;
             return Some(format!("the server still refuses after {times} logins; {advice}"));
         }
         match self.settings.login {
             LoginMode::Never => Some(advice.clone()),
-            LoginMode::Browser | LoginMode::Link => self.login_failed.clone(),
+            LoginMode::Browser | LoginMode::Link => self.history.login_failed.clone(),
         }
     }
 }

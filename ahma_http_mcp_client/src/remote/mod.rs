@@ -14,7 +14,7 @@ mod mount;
 mod servers;
 mod state;
 
-pub(crate) use actor::{Actor, Persistence, Purpose, ServerEvent};
+pub(crate) use actor::{Actor, ConnectionHistory, Persistence, Purpose, ServerEvent};
 pub(crate) use handle::{LiveConnection, ServerHandle};
 pub use login_news::LoginNews;
 pub(crate) use mount::ToolClient;

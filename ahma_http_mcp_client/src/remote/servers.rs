@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    actor::{Actor, Persistence},
+    actor::{Actor, ConnectionHistory, Persistence},
     handle::ServerHandle,
     mount::ToolClient,
     state::{Snapshot, StateBoard},
@@ -38,15 +38,16 @@ impl RemoteServers {
             let (handle, controls) = ServerHandle::new(&config, &settings, Arc::clone(&board));
             let purpose = ToolClient::mounting(handle.control());
             servers.insert(config.name.clone(), Arc::clone(&handle));
-            let actor = Actor::new(
+            let actor = Actor {
                 config,
-                Arc::clone(&settings),
-                handle,
+                settings: Arc::clone(&settings),
+                server: handle,
                 controls,
                 purpose,
-                Persistence::Unlimited,
-                shutdown.clone(),
-            );
+                persistence: Persistence::Unlimited,
+                shutdown: shutdown.clone(),
+                history: ConnectionHistory::new(&settings),
+            };
             actors.spawn(actor.run());
         }
         actors.close();
