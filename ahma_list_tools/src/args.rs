@@ -1,11 +1,17 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use ahma_common::{contract::CLIENT_TOKEN_FILE_VARIABLE, variables};
 use ahma_http_mcp_client::{
     LoginCommand, TokenFile,
-    config::{self, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice, Variables},
+    config::{
+        self, ConfigProblem, ConfigTrust, HttpEndpoint, ServerConfig, StdioCommand, TransportChoice,
+        Variables,
+    },
     shown_address,
 };
 use clap::{
@@ -175,10 +181,7 @@ impl Args {
     }
 
     async fn file_server(&self) -> Result<ServerConfig, UserError> {
-        let file = self
-            .mcp_config
-            .as_deref()
-            .unwrap_or(std::path::Path::new("mcp.json"));
+        let file = self.mcp_config.as_deref().unwrap_or(Path::new("mcp.json"));
         if !file.exists() {
             return Err(error(
                 format!("{} does not exist", file.display()),
@@ -188,45 +191,34 @@ impl Args {
         let mut loaded = config::load(file, ConfigTrust::Named, &Variables::of_this_process(None)).await;
         let names: Vec<String> = loaded.servers.iter().map(|server| server.name.clone()).collect();
         let wanted = match (&self.server, names.as_slice()) {
-            (Some(name), _) => name.clone(),
-            (None, [only]) => only.clone(),
+            (Some(name), _) | (None, [name]) => name,
             (None, _) => {
-                let problems: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
-                let message = match problems.as_slice() {
-                    [] => format!("{} names {} servers", file.display(), names.len()),
-                    problems => problems.join("; "),
+                let message = match problems(&loaded.problems, |_| true) {
+                    None => format!("{} names {} servers", file.display(), names.len()),
+                    Some(problems) => problems,
                 };
-                return Err(error(
-                    message,
-                    match names.as_slice() {
-                        [] => {
-                            "give an mcp.json that names a server under `servers` or `mcpServers`".to_owned()
-                        }
-                        names => format!("choose one with --server: {}", names.join(", ")),
-                    },
-                ));
+                let hint = match names.is_empty() {
+                    true => "give an mcp.json that names a server under `servers` or `mcpServers`".to_owned(),
+                    false => format!("choose one with --server: {}", names.join(", ")),
+                };
+                return Err(error(message, hint));
             }
         };
-        if let Some(index) = loaded.servers.iter().position(|server| server.name == wanted) {
+        if let Some(index) = loaded.servers.iter().position(|server| server.name == *wanted) {
             return Ok(loaded.servers.swap_remove(index));
         }
         // The entry may be there and be wrong.
-        let problems: Vec<String> = loaded
-            .problems
-            .iter()
-            .filter(|problem| problem.is_about(&wanted))
-            .map(ToString::to_string)
-            .collect();
-        Err(match problems.as_slice() {
-            [] => error(
-                format!("{} has no server `{wanted}`", file.display()),
-                match names.as_slice() {
-                    [] => "it names no server at all".to_owned(),
-                    names => format!("its servers are: {}", names.join(", ")),
-                },
-            ),
-            problems => error(problems.join("; "), "correct the file"),
-        })
+        if let Some(problems) = problems(&loaded.problems, |problem| problem.is_about(wanted)) {
+            return Err(error(problems, "correct the file"));
+        }
+        let hint = match names.is_empty() {
+            true => "it names no server at all".to_owned(),
+            false => format!("its servers are: {}", names.join(", ")),
+        };
+        Err(error(
+            format!("{} has no server `{wanted}`", file.display()),
+            hint,
+        ))
     }
 
     fn command_server(&self) -> Result<ServerConfig, UserError> {
@@ -248,6 +240,13 @@ impl Args {
             }),
         })
     }
+}
+
+/// The problems that concern the request, on one line; none if there are none.
+fn problems(all: &[ConfigProblem], concerns: impl Fn(&ConfigProblem) -> bool) -> Option<String> {
+    let chosen = all.iter().filter(|problem| concerns(problem));
+    let chosen: Vec<String> = chosen.map(ToString::to_string).collect();
+    (!chosen.is_empty()).then(|| chosen.join("; "))
 }
 
 fn at_address(url: &Url) -> Result<ServerConfig, UserError> {
