@@ -164,7 +164,7 @@ impl ConsoleDoor {
             (_, None) => Err(Refusal::new(
                 StatusCode::UNAUTHORIZED,
                 -32000,
-                "nobody is logged in; open / in a browser",
+                "not logged in; open / in a browser",
             )),
             (_, Some(login)) => self.pass(request, login).await,
         }
@@ -286,7 +286,7 @@ impl ConsoleDoor {
         let operator = Operator {
             name: login.name,
             form_token: login.form_token,
-            server: self.server(),
+            server: self.bridge.clone().map(ServerAccess),
         };
         parts.extensions.insert(Visitor::Operator(operator.clone()));
         parts.extensions.insert(operator);
@@ -294,12 +294,6 @@ impl ConsoleDoor {
             request: Request::from_parts(parts, body),
             refused: None,
         })
-    }
-
-    fn server(&self) -> Option<ServerAccess> {
-        self.bridge
-            .as_ref()
-            .map(|bridge| ServerAccess(Arc::clone(bridge)))
     }
 
     fn cookie<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {

@@ -157,10 +157,6 @@ impl Session {
         let _ = self.kept.set(kept);
     }
 
-    pub(super) fn service(&self) -> &Service {
-        &self.params.service
-    }
-
     pub(crate) fn isolated(&self) -> Option<&Isolated> {
         match &self.params.service {
             Service::Isolated(isolated) => Some(isolated),
@@ -235,11 +231,8 @@ impl Session {
 
     /// The child if requests can be passed on right now.
     pub(crate) fn running(&self) -> Option<Arc<Child>> {
-        self.over().is_none().then(|| self.latest_child()).flatten()
-    }
-
-    fn latest_child(&self) -> Option<Arc<Child>> {
-        self.backend().ok()?.running()
+        let backend = self.backend().ok().filter(|_| self.over().is_none())?;
+        backend.running()
     }
 
     pub(super) async fn carry_out(&self, effects: Vec<Effect>) {
@@ -283,10 +276,6 @@ impl Session {
             (StartError::Stopped, Some(over)) => over,
             _ => error.into(),
         }
-    }
-
-    pub(super) fn is_decided(&self) -> bool {
-        self.state.borrow().is_decided()
     }
 
     /// The error for every request after the end.

@@ -153,7 +153,7 @@ impl Session {
                     .await?;
             }
             RecordChange::Subscribed(uri) => {
-                let claim = match self.service() {
+                let claim = match &self.params.service {
                     Service::Shared { hub, .. } => Some(hub.claim(self.serial(), uri)),
                     Service::Isolated(_) => None,
                 };
@@ -165,7 +165,7 @@ impl Session {
                 }
             }
             RecordChange::Unsubscribed(uri) => {
-                let is_done = matches!(self.service(), Service::Shared { hub, .. }
+                let is_done = matches!(&self.params.service, Service::Shared { hub, .. }
                     if hub.unsubscribe(self.serial(), uri) == Unsubscribe::AnswerHere);
                 if !is_done {
                     self.ask_for_client("resources/unsubscribe", json!({ "uri": uri }))
@@ -191,7 +191,7 @@ impl Session {
 
     /// Asks the child in the name of the client, which is not told.
     async fn ask_for_client(&self, method: &str, params: Value) -> Result<Answer, RequestError> {
-        if !self.is_decided() {
+        if !self.state.borrow().is_decided() {
             return Err(RequestError::NotReady("its directory is not known yet"));
         }
         let child = self.ready(TAKE_OVER_TIMEOUT).await?;
