@@ -23,6 +23,26 @@ pub fn visible(text: &str) -> String {
         .collect()
 }
 
+/// The text, or its first characters and `…`.
+#[must_use]
+pub fn shorten(mut text: String, max_chars: usize) -> String {
+    // Bytes are at least as many as characters, so most texts need no counting.
+    if text.len() > max_chars
+        && let Some((end, _)) = text.char_indices().nth(max_chars)
+    {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// As much of the beginning of a text as fits.
+#[must_use]
+pub fn fitting(text: &str, max_bytes: usize) -> &str {
+    let end = (0..=max_bytes).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,6 +51,15 @@ mod tests {
     fn one_is_not_many() {
         for (count, expected) in [(0_u64, "0 files"), (1, "1 file"), (2, "2 files")] {
             assert_eq!(counted(count, "file"), expected);
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(shorten("äöü".to_owned(), 3), "äöü");
+        assert_eq!(shorten("äöüß".to_owned(), 3), "äöü…");
+        for (max_bytes, expected) in [(0, ""), (1, ""), (2, "ä"), (3, "ä"), (4, "äö"), (9, "äö")] {
+            assert_eq!(fitting("äö", max_bytes), expected);
         }
     }
 

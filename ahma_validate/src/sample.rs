@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use ahma_common::words::counted;
+use ahma_common::words::{counted, shorten};
 use ahma_core::{
     mtdf::{Checked, Leaf, LeafAction},
     observe::{Finding, Progress, ReplayedLine, StreamEvent, StreamRules, replay, unmatched},
@@ -173,11 +173,10 @@ fn finding_parts(finding: &Finding) -> Vec<String> {
 /// A recording may hold anything; a terminal must not obey it, and a line must stay one.
 fn printable(text: &str) -> String {
     const MAX_CHARS: usize = 200;
-    let mut shown: String = text.chars().take(MAX_CHARS).flat_map(escaped).collect();
-    if text.chars().nth(MAX_CHARS).is_some() {
-        shown.push('…');
-    }
-    shown
+    shorten(text.to_owned(), MAX_CHARS)
+        .chars()
+        .flat_map(escaped)
+        .collect()
 }
 
 fn escaped(letter: char) -> Vec<char> {

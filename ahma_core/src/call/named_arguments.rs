@@ -5,6 +5,7 @@
 
 use std::ops::RangeInclusive;
 
+use ahma_common::words::shorten;
 use serde_json::{Map, Value};
 
 use crate::mtdf::{ArgumentProblem, Range, Scalar, ValueType, plain_name, suggestion};
@@ -122,7 +123,7 @@ impl NamedArguments {
     ) -> Option<T> {
         self.known.push(name);
         let value = self.given.remove(name)?;
-        let shown = shorten(&value);
+        let shown = shorten(value.to_string(), MAX_SHOWN_CHARS);
         let read = read(value);
         if read.is_none() {
             self.problem(name, format!("must be {expected}, not {shown}"));
@@ -152,15 +153,6 @@ impl NamedArguments {
             Err(self.problems)
         }
     }
-}
-
-fn shorten(value: &Value) -> String {
-    let mut text = value.to_string();
-    if let Some((cut, _)) = text.char_indices().nth(MAX_SHOWN_CHARS) {
-        text.truncate(cut);
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]

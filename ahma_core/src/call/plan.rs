@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use ahma_common::words::shorten;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
@@ -47,11 +48,7 @@ impl CommandPlan {
             }
             short.push_str(word);
         }
-        if let Some((cut, _)) = short.char_indices().nth(MAX_CHARS) {
-            short.truncate(cut);
-            short.push('…');
-        }
-        short
+        shorten(short, MAX_CHARS)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::rules::{LineUse, shorten};
+use ahma_common::words::shorten;
+
+use super::rules::LineUse;
 
 /// Summary lines kept: the last ones, which sum up the others.
 const MAX_SUMMARY_LINES: usize = 8;

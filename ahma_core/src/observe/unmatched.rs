@@ -1,5 +1,7 @@
 //! Reasons why rules matched nothing in a recording, for an author who tries them.
 
+use ahma_common::words::shorten;
+
 use super::{
     StreamName, StreamRules,
     framing::LineReader,
@@ -169,12 +171,7 @@ fn name(source: StreamName) -> &'static str {
 }
 
 fn short(text: &str) -> String {
-    const MAX_CHARS: usize = 60;
-    let mut shown: String = text.chars().take(MAX_CHARS).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
+    shorten(text.to_owned(), 60)
 }
 
 #[cfg(test)]

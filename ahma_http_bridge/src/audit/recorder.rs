@@ -11,6 +11,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ahma_common::words::fitting;
 use serde_json::{Map, Value, json};
 
 use super::trail::{Trail, line};
@@ -178,15 +179,9 @@ fn cut_texts(fields: &mut Value) {
         if let Value::String(text) = value
             && text.len() > MAX_TEXT_BYTES
         {
-            *text = format!("{}… ({} bytes)", cut(text, MAX_TEXT_BYTES), text.len());
+            *text = format!("{}… ({} bytes)", fitting(text, MAX_TEXT_BYTES), text.len());
         }
     }
-}
-
-/// As much of the text as fits.
-fn cut(text: &str, max_bytes: usize) -> &str {
-    let end = (0..=max_bytes).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or(0)]
 }
 
 /// The arguments of a call as they may be written down.
@@ -199,7 +194,7 @@ pub(crate) fn shown_arguments(arguments: &str, redactor: &Redactor) -> Value {
     if text.len() <= MAX_ARGUMENTS_BYTES {
         return value;
     }
-    json!({ "cut": cut(&text, MAX_ARGUMENTS_BYTES), "bytes": text.len() })
+    json!({ "cut": fitting(&text, MAX_ARGUMENTS_BYTES), "bytes": text.len() })
 }
 
 #[cfg(test)]

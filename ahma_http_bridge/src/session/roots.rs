@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ahma_common::words::fitting;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use url::Url;
@@ -111,8 +112,7 @@ fn object<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Result<T, String> {
 
 /// As much of a URI as a reason may repeat: the client reads it in every answer of a session that ended so.
 fn shown(uri: &str) -> &str {
-    let end = (0..=MAX_SHOWN_BYTES).rev().find(|end| uri.is_char_boundary(*end));
-    &uri[..end.unwrap_or(0)]
+    fitting(uri, MAX_SHOWN_BYTES)
 }
 
 /// True if a directory is, or contains, the user's home; `/` contains everything.

@@ -1,5 +1,6 @@
 //! Turns rmcp's nested errors into one line and a kind of failure.
 
+use ahma_common::words::shorten;
 use rmcp::{
     service::{ClientInitializeError, ServiceError},
     transport::{DynamicTransportError, streamable_http_client::StreamableHttpError},
@@ -147,10 +148,7 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 fn quote(text: &str) -> String {
     let text = without_secrets(text);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MAX_QUOTE) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    shorten(line, MAX_QUOTE)
 }
 
 #[cfg(test)]

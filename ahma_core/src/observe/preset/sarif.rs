@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use ahma_common::words::shorten;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, value::RawValue};
 
 use crate::observe::{
     Finding, Severity,
     framing::CUT_OFF,
-    rules::{ItemPath, Sighting, shorten},
+    rules::{ItemPath, Sighting},
 };
 
 const MAX_TEXT_CHARS: usize = 8_000;

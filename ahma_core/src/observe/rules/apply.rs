@@ -1,5 +1,6 @@
 //! Running compiled rules on pieces of output.
 
+use ahma_common::words::shorten;
 use serde_json::{Value, value::RawValue};
 
 use super::{
@@ -9,7 +10,7 @@ use super::{
     stream_rules::{
         CompiledRule, Expected, FieldCondition, FindingSource, ProgressSource, RuleAction, Selector,
     },
-    template::{TextSource, shorten},
+    template::TextSource,
 };
 use crate::observe::{
     Finding, Severity, StreamName,

@@ -21,7 +21,6 @@ pub use field::CallArguments;
 pub(super) use json_items::{ItemPath, ObjectFields};
 pub(super) use stream_rules::Reading;
 pub use stream_rules::{ArgumentReference, RuleProblem, StdioNeed, StreamRules};
-pub(super) use template::shorten;
 pub(super) use trial::{RuleKind, RuleSight};
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use ahma_common::words::shorten;
+
 use super::{
     super::Severity,
     field::{Field, Piece},
@@ -167,16 +169,4 @@ fn without_groups(digits: &str, separator: char) -> Option<String> {
         .split(separator)
         .all(|group| group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit()));
     (is_number && are_thousands).then(|| digits.replace(separator, ""))
-}
-
-/// Cuts a text that is too long to be read.
-pub(crate) fn shorten(mut text: String, max_chars: usize) -> String {
-    // Bytes are at least as many as characters, so most texts need no counting.
-    if text.len() > max_chars
-        && let Some((end, _)) = text.char_indices().nth(max_chars)
-    {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::{
     field::{CallArguments, Content, Field, Piece, XmlPath},
     pattern::Pattern,
-    template::{Template, TextSource, shorten},
+    template::{Template, TextSource},
 };
 use crate::observe::{Severity, framing::Element};
 
@@ -189,12 +189,6 @@ fn xml_paths_go_down_up_and_to_attributes() {
     for bad in ["", "/a", "a//b", "@", "@a/b", "a/..", "a b", "a[1]", "a/@b@c"] {
         assert_eq!(XmlPath::parse(bad), None, "{bad}");
     }
-}
-
-#[test]
-fn long_texts_are_cut_between_characters() {
-    assert_eq!(shorten("äöü".to_owned(), 3), "äöü");
-    assert_eq!(shorten("äöüß".to_owned(), 3), "äöü…");
 }
 
 #[test]
