@@ -7,6 +7,7 @@ mod apply;
 mod blocks;
 mod compile;
 mod compile_rule;
+mod compile_selector;
 mod field;
 mod json_items;
 mod pattern;
