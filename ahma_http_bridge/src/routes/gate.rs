@@ -66,28 +66,36 @@ impl Gate {
             })),
         }
     }
+
+    /// The answer of a route. Its refusals are recorded: those of the console always, others where calls are.
+    async fn answer(&self, requester: &Requester, request: Request, next: Next) -> Response {
+        let is_recorded = is_console_path(request.uri().path()) || self.bridge.audit.records_calls();
+        let mut response = next.run(request).await;
+        self.bridge.metrics.response(response.status());
+        if is_recorded && let Some(Reason(reason)) = response.extensions_mut().remove() {
+            requester.record(&self.bridge, response.status(), &reason);
+        }
+        response
+    }
+
+    async fn refuse(&self, requester: &Requester, request: Request, refusal: Refusal) -> Response {
+        refuse_body(request, &self.bridge.settings).await;
+        requester.refuse(&self.bridge, refusal)
+    }
 }
 
 pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
     let mut requester = Requester::of(&request);
-    let origin = match gate
+    let checked = gate
         .guard
-        .check(request.version(), request.uri(), request.headers())
-    {
+        .check(request.version(), request.uri(), request.headers());
+    let origin = match checked {
         Ok(origin) => origin,
-        Err(refusal) => {
-            refuse_body(request, &gate.bridge.settings).await;
-            return requester.refuse(&gate.bridge, refusal);
-        }
+        Err(refusal) => return gate.refuse(&requester, request, refusal).await,
     };
     // `routes/console.rs` checks access to the console, and no other page may read it.
     if is_console_path(request.uri().path()) {
-        let mut response = next.run(request).await;
-        gate.bridge.metrics.response(response.status());
-        if let Some(Reason(reason)) = response.extensions_mut().remove() {
-            requester.record(&gate.bridge, response.status(), &reason);
-        }
-        return response;
+        return gate.answer(&requester, request, next).await;
     }
     if let Some(origin) = &origin
         && request.method() == Method::OPTIONS
@@ -98,20 +106,10 @@ pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, ne
         Ok(principal) => {
             requester.principal = Some(Arc::clone(&principal));
             request.extensions_mut().insert(principal);
-            let mut response = next.run(request).await;
-            gate.bridge.metrics.response(response.status());
-            if gate.bridge.audit.records_calls()
-                && let Some(Reason(reason)) = response.extensions_mut().remove()
-            {
-                requester.record(&gate.bridge, response.status(), &reason);
-            }
-            response
+            gate.answer(&requester, request, next).await
         }
         // A page of an allowed origin must be able to read that it lacks a credential, and where to get one.
-        Err(refusal) => {
-            refuse_body(request, &gate.bridge.settings).await;
-            requester.refuse(&gate.bridge, refusal)
-        }
+        Err(refusal) => gate.refuse(&requester, request, refusal).await,
     };
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
