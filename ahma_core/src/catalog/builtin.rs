@@ -36,7 +36,10 @@ fn shell() -> Tool {
         SHELL_TOOL,
         SHELL_DESCRIPTION,
         LeafAction::Script,
-        annotations(false, true, false, true),
+        Annotations {
+            open_world: Some(true),
+            ..changes()
+        },
         shell_schema(),
     )
 }
@@ -46,18 +49,29 @@ fn read_only_shell() -> Tool {
         READ_ONLY_SHELL_TOOL,
         READ_ONLY_SHELL_DESCRIPTION,
         LeafAction::ReadOnlyScript,
-        annotations(true, false, true, false),
+        reads(),
         shell_schema(),
     )
 }
 
-fn annotations(read_only: bool, destructive: bool, idempotent: bool, open_world: bool) -> Annotations {
+/// Hints for a tool that changes files in the scope.
+fn changes() -> Annotations {
     Annotations {
         title: None,
-        read_only: Some(read_only),
-        destructive: Some(destructive),
-        idempotent: Some(idempotent),
-        open_world: Some(open_world),
+        read_only: Some(false),
+        destructive: Some(true),
+        idempotent: Some(false),
+        open_world: Some(false),
+    }
+}
+
+/// Hints for a tool that changes nothing.
+fn reads() -> Annotations {
+    Annotations {
+        read_only: Some(true),
+        destructive: Some(false),
+        idempotent: Some(true),
+        ..changes()
     }
 }
 
@@ -68,7 +82,7 @@ fn file_tools() -> [Tool; 4] {
             "file_read",
             "Reads text files with numbered lines, or lists a directory.",
             LeafAction::File(FileTool::Read),
-            annotations(true, false, true, false),
+            reads(),
             object_schema(
                 json!({
                     "path": text,
@@ -83,7 +97,10 @@ fn file_tools() -> [Tool; 4] {
             "file_write",
             "Creates or replaces a file: `content`, or the output of operation `from_output` (`format`: its findings).",
             LeafAction::File(FileTool::Write),
-            annotations(false, true, true, false),
+            Annotations {
+                idempotent: Some(true),
+                ..changes()
+            },
             object_schema(
                 json!({
                     "path": text,
@@ -98,7 +115,7 @@ fn file_tools() -> [Tool; 4] {
             "file_edit",
             "Replaces exact text in a file. Each `old` must occur once, or set `all`. All edits or none.",
             LeafAction::File(FileTool::Edit),
-            annotations(false, true, false, false),
+            changes(),
             object_schema(
                 json!({
                     "path": text,
@@ -118,7 +135,7 @@ fn file_tools() -> [Tool; 4] {
             "file_patch",
             "Applies a unified diff, whose line numbers may be wrong, or a `*** Begin Patch` block. All files or none.",
             LeafAction::File(FileTool::Patch),
-            annotations(false, true, false, false),
+            changes(),
             object_schema(json!({ "patch": text }), &["patch"]),
         ),
     ]
