@@ -269,9 +269,8 @@ impl Bridge {
     /// Waits for requests and operations to end, until `timeout` or `at_once`; what still runs is then interrupted, and calls
     /// that wait for it get what there is. New work is refused meanwhile.
     pub(crate) async fn drain(&self, timeout: Duration, at_once: &CancellationToken) {
-        let is_busy = |child: &Arc<Child>| {
-            child.open_calls() > 0 || child.operations().count() != OperationCount::default()
-        };
+        let has_operations = |child: &Arc<Child>| child.operations().count() != OperationCount::default();
+        let is_busy = |child: &Arc<Child>| child.open_calls() > 0 || has_operations(child);
         let all_done = async |deadline: Instant| {
             while self.children().iter().any(is_busy) && Instant::now() < deadline {
                 tokio::time::sleep(DRAIN_TICK).await;
@@ -281,9 +280,7 @@ impl Bridge {
             .run_until_cancelled(all_done(Instant::now() + timeout))
             .await;
         let children = self.children();
-        let running = children
-            .iter()
-            .filter(|child| child.operations().count() != OperationCount::default());
+        let running = children.iter().filter(|child| has_operations(child));
         let params = json!({ "reason": SHUTTING_DOWN, "end": "interrupted" });
         let stops = running.map(|child| child.ask_about_operations(STOP_OPERATIONS, &params, STOP_TIMEOUT));
         for refused in join_all(stops).await.into_iter().filter_map(Result::err) {

@@ -41,16 +41,7 @@ impl Bridge {
         initialize: &Envelope<'_>,
         address: Option<SocketAddr>,
     ) {
-        let client = initialize
-            .params()
-            .ok()
-            .and_then(|params| params.client_info)
-            .map(|info| info.get().to_owned());
-        let client = client.map(|client| shown_arguments(&client, &self.redactor));
-        session.set_client(ClientDetails {
-            info: client.clone().unwrap_or_default(),
-            address,
-        });
+        let client = self.note_client(session, initialize, address);
         self.audit.record(
             "session_opened",
             json!({
@@ -60,6 +51,22 @@ impl Bridge {
                 "client": client,
             }),
         );
+    }
+
+    /// Notes the client that `initialize` describes; returns the description as it may be written down.
+    pub(crate) fn note_client(
+        &self,
+        session: &Session,
+        initialize: &Envelope<'_>,
+        address: Option<SocketAddr>,
+    ) -> Option<Value> {
+        let info = initialize.params().ok().and_then(|params| params.client_info);
+        let client = info.map(|info| shown_arguments(info.get(), &self.redactor));
+        session.set_client(ClientDetails {
+            info: client.clone().unwrap_or_default(),
+            address,
+        });
+        client
     }
 
     /// The audit record of a request, if calls are recorded.

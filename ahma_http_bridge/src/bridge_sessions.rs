@@ -7,10 +7,9 @@ use ahma_common::envelope::Envelope;
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 
-use crate::audit::shown_arguments;
 use crate::auth::Principal;
 use crate::bridge::Bridge;
-use crate::session::{ClientDetails, EndReason, KeptSession, RequestError, Session, TakenOver, Transport};
+use crate::session::{EndReason, KeptSession, RequestError, Session, TakenOver, Transport};
 
 /// Records are written anew at most so often, so that those of sessions in use do not grow old.
 const TOUCH_INTERVAL: Duration = Duration::from_secs(5 * 60);
@@ -137,15 +136,9 @@ impl Bridge {
 
     fn record_taken_over(&self, session: &Session) {
         let record = session.kept().map(KeptSession::record);
-        let initialize = record.as_ref().map(|record| &*record.initialize);
-        let client = initialize
-            .and_then(|text| Envelope::parse(text.as_bytes()).ok())
-            .and_then(|initialize| initialize.params().ok()?.client_info)
-            .map(|info| shown_arguments(info.get(), &self.redactor));
-        session.set_client(ClientDetails {
-            info: client.clone().unwrap_or_default(),
-            address: None,
-        });
+        let initialize = record.as_ref().map(|record| record.initialize.as_bytes());
+        let initialize = initialize.and_then(|text| Envelope::parse(text).ok());
+        let client = initialize.and_then(|initialize| self.note_client(session, &initialize, None));
         self.audit.record(
             "session_taken_over",
             json!({
