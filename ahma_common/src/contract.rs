@@ -96,11 +96,11 @@ pub const HTTP_TOKEN_VARIABLE: &str = "AHMA_HTTP_TOKEN";
 /// Variable with the path of the listener's token file.
 pub const HTTP_TOKENS_FILE_VARIABLE: &str = "AHMA_HTTP_TOKENS_FILE";
 
-/// The same under its regular name.
+/// The same variable under its regular name.
 pub const TOKENS_FILE_VARIABLE: &str = "AHMA_TOKENS_FILE";
 
 /// Variable with the path of the client's token file.
 pub const CLIENT_TOKEN_FILE_VARIABLE: &str = "AHMA_HTTP_CLIENT_TOKEN_PATH";
 
-/// The same under its regular name.
+/// The same variable under its regular name.
 pub const TOKEN_FILE_VARIABLE: &str = "AHMA_TOKEN_FILE";

@@ -300,7 +300,7 @@ impl<'a> Params<'a> {
         self.meta.filter(|meta| meta.get().starts_with('{'))
     }
 
-    /// A `_meta` that says nothing, but is there.
+    /// A `_meta` that is there and `null`.
     pub fn null_meta(&self) -> Option<&'a RawValue> {
         self.meta.filter(|meta| meta.get() == "null")
     }

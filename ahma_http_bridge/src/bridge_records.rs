@@ -1,4 +1,4 @@
-//! Lines of the audit trail that the bridge writes, and what must not stand in them.
+//! Lines that the bridge writes to the audit trail, without credentials.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Bridge {
         self.audit.record("server_started", fields);
     }
 
-    /// Writes down that a session began.
+    /// Records that a session began.
     pub(crate) fn record_opened(
         &self,
         session: &Session,
@@ -100,7 +100,7 @@ impl Bridge {
         })
     }
 
-    /// Writes down what an operator did.
+    /// Records an action of an operator.
     pub(crate) fn record_admin(&self, action: &'static str, operator: &Principal, mut fields: Value) {
         fields["principal"] = (*operator.name).into();
         fields["action"] = action.into();

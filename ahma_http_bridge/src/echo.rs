@@ -50,7 +50,7 @@ impl Echo {
         }
     }
 
-    /// Waits, not for ever, until everything is printed. Blocks.
+    /// Blocks until everything is printed, for a bounded time.
     pub(crate) fn settle(&self) {
         let deadline = Instant::now() + SETTLE_TIMEOUT;
         while self.printer.waiting_bytes.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {

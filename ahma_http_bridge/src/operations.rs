@@ -135,7 +135,7 @@ impl OperationRecorder {
         ended.push_back(operation);
     }
 
-    /// Writes down that a backend ended without being asked to.
+    /// Records that a backend ended without being asked to.
     pub(crate) fn backend_died(&self, pid: u32, outcome: &str, owner: &BackendOwner) {
         let BackendOwner { principal, session } = owner;
         let fields = json!({ "principal": principal, "session": session, "pid": pid, "outcome": outcome });

@@ -11,11 +11,11 @@ use futures::future::BoxFuture;
 
 /// Records of sessions, shared by several bridges.
 pub trait SessionStore: Send + Sync + Debug {
-    /// The newest record of a session; none if there is none, or if it was removed.
+    /// The newest record of a session; `None` if there never was one, or if it was removed.
     fn read<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<Option<StoredSession>, StoreError>>;
 
-    /// Replaces the record with this revision, or writes the first one. Gives the new revision; none if the newest record is
-    /// another, or was removed.
+    /// Replaces the record with this revision, or writes the first one. Gives the new revision; `None` if the newest record
+    /// is another, or was removed.
     fn write<'a>(
         &'a self,
         session: &'a str,

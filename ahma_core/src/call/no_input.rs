@@ -1,4 +1,4 @@
-//! A word about programs that read standard input although a call gave none: they end at once, and say nothing about it.
+//! Hint about programs that read standard input although the call gave none: they end at once without a message.
 
 use super::plan::{Program, Work};
 

@@ -1,4 +1,4 @@
-//! Events that an observer has to report.
+//! The events of an observer until they are collected.
 
 use std::{
     collections::HashSet,

@@ -36,7 +36,7 @@ enum StdoutReader {
     Elements(ElementReader),
 }
 
-/// The beginning of a stdout that should be a document: where it is none, it says why.
+/// The beginning of a stdout that should be a document; if it is none, these lines say why.
 #[derive(Debug)]
 struct Unread {
     reader: LineReader,

@@ -1,4 +1,4 @@
-//! Putting together what single pieces of output say about progress.
+//! Combines the progress that single pieces of output report.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Trying rules on a recorded output: what each line of it would give.
+//! Runs rules over a recorded output, line by line.
 //!
 //! A recording is plain text, or a capture with the time and stream of every piece, where control characters stand escaped:
 //!

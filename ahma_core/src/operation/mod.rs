@@ -4,8 +4,8 @@
 //! passes `queued → running → {completed, failed, cancelled, timed_out, interrupted}`, gets exactly one Outcome, and has
 //! no process alive after it. What it printed is in its [`OutputLog`], up to the quota, however much that was.
 //!
-//! Decisions are synchronous values that can be tested as tables: `run` (how one process ends), `queue` (who may
-//! run), `remembered` (who is forgotten), `excerpt` (what a result shows). The async parts, `task` and `worker`, only carry them out.
+//! Decisions are synchronous values that can be tested as tables: `run` (how one process ends), `queue` (which may
+//! run), `remembered` (which are forgotten), `excerpt` (what a result shows). The async parts, `task` and `worker`, only carry them out.
 //!
 //! This module never speaks a protocol and never starts a process itself; that is the work of `shell` and `jail`.
 

@@ -1,4 +1,4 @@
-//! The signs that a command which keeps running is ready for use.
+//! Signs that a command which keeps running is ready for use.
 
 use std::{future::pending, net::Ipv4Addr, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The way of one process to its end: every decision, no side effects.
+//! Every decision about one process until its end, without side effects.
 //!
 //! The rule of the table: a run is over only when its supervisor reports that nothing is left.
 
@@ -37,7 +37,7 @@ pub(super) enum RunEvent {
     LingerOver,
 }
 
-/// The task's part in it.
+/// The action that an event requires of the task.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RunEffect {
     Wait,

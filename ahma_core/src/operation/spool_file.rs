@@ -31,7 +31,7 @@ pub(crate) enum SpoolPlace {
     Compressed(PathBuf),
 }
 
-/// Fate of a file that has no reader any more.
+/// Treatment of a file that has no reader any more.
 #[derive(Debug)]
 enum SpoolEnd {
     /// Its directory is there as long as it is.

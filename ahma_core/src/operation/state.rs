@@ -237,7 +237,7 @@ impl Outcome {
     }
 }
 
-/// Fate of processes that outlived their command.
+/// End of processes that outlived their command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Background {
     /// There were none, or they ended by themselves in time.

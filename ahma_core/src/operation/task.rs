@@ -118,7 +118,7 @@ impl From<CommandResult> for WorkResult {
     }
 }
 
-/// The right to run. However the task ends, its operation gets an outcome and the place goes to the next.
+/// A place to run. However the task ends, its operation gets an outcome and the place goes to the next.
 #[derive(Debug)]
 struct RunSlot<'a> {
     operation: &'a Operation,

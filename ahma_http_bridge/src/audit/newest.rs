@@ -1,4 +1,4 @@
-//! The end of a trail, for a look at it.
+//! The newest lines of a trail.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -7,7 +7,7 @@ use std::path::Path;
 /// The part of the file in which lines are looked for.
 const TAIL_BYTES: u64 = 256 << 10;
 
-/// The newest lines of a trail, the newest last: so many, or as many as there are in its last 256 KB.
+/// At most `lines` lines from the last 256 KB of a trail, the newest last.
 pub fn newest_lines(path: &Path, lines: usize) -> io::Result<Vec<String>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();

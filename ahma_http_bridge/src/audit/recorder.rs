@@ -53,7 +53,7 @@ enum Order {
         /// Lines that were dropped since the one before.
         dropped: u64,
     },
-    /// Say so when everything before this is written.
+    /// Confirm that everything before this is written.
     Settle(mpsc::SyncSender<()>),
 }
 
@@ -90,7 +90,7 @@ impl Audit {
         }
     }
 
-    /// Waits, not for ever, until everything recorded so far is written. Blocks.
+    /// Blocks until everything recorded so far is written, for a bounded time.
     pub(crate) fn settle(&self) {
         let Some(Writer { orders, .. }) = &self.writer else {
             return;
@@ -130,7 +130,7 @@ impl Audit {
     }
 }
 
-/// The log hears when writing begins to fail and when it works again, not of every line in between.
+/// Writes a line. Only the first failure and the recovery go to the log.
 fn write(trail: &mut Trail, line: Map<String, Value>, dropped: u64) {
     let was_failing = trail.is_failing();
     match trail.write(line, dropped) {

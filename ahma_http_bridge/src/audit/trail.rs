@@ -151,7 +151,7 @@ impl Trail {
         Ok(())
     }
 
-    /// Puts a line that says so in the place of one that a crash left unfinished.
+    /// Replaces a line that a crash left unfinished by a note about it.
     fn note_unfinished(&mut self, text: &[u8]) -> io::Result<()> {
         tracing::warn!(path = %self.path.display(), "the last line of the audit trail is unfinished; it is noted there");
         self.torn = text.len() as u64;
@@ -160,7 +160,7 @@ impl Trail {
         let note = line("unfinished_line", json!({ "text": kept, "bytes": text.len() }));
         // The line itself is missing.
         self.write(note, 1).inspect_err(|_| {
-            // It is all there is to tell of it, so it is put back unless it is still there.
+            // Nothing else records it, so it is put back unless it is still there.
             if self.torn == 0 {
                 let _ = self.file.write_all(text);
             }

@@ -1,4 +1,4 @@
-//! A child that is there when it is needed: started once, initialized, and started again after a crash.
+//! A child that is available when it is needed: started once, initialized, and started again after a crash.
 //!
 //! All requests that need the child while it starts wait for the same start. A child that keeps dying is started
 //! less and less often, and callers are told to come back later instead of waiting for it.
@@ -274,7 +274,7 @@ impl Current {
 }
 
 impl Attempts {
-    /// Delay of the next start. Asked when the last child, if any, is gone.
+    /// Delay of the next start, once the last child is gone.
     fn delay(&mut self, now: Instant) -> Duration {
         let Some(last) = &mut self.last else {
             return Duration::ZERO;
@@ -302,7 +302,7 @@ impl Attempts {
         });
     }
 
-    /// The start came to nothing, however long it took.
+    /// The start failed, however long it took.
     fn failed(&mut self) {
         if let Some(last) = &mut self.last {
             last.lived = Some(Duration::ZERO);

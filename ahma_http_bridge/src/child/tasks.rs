@@ -1,4 +1,4 @@
-//! The two tasks behind a running child: one listens to it, one looks after its process.
+//! The two tasks behind a running child: one reads its output, one supervises its process.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;

@@ -280,8 +280,8 @@ fn refuse(stream: &EventStream, id: &RawValue, error: RequestError) {
     stream.refuse(error_body(&error, id.get()), error);
 }
 
-/// Cancels a request that the child has now and had better not have. Ending a session or cancelling a request first leaves a
-/// mark and then looks among those the child has; this looks at the marks after the child has it.
+/// Cancels a request that the child got although its session had ended or its client had cancelled it. Either leaves a mark
+/// first and then looks for the request at the child; this looks for the marks afterwards, so one of the two finds the other.
 fn take_back(
     child: &Child,
     number: Result<u64, CallFailure>,

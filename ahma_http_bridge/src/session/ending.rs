@@ -25,7 +25,7 @@ impl Session {
         self.carry_out(effects).await;
     }
 
-    /// Writes down why the session ended, which happens once.
+    /// Records why the session ended, which happens once.
     pub(super) fn record_end(&self) {
         let outcome = self.end_reason().map(|reason| reason.to_string());
         let principal = &*self.principal().name;
@@ -58,7 +58,7 @@ impl Session {
                 }
             }
         }
-        // No child will come for those who wait. They hear why before their streams end.
+        // No child will come for waiting requests. They are answered before their streams end.
         let _ = tokio::time::timeout(LAST_OUTPUT_TIMEOUT, self.waiting.all_left()).await;
         self.streams.close();
     }

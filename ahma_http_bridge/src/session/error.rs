@@ -1,4 +1,4 @@
-//! The reasons why a request gets no answer of a child. `http::refusal` turns them into statuses.
+//! The one error of everything below the routes, and whose fault it is. `http::refusal` turns it into a status.
 
 use ahma_common::envelope::EnvelopeError;
 
@@ -6,7 +6,7 @@ use super::state::EndReason;
 use crate::child::{CallFailure, CallOutcome, StartError};
 use crate::session_store::StoreError;
 
-/// The one error of everything below the routes.
+/// Reason why a request gets no answer of a child.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum RequestError {
     #[error("{0}")]

@@ -58,7 +58,7 @@ impl Isolated {
     }
 }
 
-/// A child of one session talks to that session's client.
+/// Passes the messages of a session's child on to its client.
 #[derive(Debug)]
 struct SessionSink(Weak<Session>);
 

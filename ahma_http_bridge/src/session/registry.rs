@@ -34,7 +34,7 @@ pub(crate) struct Sessions {
 #[derive(Debug)]
 pub(crate) enum TakenOver {
     Now(Arc<Session>),
-    /// By another request, which sees to the rest.
+    /// By another request, which does the rest.
     Before(Arc<Session>),
 }
 
@@ -44,7 +44,7 @@ enum Admission {
         /// Clients that have a child without a session, which counts as one.
         sessionless: HashSet<Arc<str>>,
     },
-    /// Nothing may be opened any more: it would never be ended.
+    /// Nothing may be opened any more, since nothing would end it.
     Closed,
 }
 

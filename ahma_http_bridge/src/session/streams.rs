@@ -1,4 +1,4 @@
-//! The streams of one session: a standing one for whatever concerns the client, and one for each request
+//! The streams of one session: a standing one for messages that belong to no request, and one for each request
 //! that is answered by a stream. Each message goes to exactly one of them.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Single rules on single lines: for telling an author why a rule does not match.
+//! Single rules on single lines, to explain to an author why a rule does not match.
 
 use serde_json::{Value, value::RawValue};
 
