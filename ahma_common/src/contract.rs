@@ -45,9 +45,10 @@ pub const NOTIFY_OPERATION: &str = "notifications/ahma/operation";
 
 /// Requests of the bridge to a backend, about the operations of all its clients; the bridge passes none on from a client.
 ///
-/// `{}` gives `{"operations": [{"id", "client", "principal", "program", "tool", "command", "directory", "status", "percent", "phase",
-/// "elapsed_ms", "output_lines", "output_bytes", "newest_line", "findings", "exit_code", "cpu_ms", "max_rss_bytes",
-/// "reason"}]}`, `{"id"}` one of them, `{"only_open": true}` those that have not ended; on a cluster those of the whole pool, with "worker" and "since" in addition, and without "client".
+/// `{}` gives `{"operations": [{"id", "client", "principal", "program", "tool", "command", "directory", "status", "percent",
+/// "phase", "elapsed_ms", "output_lines", "output_bytes", "newest_line", "findings", "exit_code", "cpu_ms", "max_rss_bytes",
+/// "reason"}]}`, `{"id"}` one of them, `{"only_open": true}` those that have not ended; on a cluster those of the whole pool,
+/// with "worker" and "since" in addition, and without "client".
 pub const LIST_OPERATIONS: &str = "ahma/operations/list";
 /// `{"id"}` with an [`OutputPlace`] gives `{"id", "text", "first_line", "lines", "next_byte", "total_lines", "total_bytes",
 /// "has_ended"}`.

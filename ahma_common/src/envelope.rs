@@ -240,7 +240,8 @@ impl<'a> Envelope<'a> {
         self.body.filter(|_| matches!(self.kind, Kind::Response { .. }))
     }
 
-    /// The known fields of `params`, or of a `result`, whose `_meta` looks the same. A key given twice is an error, since two readers could then disagree.
+    /// The known fields of `params`, or of a `result`, whose `_meta` looks the same. A key given twice is an error, since two
+    /// readers could then disagree.
     pub fn params(&self) -> Result<Params<'a>, EnvelopeError> {
         self.params.clone().unwrap_or_else(|| object_fields(self.body))
     }

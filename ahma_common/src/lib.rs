@@ -13,13 +13,13 @@
 //! - [`retry::Retry`] decides when to try again and when to give up. It neither sleeps nor looks at a clock.
 //!
 //! Single values:
-//! - [`secret::Secret`] never shows in `Debug`; [`redaction`] finds credentials in text; [`private_file`] replaces a file of mode 0600 in one step;
-//!   [`loopback`] recognises addresses of this machine.
+//! - [`secret::Secret`] never shows in `Debug`; [`redaction`] finds credentials in text; [`private_file`] replaces a file of
+//!   mode 0600 in one step; [`loopback`] recognises addresses of this machine.
 //! - [`error_chain`] puts an error and its causes on one line; [`nearest`] guesses which known name was meant;
 //!   [`ToolPatterns`] limits a client to some tools.
 //!
-//! Command line: [`value`] parses durations, sizes, numbers, switches and addresses; [`variables`] (feature `flags`) maps flags to
-//! environment variables; [`words`] makes text fit for a terminal.
+//! Command line: [`value`] parses durations, sizes, numbers, switches and addresses; [`variables`] (feature `flags`) maps
+//! flags to environment variables; [`words`] cuts texts and makes them fit for a terminal.
 //!
 //! Names: [`contract`] holds every string that two crates, or two processes of one product, must spell alike.
 

@@ -1,7 +1,7 @@
 //! Arguments of a built-in tool, read one by one by their names.
 //!
-//! A value that can only mean one thing is taken, as for tools from files: `"3"` for 3, `"true"` for true, one string for a list of
-//! one, `from-line` for `from_line`. Everything else is refused, all of it at once.
+//! A value that can only mean one thing is taken, as for tools from files: `"3"` for 3, `"true"` for true, one string for a
+//! list of one, `from-line` for `from_line`. Everything else is refused, all of it at once.
 
 use std::ops::RangeInclusive;
 

@@ -1,7 +1,7 @@
 //! Paths in calls, judged by their text alone.
 //!
-//! This gives an early and clear answer; the sandbox does not rely on it. Links are not followed, because nothing here touches the
-//! file system: the kernel refuses what slips through.
+//! This gives an early and clear answer; the sandbox does not rely on it. Links are not followed, because nothing here
+//! touches the file system: the kernel refuses what slips through.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -48,7 +48,7 @@ impl Catalog {
     }
 }
 
-/// All four hints for clients. What is not said is taken for the worst that a program can do, because clients skip the question to
+/// All four hints for clients. A missing one is set to the worst that a program can do, because clients skip the question to
 /// their user where a hint allows it.
 fn complete(given: &Annotations) -> Annotations {
     let reads_only = given.read_only.unwrap_or(false);

@@ -49,7 +49,8 @@ pub struct FindingNews {
     pub next: usize,
 }
 
-/// Limit on the part of a list that is given at once. The first finding is given whatever its size, so that a reader makes progress.
+/// Limit on the part of a list that is given at once. The first finding is given whatever its size, so that a reader makes
+/// progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FindingBudget {
     pub findings: usize,

@@ -1,9 +1,15 @@
 //! Sessions of the legacy protocol revisions, and the backends of clients that have none.
 //!
-//! [`state`] decides, [`session`] acts ([`from_client`] takes what arrives, [`ending`] ends it), [`hub`] and [`isolated`] receive the messages of a child, [`registry`] keeps all
-//! sessions, [`sessionless`] serves clients without one. [`kept`] is the record of a session that
-//! several bridges share, and [`take_over`] goes on with it. [`error`] names every reason why a request is not answered.
-//! Nothing here knows axum or a status.
+//! | Client | State | Backend |
+//! |---|---|---|
+//! | with a session, shared backend | `Shared` until it ends | the one of the bridge |
+//! | with a session of its own backend | every other state of [`state`] | its own, as soon as its scope is locked |
+//! | without a session | none: each request stands alone | the shared one, or one of its principal ([`sessionless`]) |
+//!
+//! [`state`] decides for all sessions, [`session`] acts ([`from_client`] takes messages of the client, [`ending`] ends it),
+//! [`hub`] and [`isolated`] receive the messages of a child, [`registry`] keeps all sessions. [`kept`] is the record of a
+//! session that several bridges share, and [`take_over`] continues it. [`error`] names every reason why a request is not
+//! answered, and whose fault it is. Nothing here knows axum or a status.
 
 mod ending;
 mod error;
