@@ -43,12 +43,17 @@ impl Audited {
             .collect()
     }
 
+    /// All lines of this kind so far.
+    fn lines_of(&self, event: &str) -> Vec<Value> {
+        let mut lines = self.lines();
+        lines.retain(|line| line["event"] == event);
+        lines
+    }
+
     /// Waits for a line of this kind.
     #[track_caller]
     fn line(&self, event: &str) -> Value {
-        wait_for(event, || {
-            self.lines().into_iter().find(|line| line["event"] == event)
-        })
+        wait_for(event, || self.lines_of(event).into_iter().next())
     }
 
     fn go(&self) {
@@ -77,6 +82,17 @@ fn start_and_print(client: &mut Client) -> String {
     id
 }
 
+/// Checks that the client's next session gets the operation as cancelled, with what it had printed.
+#[track_caller]
+fn check_cancelled(next: &mut Client, id: &str) {
+    let report = awaited(next, id);
+    assert_eq!(
+        (&report["status"], &report["output"]),
+        (&json!("cancelled"), &json!("printed\n")),
+        "{report}"
+    );
+}
+
 const UNTIL_GO: &str = "echo begun; until test -e go; do sleep 0.02; done; echo done";
 
 #[test]
@@ -90,17 +106,9 @@ fn a_session_with_a_running_operation_is_not_idle() {
         let id = start(&mut client, UNTIL_GO);
         // Another session comes and goes meanwhile, so the time is long enough for this one to go, too.
         let other = test.server.unheard_session();
-        let ended = wait_for("the other session to end", || {
-            test.lines()
-                .into_iter()
-                .find(|line| line["event"] == "session_ended")
-        });
+        let ended = test.line("session_ended");
         drop(other);
-        let opened: Vec<Value> = test
-            .lines()
-            .into_iter()
-            .filter(|line| line["event"] == "session_opened")
-            .collect();
+        let opened = test.lines_of("session_opened");
         assert_eq!(ended["session"], opened[1]["session"], "{isolation:?}");
         assert!(ended["outcome"].to_string().contains("idle"), "{ended}");
         test.go();
@@ -111,11 +119,7 @@ fn a_session_with_a_running_operation_is_not_idle() {
             "{line}"
         );
         wait_for("the session to end once nothing runs", || {
-            let ended = test
-                .lines()
-                .into_iter()
-                .filter(|line| line["event"] == "session_ended");
-            (ended.count() == 2).then_some(())
+            (test.lines_of("session_ended").len() == 2).then_some(())
         });
         let report = awaited(&mut test.server.unheard_session(), &id);
         assert_eq!(report["output"], "begun\ndone\n", "{isolation:?}: {report}");
@@ -147,9 +151,8 @@ fn a_lost_stream_of_http_sse_stops_nothing() {
             "{isolation:?}: {report}"
         );
         wait_for("the session to end with its operation", || {
-            let ended =
-                |line: &Value| line["event"] == "session_ended" && line["session"] == opened["session"];
-            test.lines().into_iter().find(ended)
+            let mut ended = test.lines_of("session_ended").into_iter();
+            ended.find(|line| line["session"] == opened["session"])
         });
     }
 }
@@ -165,18 +168,9 @@ fn every_operation_is_written_down_with_what_it_used() {
         );
     }
     let both = wait_for("both operations", || {
-        let ended: Vec<Value> = test
-            .lines()
-            .into_iter()
-            .filter(|line| line["event"] == "operation_ended")
-            .collect();
-        (ended.len() == 2).then_some(ended)
+        Some(test.lines_of("operation_ended")).filter(|ended| ended.len() == 2)
     });
-    let started: Vec<Value> = test
-        .lines()
-        .into_iter()
-        .filter(|line| line["event"] == "operation_started")
-        .collect();
+    let started = test.lines_of("operation_started");
     for (ended, started) in both.iter().zip(&started) {
         assert_eq!(ended["operation"], started["operation"]);
         assert_eq!(
@@ -254,12 +248,7 @@ fn a_session_that_is_ended_cancels_what_it_runs() {
             "{isolation:?}: {ended}"
         );
         let id = ended["operation"].as_str().unwrap();
-        let report = awaited(&mut test.server.session(Roots::None), id);
-        assert_eq!(
-            (&report["status"], &report["output"]),
-            (&json!("cancelled"), &json!("printed\n")),
-            "{isolation:?}: {report}"
-        );
+        check_cancelled(&mut test.server.session(Roots::None), id);
     }
 }
 
@@ -271,12 +260,7 @@ fn a_change_of_roots_cancels_what_runs_and_keeps_what_it_printed() {
     let id = start_and_print(&mut client);
     client.notify("notifications/roots/list_changed", json!({}));
     assert_eq!(test.line("operation_ended")["status"], "cancelled");
-    let report = awaited(&mut test.server.session(Roots::One(&scope)), &id);
-    assert_eq!(
-        (&report["status"], &report["output"]),
-        (&json!("cancelled"), &json!("printed\n")),
-        "{report}"
-    );
+    check_cancelled(&mut test.server.session(Roots::One(&scope)), &id);
 }
 
 #[test]
