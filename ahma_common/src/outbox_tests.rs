@@ -30,7 +30,7 @@ async fn messages_pushed_while_others_wait_all_arrive_in_order() {
 }
 
 #[tokio::test]
-async fn a_reader_that_is_gone_is_told_to_everyone() {
+async fn every_task_learns_that_the_reader_is_gone() {
     let (reader, writer) = tokio::io::duplex(64);
     drop(reader);
     let outbox = Outbox::new(writer, usize::MAX);

@@ -99,7 +99,7 @@ fn a_server_that_starts_leaves_those_that_live_alone() {
 }
 
 #[test]
-fn nobody_waits_for_another_server() {
+fn no_server_waits_for_another() {
     let temp = tempfile::tempdir().unwrap();
     let state_dir = temp.path().to_owned();
     let held = create_lock(&state_dir.join(LOCK_NAME)).unwrap();

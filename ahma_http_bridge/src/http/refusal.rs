@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_comes_back_when_told_is_not_too_early() {
+    fn a_client_that_waits_as_told_is_not_too_early() {
         for (millis, seconds) in [(0, "1"), (1, "1"), (1000, "1"), (1001, "2"), (5000, "5")] {
             let refusal = Refusal::unavailable("", Duration::from_millis(millis));
             let response = refusal.into_response();

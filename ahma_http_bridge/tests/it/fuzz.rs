@@ -143,7 +143,7 @@ fn any_message_gets_an_answer_that_is_not_our_fault() {
 }
 
 #[test]
-fn any_bytes_on_a_connection_hurt_nobody() {
+fn any_bytes_on_a_connection_harm_no_other_client() {
     let runtime = Runtime::new().unwrap();
     let (bridge, client) = runtime.block_on(async {
         let bridge = Bridge::start(&[], |settings| {

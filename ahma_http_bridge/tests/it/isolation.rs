@@ -413,7 +413,7 @@ async fn a_crowd_is_greeted_by_one_child() {
 }
 
 #[tokio::test]
-async fn whoever_is_refused_in_a_crowd_hears_of_its_own_request() {
+async fn each_client_refused_in_a_crowd_gets_the_answer_to_its_own_request() {
     let directory = tempfile::tempdir().unwrap();
     let obstacle = directory.path().join("obstacle");
     std::fs::write(&obstacle, "").unwrap();

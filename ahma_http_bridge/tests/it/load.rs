@@ -46,7 +46,7 @@ async fn fifty_sessions_with_twenty_calls_each() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ending_sessions_in_the_middle_of_calls_holds_up_nobody() {
+async fn ending_sessions_in_the_middle_of_calls_delays_no_other() {
     let bridge = Bridge::isolated().await;
     let bystander = bridge.session().await;
     for _ in 0..100 {

@@ -48,7 +48,7 @@ async fn post(client: &Client, accept: &str, message: &Value) -> Response {
 }
 
 #[tokio::test]
-async fn whoever_is_cut_off_by_a_shutdown_is_told_to_come_again() {
+async fn a_client_cut_off_by_a_shutdown_is_told_to_come_again() {
     for isolation in [Isolation::Shared, Isolation::PerSession] {
         let bridge = Bridge::start(&[], |settings| {
             settings.isolation = isolation;

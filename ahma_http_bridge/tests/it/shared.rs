@@ -259,7 +259,7 @@ async fn a_question_of_a_shared_child_is_answered_by_the_bridge() {
 }
 
 #[tokio::test]
-async fn nobody_ends_the_subscriptions_of_others() {
+async fn no_client_ends_the_subscriptions_of_others() {
     let bridge = Bridge::shared().await;
     let mut old = bridge.client();
     old.initialize_as("2025-03-26", json!({})).await;

@@ -132,7 +132,7 @@ async fn a_change_of_the_tools_is_noticed_in_both_eras() {
 }
 
 #[tokio::test]
-async fn a_dead_and_a_silent_server_delay_nobody() {
+async fn a_dead_and_a_silent_server_delay_no_other() {
     let shared = Arc::new(Shared::default());
     let host = Host::start(|_| router(Era::Modern, &shared));
     // Accepts connections and never says a word.

@@ -221,7 +221,7 @@ fn a_server_that_wants_a_login_is_a_missing_prerequisite() {
 }
 
 #[test]
-fn nobody_has_to_read_what_went_wrong() {
+fn a_closed_stderr_changes_no_exit_code() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = Command::new(env!("CARGO_BIN_EXE_ahma_list_tools"));
