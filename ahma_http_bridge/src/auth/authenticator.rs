@@ -164,34 +164,28 @@ impl Authenticator {
     }
 
     fn challenge(&self, why: &str, error: Option<&str>) -> AuthError {
-        let mut challenge = "Bearer realm=\"mcp\"".to_owned();
-        if let Some(error) = error {
-            challenge.push_str(&format!(", error=\"{error}\", error_description=\"{why}\""));
-        }
-        if let Self::OAuth(oauth) = self {
-            challenge.push_str(&format!(
-                ", resource_metadata=\"{}\"",
-                metadata_address(oauth.settings())
-            ));
-        }
+        let error = error.map(|error| format!(", error=\"{error}\", error_description=\"{why}\""));
         AuthError::Unauthorized {
             message: why.to_owned(),
-            challenge,
+            challenge: self.challenge_text(&error.unwrap_or_default()),
         }
     }
 
     fn insufficient(&self, scopes: &str) -> AuthError {
-        let Self::OAuth(oauth) = self else {
-            return self.challenge("forbidden", None);
-        };
-        let challenge = format!(
-            "Bearer realm=\"mcp\", error=\"insufficient_scope\", scope=\"{scopes}\", resource_metadata=\"{}\"",
-            metadata_address(oauth.settings())
-        );
+        let error = format!(", error=\"insufficient_scope\", scope=\"{scopes}\"");
         AuthError::Forbidden {
             message: format!("the token lacks a scope; needed are: {scopes}"),
-            challenge,
+            challenge: self.challenge_text(&error),
         }
+    }
+
+    fn challenge_text(&self, error: &str) -> String {
+        let mut challenge = format!("Bearer realm=\"mcp\"{error}");
+        if let Self::OAuth(oauth) = self {
+            let metadata = metadata_address(oauth.settings());
+            challenge.push_str(&format!(", resource_metadata=\"{metadata}\""));
+        }
+        challenge
     }
 }
 
