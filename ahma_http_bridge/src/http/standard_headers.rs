@@ -41,26 +41,20 @@ pub(crate) fn check(
 }
 
 fn check_version(header: Option<&str>, meta: &Meta<'_>) -> Result<(), Refusal> {
-    let missing: Vec<&str> = [
-        (
-            META_PROTOCOL_VERSION,
-            meta.protocol_version.and_then(string_of).is_none(),
-        ),
-        (
-            META_CLIENT_CAPABILITIES,
-            !meta
-                .client_capabilities
-                .is_some_and(|value| value.get().starts_with('{')),
-        ),
-    ]
-    .into_iter()
-    .filter_map(|(key, missing)| missing.then_some(key))
-    .collect();
-    if !missing.is_empty() {
-        let message = format!("params._meta lacks {}", missing.join(" and "));
+    let version = meta.protocol_version.and_then(string_of);
+    let capabilities = meta.client_capabilities;
+    let has_capabilities = capabilities.is_some_and(|value| value.get().starts_with('{'));
+    let missing = match (&version, has_capabilities) {
+        (Some(_), true) => None,
+        (Some(_), false) => Some(META_CLIENT_CAPABILITIES.to_owned()),
+        (None, true) => Some(META_PROTOCOL_VERSION.to_owned()),
+        (None, false) => Some(format!("{META_PROTOCOL_VERSION} and {META_CLIENT_CAPABILITIES}")),
+    };
+    if let Some(missing) = missing {
+        let message = format!("params._meta lacks {missing}");
         return Err(Refusal::new(StatusCode::BAD_REQUEST, -32602, message));
     }
-    let body = meta.protocol_version.and_then(string_of).unwrap_or_default();
+    let body = version.unwrap_or_default();
     match header {
         None => Err(mismatch(format!(
             "the {PROTOCOL_VERSION} header is missing; params._meta says {body}"
