@@ -1,6 +1,6 @@
 //! This server's description of itself in the history: its client, its tools, its sandbox.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -10,13 +10,18 @@ use super::{
 };
 use crate::toolbox::Toolbox;
 
-/// Records them at the start, and whenever the client or the tools change.
+/// Changes come in bursts, above all at the start, and describing all tools takes longer than
+/// the rest of a session's start. Sessions that end sooner have no description.
+const SETTLING: Duration = Duration::from_millis(500);
+
+/// Records them after the start, and after every change of the client or the tools.
 pub(super) async fn follow(server: Arc<Server>) {
     let Some(history) = &server.settings.history else {
         return;
     };
     let mut tools = server.toolbox.changes();
     loop {
+        tokio::time::sleep(SETTLING).await;
         let toolbox = tools.borrow_and_update().clone();
         if toolbox.loads > 0 {
             history.note_facts(facts(&server, &toolbox).to_string());

@@ -130,8 +130,9 @@ impl AvailabilityChecker {
     ) -> HashMap<Arc<AvailabilityCheck>, Lack> {
         let (checker, scope) = (self.clone(), scope.to_owned());
         let look = move || {
+            let project = project_directories(&scope);
             let missing = |check: Arc<AvailabilityCheck>| {
-                let lookup = checker.lookup(&scope, &check)?;
+                let lookup = checker.lookup(&scope, &check, &project)?;
                 let is_missing = lookup.find().is_none();
                 is_missing.then(|| (check.clone(), not_found(&check)))
             };
@@ -149,7 +150,7 @@ impl AvailabilityChecker {
         question: Question,
     ) -> Result<(), Lack> {
         let (mut key, mut place) = (None, String::new());
-        if let Some(lookup) = self.lookup(scope, check) {
+        if let Some(lookup) = self.lookup(scope, check, &project_directories(scope)) {
             let (command, scope) = (check.command().cloned(), scope.to_owned());
             let look = move || {
                 let program = lookup.find()?;
@@ -174,8 +175,9 @@ impl AvailabilityChecker {
         answer.map_err(|reason| Lack::Check(format!("`{}` {reason}{place}", command.argv.join(" "))))
     }
 
-    /// Directories in which the program of a check is looked for, in the order of commands; none if it is given as a path.
-    fn lookup(&self, scope: &Path, check: &AvailabilityCheck) -> Option<ProgramLookup> {
+    /// Directories in which the program of a check is looked for, in the order of commands, with those of the `project`; none
+    /// if it is given as a path.
+    fn lookup(&self, scope: &Path, check: &AvailabilityCheck, project: &[PathBuf]) -> Option<ProgramLookup> {
         let (program, path_dirs, own_path) = match check {
             AvailabilityCheck::Run(command) => (
                 command.argv.first()?,
@@ -190,7 +192,7 @@ impl AvailabilityChecker {
         let search_path = own_path.unwrap_or(&self.search_path).to_owned();
         let own = path_dirs.iter().map(|below| scope.join(below));
         let directories = own
-            .chain(project_directories(scope))
+            .chain(project.iter().cloned())
             .chain(std::env::split_paths(&search_path))
             .collect();
         Some(ProgramLookup {
