@@ -29,7 +29,7 @@ pub(super) fn plot(
     };
     let places: Vec<Option<(f64, f64)>> = values.iter().enumerate().map(place).collect();
     let now = newest.map_or_else(|| "–".to_owned(), &shown);
-    let most = format!("at most {}", shown(highest));
+    let most = format!("max {}", shown(highest));
     let label = format!("{title}: now {now}, {most}");
     html! {
         figure.plot {
@@ -75,7 +75,7 @@ mod tests {
         let values = [Some(0.0), Some(2.0), None, Some(1.0)];
         let shown = |value| format!("{value:.1}");
         let svg = plot("Load", &values, 1.0, shown).into_string();
-        assert!(svg.contains("Load: now 1.0, at most 2.0"), "{svg}");
+        assert!(svg.contains("Load: now 1.0, max 2.0"), "{svg}");
         for (class, count) in [("line", 1), ("dot", 1)] {
             let mark = format!("class=\"{class}\"");
             assert_eq!(svg.matches(&mark).count(), count, "{class}: {svg}");
