@@ -224,16 +224,19 @@ pub(crate) struct Listening {
 
 impl Listening {
     pub(crate) fn start(server: &Path, flags: &[&str], tools: Option<&Path>) -> Self {
-        let scope = tempfile::tempdir().unwrap();
         let mut command = Command::new(server);
-        command
-            .args(["--mode", "http", "--http-port", "0"])
-            .envs(SETTINGS)
-            .args(flags);
+        command.envs(SETTINGS).args(flags);
         if let Some(tools) = tools {
             command.arg("--tools-dir").arg(tools);
         }
+        Self::of(command)
+    }
+
+    /// In a directory of its own.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let scope = tempfile::tempdir().unwrap();
         let mut process = command
+            .args(["--mode", "http", "--http-port", "0"])
             .current_dir(scope.path())
             .stderr(Stdio::piped())
             .spawn()

@@ -4,7 +4,8 @@
 //! machine may be busy, so only ratios within one run mean anything. `--short` runs few rounds, to show that it runs.
 //! `--json` keeps the rows, `--also` adds those that another program wrote, `--against` compares them with a run before, and
 //! `--peers` measures other servers too. `--beside` measures other builds of the server turn by turn, and nothing else;
-//! `--history` measures what the history costs, and nothing else; `--cluster` the same for workers on NATS.
+//! `--history` measures what the history costs, and nothing else; `--cluster` the same for workers on NATS; `--console` the
+//! pages of the console and what one that is open costs, beside many operations.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,6 +19,7 @@ mod against;
 mod beside;
 mod client;
 mod cluster;
+mod console;
 mod history;
 mod latency;
 mod memory;
@@ -45,7 +47,7 @@ use self::{
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let server = arguments.next().expect(
-        "usage: bench SERVER [--short] [--json FILE] [--also FILE]... [--against FILE] [--peers FILE] [--beside SERVER]... [--history] [--cluster]",
+        "usage: bench SERVER [--short] [--json FILE] [--also FILE]... [--against FILE] [--peers FILE] [--beside SERVER]... [--history] [--cluster] [--console]",
     );
     let server = PathBuf::from(server)
         .canonicalize()
@@ -80,6 +82,8 @@ fn main() {
         );
     } else if rest.iter().any(|word| word == "--cluster") {
         cluster::measure(&mut table, &bench.server, short);
+    } else if rest.iter().any(|word| word == "--console") {
+        console::measure(&mut table, &bench.server, short);
     } else {
         bench.all(&mut table, file_of("--peers").as_deref());
     }
