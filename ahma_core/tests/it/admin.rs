@@ -98,8 +98,12 @@ impl Served {
 
     /// A session of the agent.
     pub(crate) fn session(&self) -> String {
+        self.session_of(&json!({"name": "editor", "version": "7"}))
+    }
+
+    pub(crate) fn session_of(&self, client: &Value) -> String {
         let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "editor", "version": "7"}}});
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}});
         let (_, answer) = self.ask("agent", "POST", "/mcp", "", &initialize.to_string());
         let id = answer
             .lines()
@@ -266,8 +270,32 @@ fn a_revoked_token_is_out_at_once_and_its_work_stops_if_asked() {
     assert_eq!(status.unwrap()["status"], "cancelled", "{all}");
     let trail = fs::read_to_string(served.workspace.home().join("audit.jsonl")).unwrap();
     assert!(trail.contains(r#""action":"revoke_token""#), "{trail}");
-    // By the file alone.
+    // A name can be given again, with limits.
     let tokens = served.workspace.home().join("tokens.json");
+    let scope = served.workspace.scope();
+    let limited = [
+        "token",
+        "new",
+        "--name",
+        "the-agent",
+        "--tools",
+        "file_*",
+        "--scope",
+        &scope.display().to_string(),
+        "--file",
+    ];
+    let issued = run(&served.workspace, &limited, &tokens);
+    assert!(issued.status.success(), "{issued:?}");
+    let listed = run(&served.workspace, &["token", "list", "--file"], &tokens);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let limits = format!(
+        "the-agent: agent, expires never, confined to {}, tools file_*\n",
+        scope.display()
+    );
+    assert!(listed.contains(&limits), "{listed}");
+    let revoked = served.admin("DELETE", "tokens/the-agent?stop_work=true", "", "revoked_token");
+    assert_eq!(revoked["revoked"], "the-agent");
+    // By the file alone.
     assert!(
         run(
             &served.workspace,
@@ -310,8 +338,12 @@ fn the_commands_show_and_stop_what_runs() {
         operations.contains(&id) && operations.contains("the-agent"),
         "{operations}"
     );
-    let json: Value = serde_json::from_str(&shown(&["admin", "operations", "--format", "json"])).unwrap();
-    assert_eq!(json["operations"][0]["id"], id);
+    for (list, expected) in [("sessions", &session), ("operations", &id), ("history", &id)] {
+        let said = shown(&["admin", list, "--format", "json"]);
+        let said: Value = serde_json::from_str(&said).unwrap();
+        let name = if list == "history" { "operations" } else { list };
+        assert_eq!(said[name][0]["id"], **expected, "{list}: {said}");
+    }
     assert_eq!(
         shown(&["admin", "cancel", &id, "--reason", "done"]),
         format!("{id} is cancelled\n")
@@ -327,7 +359,8 @@ fn the_commands_show_and_stop_what_runs() {
         unknown.status.code() == Some(1) && said.contains("op_unknown") && said.contains("hint:"),
         "{said}"
     );
-    assert!(shown(&["admin", "drain"]).contains("takes no new work"));
+    let draining = served.admin("POST", "drain", "", "drain");
+    assert_eq!(draining["draining"], true);
     assert!(served.server.process().wait().success());
 }
 
