@@ -2,20 +2,24 @@
 
 use std::path::Path;
 
-use ahma_http_bridge::{Operator, newest_lines, verify_audit};
+use ahma_http_bridge::{newest_lines, verify_audit};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::{
     layout::{self, Head::Text, operation_link, table, text, written_moment},
-    routes::Console,
+    routes::Visit,
     source::SourceError,
 };
 
 /// Lines on the page.
 const LINES: usize = 200;
 
-pub(super) async fn page(console: &Console, operator: &Operator) -> Result<Markup, SourceError> {
+pub(super) async fn page(
+    Visit {
+        console, operator, ..
+    }: &Visit,
+) -> Result<Markup, SourceError> {
     let of_server = operator.server.as_ref().and_then(|server| server.audit_file());
     let content = match of_server.or_else(|| console.audit_file.clone()) {
         None => html! {
@@ -65,16 +69,24 @@ fn row(line: &str) -> Markup {
             td { (time.as_deref().map_or_else(|| text("–"), written_moment)) }
             td { (text(event.as_deref().unwrap_or("–"))) }
             td { (text(client.as_deref().unwrap_or("–"))) }
-            td.main { @if let Some(id) = &operation { (operation_link(id, id)) " " } (text(&details(&fields))) }
+            td.main { @if let Some(id) = &operation { (operation_link(id, id)) " " } (details(&fields)) }
         }
     }
 }
 
-fn details(fields: &Map<String, Value>) -> String {
-    let known = fields.iter().filter(|(_, value)| !value.is_null());
-    let said = known.map(|(name, value)| match value {
-        Value::String(text) => format!("{name}: {text}"),
-        other => format!("{name}: {other}"),
-    });
-    said.collect::<Vec<_>>().join(", ")
+/// No value, or counts of nothing.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Object(counts) => counts.values().all(|count| *count == 0),
+        other => other.is_null(),
+    }
+}
+
+fn details(fields: &Map<String, Value>) -> Markup {
+    let known = fields.iter().filter(|(_, value)| !is_nothing(value));
+    html! {
+        @for (name, value) in known {
+            span.field { span.name { (text(name)) } " " @match value { Value::String(value) => (text(value)), other => (text(&other.to_string())) } } " "
+        }
+    }
 }

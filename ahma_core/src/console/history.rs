@@ -3,7 +3,6 @@
 use std::time::{Duration, SystemTime};
 
 use ahma_common::value;
-use ahma_http_bridge::Operator;
 use maud::{Markup, html};
 
 use super::{
@@ -14,7 +13,7 @@ use super::{
     },
     pool::missing_here,
     query::Query,
-    routes::Console,
+    routes::Visit,
     source::SourceError,
 };
 use crate::{
@@ -35,11 +34,12 @@ const TIMES: [(&str, &str); 5] = [
     ("30d", "the last month"),
 ];
 
-pub(super) async fn page(
-    console: &Console,
-    operator: &Operator,
-    query: &Query,
-) -> Result<Markup, SourceError> {
+pub(super) async fn page(visit: &Visit) -> Result<Markup, SourceError> {
+    let Visit {
+        console,
+        operator,
+        query,
+    } = visit;
     let filter = filter(query)?;
     let rows = console.source.operations(operator, filter).await?;
     let head = [

@@ -14,7 +14,7 @@ use super::{source::SourceError, terminal};
 use crate::{
     history::OperationRow,
     observe::{Severity, SeverityCounts},
-    operation::rfc3339,
+    operation::{OperationState, rfc3339},
 };
 
 /// A file that comes with the pages.
@@ -77,12 +77,12 @@ pub(super) fn page(operator: &Operator, place: &str, title: &str, content: &Mark
                 }
                 form method="post" action="/console/logout" {
                     (form_token(operator))
-                    span.who { (operator.name) }
+                    span.who { (text(&operator.name)) }
                     button { "Log out" }
                 }
             }
             main id="content" {
-                div.title { h1 { (title) } span.live id="live" role="status" hidden {} }
+                div.title { h1 { (text(title)) } span.live id="live" role="status" hidden {} }
                 (content)
             }
         },
@@ -96,7 +96,7 @@ pub(super) fn frame(title: &str, body: &Markup) -> Markup {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) " · Ahma" }
+                title { (plain_text(title)) " · Ahma" }
                 link rel="icon" href=(asset("icon.svg"));
                 link rel="stylesheet" href=(asset("style.css"));
                 script src=(asset("script.js")) defer {}
@@ -106,10 +106,11 @@ pub(super) fn frame(title: &str, body: &Markup) -> Markup {
     }
 }
 
-pub(super) fn failure(error: &SourceError) -> Markup {
+pub(super) fn failure(title: &str, error: &SourceError) -> Markup {
+    let why = ahma_common::error_chain(error).to_string();
     frame(
-        "No page",
-        &html! { main { h1 { "No page" } p { (ahma_common::error_chain(error)) } p { a href="/" { "Back to the console" } } } },
+        title,
+        &html! { main.welcome { h1 { (title) } p { (text(&why)) } p { a href="/" { "Back to the console" } } } },
     )
 }
 
@@ -167,6 +168,11 @@ pub(super) fn text(text: &str) -> Markup {
     terminal::visible(text.chars())
 }
 
+/// The same where there can be no elements.
+pub(super) fn plain_text(text: &str) -> String {
+    terminal::replaced(text)
+}
+
 /// The same of more than one line.
 pub(super) fn lines(lines: &str) -> Markup {
     html! { @for line in lines.lines() { (text(line)) "\n" } }
@@ -204,6 +210,19 @@ pub(super) fn since(at: SystemTime) -> Markup {
         .unwrap_or_default()
         .as_millis();
     html! { span data-since=(millis) { (span(at.elapsed().unwrap_or_default())) } }
+}
+
+/// A line of a summary.
+pub(super) fn field(name: &str, value: &Markup) -> Markup {
+    html! { div { dt { (name) } dd { (value) } } }
+}
+
+/// Heading of the time that an operation has taken so far, or took.
+pub(super) fn time_heading(state: OperationState) -> &'static str {
+    match state {
+        OperationState::Running => "Running for",
+        _ => "Took",
+    }
 }
 
 pub(super) fn took(row: &OperationRow) -> Markup {

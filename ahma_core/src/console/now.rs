@@ -234,7 +234,7 @@ impl Parts {
                     @for server in &self.servers {
                         @let facts = facts(server);
                         tr id={ "server-" (server.server) } {
-                            td { (server_client(&facts)) }
+                            td { (text(&server_client(&facts))) }
                             td.main { (text(&server.scope.to_string_lossy())) }
                             (labelled("Sandbox", &text(facts["tier"].as_str().unwrap_or("–"))))
                             (labelled("Network", &text(facts["network"].as_str().unwrap_or("–"))))
@@ -251,14 +251,14 @@ impl Parts {
 }
 
 /// The one a server works for.
-pub(super) fn server_client(facts: &Value) -> Markup {
+pub(super) fn server_client(facts: &Value) -> String {
     match &facts["client"] {
         Value::Object(client) => {
             let part = |name: &str| client.get(name).and_then(Value::as_str).unwrap_or_default();
-            text(&format!("{} {}", part("name"), part("version")))
+            format!("{} {}", part("name"), part("version"))
         }
-        _ if facts["has_bridge"] == true => html! { "clients over HTTP" },
-        _ => html! { "–" },
+        _ if facts["has_bridge"] == true => "clients over HTTP".to_owned(),
+        _ => "–".to_owned(),
     }
 }
 

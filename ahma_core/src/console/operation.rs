@@ -9,14 +9,14 @@ use super::{
     layout::{
         self,
         Head::{Number, Text},
-        SEVERITIES, bytes, form_token, moment, nothing, number, span, table, text,
+        SEVERITIES, bytes, field, form_token, moment, number, span, table, text,
     },
     live::{PageChange, PageView},
     now::progress,
     output::{self, OutputTail},
     plot::plot,
     query::Query,
-    routes::Console,
+    routes::{Console, Visit},
     source::{ShownOperation, SourceError},
 };
 use crate::{
@@ -28,12 +28,12 @@ use crate::{
 /// Findings on the page; the export has all of them.
 const MAX_FINDINGS: usize = 500;
 
-pub(super) async fn page(
-    console: &Console,
-    operator: &Operator,
-    id: &str,
-    query: &Query,
-) -> Result<Markup, SourceError> {
+pub(super) async fn page(visit: &Visit, id: &str) -> Result<Markup, SourceError> {
+    let Visit {
+        console,
+        operator,
+        query,
+    } = visit;
     let known = console.source.operation(operator, id).await?;
     let shown = output::shown(&known, query).await?;
     let is_open = !known.row.state.is_final();
@@ -76,15 +76,15 @@ pub(super) struct OperationView {
 }
 
 impl OperationView {
-    pub(super) async fn open(
-        console: Console,
-        operator: &Operator,
-        id: &str,
-        query: &Query,
-    ) -> Result<Self, SourceError> {
+    pub(super) async fn open(visit: &Visit, id: &str) -> Result<Self, SourceError> {
+        let Visit {
+            console,
+            operator,
+            query,
+        } = visit;
         Ok(Self {
             known: console.source.operation(operator, id).await?,
-            console,
+            console: console.clone(),
             least: least_of(query),
             tail: OutputTail::new(
                 query.number("from_byte").unwrap_or(0),
@@ -133,11 +133,6 @@ pub(super) fn cancel_form(operator: &Operator, path: &str) -> Markup {
     }
 }
 
-/// A line of a summary.
-pub(super) fn field(name: &str, value: &Markup) -> Markup {
-    html! { div { dt { (name) } dd { (value) } } }
-}
-
 fn summary(known: &ShownOperation) -> Markup {
     let row = &known.row;
     let outcome = known.operation.ended();
@@ -156,7 +151,7 @@ fn summary(known: &ShownOperation) -> Markup {
             (field("Created", &moment(row.created_at)))
             @if let Some(at) = row.started_at { (field("Started", &moment(at))) }
             @if let Some(at) = row.ended_at { (field("Ended", &moment(at))) }
-            (field("Took", &layout::took(row)))
+            (field(layout::time_heading(row.state), &layout::took(row)))
             @if let Some(exit) = &exit { (field("Exit", &html! { (exit) })) }
             @if let Some(cpu) = row.cpu { (field("Processor time", &html! { (span(cpu)) })) }
             @if let Some(memory) = row.peak_memory_bytes { (field("Peak memory", &html! { (bytes(memory)) })) }
@@ -232,7 +227,7 @@ fn findings(known: &ShownOperation, path: &str, least: Severity) -> Markup {
         .filter(|finding| finding.severity >= least)
         .collect();
     html! {
-        @if page.counts.total() == 0 { (nothing("None.")) } @else {
+        @if page.counts.total() == 0 { p.count { "None." } } @else {
             div.bar {
                 (finding_filter(path, least))
                 p.counts { (layout::counts(&page.counts)) }

@@ -8,13 +8,12 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    layout::{self, bytes, nothing, span, text},
+    layout::{self, bytes, field, span, text},
     live::{PageChange, PageView},
-    operation::{cancel_form, field, finding_table},
+    operation::{cancel_form, finding_table},
     output::LINES,
     pool::PooledOperation,
-    query::Query,
-    routes::Console,
+    routes::{Console, Visit},
     source::{PAGE_BYTES, SourceError},
     terminal::Terminal,
 };
@@ -39,12 +38,8 @@ struct PooledFindings {
     counts: SeverityCounts,
 }
 
-pub(super) async fn page(
-    operator: &Operator,
-    server: &ServerAccess,
-    id: &str,
-    query: &Query,
-) -> Result<Markup, SourceError> {
+pub(super) async fn page(visit: &Visit, server: &ServerAccess, id: &str) -> Result<Markup, SourceError> {
+    let Visit { operator, query, .. } = visit;
     let known = find(server, id).await?;
     let path = layout::operation_path(id);
     let from = query.number("line").map(|line| line.max(1));
@@ -92,16 +87,11 @@ pub(super) struct PooledView {
 }
 
 impl PooledView {
-    pub(super) async fn open(
-        console: Console,
-        server: &ServerAccess,
-        id: &str,
-        query: &Query,
-    ) -> Result<Self, SourceError> {
+    pub(super) async fn open(visit: &Visit, server: &ServerAccess, id: &str) -> Result<Self, SourceError> {
         find(server, id).await?;
-        let line = query.number("from_line").unwrap_or(1).max(1);
+        let line = visit.query.number("from_line").unwrap_or(1).max(1);
         Ok(Self {
-            console,
+            console: visit.console.clone(),
             server: server.clone(),
             id: id.to_owned(),
             terminal: Terminal::new(line),
@@ -206,7 +196,7 @@ fn summary(known: &PooledOperation) -> Markup {
             (field("Client", &known.principal()))
             (field("Worker", &known.worker()))
             @if let Some(directory) = &known.directory { (field("Directory", &text(directory))) }
-            (field("Took", &known.took()))
+            (field(layout::time_heading(known.status), &known.took()))
             @if let Some(code) = known.exit_code { (field("Exit", &html! { "code " (code) })) }
             @if let Some(cpu) = known.cpu_ms { (field("Processor time", &html! { (span(Duration::from_millis(cpu))) })) }
             @if let Some(memory) = known.max_rss_bytes { (field("Peak memory", &html! { (bytes(memory)) })) }
@@ -223,7 +213,7 @@ async fn findings(server: &ServerAccess, id: &str) -> Markup {
             Err(why) => return html! { p.hint { (text(&why)) } },
         };
     html! {
-        @if page.counts.total() == 0 { (nothing("None.")) } @else {
+        @if page.counts.total() == 0 { p.count { "None." } } @else {
             p.counts { (layout::counts(&page.counts)) }
             (finding_table(page.findings.iter()))
             @if page.next.is_some() { p { code { "ahma_mcp admin findings " (id) } " has more." } }

@@ -5,8 +5,8 @@ use std::{path::PathBuf, sync::Arc};
 use ahma_http_bridge::{Operator, OperatorSide, ServerAccess, Visitor};
 use axum::{
     Extension, Router,
-    extract::{Path, State},
-    http::{HeaderMap, StatusCode, Uri, header},
+    extract::{FromRequestParts, Path, State},
+    http::{HeaderMap, StatusCode, header, request::Parts},
     response::{Html, IntoResponse, Redirect, Response},
     routing::{any, get, post},
 };
@@ -59,11 +59,6 @@ impl Console {
         }
     }
 
-    /// The server to ask about a pool, if it is a front end.
-    fn front_end<'a>(&self, operator: &'a Operator) -> Option<&'a ServerAccess> {
-        self.pool.as_ref().and(operator.server.as_ref())
-    }
-
     /// The pages and the history, for a server over HTTP.
     pub fn operator_side(self) -> OperatorSide {
         OperatorSide {
@@ -95,18 +90,46 @@ impl Console {
 
 impl IntoResponse for SourceError {
     fn into_response(self) -> Response {
-        let status = match &self {
-            Self::UnknownOperation(_) | Self::Unknown(_) => StatusCode::NOT_FOUND,
-            Self::History(_) | Self::Output(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Refused(_) => StatusCode::CONFLICT,
-            Self::Malformed(_) => StatusCode::BAD_REQUEST,
+        let (status, title) = match &self {
+            Self::UnknownOperation(_) | Self::Unknown(_) => (StatusCode::NOT_FOUND, "Not found"),
+            Self::History(_) | Self::Output(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Cannot be read"),
+            Self::Refused(_) => (StatusCode::CONFLICT, "Not done"),
+            Self::Malformed(_) => (StatusCode::BAD_REQUEST, "Not understood"),
         };
-        (status, Html(layout::failure(&self).into_string())).into_response()
+        (status, Html(layout::failure(title, &self).into_string())).into_response()
     }
 }
 
 pub(super) fn page(markup: Markup) -> PageResult {
     Ok(Html(markup.into_string()).into_response())
+}
+
+/// An operator who asks for a page, and the parameters of its address.
+pub(super) struct Visit {
+    pub(super) console: Console,
+    pub(super) operator: Operator,
+    pub(super) query: Query,
+}
+
+impl FromRequestParts<Console> for Visit {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Response> {
+        let operator = Extension::from_request_parts(parts, console).await;
+        let Extension(operator) = operator.map_err(IntoResponse::into_response)?;
+        Ok(Self {
+            console: console.clone(),
+            operator,
+            query: Query::of(&parts.uri),
+        })
+    }
+}
+
+impl Visit {
+    /// The server to ask about a pool, if it is a front end.
+    fn front_end(&self) -> Option<&ServerAccess> {
+        self.console.pool.as_ref().and(self.operator.server.as_ref())
+    }
 }
 
 async fn first_page(
@@ -120,61 +143,42 @@ async fn first_page(
     }
 }
 
-async fn now_events(State(console): State<Console>, Extension(operator): Extension<Operator>) -> Response {
-    live::stream(now::NowView::new(console, operator))
+async fn now_events(visit: Visit) -> Response {
+    live::stream(now::NowView::new(visit.console, visit.operator))
 }
 
-async fn operation_page(
-    State(console): State<Console>,
-    Extension(operator): Extension<Operator>,
-    Path(id): Path<String>,
-    uri: Uri,
-) -> PageResult {
-    let query = Query::of(&uri);
-    let shown = operation::page(&console, &operator, &id, &query).await;
-    match (shown, console.front_end(&operator)) {
+async fn operation_page(visit: Visit, Path(id): Path<String>) -> PageResult {
+    match (operation::page(&visit, &id).await, visit.front_end()) {
         (Err(SourceError::UnknownOperation(_)), Some(server)) => {
-            page(pooled::page(&operator, server, &id, &query).await?)
+            page(pooled::page(&visit, server, &id).await?)
         }
         (shown, _) => page(shown?),
     }
 }
 
-async fn operation_events(
-    State(console): State<Console>,
-    Extension(operator): Extension<Operator>,
-    Path(id): Path<String>,
-    uri: Uri,
-) -> PageResult {
-    let query = Query::of(&uri);
-    let view = operation::OperationView::open(console.clone(), &operator, &id, &query).await;
-    match (view, console.front_end(&operator)) {
-        (Err(SourceError::UnknownOperation(_)), Some(server)) => Ok(live::stream(
-            pooled::PooledView::open(console.clone(), server, &id, &query).await?,
-        )),
+async fn operation_events(visit: Visit, Path(id): Path<String>) -> PageResult {
+    match (
+        operation::OperationView::open(&visit, &id).await,
+        visit.front_end(),
+    ) {
+        (Err(SourceError::UnknownOperation(_)), Some(server)) => {
+            Ok(live::stream(pooled::PooledView::open(&visit, server, &id).await?))
+        }
         (view, _) => Ok(live::stream(view?)),
     }
 }
 
-async fn export(
-    State(console): State<Console>,
-    Extension(operator): Extension<Operator>,
-    Path((id, form)): Path<(String, String)>,
-) -> PageResult {
-    output::export(&console.source, &operator, &id, &form).await
+async fn export(visit: Visit, Path((id, form)): Path<(String, String)>) -> PageResult {
+    output::export(&visit.console.source, &visit.operator, &id, &form).await
 }
 
-async fn cancel(
-    State(console): State<Console>,
-    Extension(operator): Extension<Operator>,
-    Path(id): Path<String>,
-    form: String,
-) -> PageResult {
+async fn cancel(visit: Visit, Path(id): Path<String>, form: String) -> PageResult {
     let reason = Query::read(&form).text("reason");
-    let cancelled = console.source.cancel(&operator, &id, reason.as_deref()).await;
-    match (cancelled, console.front_end(&operator)) {
+    let (source, operator) = (&visit.console.source, &visit.operator);
+    let cancelled = source.cancel(operator, &id, reason.as_deref()).await;
+    match (cancelled, visit.front_end()) {
         (Err(SourceError::UnknownOperation(_)), Some(server)) => {
-            pooled::cancel(&operator, server, &id, reason.as_deref()).await?;
+            pooled::cancel(operator, server, &id, reason.as_deref()).await?;
         }
         (cancelled, _) => cancelled?,
     }
@@ -198,32 +202,20 @@ async fn end_session(
     }
 }
 
-async fn history_page(
-    State(console): State<Console>,
-    Extension(operator): Extension<Operator>,
-    uri: Uri,
-) -> PageResult {
-    page(history::page(&console, &operator, &Query::of(&uri)).await?)
+async fn history_page(visit: Visit) -> PageResult {
+    page(history::page(&visit).await?)
 }
 
-async fn tools_page(
-    State(console): State<Console>,
-    Extension(operator): Extension<Operator>,
-    uri: Uri,
-) -> PageResult {
-    page(tools::tools_page(&console, &operator, &Query::of(&uri)).await?)
+async fn tools_page(visit: Visit) -> PageResult {
+    page(tools::tools_page(&visit).await?)
 }
 
-async fn sandbox_page(
-    State(console): State<Console>,
-    Extension(operator): Extension<Operator>,
-    uri: Uri,
-) -> PageResult {
-    page(tools::sandbox_page(&console, &operator, &Query::of(&uri)).await?)
+async fn sandbox_page(visit: Visit) -> PageResult {
+    page(tools::sandbox_page(&visit).await?)
 }
 
-async fn audit_page(State(console): State<Console>, Extension(operator): Extension<Operator>) -> PageResult {
-    page(audit::page(&console, &operator).await?)
+async fn audit_page(visit: Visit) -> PageResult {
+    page(audit::page(&visit).await?)
 }
 
 async fn asset(Path((_, name)): Path<(String, String)>) -> Response {

@@ -377,6 +377,18 @@ pub(super) fn visible(text: impl Iterator<Item = char>) -> Markup {
     html! { @for piece in &pieces { (piece) } }
 }
 
+/// The same where there can be no elements: what cannot be seen is replaced.
+pub(super) fn replaced(text: &str) -> String {
+    let seen = |c| {
+        if is_hidden(c) {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            c
+        }
+    };
+    text.chars().map(seen).collect()
+}
+
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,6 +1,5 @@
 //! The tools and the sandbox of a server, as it says itself.
 
-use ahma_http_bridge::Operator;
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -12,67 +11,66 @@ use super::{
     },
     now::server_client,
     pool::missing_here,
-    query::Query,
-    routes::Console,
+    routes::Visit,
     source::{SourceError, facts},
 };
 use crate::history::ServerRow;
 
-pub(super) async fn tools_page(
-    console: &Console,
-    operator: &Operator,
-    query: &Query,
-) -> Result<Markup, SourceError> {
-    let servers = console.source.servers(operator).await?;
-    let content = of_server(console, &servers, query, |facts| {
-        html! {
-            (mistakes(facts))
-            (tools(facts))
-        }
-    });
-    Ok(layout::page(operator, "/console/tools", "Tools", &content))
+pub(super) async fn tools_page(visit: &Visit) -> Result<Markup, SourceError> {
+    let content = of_server(visit, |facts| html! { (mistakes(facts)) (tools(facts)) }).await?;
+    Ok(layout::page(&visit.operator, "/console/tools", "Tools", &content))
 }
 
-pub(super) async fn sandbox_page(
-    console: &Console,
-    operator: &Operator,
-    query: &Query,
-) -> Result<Markup, SourceError> {
-    let servers = console.source.servers(operator).await?;
-    let content = of_server(console, &servers, query, |facts| {
-        html! { pre tabindex="0" { (facts["sandbox"].as_str().unwrap_or("Nothing is known of it.")) } }
-    });
-    Ok(layout::page(operator, "/console/sandbox", "Sandbox", &content))
+pub(super) async fn sandbox_page(visit: &Visit) -> Result<Markup, SourceError> {
+    let report = |facts: &Value| {
+        let report = facts["sandbox"].as_str().unwrap_or("Nothing is known of it.");
+        html! { pre tabindex="0" { (layout::lines(report)) } }
+    };
+    let content = of_server(visit, report).await?;
+    Ok(layout::page(
+        &visit.operator,
+        "/console/sandbox",
+        "Sandbox",
+        &content,
+    ))
 }
 
-/// The page of the server that was chosen, or of the newest one.
-fn of_server(
-    console: &Console,
-    servers: &[ServerRow],
-    query: &Query,
-    show: impl Fn(&Value) -> Markup,
-) -> Markup {
+/// A page about the server that was chosen, or about the newest one.
+async fn of_server(visit: &Visit, show: impl Fn(&Value) -> Markup) -> Result<Markup, SourceError> {
+    let Visit {
+        console,
+        operator,
+        query,
+    } = visit;
+    let servers = console.source.servers(operator).await?;
     let wanted = query.text("server");
     let chosen = servers
         .iter()
-        .find(|server| Some(&server.server) == wanted.as_ref());
-    let Some(chosen) = chosen.or(servers.first()) else {
-        return html! { (missing_here(console)) (nothing("No server is running.")) };
-    };
-    html! {
+        .find(|server| Some(&server.server) == wanted.as_ref())
+        .or(servers.first());
+    Ok(html! {
         (missing_here(console))
-        form.filter method="get" {
-            label { "Server" select name="server" {
-                @for server in servers {
-                    option value=(server.server) selected[server.server == chosen.server] {
-                        (server_client(&facts(server))) " in " (server.scope.to_string_lossy()) " (process " (server.pid) ")"
-                    }
+        @match chosen {
+            None => (nothing("No server is running.")),
+            Some(chosen) => {
+                form.filter.server method="get" {
+                    label { "Server" select name="server" {
+                        @for server in &servers {
+                            option value=(server.server) selected[server.server == chosen.server] { (described(server)) }
+                        }
+                    } }
+                    button { "Show" }
                 }
-            } }
-            button { "Show" }
+                (show(&facts(chosen)))
+            }
         }
-        (show(&facts(chosen)))
-    }
+    })
+}
+
+fn described(server: &ServerRow) -> String {
+    let client = server_client(&facts(server));
+    let scope = server.scope.to_string_lossy();
+    layout::plain_text(&format!("{client} in {scope} (process {})", server.pid))
 }
 
 fn mistakes(facts: &Value) -> Markup {
@@ -105,14 +103,14 @@ fn tools(facts: &Value) -> Markup {
     html! {
         h2 { "Offered" }
         p { (listed.count()) " of " (tools.len()) " tools are listed to clients, in " (layout::bytes(bytes)) "." }
-        (table("Tools", &[Text("Tool"), Text("File"), Text("Listed"), Text("Available"), Number("Bytes")], &html! {
+        (table("Tools", &[Text("Tool"), Text("File"), Text("Listed"), Number("Bytes"), Text("Available")], &html! {
             @for tool in tools {
                 tr {
-                    td.main { (text(tool["name"].as_str().unwrap_or_default())) }
+                    td.name { (text(tool["name"].as_str().unwrap_or_default())) }
                     td { (text(tool["file"].as_str().unwrap_or("built in"))) }
                     (labelled("Listed", &html! { @if tool["listed"] == true { "yes" } @else { "found by search" } }))
-                    (labelled("Available", &html! { @match tool["missing"].as_str() { Some(missing) => span.missing { (text(missing)) }, None => "yes" } }))
                     (number("Bytes", &html! { (tool["bytes"]) }))
+                    td.rest data-label="Available" { @match tool["missing"].as_str() { Some(missing) => span.missing { (text(missing)) }, None => "yes" } }
                 }
             }
         }))

@@ -380,10 +380,10 @@ fn a_server_shows_its_console_to_operators_alone() {
         let audit = browser.get("/console/audit").body;
         let all = [
             "intact",
-            "action: log_in",
-            "path: /console/login",
-            "action: cancel",
-            "action: end_session",
+            "action</span> log_in",
+            "path</span> /console/login",
+            "action</span> cancel",
+            "action</span> end_session",
             "only the token of an operator",
         ];
         all.iter().all(|expected| audit.contains(expected)).then_some(())
@@ -524,23 +524,7 @@ fn nothing_of_a_hostile_output_gets_into_a_page_as_it_is() {
     let events = browser.send("GET", &format!("{path}/events?from_byte=0&from_line=1"), "", "");
     for (name, page) in [("page", &page), ("search", &search), ("history", &history)] {
         assert_eq!(page.matches("<script").count(), 1, "{name}: {page}");
-        for forbidden in [
-            "<img",
-            "<svg/",
-            "<h1>gone",
-            "<b>x",
-            "<i>",
-            "javascript:",
-            "<!--",
-            "<![CDATA",
-        ] {
-            assert!(!page.contains(forbidden), "{name} has {forbidden}: {page}");
-        }
-        for hidden in [
-            '\u{202e}', '\u{2066}', '\u{200f}', '\u{0}', '\u{1b}', '\u{9b}', '\u{2028}',
-        ] {
-            assert!(!page.contains(hidden), "{name} has {hidden:?}");
-        }
+        check_harmless(name, page);
     }
     assert!(page.contains("U+202E") && page.contains("far</div>"), "{page}");
     // An event has one line of data, whatever was printed.
@@ -556,6 +540,90 @@ fn nothing_of_a_hostile_output_gets_into_a_page_as_it_is() {
             .lines()
             .any(|line| line.contains("forged") && !line.starts_with("data: ["))
     );
+}
+
+/// Nothing that was written to act in a page is in it as it was written.
+#[track_caller]
+fn check_harmless(name: &str, page: &str) {
+    for forbidden in [
+        "<img",
+        "<svg/",
+        "<h1>gone",
+        "<b>x",
+        "<i>",
+        "javascript:",
+        "<!--",
+        "<![CDATA",
+    ] {
+        assert!(!page.contains(forbidden), "{name} has {forbidden}: {page}");
+    }
+    for hidden in [
+        '\u{202e}', '\u{2066}', '\u{200f}', '\u{0}', '\u{1b}', '\u{9b}', '\u{2028}',
+    ] {
+        assert!(!page.contains(hidden), "{name} has {hidden:?}: {page}");
+    }
+}
+
+#[test]
+fn nothing_that_others_have_named_gets_into_a_page_as_it_is() {
+    const NAME: &str = "<img src=x onerror=alert(1)>\u{202e}\u{1b}[31m\u{9b}\u{2028}\"'><i>";
+    const ESCAPED: &str = "&lt;img src=x onerror=alert(1)&gt;";
+    let served = Served::new(&["--session-isolation"]);
+    served.workspace.write_tool("scan.json", &scanner());
+    let tools = served.workspace.tools();
+    fs::write(tools.join("<i>\u{202e}.json"), json!({"name": NAME}).to_string()).unwrap();
+    let found = format!("hole high CVE-<i>\u{202e} at <b>x\u{202e}: {NAME}; do update\n");
+    fs::write(served.workspace.scope().join("found"), found).unwrap();
+    fs::write(served.workspace.scope().join("scan.sh"), "cat found; sleep 1000").unwrap();
+    let session = served.session_of(&json!({"name": NAME, "version": NAME}));
+    let arguments = json!({"script": "scan.sh", "execution_mode": "asynchronous"});
+    let started = served.call(&session, "scan", arguments);
+    let id = started["result"]["_meta"]["ahma/operation"]["operation_id"].as_str();
+    let path = format!(
+        "/console/operations/{}",
+        id.unwrap_or_else(|| panic!("{started}"))
+    );
+    let mut browser = Browser::new(served.server.address());
+    let login = browser.post("/console/login", &format!("token={}", served.token("operator")));
+    browser.take_cookie(&login);
+    wait_for("the finding", || {
+        browser.get(&path).body.contains("1 high").then_some(())
+    });
+    let check = |path: &str| {
+        let page = browser.get(path).body;
+        check_harmless(path, &page);
+        assert!(page.contains(ESCAPED), "{path}: {page}");
+    };
+    // The program of a client, a tool file and its mistakes, a finding.
+    for path in ["/", "/console/history", "/console/tools", "/console/audit", &path] {
+        check(path);
+    }
+    for path in [
+        "/console/now/events".to_owned(),
+        format!("{path}/events?from_byte=0"),
+    ] {
+        let events = BufReader::new(browser.ask("GET", &path, "", ""));
+        let mut lines = events.lines().map(Result::unwrap);
+        let changes = lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned));
+        let changes: Vec<Value> = serde_json::from_str(&changes.unwrap()).unwrap();
+        let html: String = changes
+            .iter()
+            .filter_map(|change| change["html"].as_str())
+            .collect();
+        check_harmless(&path, &html);
+        assert!(html.contains(ESCAPED), "{path}: {html}");
+    }
+    let reason: String = url::form_urlencoded::byte_serialize(NAME.as_bytes()).collect();
+    let form = format!("form_token={}&reason={reason}", browser.form_token());
+    assert_eq!(browser.post(&format!("{path}/cancel"), &form).status, 303);
+    wait_for("the reason", || {
+        let page = browser.get(&path).body;
+        let (_, reason) = page.split_once("class=\"reason\"")?;
+        reason.split_once("</p>")?.0.contains(ESCAPED).then_some(())
+    });
+    for path in ["/console/audit", &path] {
+        check(path);
+    }
 }
 
 /// Operations of three kinds, and the console that shows them: what the search of a page finds.
