@@ -17,6 +17,8 @@ use crate::bridge_admin::{AdminError, Asked, did};
 pub enum Visitor {
     Nobody {
         entry: Entry,
+        /// The server that clients can be connected to; none for a console on its own.
+        server: Option<ServerAccess>,
         /// Reason why a login failed.
         refused: Option<String>,
     },
@@ -64,6 +66,15 @@ impl ServerAccess {
     /// True if clients have names, so that an operator is not the local user.
     pub fn knows_clients(&self) -> bool {
         !matches!(self.0.settings.auth, AuthSettings::None)
+    }
+
+    /// True if its clients come with a token that the server made.
+    pub fn takes_tokens(&self) -> bool {
+        matches!(self.0.settings.auth, AuthSettings::Token(_))
+    }
+
+    pub fn has_tls(&self) -> bool {
+        self.0.settings.tls.is_some()
     }
 
     pub fn audit_file(&self) -> Option<PathBuf> {

@@ -6,7 +6,7 @@ use ahma_http_bridge::{Operator, OperatorSide, ServerAccess, Visitor};
 use axum::{
     Extension, Router,
     extract::{FromRequestParts, Path, State},
-    http::{HeaderMap, StatusCode, header, request::Parts},
+    http::{HeaderMap, StatusCode, Uri, header, request::Parts, uri::Authority},
     response::{Html, IntoResponse, Redirect, Response},
     routing::{any, get, post},
 };
@@ -136,9 +136,21 @@ async fn first_page(
     State(console): State<Console>,
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
+    uri: Uri,
 ) -> PageResult {
+    // Requests of HTTP/2 have no such header.
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.or(uri.authority().map(Authority::as_str));
     match visitor {
-        Visitor::Nobody { entry, refused, .. } => page(welcome::page(entry, refused.as_deref(), &headers)),
+        Visitor::Nobody {
+            entry,
+            server,
+            refused,
+        } => page(welcome::page(
+            entry,
+            server.as_ref().zip(host),
+            refused.as_deref(),
+        )),
         Visitor::Operator(operator) => page(now::page(&console, &operator).await?),
     }
 }

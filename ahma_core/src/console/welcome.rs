@@ -1,16 +1,11 @@
 //! The page for those who are not logged in: what this is, and how to connect a client.
 
-use ahma_http_bridge::Entry;
-use axum::http::HeaderMap;
+use ahma_http_bridge::{Entry, ServerAccess};
 use maud::{Markup, html};
 
 use super::layout;
 
-pub(super) fn page(entry: Entry, refused: Option<&str>, headers: &HeaderMap) -> Markup {
-    let host = headers
-        .get("host")
-        .and_then(|host| host.to_str().ok())
-        .unwrap_or("127.0.0.1:3000");
+pub(super) fn page(entry: Entry, server: Option<(&ServerAccess, &str)>, refused: Option<&str>) -> Markup {
     layout::frame(
         "Welcome",
         &html! {
@@ -20,27 +15,38 @@ pub(super) fn page(entry: Entry, refused: Option<&str>, headers: &HeaderMap) -> 
                 @if let Some(refused) = refused { p.hint role="alert" { "Not logged in: " (layout::text(refused)) } }
                 h2 { "See what runs" }
                 (log_in(entry))
-                @if entry != Entry::Link {
-                    h2 { "Connect a client" }
-                    p { "An MCP client connects to " code { "http://" (host) "/mcp" }
-                        @if entry == Entry::Token { " with the header " code { "Authorization: Bearer TOKEN" }
-                            "; " code { "ahma_mcp token new --name NAME" } " makes a token" } "." }
-                    p { "An entry for the client's configuration:" }
-                    pre tabindex="0" { "{\n  \"mcpServers\": {\n    \"Ahama\": { \"type\": \"http\", \"url\": \"http://" (host) "/mcp\" }\n  }\n}" }
-                }
+                @if let Some((server, host)) = server { (connect(server, host)) }
             }
         },
     )
+}
+
+/// The way for a client to this server, which the visitor knows by that host.
+fn connect(server: &ServerAccess, host: &str) -> Markup {
+    let scheme = if server.has_tls() { "https" } else { "http" };
+    let url = format!("{scheme}://{host}/mcp");
+    let with_token = server.takes_tokens();
+    html! {
+        h2 { "Connect a client" }
+        p { "An MCP client connects to " code { (url) }
+            @if with_token { " with a token; " code { "ahma_mcp token new --name NAME" } " makes one" } "." }
+        p { "An entry for the client's configuration:" }
+        pre tabindex="0" {
+            "{\n  \"mcpServers\": {\n    \"Ahama\": {\n      \"type\": \"http\",\n      \"url\": \"" (url) "\""
+            @if with_token { ",\n      \"headers\": { \"Authorization\": \"Bearer TOKEN\" }" }
+            "\n    }\n  }\n}"
+        }
+    }
 }
 
 fn log_in(entry: Entry) -> Markup {
     html! {
         @match entry {
             Entry::Link => p { "Open the link that " code { "ahma_mcp console" } " shows in its terminal. It is good for one browser; start the command again for another." },
-            Entry::Button => form method="post" action="/console/login" { button { "Open the console" } },
+            Entry::Button => form method="post" action="/console/login" { button.first { "Open the console" } },
             Entry::Token => form.filter method="post" action="/console/login" {
                 label { "Token of an operator" input type="password" name="token" required autocomplete="current-password"; }
-                button { "Log in" }
+                button.first { "Log in" }
             },
         }
     }

@@ -313,12 +313,13 @@ fn a_server_shows_its_console_to_operators_alone() {
     }
     let mut browser = Browser::new(&address);
     let welcome = browser.get("/");
-    assert!(
-        welcome.body.contains("Token of an operator")
-            && welcome.body.contains(&format!("http://{address}/mcp")),
-        "{}",
-        welcome.body
-    );
+    for expected in [
+        "Token of an operator",
+        &format!("&quot;url&quot;: &quot;http://{address}/mcp&quot;"),
+        "Bearer TOKEN",
+    ] {
+        assert!(welcome.body.contains(expected), "{expected}: {}", welcome.body);
+    }
     for role in ["agent", "metrics"] {
         let token = served.token(role);
         let refused = browser.post("/console/login", &format!("token={token}"));
@@ -420,29 +421,39 @@ fn under_tls_a_browser_sends_the_login_over_tls_alone() {
         Some(rest.split_once('/')?.0.to_owned())
     });
     let origin = format!("https://localhost:{port}");
-    let output = std::process::Command::new("curl")
-        .args([
-            "--silent",
-            "--show-error",
-            "--include",
-            "--noproxy",
-            "*",
-            "--data",
-            "",
-            "--cacert",
-        ])
-        .arg(&certificate)
-        .args([
-            "--header",
-            &format!("origin: {origin}"),
-            &format!("{origin}/console/login"),
-        ])
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let ask = |words: &[&str]| {
+        let output = std::process::Command::new("curl")
+            .args([
+                "--silent",
+                "--show-error",
+                "--include",
+                "--noproxy",
+                "*",
+                "--cacert",
+            ])
+            .arg(&certificate)
+            .args(words)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let welcome = ask(&[&origin]);
     assert!(
-        said.contains("; Path=/; HttpOnly; SameSite=Strict; Secure"),
-        "{output:?}"
+        welcome.contains(&format!("&quot;{origin}/mcp&quot;")),
+        "{welcome}"
+    );
+    let from_here = format!("origin: {origin}");
+    let login = ask(&[
+        "--data",
+        "",
+        "--header",
+        &from_here,
+        &format!("{origin}/console/login"),
+    ]);
+    assert!(
+        login.contains("; Path=/; HttpOnly; SameSite=Strict; Secure"),
+        "{login}"
     );
 }
 

@@ -259,6 +259,7 @@ impl ConsoleDoor {
     fn welcome(&self, mut request: Request, refused: Option<String>) -> Admitted {
         request.extensions_mut().insert(Visitor::Nobody {
             entry: self.entry,
+            server: self.server(),
             refused: refused.clone(),
         });
         Admitted::Page { request, refused }
