@@ -77,7 +77,7 @@ const orders = {
     await page.locator("#summary .state.cancelled").waitFor();
     return await page.locator("#summary").innerText();
   },
-  // Puts the focus on a link, as somebody does who walks through the page.
+  // Puts the focus on a link, as the keyboard does on its way through the page.
   async focus({ text }) {
     await page.getByRole("link", { name: text }).focus();
   },

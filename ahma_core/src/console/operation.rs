@@ -200,7 +200,7 @@ fn usage(samples: &[UsageSample]) -> Markup {
     let memory = samples.iter().map(|sample| Some(sample.memory_bytes as f64));
     html! {
         div.plots {
-            (plot("Processors", &busy.collect::<Vec<_>>(), 1.0, |busy| format!("{busy:.1}")))
+            (plot("Processor", &busy.collect::<Vec<_>>(), 1.0, |busy| format!("{:.0} %", busy * 100.0)))
             (plot("Memory", &memory.collect::<Vec<_>>(), 1.0, |memory| bytes(memory as u64)))
         }
     }

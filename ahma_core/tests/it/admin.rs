@@ -172,6 +172,70 @@ fn each_role_reaches_what_it_is_for_and_nothing_else() {
     }
 }
 
+/// A request from inside the sandbox.
+const KNOCK: &str = "exec 3<>/dev/tcp/127.0.0.1/PORT; \
+                     printf 'GET /admin/v1/sessions HTTP/1.1\\r\\nhost: 127.0.0.1:PORT\\r\\nconnection: close\\r\\n\\r\\n' >&3; \
+                     cat <&3";
+
+#[test]
+fn without_tokens_programs_reach_the_admin_api_but_neither_pages_nor_commands() {
+    let workspace = Workspace::new();
+    let flags = [
+        "--mode",
+        "http",
+        "--http-port",
+        "0",
+        "--allow-origin",
+        "https://ops.example",
+    ];
+    let server = HttpServer::start(&options(&workspace).args(flags));
+    let address = server.address();
+    let ask = |method: &str, path: &str, headers: &str| {
+        let mut connection = server.connect();
+        let host = match headers.contains("host:") {
+            true => String::new(),
+            false => format!("host: {address}\r\n"),
+        };
+        write!(
+            connection,
+            "{method} /admin/v1/{path} HTTP/1.0\r\n{host}{headers}content-length: 0\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        let status: u16 = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        status
+    };
+    for (from, headers, status) in [
+        ("a program", "", 200),
+        (
+            "a page of an origin that is named",
+            "origin: https://ops.example\r\n",
+            200,
+        ),
+        ("a page of another site", "origin: http://evil.example\r\n", 403),
+        ("a page of another port", "origin: http://127.0.0.1:5173\r\n", 403),
+        ("a page without an origin", "origin: null\r\n", 403),
+        ("a name that leads here", "host: evil.example\r\n", 403),
+    ] {
+        assert_eq!(ask("GET", "sessions", headers), status, "{from}");
+        if status == 403 {
+            // The server goes on.
+            assert_eq!(ask("POST", "drain", headers), status, "{from}");
+            assert_eq!(ask("OPTIONS", "drain", headers), status, "{from}");
+        }
+    }
+    let port = address.rsplit(':').next().unwrap();
+    let command = KNOCK.replace("PORT", port);
+    let mut agent = options(&workspace).open(Era::Legacy);
+    let arguments = json!({"command": command, "execution_mode": "synchronous"});
+    let said = agent.tool("sandboxed_shell", arguments).to_string();
+    assert!(
+        said.contains("HTTP/1.1 403") && said.contains("comes from a command"),
+        "{said}"
+    );
+}
+
 #[test]
 fn an_operator_sees_what_runs_and_the_agent_is_told_who_cancelled_it() {
     for isolation in [&[][..], &["--session-isolation"]] {

@@ -85,6 +85,13 @@ impl WebGuard {
             || (self.any_address && bare.parse::<IpAddr>().is_ok())
     }
 
+    /// True if the flags name this origin. A page of any port of this machine, which may come from a command, is let in
+    /// without that; but not everywhere.
+    pub(crate) fn names_origin(&self, origin: &HeaderValue) -> bool {
+        let origin = origin.to_str().map(str::to_ascii_lowercase);
+        origin.is_ok_and(|origin| self.origins.contains(&origin))
+    }
+
     fn allows_origin(&self, origin: &str) -> bool {
         let origin = origin.to_ascii_lowercase();
         if self.origins.contains(&origin) {

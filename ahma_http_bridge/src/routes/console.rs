@@ -164,7 +164,7 @@ impl ConsoleDoor {
             (_, None) => Err(Refusal::new(
                 StatusCode::UNAUTHORIZED,
                 -32000,
-                "not logged in; open / in a browser",
+                "log in first: open / in a browser",
             )),
             (_, Some(login)) => self.pass(request, login).await,
         }

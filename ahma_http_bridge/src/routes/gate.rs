@@ -45,6 +45,19 @@ fn role_for(path: &str) -> Role {
 }
 
 impl Gate {
+    /// The origin that may read the answer, if a page asks.
+    fn origin(&self, request: &Request) -> Result<Option<HeaderValue>, Refusal> {
+        let (version, uri, headers) = (request.version(), request.uri(), request.headers());
+        let origin = self.guard.check(version, uri, headers)?;
+        let is_unnamed = |origin: &HeaderValue| !self.guard.names_origin(origin);
+        if uri.path().starts_with(ADMIN_PREFIX) && origin.as_ref().is_some_and(is_unnamed) {
+            return Err(Refusal::forbidden(
+                "no page may use the admin API, but for one of an origin that --allow-origin names",
+            ));
+        }
+        Ok(origin)
+    }
+
     /// The client of a request, if it may use the path.
     async fn admit(&self, path: &str, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
         if path == HEALTH_PATH || is_metadata_path(path) {
@@ -86,10 +99,7 @@ impl Gate {
 
 pub(crate) async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
     let mut requester = Requester::of(&request);
-    let checked = gate
-        .guard
-        .check(request.version(), request.uri(), request.headers());
-    let origin = match checked {
+    let origin = match gate.origin(&request) {
         Ok(origin) => origin,
         Err(refusal) => return gate.refuse(&requester, request, refusal).await,
     };

@@ -123,7 +123,7 @@ if (live) {
             }
         };
     };
-    // A browser has few connections to one server, and a page that nobody sees needs none.
+    // A browser has few connections to one server, and a hidden page needs none.
     const seen = () => (document.hidden ? close() : open());
     document.addEventListener("visibilitychange", seen);
     window.addEventListener("pagehide", close);
