@@ -9,12 +9,21 @@ pub fn counted<N: Display + PartialEq + From<u8>>(count: N, what: &str) -> Strin
     format!("{count} {what}{ending}")
 }
 
+/// True for a character that cannot be seen, or that turns others around: a control, a direction, a mark without width.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
 /// The text without what a terminal would obey: part of it may come from servers and files of others.
 #[must_use]
 pub fn visible(text: &str) -> String {
     text.chars()
         .map(|c| {
-            if c.is_control() {
+            if is_hidden(c) {
                 char::REPLACEMENT_CHARACTER
             } else {
                 c
@@ -66,8 +75,8 @@ mod tests {
     #[test]
     fn a_terminal_is_never_given_orders() {
         assert_eq!(
-            visible("a\u{1b}]0;b\n\rc \u{9b}d ü ✓"),
-            "a\u{fffd}]0;b\u{fffd}\u{fffd}c \u{fffd}d ü ✓"
+            visible("a\u{1b}]0;b\n\rc \u{9b}d ü ✓ \u{202e}e"),
+            "a\u{fffd}]0;b\u{fffd}\u{fffd}c \u{fffd}d ü ✓ \u{fffd}e"
         );
     }
 }

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use ahma_common::words::visible;
 use ahma_http_bridge::Operator;
 use maud::{DOCTYPE, Markup, html};
 use url::form_urlencoded;
@@ -96,7 +97,7 @@ pub(super) fn frame(title: &str, body: &Markup) -> Markup {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (plain_text(title)) " · Ahma" }
+                title { (visible(title)) " · Ahma" }
                 link rel="icon" href=(asset("icon.svg"));
                 link rel="stylesheet" href=(asset("style.css"));
                 script src=(asset("script.js")) defer {}
@@ -168,12 +169,7 @@ pub(super) fn text(text: &str) -> Markup {
     terminal::visible(text.chars())
 }
 
-/// The same where there can be no elements.
-pub(super) fn plain_text(text: &str) -> String {
-    terminal::replaced(text)
-}
-
-/// The same of more than one line.
+/// Such text of more than one line.
 pub(super) fn lines(lines: &str) -> Markup {
     html! { @for line in lines.lines() { (text(line)) "\n" } }
 }

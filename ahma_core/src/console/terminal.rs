@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use ahma_common::words::is_hidden;
 use maud::{Markup, Render, html};
 
 /// Columns of a row that are shown; the rest is counted.
@@ -375,25 +376,6 @@ pub(super) fn visible(text: impl Iterator<Item = char>) -> Markup {
     }
     pieces.push(plain.render());
     html! { @for piece in &pieces { (piece) } }
-}
-
-/// The same where there can be no elements: what cannot be seen is replaced.
-pub(super) fn replaced(text: &str) -> String {
-    let seen = |c| {
-        if is_hidden(c) {
-            char::REPLACEMENT_CHARACTER
-        } else {
-            c
-        }
-    };
-    text.chars().map(seen).collect()
-}
-
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! The tools and the sandbox of a server, as it says itself.
+//! The tools and the sandbox of a server, as the server itself reports them.
 
+use ahma_common::words::visible;
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -70,7 +71,7 @@ async fn of_server(visit: &Visit, show: impl Fn(&Value) -> Markup) -> Result<Mar
 fn described(server: &ServerRow) -> String {
     let client = server_client(&facts(server));
     let scope = server.scope.to_string_lossy();
-    layout::plain_text(&format!("{client} in {scope} (process {})", server.pid))
+    visible(&format!("{client} in {scope} (process {})", server.pid))
 }
 
 fn mistakes(facts: &Value) -> Markup {

@@ -1,8 +1,9 @@
 //! `ahma_mcp admin`: sessions and operations of a server over HTTP, for its operators.
 //!
-//! `args` are its flags, `run` asks the server, `table` shows its answers to people.
+//! `args` are its flags, `run` asks the server, `table` and `printed` show its answers to people.
 
 mod args;
+mod printed;
 mod run;
 mod table;
 

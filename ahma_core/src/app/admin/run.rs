@@ -6,6 +6,7 @@ use ahma_http_bridge::{AdminClient, AdminClientError, Secret};
 use serde_json::{Value, json};
 
 use super::args::{AdminCommand, AdminFormat, AdminOptions};
+use super::printed::Printed;
 use super::table::{self, Column, FINDINGS, HISTORY, OPERATIONS, SERVERS, SESSIONS, WORKER, render};
 use crate::app::{
     exit::{Failure, chain, print},
@@ -145,10 +146,11 @@ async fn findings(client: &AdminClient, operation: &str) -> Result<Value, AdminC
 /// Prints output as it comes, until the operation has ended.
 async fn tail(client: &AdminClient, operation: &str) -> Result<(), Failure> {
     let mut query = vec![("lines", FIRST_LINES.to_string())];
+    let mut printed = Printed::default();
     loop {
         let page = client.get(&["operations", operation, "output"], &query).await?;
         let text = page["text"].as_str().unwrap_or_default();
-        print(harmless(text))?;
+        print(printed.text(text))?;
         let next = page["next_byte"].as_u64().unwrap_or(0);
         query = vec![("from_byte", next.to_string())];
         // Output that could not be kept counts in the total and is never delivered.
@@ -159,13 +161,6 @@ async fn tail(client: &AdminClient, operation: &str) -> Result<(), Failure> {
             (false, false) => tokio::time::sleep(TAIL_INTERVAL).await,
         }
     }
-}
-
-/// The output without control characters, which could drive the terminal.
-fn harmless(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .collect()
 }
 
 fn rows(value: &Value) -> &[Value] {

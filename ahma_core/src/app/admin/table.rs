@@ -19,7 +19,7 @@ pub(super) const SESSIONS: [Column; 7] = [
     ("PRINCIPAL", |row| text(row, "principal")),
     ("CLIENT", |row| text(&row["client"], "name")),
     ("ADDRESS", |row| text(row, "address")),
-    ("SINCE", |row| text(row, "since")),
+    ("SINCE", |row| moment(row, "since")),
     ("RUNS", |row| text(row, "operations")),
     ("SCOPE", |row| text(row, "scope")),
 ];
@@ -43,7 +43,7 @@ pub(super) const OPERATIONS: [Column; 7] = [
 
 pub(super) const HISTORY: [Column; 7] = [
     ("OPERATION", |row| text(row, "id")),
-    ("STARTED", |row| text(row, "created_at")),
+    ("STARTED", |row| moment(row, "created_at")),
     ("STATUS", |row| text(row, "status")),
     ("CLIENT", client),
     ("TOOL", |row| text(row, "tool")),
@@ -63,7 +63,7 @@ pub(super) const FINDINGS: [Column; 4] = [
 
 pub(super) const SERVERS: [Column; 6] = [
     ("PROCESS", |row| text(row, "pid")),
-    ("SINCE", |row| text(row, "started_at")),
+    ("SINCE", |row| moment(row, "started_at")),
     ("VERSION", |row| text(row, "version")),
     ("SANDBOX", |row| text(&row["facts"], "tier")),
     ("TOOLS", |row| count(&row["facts"]["tools"])),
@@ -114,6 +114,14 @@ fn text(row: &Value, field: &str) -> String {
         Value::Null => dash(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
+    }
+}
+
+/// A moment to the second.
+fn moment(row: &Value, field: &str) -> String {
+    match row[field].as_str().and_then(|moment| moment.split_once('.')) {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => text(row, field),
     }
 }
 
