@@ -250,7 +250,7 @@ impl Parts {
     }
 }
 
-/// The one a server works for.
+/// The client that a server works for.
 pub(super) fn server_client(facts: &Value) -> String {
     match &facts["client"] {
         Value::Object(client) => {

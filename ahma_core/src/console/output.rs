@@ -65,19 +65,14 @@ pub(super) async fn shown(known: &ShownOperation, query: &Query) -> Result<Outpu
         (page.total_lines + 1).saturating_sub(ends_in_line).max(1),
     );
     let is_tail = grep.is_none() && from.is_none();
+    let grows = is_tail && !known.row.state.is_final();
     let markup = html! {
         div.bar {
-          form.filter method="get" action={ (path) "#printed" } {
-            label { "Search" input type="search" name="grep" value=[grep.as_deref()] placeholder="regular expression"; }
-            button { "Search" }
-            @if is_tail && !known.row.state.is_final() {
-                button type="button" id="follow" aria-pressed="true" hidden { "Follow" }
+            (search(&path, grep.as_deref(), grows))
+            p.export {
+                @if !is_tail { a href={ (path) "#printed" } { "Back to the end" } " " }
+                a href={ (path) "/export/text" } download { "Download" }
             }
-          }
-          p.export {
-            @if !is_tail { a href={ (path) "#printed" } { "Back to the end" } " " }
-            a href={ (path) "/export/text" } download { "Download" }
-          }
         }
         @if let Some(loss) = log.loss() { p.hint { (loss.bytes) " bytes were printed but could not be kept." } }
         @if let Some(matches) = page.matches {
@@ -92,6 +87,16 @@ pub(super) async fn shown(known: &ShownOperation, query: &Query) -> Result<Outpu
         }
     };
     Ok(OutputPart { markup, next })
+}
+
+fn search(path: &str, grep: Option<&str>, grows: bool) -> Markup {
+    html! {
+        form.filter method="get" action={ (path) "#printed" } {
+            label { "Search" input type="search" name="grep" value=[grep] placeholder="regular expression"; }
+            button { "Search" }
+            @if grows { button type="button" id="follow" aria-pressed="true" hidden { "Follow" } }
+        }
+    }
 }
 
 /// Lines that match, each with a way to the lines around it.

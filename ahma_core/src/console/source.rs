@@ -66,10 +66,8 @@ impl ShownOperation {
         });
         said.cloned().collect()
     }
-}
 
-impl ShownOperation {
-    /// Takes over what it has come to since.
+    /// Takes over what has been written since.
     pub(super) async fn refresh(&mut self) -> Result<(), SourceError> {
         let (id, operation) = (self.row.id.clone(), self.operation.clone());
         let looked = self.place.read(move |reader| {
