@@ -256,6 +256,10 @@ impl ConsoleDoor {
         }
     }
 
+    fn server(&self) -> Option<ServerAccess> {
+        self.bridge.clone().map(ServerAccess)
+    }
+
     fn welcome(&self, mut request: Request, refused: Option<String>) -> Admitted {
         request.extensions_mut().insert(Visitor::Nobody {
             entry: self.entry,
@@ -287,7 +291,7 @@ impl ConsoleDoor {
         let operator = Operator {
             name: login.name,
             form_token: login.form_token,
-            server: self.bridge.clone().map(ServerAccess),
+            server: self.server(),
         };
         parts.extensions.insert(Visitor::Operator(operator.clone()));
         parts.extensions.insert(operator);
