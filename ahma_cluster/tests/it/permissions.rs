@@ -1,13 +1,13 @@
 //! Refusals by NATS itself of a credential of the wrong role or pool, with the configuration that is generated.
 
-use std::time::Duration;
-
 use ahma_cluster::{
-    Credentials, FrontEnd, Link, LinkSettings, Pool, PoolLimits, Role, RoleKey, SessionRecords, Tail,
-    account, claim, create, next_job,
+    Credentials, FrontEnd, Goal, Link, LinkSettings, OutputPublisher, Piece, Pool, PoolLimits, ReadEnd, Role,
+    RoleKey, SessionRecords, Stage, Tail, account, claim, create, next_job, read_output, state,
 };
-use futures::StreamExt as _;
-use test_support::Nats;
+use async_nats::Event;
+use futures::{FutureExt as _, StreamExt as _};
+use test_support::{Nats, TEST_TIMEOUT};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::pool::request;
@@ -20,7 +20,7 @@ struct Accounts {
 
 impl Accounts {
     /// The pools `dev` and `gpu` on one server.
-    fn start() -> Option<Self> {
+    async fn start() -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let mut keys = Vec::new();
         let mut text = "accounts {\n".to_owned();
@@ -38,12 +38,21 @@ impl Accounts {
         text.push_str("}\n");
         let file = directory.path().join("nats.conf");
         std::fs::write(&file, text).unwrap();
-        let nats = Nats::start_with(&["-c", file.to_str().unwrap()])?;
-        Some(Self {
-            nats,
+        let accounts = Self {
+            nats: Nats::start_with(&["-c", file.to_str().unwrap()])?,
             directory,
             keys,
-        })
+        };
+        for pool in ["dev", "gpu"] {
+            let operator = accounts.link(pool, Role::Operator).await;
+            // The server reserves what is asked for, and disks of test machines are small.
+            let limits = PoolLimits {
+                output_bytes: 64 << 20,
+                ..PoolLimits::default()
+            };
+            create(&operator, limits).await.unwrap();
+        }
+        Some(accounts)
     }
 
     fn seed(&self, pool: &str, role: Role) -> &str {
@@ -70,223 +79,229 @@ impl Accounts {
         .unwrap()
     }
 
-    async fn client(&self, pool: &str, role: Role) -> async_nats::Client {
+    async fn intruder(&self, pool: &str, role: Role) -> Intruder {
         let seed = self.seed(pool, role).to_owned();
-        let inbox = format!(
-            "_INBOX_{}",
-            nkeys::KeyPair::from_seed(&seed).unwrap().public_key()
-        );
-        let options = async_nats::ConnectOptions::with_nkey(seed).custom_inbox_prefix(inbox);
-        options.connect(self.nats.address()).await.unwrap()
+        let (complaining, complaints) = watch::channel(Vec::new());
+        let options = async_nats::ConnectOptions::with_nkey(seed)
+            .custom_inbox_prefix(self.inbox(pool, role))
+            .event_callback(move |event| {
+                if let Event::ServerError(complaint) = event {
+                    complaining.send_modify(|all| all.push(complaint.to_string()));
+                }
+                std::future::ready(())
+            });
+        Intruder {
+            name: format!("the {} of {pool}", role.name()),
+            client: options.connect(self.nats.address()).await.unwrap(),
+            complaints,
+        }
+    }
+
+    fn inbox(&self, pool: &str, role: Role) -> String {
+        let key = nkeys::KeyPair::from_seed(self.seed(pool, role)).unwrap();
+        format!("_INBOX_{}", key.public_key())
     }
 }
 
-/// Time in which a request that is allowed is answered many times over.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Has a valid credential, and tries what is not for it.
+struct Intruder {
+    name: String,
+    client: async_nats::Client,
+    /// Complaints of the server about this connection.
+    complaints: watch::Receiver<Vec<String>>,
+}
+
+impl Intruder {
+    async fn may_not_publish(&self, subject: &str, text: &str) {
+        let published = self.client.publish(subject.to_owned(), text.to_owned().into());
+        published.await.unwrap();
+        self.is_told(&format!("Permissions Violation for Publish to \"{subject}\""))
+            .await;
+    }
+
+    async fn may_not_listen(&self, subject: &str) {
+        let mut heard = self.client.subscribe(subject.to_owned()).await.unwrap();
+        self.is_told(&format!(
+            "Permissions Violation for Subscription to \"{subject}\""
+        ))
+        .await;
+        let nothing = heard.next().now_or_never().flatten();
+        assert!(nothing.is_none(), "{}: {nothing:?}", self.name);
+    }
+
+    /// Waits for a complaint: what was only lost, or went to nobody, is not refused.
+    async fn is_told(&self, expected: &str) {
+        let mut complaints = self.complaints.clone();
+        let told = complaints.wait_for(|all| all.iter().any(|complaint| complaint.contains(expected)));
+        let told = tokio::time::timeout(TEST_TIMEOUT, told).await;
+        assert!(told.is_ok(), "{} was not told: {expected}", self.name);
+    }
+}
 
 #[tokio::test]
-async fn each_role_can_do_its_work_and_nothing_else() {
-    let Some(accounts) = Accounts::start() else { return };
-    for pool in ["dev", "gpu"] {
-        create(
-            &accounts.link(pool, Role::Operator).await,
-            PoolLimits {
-                output_bytes: 64 << 20,
-                ..PoolLimits::default()
-            },
-        )
-        .await
-        .unwrap();
-    }
-    // The whole way of an operation.
+async fn each_role_can_do_its_work() {
+    let Some(accounts) = Accounts::start().await else {
+        return;
+    };
     let front_link = accounts.link("dev", Role::FrontEnd).await;
     let tail = Tail::start(front_link.clone(), CancellationToken::new());
     let sessions = SessionRecords::new(front_link.clone());
     sessions.write("session", "{}".into(), None).await.unwrap();
     assert_eq!(sessions.read("session").await.unwrap().unwrap().data, "{}");
-    let front = FrontEnd::new(front_link, tail.clone(), None);
+    let front = FrontEnd::new(front_link.clone(), tail.clone(), None);
     let request = request();
     front.submit(&request, false).await.unwrap();
     let worker = accounts.link("dev", Role::Worker).await;
     let delivery = next_job(&worker).await;
     let claimed = claim(&worker, &delivery.job, "w1").await.unwrap();
     delivery.done(&worker).await;
-    let mut publisher =
-        ahma_cluster::OutputPublisher::new(worker.clone(), &request.owner, &request.operation, 1);
+    let place = (request.owner.as_str(), request.operation.as_str(), 1);
+    let (goal, wanted) = watch::channel(Goal::Open);
+    let read = tokio::spawn({
+        let (owner, operation) = (request.owner.clone(), request.operation.clone());
+        async move {
+            let mut text = Vec::new();
+            let sink = |piece| {
+                if let Piece::Output(bytes) = piece {
+                    text.extend_from_slice(&bytes);
+                }
+            };
+            let end = read_output(&front_link, (&owner, &operation, 1), wanted, sink).await;
+            (end, text)
+        }
+    });
+    let mut publisher = OutputPublisher::new(worker.clone(), place.0, place.1, place.2);
     publisher.output(bytes::Bytes::from_static(b"text")).await;
     publisher.finish().await.unwrap();
     claimed.report("completed", (4, 0), serde_json::Value::Null).await;
+    goal.send_replace(Goal::Ended {
+        bytes: 4,
+        findings: 0,
+    });
+    assert_eq!(read.await.unwrap(), (Ok(ReadEnd::Whole), b"text".to_vec()));
     tail.synced().await.unwrap();
     assert!(tail.entry(&request.operation).unwrap().folded.has_ended());
+}
 
-    let (worker, front) = (
-        accounts.client("dev", Role::Worker).await,
-        accounts.client("dev", Role::FrontEnd).await,
-    );
-    let (other_worker, other_front) = (
-        accounts.client("gpu", Role::Worker).await,
-        accounts.client("gpu", Role::FrontEnd).await,
-    );
+#[tokio::test]
+async fn nats_refuses_what_is_of_another_role_or_pool() {
+    let Some(accounts) = Accounts::start().await else {
+        return;
+    };
+    let link = accounts.link("dev", Role::FrontEnd).await;
+    let tail = Tail::start(link.clone(), CancellationToken::new());
+    let request = request();
+    let front = FrontEnd::new(link, tail.clone(), None);
+    front.submit(&request, false).await.unwrap();
+
     let operation = format!("ahma.op.dev.{}.{}", request.owner, request.operation);
     let output = format!("ahma.out.dev.{}.{}.1", request.owner, request.operation);
     let next_output = format!("{{\"seq\":1,\"next_by_subj\":\"{output}\"}}");
-    let attempts: Vec<(&str, &async_nats::Client, String, String)> = vec![
-        (
-            "a worker queues a job",
-            &worker,
-            "ahma.job.dev.op_x".into(),
-            "{}".into(),
-        ),
-        ("a worker cancels", &worker, "ahma.ctl.dev.w1".into(), "{}".into()),
-        (
-            "a worker reads output",
-            &worker,
-            "$JS.API.DIRECT.GET.AHMA_DEV_OUT".into(),
-            next_output.clone(),
-        ),
-        (
-            "a worker reads stored jobs",
-            &worker,
-            "$JS.API.STREAM.MSG.GET.AHMA_DEV_JOBS".into(),
-            "{\"seq\":1}".into(),
-        ),
-        (
-            "a worker deletes the log",
-            &worker,
-            "$JS.API.STREAM.DELETE.AHMA_DEV_OPS".into(),
-            String::new(),
-        ),
-        (
-            "a worker purges the log",
-            &worker,
-            "$JS.API.STREAM.PURGE.AHMA_DEV_OPS".into(),
-            String::new(),
-        ),
-        (
-            "a worker makes a consumer",
-            &worker,
-            "$JS.API.CONSUMER.CREATE.AHMA_DEV_OPS".into(),
-            "{}".into(),
-        ),
-        (
-            "a worker lists streams",
-            &worker,
-            "$JS.API.STREAM.NAMES".into(),
-            String::new(),
-        ),
-        (
-            "a worker reads sessions",
-            &worker,
-            "$JS.API.STREAM.MSG.GET.AHMA_DEV_SESSIONS".into(),
-            "{\"seq\":1}".into(),
-        ),
-        (
-            "a worker writes a session",
-            &worker,
-            "ahma.ses.dev.x".into(),
-            "{}".into(),
-        ),
-        ("a front end publishes output", &front, output.clone(), "x".into()),
-        ("a front end beats", &front, "ahma.hb.dev.w1".into(), "{}".into()),
-        (
-            "a front end takes a job",
-            &front,
-            "$JS.API.CONSUMER.MSG.NEXT.AHMA_DEV_JOBS.workers".into(),
-            "{\"batch\":1,\"no_wait\":true}".into(),
-        ),
-        (
-            "a front end deletes the queue",
-            &front,
-            "$JS.API.STREAM.DELETE.AHMA_DEV_JOBS".into(),
-            String::new(),
-        ),
-        (
-            "a front end changes a stream",
-            &front,
-            "$JS.API.STREAM.UPDATE.AHMA_DEV_OPS".into(),
-            "{}".into(),
-        ),
-        (
-            "another pool's worker appends",
-            &other_worker,
-            operation.clone(),
-            "{}".into(),
-        ),
-        (
-            "another pool's worker takes a job",
-            &other_worker,
-            "$JS.API.CONSUMER.MSG.NEXT.AHMA_DEV_JOBS.workers".into(),
-            "{\"batch\":1,\"no_wait\":true}".into(),
-        ),
-        (
-            "another pool's worker reads the log",
-            &other_worker,
-            "$JS.API.STREAM.MSG.GET.AHMA_DEV_OPS".into(),
-            "{\"seq\":1}".into(),
-        ),
-        (
-            "another pool's front end appends",
-            &other_front,
-            operation,
-            "{}".into(),
-        ),
-        (
-            "another pool's front end queues",
-            &other_front,
-            "ahma.job.dev.op_x".into(),
-            "{}".into(),
-        ),
-        (
-            "another pool's front end reads output",
-            &other_front,
-            "$JS.API.DIRECT.GET.AHMA_DEV_OUT".into(),
-            next_output,
-        ),
-        (
-            "another pool's front end reads sessions",
-            &other_front,
-            "$JS.API.STREAM.MSG.GET.AHMA_DEV_SESSIONS".into(),
-            "{\"seq\":1}".into(),
-        ),
-        (
-            "another pool's front end looks",
-            &other_front,
-            "$JS.API.STREAM.INFO.AHMA_DEV_OPS".into(),
-            String::new(),
-        ),
+    let next_job = "$JS.API.CONSUMER.MSG.NEXT.AHMA_DEV_JOBS.workers";
+    let (first, one) = ("{\"seq\":1}", "{\"batch\":1,\"no_wait\":true}");
+    let inbox = |role| format!("{}.>", accounts.inbox("dev", role));
+    let (front_inbox, worker_inbox) = (inbox(Role::FrontEnd), inbox(Role::Worker));
+    let (output, operation, next_output) = (&*output, &*operation, &*next_output);
+    let attempts = [
+        // A worker runs what it is given. It cannot ask, look around, or stop what others run.
+        Attempts {
+            by: ("dev", Role::Worker),
+            publishes: &[
+                ("ahma.job.dev.op_x", "{}"),
+                ("ahma.ctl.dev.w1", "{}"),
+                ("ahma.ses.dev.x", "{}"),
+                ("$JS.API.DIRECT.GET.AHMA_DEV_OUT", next_output),
+                ("$JS.API.STREAM.MSG.GET.AHMA_DEV_JOBS", first),
+                ("$JS.API.STREAM.MSG.GET.AHMA_DEV_SESSIONS", first),
+                ("$JS.API.STREAM.DELETE.AHMA_DEV_OPS", ""),
+                ("$JS.API.STREAM.PURGE.AHMA_DEV_OPS", ""),
+                ("$JS.API.CONSUMER.CREATE.AHMA_DEV_OPS", "{}"),
+                ("$JS.API.STREAM.NAMES", ""),
+            ],
+            listens: &["ahma.out.dev.>", &front_inbox],
+        },
+        // A front end asks. It cannot act as a worker, or change the streams.
+        Attempts {
+            by: ("dev", Role::FrontEnd),
+            publishes: &[
+                (output, "forged"),
+                ("ahma.hb.dev.w1", "{}"),
+                (next_job, one),
+                ("$JS.ACK.AHMA_DEV_JOBS.workers.1.1.1.1.0", "+ACK"),
+                ("$JS.API.STREAM.DELETE.AHMA_DEV_JOBS", ""),
+                ("$JS.API.STREAM.PURGE.AHMA_DEV_OPS", ""),
+                ("$JS.API.STREAM.UPDATE.AHMA_DEV_OPS", "{}"),
+            ],
+            listens: &["ahma.ctl.dev.>", &worker_inbox],
+        },
+        // An operator makes the streams. It can neither ask nor run anything.
+        Attempts {
+            by: ("dev", Role::Operator),
+            publishes: &[
+                (operation, "{}"),
+                (output, "forged"),
+                ("ahma.job.dev.op_x", "{}"),
+                ("ahma.ctl.dev.w1", "{}"),
+                (next_job, one),
+                ("$JS.API.DIRECT.GET.AHMA_DEV_OUT", next_output),
+                ("$JS.API.STREAM.DELETE.AHMA_DEV_OPS", ""),
+            ],
+            listens: &["ahma.out.dev.>", &front_inbox],
+        },
+        // Another pool is another account, and its permissions do not name this one either.
+        Attempts {
+            by: ("gpu", Role::Worker),
+            publishes: &[
+                (operation, "{}"),
+                (output, "forged"),
+                ("ahma.hb.dev.w1", "{}"),
+                (next_job, one),
+                ("$JS.API.STREAM.MSG.GET.AHMA_DEV_OPS", first),
+            ],
+            listens: &["ahma.ctl.dev.>", "ahma.out.dev.>"],
+        },
+        Attempts {
+            by: ("gpu", Role::FrontEnd),
+            publishes: &[
+                (operation, "{}"),
+                ("ahma.job.dev.op_x", "{}"),
+                ("ahma.ctl.dev.w1", "{}"),
+                ("$JS.API.DIRECT.GET.AHMA_DEV_OUT", next_output),
+                ("$JS.API.STREAM.MSG.GET.AHMA_DEV_SESSIONS", first),
+                ("$JS.API.STREAM.INFO.AHMA_DEV_OPS", ""),
+            ],
+            listens: &["ahma.hb.dev.*", "ahma.out.dev.>", &front_inbox],
+        },
     ];
-    assert_eq!(attempts.len(), 23);
-    let tries = attempts
-        .into_iter()
-        .map(|(what, client, subject, text)| async move {
-            let answered = tokio::time::timeout(PATIENCE, client.request(subject, text.into())).await;
-            assert!(!matches!(answered, Ok(Ok(_))), "{what}: {answered:?}");
-        });
-    futures::future::join_all(tries).await;
-
-    // Listening: only the front end of `dev` hears what is meant for it.
-    let mut ears = Vec::new();
-    for (client, subject) in [
-        (&worker, "ahma.out.dev.>"),
-        (&worker, "_INBOX_>"),
-        (&other_front, "ahma.out.dev.>"),
-        (&other_worker, "ahma.out.dev.>"),
-    ] {
-        ears.push(client.subscribe(subject).await.unwrap());
-        client.flush().await.unwrap();
-    }
-    let mut heard = front.subscribe("ahma.out.dev.>").await.unwrap();
-    // Connections are served in any order: the first words may be too early.
-    let told = loop {
-        let word = worker.publish("ahma.out.dev.anna.op_y.1", "told".into());
-        word.await.unwrap();
-        if let Ok(told) = tokio::time::timeout(Duration::from_millis(100), heard.next()).await {
-            break told;
+    for Attempts {
+        by: (pool, role),
+        publishes,
+        listens,
+    } in attempts
+    {
+        let intruder = accounts.intruder(pool, role).await;
+        for (subject, text) in publishes {
+            intruder.may_not_publish(subject, text).await;
         }
-    };
-    assert_eq!(told.unwrap().payload, "told");
-    for ear in &mut ears {
-        let nothing = tokio::time::timeout(Duration::from_millis(300), ear.next()).await;
-        assert!(!matches!(nothing, Ok(Some(_))), "{nothing:?}");
+        let everything = [">", "ahma.>", "ahma.op.dev.>", "ahma.job.dev.>", "_INBOX.>"];
+        for subject in listens.iter().chain(&everything) {
+            intruder.may_not_listen(subject).await;
+        }
     }
+    // None of it had an effect.
+    tail.synced().await.unwrap();
+    let entries = tail.open_entries();
+    let names: Vec<&str> = entries.iter().map(|entry| entry.operation.as_str()).collect();
+    assert_eq!(names, [&request.operation]);
+    assert_eq!(entries[0].folded.stage, Stage::Queued { attempt: 1 });
+    let state = state(&accounts.link("dev", Role::Operator).await).await.unwrap();
+    assert_eq!((state.operations.messages, state.jobs.messages), (1, 1));
+}
+
+/// What the holder of a key tries beyond its role.
+struct Attempts<'a> {
+    by: (&'a str, Role),
+    /// Subjects and messages.
+    publishes: &'a [(&'a str, &'a str)],
+    listens: &'a [&'a str],
 }
