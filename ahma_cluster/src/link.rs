@@ -80,6 +80,8 @@ pub enum LinkError {
     UntrustedServer { address: String, reason: String },
     #[error("NATS at {address} does not accept our certificate, or the lack of one: {reason}")]
     CertificateRefused { address: String, reason: String },
+    #[error("NATS at {address} does not accept our key, or the lack of one")]
+    KeyRefused { address: String },
     /// It may have been carried out nevertheless.
     #[error("NATS does not answer")]
     Unanswered,
@@ -109,6 +111,9 @@ impl LinkError {
                 file: certificate.display().to_string(),
                 reason: format!("{} is not the key of this certificate", key.display()),
             };
+        }
+        if let ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation = error.kind() {
+            return Self::KeyRefused { address };
         }
         let cause = error
             .source()
@@ -244,8 +249,19 @@ impl Link {
 
     /// True if the last complaint of the server was about this subject. It says so some time after it was used.
     pub(crate) fn is_denied(&self, subject: &str) -> bool {
-        let complaint = self.complaint.borrow();
-        complaint.starts_with("Permissions Violation") && complaint.contains(&format!("\"{subject}\""))
+        is_about(&self.complaint.borrow(), subject)
+    }
+
+    /// Waits until the server complains about this subject from now on.
+    async fn denied(&self, subject: &str) {
+        let mut complaint = self.complaint.clone();
+        complaint.mark_unchanged();
+        while complaint.changed().await.is_ok() {
+            if is_about(&complaint.borrow_and_update(), subject) {
+                return;
+            }
+        }
+        std::future::pending().await
     }
 
     /// Sends what is still on its way.
@@ -295,10 +311,14 @@ impl Link {
     }
 
     async fn send(&self, subject: String, request: Request) -> Result<Message, LinkError> {
-        let answered = self.client.send_request(subject.clone(), request).await;
+        // The server does not answer what it denies, and other complaints may follow.
+        let answered = tokio::select! {
+            biased;
+            answered = self.client.send_request(subject.clone(), request) => answered,
+            () = self.denied(&subject) => return Err(LinkError::Denied { subject }),
+        };
         answered.map_err(|error| match error.kind() {
             RequestErrorKind::NoResponders => LinkError::NothingThere { subject },
-            RequestErrorKind::TimedOut if self.is_denied(&subject) => LinkError::Denied { subject },
             RequestErrorKind::TimedOut => LinkError::Unanswered,
             RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => LinkError::Refused {
                 code: 0,
@@ -455,6 +475,10 @@ pub(crate) enum Append<'a> {
     /// Only if no other came after this sequence.
     After(u64),
     Anytime,
+}
+
+fn is_about(complaint: &str, subject: &str) -> bool {
+    complaint.starts_with("Permissions Violation") && complaint.contains(&format!("\"{subject}\""))
 }
 
 /// Reads a file here, so that one that cannot be read is named.

@@ -57,8 +57,9 @@ impl JobDelivery {
     }
 }
 
-/// Waits for a job. A worker asks once for each place it has free, so that none waits at a busy one.
-pub async fn next_job(link: &Link) -> JobDelivery {
+/// Waits for a job. A worker asks once for each place it has free, so that none waits at a busy one. Fails only if its
+/// credential may not ask.
+pub async fn next_job(link: &Link) -> Result<JobDelivery, LinkError> {
     let stream = link.pool().jobs_stream();
     let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{QUEUE_CONSUMER}");
     let expires = u64::try_from(PULL_EXPIRES.as_nanos()).unwrap_or(u64::MAX);
@@ -76,11 +77,11 @@ pub async fn next_job(link: &Link) -> JobDelivery {
                 let address = message.reply.map(|reply| reply.to_string()).unwrap_or_default();
                 match serde_json::from_slice(&message.payload) {
                     Ok(job) => {
-                        return JobDelivery {
+                        return Ok(JobDelivery {
                             job,
                             deliveries: deliveries(&address),
                             address,
-                        };
+                        });
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a job cannot be read");
@@ -91,6 +92,7 @@ pub async fn next_job(link: &Link) -> JobDelivery {
             // Nothing came in time.
             Ok(message) if message.status.is_some_and(|status| status.as_u16() == 408) => {}
             Err(LinkError::Unanswered) => {}
+            Err(denied @ LinkError::Denied { .. }) => return Err(denied),
             Ok(_) | Err(_) => tokio::time::sleep(RETRY).await,
         }
     }

@@ -72,7 +72,7 @@ async fn of_workers_that_claim_the_same_job_one_wins() {
     let link = pool.link("workers").await;
     for _ in 0..50 {
         let operation = front.submit(false).await;
-        let delivery = next_job(&link).await;
+        let delivery = next_job(&link).await.unwrap();
         assert_eq!(delivery.job.operation, operation);
         let names: Vec<String> = (0..8).map(|_| new_name("w")).collect();
         let claims = names.iter().map(|name| claim(&link, &delivery.job, name));
@@ -193,7 +193,7 @@ async fn an_operation_whose_front_end_died_before_it_was_queued_is_interrupted()
     // Both writes, and the second is taken back: the log has the operation, the queue does not.
     let submitted = tokio::time::timeout(TEST_TIMEOUT, dying.submit(&request, false)).await;
     submitted.unwrap().unwrap();
-    next_job(&link).await.done(&link).await;
+    next_job(&link).await.unwrap().done(&link).await;
     let ended = front
         .sees(&request.operation, "ended", ahma_cluster::Folded::has_ended)
         .await;

@@ -1,8 +1,9 @@
 //! Refusals by NATS itself of a credential of the wrong role or pool, with the configuration that is generated.
 
 use ahma_cluster::{
-    Credentials, FrontEnd, Goal, Link, LinkSettings, OutputPublisher, Piece, Pool, PoolLimits, ReadEnd, Role,
-    RoleKey, SessionRecords, Stage, Tail, account, claim, create, next_job, read_output, state,
+    Credentials, FrontEnd, Goal, Link, LinkError, LinkSettings, OutputPublisher, Piece, Pool, PoolLimits,
+    ReadEnd, Role, RoleKey, SessionRecords, Stage, Tail, account, claim, create, next_job, read_output,
+    state,
 };
 use async_nats::Event;
 use futures::{FutureExt as _, StreamExt as _};
@@ -152,7 +153,7 @@ async fn each_role_can_do_its_work() {
     let request = request();
     front.submit(&request, false).await.unwrap();
     let worker = accounts.link("dev", Role::Worker).await;
-    let delivery = next_job(&worker).await;
+    let delivery = next_job(&worker).await.unwrap();
     let claimed = claim(&worker, &delivery.job, "w1").await.unwrap();
     delivery.done(&worker).await;
     let place = (request.owner.as_str(), request.operation.as_str(), 1);
@@ -197,7 +198,7 @@ async fn nats_refuses_what_is_of_another_role_or_pool() {
     let operation = format!("ahma.op.dev.{}.{}", request.owner, request.operation);
     let output = format!("ahma.out.dev.{}.{}.1", request.owner, request.operation);
     let next_output = format!("{{\"seq\":1,\"next_by_subj\":\"{output}\"}}");
-    let next_job = "$JS.API.CONSUMER.MSG.NEXT.AHMA_DEV_JOBS.workers";
+    let asks = "$JS.API.CONSUMER.MSG.NEXT.AHMA_DEV_JOBS.workers";
     let (first, one) = ("{\"seq\":1}", "{\"batch\":1,\"no_wait\":true}");
     let inbox = |role| format!("{}.>", accounts.inbox("dev", role));
     let (front_inbox, worker_inbox) = (inbox(Role::FrontEnd), inbox(Role::Worker));
@@ -226,7 +227,7 @@ async fn nats_refuses_what_is_of_another_role_or_pool() {
             publishes: &[
                 (output, "forged"),
                 ("ahma.hb.dev.w1", "{}"),
-                (next_job, one),
+                (asks, one),
                 ("$JS.ACK.AHMA_DEV_JOBS.workers.1.1.1.1.0", "+ACK"),
                 ("$JS.API.STREAM.DELETE.AHMA_DEV_JOBS", ""),
                 ("$JS.API.STREAM.PURGE.AHMA_DEV_OPS", ""),
@@ -242,7 +243,7 @@ async fn nats_refuses_what_is_of_another_role_or_pool() {
                 (output, "forged"),
                 ("ahma.job.dev.op_x", "{}"),
                 ("ahma.ctl.dev.w1", "{}"),
-                (next_job, one),
+                (asks, one),
                 ("$JS.API.DIRECT.GET.AHMA_DEV_OUT", next_output),
                 ("$JS.API.STREAM.DELETE.AHMA_DEV_OPS", ""),
             ],
@@ -255,7 +256,7 @@ async fn nats_refuses_what_is_of_another_role_or_pool() {
                 (operation, "{}"),
                 (output, "forged"),
                 ("ahma.hb.dev.w1", "{}"),
-                (next_job, one),
+                (asks, one),
                 ("$JS.API.STREAM.MSG.GET.AHMA_DEV_OPS", first),
             ],
             listens: &["ahma.ctl.dev.>", "ahma.out.dev.>"],
@@ -288,6 +289,11 @@ async fn nats_refuses_what_is_of_another_role_or_pool() {
             intruder.may_not_listen(subject).await;
         }
     }
+    let refused = next_job(&accounts.link("dev", Role::FrontEnd).await).await;
+    let denied = LinkError::Denied {
+        subject: asks.to_owned(),
+    };
+    assert_eq!(refused.err(), Some(denied));
     // None of it had an effect.
     tail.synced().await.unwrap();
     let entries = tail.open_entries();

@@ -109,7 +109,7 @@ impl TestPool {
         let worker = name.clone();
         let hands = tokio::spawn(async move {
             loop {
-                let delivery = next_job(&link).await;
+                let delivery = next_job(&link).await.unwrap();
                 let claimed = claim(&link, &delivery.job, &worker).await;
                 delivery.done(&link).await;
                 if let Some(claimed) = claimed {

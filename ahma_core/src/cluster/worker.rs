@@ -97,9 +97,9 @@ pub async fn work(
         () = worker.fence() => Ok(()),
         () = worker.mind_the_gap() => Ok(()),
         () = worker.drain() => Ok(()),
-        _ = slots.join_all() => {
+        ended = slots.join_all() => {
             worker.link.flush().await;
-            Ok(())
+            ended.into_iter().collect()
         }
     }
 }
@@ -144,12 +144,12 @@ enum Admission {
 
 impl PoolWorker {
     /// Takes one job after the other.
-    async fn work_in_slot(self: Arc<Self>) {
+    async fn work_in_slot(self: Arc<Self>) -> Result<(), LinkError> {
         loop {
             let delivery = tokio::select! {
                 biased;
-                () = self.shutdown.cancelled() => return,
-                delivery = next_job(&self.link) => delivery,
+                () = self.shutdown.cancelled() => return Ok(()),
+                delivery = next_job(&self.link) => delivery?,
             };
             let tool = delivery.job.request.read().map(|request| request.tool);
             if tool.is_ok_and(|tool| !self.offers(&tool)) && delivery.deliveries < MAX_PASSES {

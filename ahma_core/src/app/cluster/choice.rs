@@ -32,6 +32,12 @@ impl ClusterChoice {
         let Some(address) = args.cluster.clone().filter(|address| !address.is_empty()) else {
             return Ok(None);
         };
+        if address.contains('@') {
+            return Err(
+                Failure::user("--cluster may not contain a user or a password: messages show it")
+                    .with_hint("use a key, with --cluster-key FILE"),
+            );
+        }
         let absolute = |path: &Option<PathBuf>| path.as_ref().map(|path| directory.join(path));
         Ok(Some(Self {
             address,
@@ -100,7 +106,15 @@ impl ClusterChoice {
                 ),
                 None => "give the certificate that the server asks for with --cluster-cert FILE and --cluster-cert-key FILE".to_owned(),
             },
-            LinkError::NothingThere { .. } => "start nats-server with JetStream: nats-server -js".to_owned(),
+            LinkError::NothingThere { .. } => "this nats-server has no JetStream: start it with -js, or with a block `jetstream` in its configuration"
+                    .to_owned(),
+            LinkError::KeyRefused { .. } => match &self.credentials.key_file {
+                Some(file) => format!(
+                    "the account of --cluster-key {} has to be in nats.conf; nats-server --signal reload reads it again",
+                    file.display()
+                ),
+                None => "name the key of this role with --cluster-key FILE".to_owned(),
+            },
             LinkError::Denied { .. } => match &self.credentials.key_file {
                 Some(file) => format!(
                     "--cluster-key {} is of another role or another pool; ahma_mcp cluster keys makes one for each role",

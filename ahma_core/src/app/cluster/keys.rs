@@ -25,7 +25,7 @@ pub(super) fn make(pool: &Pool, directory: &Path) -> Result<String, Failure> {
             format!("{pool}-{name}.nk"),
             SECRET,
             seed,
-            format!("secret: --cluster-key of a {name}"),
+            format!("secret: --cluster-key of {}", plural(key.role)),
         )
     };
     let mut files: Vec<(String, u32, String, String)> = roles.iter().map(secret_of).collect();
@@ -33,8 +33,8 @@ pub(super) fn make(pool: &Pool, directory: &Path) -> Result<String, Failure> {
         files.push((format!("{pool}-{name}"), mode, content, what.to_owned()));
     };
     let (seed, public_key) = (format!("{}\n", signing.seed), format!("{}\n", signing.public_key));
-    add("signing.nk", SECRET, seed, "secret: --signing-key of a front-end");
-    add("request-keys", PUBLIC, public_key, "--request-keys of a worker");
+    add("signing.nk", SECRET, seed, "secret: --signing-key of front ends");
+    add("request-keys", PUBLIC, public_key, "--request-keys of workers");
     let account = account(pool, &roles);
     add(
         "account.conf",
@@ -49,6 +49,14 @@ pub(super) fn make(pool: &Pool, directory: &Path) -> Result<String, Failure> {
         let _ = writeln!(text, "{}  {what}", file.display());
     }
     Ok(text)
+}
+
+fn plural(role: Role) -> &'static str {
+    match role {
+        Role::FrontEnd => "front ends",
+        Role::Worker => "workers",
+        Role::Operator => "operators",
+    }
 }
 
 /// Mode of files for the owner only.

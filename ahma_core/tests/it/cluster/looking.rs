@@ -109,6 +109,19 @@ fn each_role_works_with_its_key_and_doctor_tells_which_may_not_look() {
         "does not let this process use $JS.API.STREAM.INFO.AHMA_DEFAULT_JOBS",
     );
     tells(&checks, "problem", "default-worker.nk is of another role");
+
+    let failed = |options: ServerOptions| {
+        let ended = options.args(["worker"]).command().output().unwrap();
+        assert_eq!(ended.status.code(), Some(1));
+        String::from_utf8_lossy(&ended.stderr).into_owned()
+    };
+    let said = failed(with("front-end"));
+    assert!(said.contains("default-front-end.nk is of another role"), "{said}");
+    let said = failed(crate::session::options(&workspace).env("AHMA_CLUSTER", nats.address()));
+    assert!(
+        said.contains("does not accept our key") && said.contains("--cluster-key FILE"),
+        "{said}"
+    );
 }
 
 #[test]
