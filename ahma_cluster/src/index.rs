@@ -221,10 +221,12 @@ impl Index {
         self.verdicts
     }
 
-    /// Forgets operations whose log is not kept any more.
-    pub(crate) fn forget_before(&mut self, oldest: SystemTime) {
+    /// Forgets operations whose log is not kept any more: those that have ended, and those that have not, from before a
+    /// time each.
+    pub(crate) fn forget_before(&mut self, ended: SystemTime, open: SystemTime) {
         let (operations, kept_output) = (&mut self.operations, &mut self.kept_output);
         operations.retain(|_, entry| {
+            let oldest = if entry.folded.has_ended() { ended } else { open };
             let is_kept = entry.created_at >= oldest;
             if !is_kept && !entry.output_dropped {
                 release(kept_output, entry);

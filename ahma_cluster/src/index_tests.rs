@@ -109,8 +109,11 @@ fn an_operation_is_open_from_its_first_event_to_its_end() {
     );
     assert_eq!(log.index.verdicts(), 1);
 
-    log.index.forget_before(at(3));
-    assert_eq!(log.open(), ["c"]);
+    let known = |log: &Log| ["a", "b", "c"].map(|operation| log.index.entry(operation).is_some());
+    log.index.forget_before(at(3), SystemTime::UNIX_EPOCH);
+    assert_eq!(known(&log), [false, true, true]);
+    log.index.forget_before(at(3), at(3));
+    assert_eq!((known(&log), log.open()), ([false, false, true], vec!["c"]));
 }
 
 #[test]
@@ -150,7 +153,7 @@ fn the_oldest_output_of_an_owner_with_too_much_is_over_its_quota() {
     }
     assert_eq!(over(&log, 14), Vec::<String>::new());
     assert_eq!(over(&log, 13), ["b"]);
-    log.index.forget_before(at(5));
+    log.index.forget_before(at(5), at(5));
     assert_eq!(over(&log, 7), Vec::<String>::new());
 }
 

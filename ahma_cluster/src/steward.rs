@@ -21,13 +21,13 @@ use crate::{
     index::Entry,
     link::{Append, Link, LinkError},
     roster::{Beat, Roster},
-    streams::{JOBS_AGE, drop_output, is_nearly_full, output_limits},
+    streams::{JOBS_AGE, drop_output, log_state, output_limits},
     tail::Tail,
     worker::Job,
 };
 
-/// No log is kept for longer than this by default; one that is kept for less is forgotten with it.
-const FORGET_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
+/// An operation without an end is remembered for this long even if its log is gone: clients still follow it.
+const OPEN_MEMORY: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Looks after the pool for ever. `workers` is told who lives.
 pub async fn watch_over(
@@ -82,12 +82,12 @@ pub async fn watch_over(
 
 /// `heard` is when beats were last taken: those that come while requests wait for an answer are not missing.
 async fn look(link: &Link, tail: &Tail, roster: &Roster, lease: Duration, heard: Instant) {
-    if let Some(oldest) = SystemTime::now().checked_sub(FORGET_AFTER) {
-        tail.forget_before(oldest);
-    }
-    match is_nearly_full(link, &link.pool().operations_stream()).await {
-        Ok(is_so) => tail.set_nearly_full(is_so),
-        Err(error) => tracing::debug!(%error, "the size of the log is not known"),
+    match log_state(link).await {
+        Ok(log) => {
+            tail.set_nearly_full(log.is_nearly_full);
+            tail.forget_before(ago(log.age), ago(log.age.max(OPEN_MEMORY)));
+        }
+        Err(error) => tracing::debug!(%error, "the state of the log is not known"),
     }
     if let Err(error) = trim_outputs(link, tail).await {
         tracing::debug!(%error, "output over the limit of its principal cannot be dropped now");
@@ -115,8 +115,7 @@ async fn look(link: &Link, tail: &Tail, roster: &Roster, lease: Duration, heard:
 /// Drops the oldest output of principals that keep too much. Repeated until the log says so.
 async fn trim_outputs(link: &Link, tail: &Tail) -> Result<(), LinkError> {
     let limits = output_limits(link).await?;
-    let oldest = SystemTime::now().checked_sub(limits.age);
-    for entry in tail.over_quota(limits.bytes, oldest.unwrap_or(SystemTime::UNIX_EPOCH)) {
+    for entry in tail.over_quota(limits.bytes, ago(limits.age)) {
         drop_output(link, &entry.owner, &entry.operation).await?;
         let after = Append::After(entry.folded.last_sequence);
         match link.append(place(&entry), &Event::OutputDropped, after).await {
@@ -186,6 +185,12 @@ async fn queue(link: &Link, entry: &Entry, attempt: u32) -> Result<(), LinkError
         request,
     };
     dispatch(link, &job).await
+}
+
+fn ago(age: Duration) -> SystemTime {
+    SystemTime::now()
+        .checked_sub(age)
+        .unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 fn place(entry: &Entry) -> (&str, &str) {

@@ -163,12 +163,22 @@ pub(crate) async fn stream_state(link: &Link, stream: &str) -> Result<StreamStat
     Ok(stream_info(link, stream).await?.state)
 }
 
-/// True if a stream is over nine tenths of what it may take.
-pub(crate) async fn is_nearly_full(link: &Link, stream: &str) -> Result<bool, LinkError> {
-    let info = stream_info(link, stream).await?;
-    // Negative: no limit.
-    let limit = u64::try_from(info.config.max_bytes).unwrap_or(u64::MAX);
-    Ok(info.state.bytes > limit / 10 * 9)
+/// The log of a pool, as stewards look at it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogState {
+    /// It is over nine tenths of what it may take.
+    pub(crate) is_nearly_full: bool,
+    /// Age at which an event is dropped.
+    pub(crate) age: Duration,
+}
+
+pub(crate) async fn log_state(link: &Link) -> Result<LogState, LinkError> {
+    let info = stream_info(link, &link.pool().operations_stream()).await?;
+    let limit = info.config.byte_limit().unwrap_or(u64::MAX);
+    Ok(LogState {
+        is_nearly_full: info.state.bytes > limit / 10 * 9,
+        age: info.config.age(),
+    })
 }
 
 /// Limits of the output of a pool.
@@ -185,9 +195,10 @@ const SHARE_OF_PRINCIPAL: u64 = 4;
 pub(crate) async fn output_limits(link: &Link) -> Result<OutputLimits, LinkError> {
     let config = stream_info(link, &link.pool().output_stream()).await?.config;
     Ok(OutputLimits {
-        // Negative: no limit.
-        bytes: u64::try_from(config.max_bytes).map_or(u64::MAX, |bytes| bytes / SHARE_OF_PRINCIPAL),
-        age: Duration::from_nanos(config.max_age),
+        bytes: config
+            .byte_limit()
+            .map_or(u64::MAX, |bytes| bytes / SHARE_OF_PRINCIPAL),
+        age: config.age(),
     })
 }
 
@@ -211,6 +222,20 @@ struct StreamLimits {
     max_bytes: i64,
     #[serde(default)]
     max_age: u64,
+}
+
+impl StreamLimits {
+    fn byte_limit(&self) -> Option<u64> {
+        // Negative: no limit.
+        u64::try_from(self.max_bytes).ok()
+    }
+
+    fn age(&self) -> Duration {
+        match self.max_age {
+            0 => Duration::MAX,
+            nanos => Duration::from_nanos(nanos),
+        }
+    }
 }
 
 async fn stream_info(link: &Link, stream: &str) -> Result<StreamInfo, LinkError> {

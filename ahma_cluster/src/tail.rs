@@ -164,8 +164,8 @@ impl Tail {
     }
 
     /// Forgets operations whose log is not kept any more.
-    pub(crate) fn forget_before(&self, oldest: SystemTime) {
-        self.shared.index.lock().forget_before(oldest);
+    pub(crate) fn forget_before(&self, ended: SystemTime, open: SystemTime) {
+        self.shared.index.lock().forget_before(ended, open);
     }
 
     async fn run(&self) {

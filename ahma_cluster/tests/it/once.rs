@@ -6,6 +6,7 @@ use ahma_cluster::{
     EndCause, FrontEnd, PoolLimits, Request, Stage, SubmitError, Tail, claim, new_name, next_job,
 };
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 use test_support::TEST_TIMEOUT;
 use tokio_util::sync::CancellationToken;
 
@@ -238,4 +239,38 @@ async fn a_long_log_is_read_in_one_go() {
     assert_eq!(tail.open_entries().len(), EVENTS as usize);
     let consumers = ahma_cluster::state(&link).await.unwrap().operations.consumers;
     assert!(consumers <= 3, "{consumers} consumers were made");
+}
+
+/// What a front end remembers of ended operations would grow for ever.
+#[tokio::test]
+async fn an_ended_operation_is_forgotten_with_its_log() {
+    let Some(pool) = TestPool::start().await else {
+        return;
+    };
+    let front = pool.front_end().await;
+    let worker = pool.worker("one", completes).await;
+    let ended = front.submit(false).await;
+    front.sees(&ended, "ended", ahma_cluster::Folded::has_ended).await;
+    worker.die();
+    let open = front.submit(false).await;
+    front.sees(&open, "queued", |_| true).await;
+
+    let client = async_nats::connect(pool.nats.address()).await.unwrap();
+    let api = async |method: &str, text: String| {
+        let subject = format!("$JS.API.STREAM.{method}.AHMA_DEV_OPS");
+        let answer = client.request(subject, text.into()).await.unwrap();
+        serde_json::from_slice::<Value>(&answer.payload).unwrap()
+    };
+    let mut config = api("INFO", String::new()).await["config"].take();
+    for age in ["max_age", "duplicate_window"] {
+        config[age] = json!(1_000_000_000);
+    }
+    let updated = api("UPDATE", config.to_string()).await;
+    assert!(updated["error"].is_null(), "{updated}");
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    while front.front.tail().entry(&ended).is_some() {
+        assert!(Instant::now() < deadline, "it was never forgotten");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert!(front.front.tail().entry(&open).is_some());
 }
