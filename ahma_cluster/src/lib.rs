@@ -5,10 +5,23 @@
 //! there, in the order of the stream: no record is updated, and to claim means to append a claim and to read back
 //! whether it was the first that counts. The queue is only a hint, the log decides.
 //!
-//! Pure: [`names`](Pool), [`event`](Event), [`fold`](Folded), `index` (all operations), [`frame`](Frame), [`roster`](Roster), `request`. The rest speaks
-//! to NATS: `link` (connection), `streams` (settings), `inspect` (their faults, and who is there), `tail` (every event, as it comes), `output` (publishing and reading
-//! what a command prints), `sessions` (what front ends share of their clients), `worker` (jobs and claims), `front` (submitting and cancelling), `steward` (verdicts about workers
-//! that are gone).
+//! Pure modules:
+//! - [`names`](Pool): pools, subjects and streams;
+//! - [`request`](Request): what a worker is asked to run, signed;
+//! - [`event`](Event), [`fold`](Folded), `index`: the log, one operation of it, and all of them;
+//! - [`frame`](Frame): output in numbered pieces;
+//! - [`roster`](Roster): the workers that live;
+//! - [`permissions`](Role): what each role may do at NATS.
+//!
+//! Modules that speak to NATS:
+//! - [`link`](Link): the connection;
+//! - [`streams`](create), [`inspect`](inspect()): the streams of a pool, their settings and their faults;
+//! - [`tail`](Tail): every event, as it comes;
+//! - [`output`](OutputPublisher): publishing and reading what a command prints;
+//! - [`sessions`](SessionRecords): what front ends share of their clients;
+//! - [`worker`](claim): jobs and claims;
+//! - [`front`](FrontEnd): submitting and cancelling;
+//! - [`steward`](watch_over): verdicts about workers that are gone.
 //!
 //! This crate knows neither tools nor MCP: what an outcome or a progress report says is JSON that it passes on.
 
