@@ -100,6 +100,11 @@ impl RequestKeys {
         Self { keys }
     }
 
+    /// True if requests need no signature.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     fn check(&self, signed: &SignedRequest) -> Result<(), BadRequest> {
         if self.keys.is_empty() {
             return Ok(());

@@ -238,6 +238,18 @@ pub(crate) fn early_checker(
     }
 }
 
+/// The sandbox as clients see it. That of a front end confines nothing: commands run on workers.
+pub(crate) fn note_for_clients(settings: &Settings, own: SandboxNote) -> SandboxNote {
+    match settings.pool() {
+        Some(pool) => SandboxNote {
+            warning: None,
+            pool: Some(pool),
+            ..own
+        },
+        None => own,
+    }
+}
+
 /// The note for clients before the sandbox is set up. Its tier may turn out to be another, which makes no difference to them.
 pub(crate) fn expected_note(settings: &Settings) -> SandboxNote {
     let asked = &settings.sandbox;
@@ -371,5 +383,6 @@ fn note(tier: Tier, scope: &Path, network: &Network) -> SandboxNote {
         warning: (tier == Tier::Off).then(|| {
             "NO SANDBOX: commands run with all rights of the user who started the server".to_owned()
         }),
+        pool: None,
     }
 }

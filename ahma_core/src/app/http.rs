@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 #[cfg(feature = "cluster")]
 use super::cluster;
 use super::{
-    active_sandbox::{ActiveSandbox, history_places},
+    active_sandbox::{ActiveSandbox, history_places, note_for_clients},
     args::{Args, ModeArg},
     exit::{Exit, Failure, chain},
     http_summary::summary,
@@ -48,7 +48,7 @@ async fn run(settings: Settings, sandbox: ActiveSandbox) -> Result<(), Failure> 
     // The children have sandboxes of their own, with the same flags: if this one holds, theirs do.
     sandbox.prove().await?;
     let proven = sandbox.launcher.tier();
-    let note = sandbox.note.clone();
+    let note = note_for_clients(&settings, sandbox.note.clone());
     let mut state_dirs = history_places(&settings);
     if !state_dirs.contains(&sandbox.state_dir) {
         state_dirs.push(sandbox.state_dir.clone());

@@ -31,19 +31,30 @@ pub(super) fn summary(
         true => format!("{origin}/metrics"),
         false => "off (--metrics)".to_owned(),
     };
-    let SandboxNote { tier, network, .. } = sandbox;
     let scope = sandbox.scope.display();
-    let (sessions, connections) = (limits.sessions, limits.connections);
-    let operations = settings.execution.max_operations;
+    let for_clients = format!("{} sessions, {} connections", limits.sessions, limits.connections);
+    // What a front end does not decide, its summary does not say.
+    let (sandbox, limits, tools) = match &sandbox.pool {
+        Some(pool) => (
+            format!("that of each worker, scope {scope}"),
+            for_clients,
+            format!("those of the workers of pool {pool}, which run all commands"),
+        ),
+        None => (
+            format!("{}, scope {scope}, network {}", sandbox.tier, sandbox.network),
+            format!(
+                "{for_clients}, {} operations at once",
+                settings.execution.max_operations
+            ),
+            settings.tools_dir.display().to_string(),
+        ),
+    };
     let lines = [
         ("auth", auth),
         ("isolation", isolation.to_owned()),
-        ("sandbox", format!("{tier}, scope {scope}, network {network}")),
-        (
-            "limits",
-            format!("{sessions} sessions, {connections} connections, {operations} operations at once"),
-        ),
-        ("tools", settings.tools_dir.display().to_string()),
+        ("sandbox", sandbox),
+        ("limits", limits),
+        ("tools", tools),
         ("audit", audit),
         ("metrics", metrics),
         ("console", format!("{origin}/")),

@@ -265,12 +265,12 @@ impl Settings {
         })
     }
 
-    /// All calls are run by a cluster.
-    pub(crate) fn is_front_end(&self) -> bool {
+    /// The pool whose workers run all calls.
+    pub(crate) fn pool(&self) -> Option<String> {
         #[cfg(feature = "cluster")]
-        return self.cluster.is_some();
+        return self.cluster.as_ref().map(|cluster| cluster.pool.to_string());
         #[cfg(not(feature = "cluster"))]
-        false
+        None
     }
 
     /// For subcommands about a project: its own tool files, never those of the current directory.

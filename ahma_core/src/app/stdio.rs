@@ -12,7 +12,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    active_sandbox::{ActiveSandbox, PendingSandbox, early_checker, expected_note},
+    active_sandbox::{ActiveSandbox, PendingSandbox, early_checker, expected_note, note_for_clients},
     exit::{Exit, Failure, notice},
     remote,
     run::{ToolboxUse, engine_settings, open_history, open_toolbox, plan_settings, runtime, warn},
@@ -52,7 +52,7 @@ async fn serve_client(settings: &Settings, pending: PendingSandbox) -> Result<Ex
     let announced = None;
     let toolbox = announced.unwrap_or_else(|| open_toolbox(settings, &checker, &shutdown, ToolboxUse::Serve));
     let greeting = Greeting {
-        sandbox: expected_note(settings),
+        sandbox: note_for_clients(settings, expected_note(settings)),
         expose: settings.execution.expose,
         toolbox,
         has_remotes: remote::is_configured(settings),
@@ -180,7 +180,7 @@ impl ServerParts {
             probes = proven?;
         }
         // The log of a cluster is its history.
-        let history = match settings.is_front_end() {
+        let history = match settings.pool().is_some() {
             true => None,
             false => open_history(settings, sandbox),
         };
@@ -201,7 +201,7 @@ impl ServerParts {
                 sync_wait: settings.execution.sync_wait,
                 results: settings.execution.results,
                 deferred,
-                sandbox: sandbox.note.clone(),
+                sandbox: note_for_clients(settings, sandbox.note.clone()),
                 sandbox_report: sandbox.report(probes).to_string(),
             },
             engine: engine.clone(),

@@ -54,6 +54,8 @@ pub struct WorkerSettings {
     pub lease: Duration,
     /// Front ends that may ask.
     pub keys: RequestKeys,
+    /// What every result has to say about the sandbox.
+    pub warning: Option<String>,
     /// Time for running operations when the worker is asked to end.
     pub drain: Duration,
     pub plan: PlanSettings,
@@ -302,12 +304,15 @@ impl PoolWorker {
             outcome: Some((*outcome).clone()),
             refusal: None,
         };
+        let mut notices: Vec<String> = self.settings.warning.iter().cloned().collect();
         if let Err(stored) = publisher.finish().await {
             bytes = stored;
-            if let Some(outcome) = &mut report.outcome {
-                let notice = format!("the cluster had no room for its output after byte {stored}");
-                outcome.notices.push(notice);
-            }
+            notices.push(format!(
+                "the cluster had no room for its output after byte {stored}"
+            ));
+        }
+        if let Some(outcome) = &mut report.outcome {
+            outcome.notices.append(&mut notices);
         }
         let report = serde_json::to_value(report).unwrap_or_default();
         let state = outcome.state.as_str();

@@ -114,7 +114,11 @@ pub(super) fn in_form(mut result: CallToolResult, form: ResultForm) -> CallToolR
 const SANDBOX_META: &str = "ahma/sandbox";
 
 pub(super) fn sandbox_value(sandbox: &SandboxNote) -> Value {
-    let mut value = json!({ "tier": sandbox.tier, "scope": sandbox.scope.display().to_string(), "network": sandbox.network });
+    let scope = sandbox.scope.display().to_string();
+    let mut value = match &sandbox.pool {
+        Some(pool) => json!({ "pool": pool, "scope": scope }),
+        None => json!({ "tier": sandbox.tier, "scope": scope, "network": sandbox.network }),
+    };
     if let Some(warning) = &sandbox.warning {
         value["warning"] = warning.as_str().into();
     }

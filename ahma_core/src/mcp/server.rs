@@ -74,6 +74,9 @@ pub(crate) struct SandboxNote {
     pub(crate) network: String,
     /// Something a client should not overlook.
     pub(crate) warning: Option<String>,
+    /// The pool whose workers run all commands, if there is one. Each has its own sandbox: of the above, only the scope is
+    /// known here.
+    pub(crate) pool: Option<String>,
 }
 
 /// State that all requests share.
@@ -285,11 +288,12 @@ fn instructions(greeting: &Greeting) -> String {
         scope,
         network,
         warning,
+        pool,
         ..
     } = &greeting.sandbox;
-    let network = match network.as_str() {
-        "open" => String::new(),
-        other => format!(" Network: {other}."),
+    let network = match (pool, network.as_str()) {
+        (Some(_), _) | (None, "open") => String::new(),
+        (None, other) => format!(" Network: {other}."),
     };
     let more = match greeting.expose {
         Expose::All => "",

@@ -11,17 +11,17 @@ const CLUSTER: &str = "Cluster";
 pub(crate) const WORKER_EXAMPLES: &str = "\
 Examples:
   ahma_mcp worker --cluster nats://127.0.0.1:4222
-  ahma_mcp worker --cluster tls://nats.example.com:4222 --pool gpu --cluster-key worker.nk --sandbox-scope /work
+  ahma_mcp worker --cluster tls://nats.example.com --pool gpu --cluster-key worker.nk
 
-Its tools, its sandbox and its scope are those of a server with the same flags; --max-operations is the number of
-operations it runs at once. TERM lets running operations end, for --drain-time at most.";
+Its tools, its sandbox and its scope are those of a server with the same flags, which
+ahma_mcp --help explains; --max-operations is the number of operations it runs at once.
+TERM lets running operations end, for --drain-time at most.";
 
 pub(crate) const CLUSTER_EXAMPLES: &str = "\
 Examples:
-  ahma_mcp cluster init --cluster nats://127.0.0.1:4222              make the streams of the pool `default`
-  ahma_mcp cluster init --cluster nats://127.0.0.1:4222 --pool gpu   and those of another
-  ahma_mcp cluster status --cluster nats://127.0.0.1:4222            workers, queue and sizes
-  ahma_mcp cluster keys --pool gpu --directory /etc/ahma/keys        keys, and an account for nats.conf";
+  ahma_mcp cluster init --cluster nats://127.0.0.1      make the streams of the pool `default`
+  ahma_mcp cluster status --cluster nats://127.0.0.1    workers, queue and sizes
+  ahma_mcp cluster keys --pool gpu --directory /etc/ahma  keys, and an account for nats.conf";
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ClusterArgs {

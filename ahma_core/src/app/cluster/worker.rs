@@ -5,7 +5,10 @@ use std::{path::Path, process::ExitCode};
 use ahma_cluster::{RequestKeys, check_log, new_name};
 use tokio_util::sync::CancellationToken;
 
-use super::{args::WorkerArgs, choice::no_cluster};
+use super::{
+    args::WorkerArgs,
+    choice::{ClusterChoice, no_cluster},
+};
 use crate::{
     app::{
         active_sandbox::ActiveSandbox,
@@ -15,6 +18,7 @@ use crate::{
         signals,
     },
     cluster::{WorkerSettings, work},
+    mcp::SandboxNote,
     operation::Engine,
     sandbox::Tier,
     shell::TierChoice,
@@ -51,18 +55,40 @@ async fn run(args: &WorkerArgs, settings: &Settings, sandbox: &ActiveSandbox) ->
         slots: settings.execution.max_operations.get(),
         lease: choice.lease,
         keys,
+        warning: sandbox.note.warning.clone(),
         drain: args.drain_time,
         plan: plan_settings(settings, sandbox),
         mapped_from: args.mapped_from.clone(),
         file_tools: settings.execution.files,
         read_only_shell: settings.sandbox.tier != TierChoice::Only(Tier::Off),
     };
-    notice(format_args!("worker {name} serves pool {}", choice.pool));
+    notice(format_args!("{}", introduction(&worker, choice, sandbox)));
     let worked = work(link, engine.clone(), toolbox, worker, shutdown).await;
     engine.shutdown().await;
     end_of_tools.cancel();
     warmer.abort();
     worked.map_err(|error| choice.unusable(&error))
+}
+
+/// What a person who starts a worker wants to know of it.
+fn introduction(worker: &WorkerSettings, choice: &ClusterChoice, sandbox: &ActiveSandbox) -> String {
+    let SandboxNote {
+        tier, scope, network, ..
+    } = &sandbox.note;
+    let mut text = format!(
+        "worker {} serves pool {}\n  sandbox   {tier}, scope {}, network {network}\n  limits    {} operations at once",
+        worker.name,
+        choice.pool,
+        scope.display(),
+        worker.slots
+    );
+    if worker.keys.is_empty() && choice.credentials.key_file.is_none() {
+        text.push_str(
+            "\nnote: there is no key, so this worker runs its tools for everything that reaches NATS, also for commands in a \
+             sandbox with network\nhint: ahma_mcp cluster keys makes keys",
+        );
+    }
+    text
 }
 
 fn read_keys(file: &Path) -> Result<RequestKeys, Failure> {

@@ -93,6 +93,36 @@ fn a_worker_in_another_directory_says_so_unless_it_is_mapped() {
 }
 
 #[test]
+fn the_sandbox_is_that_of_the_worker() {
+    let Some(cluster) = Cluster::start() else { return };
+    let worker = cluster.worker_with(&["--no-sandbox"]);
+    let said = worker.complaints();
+    let scope = cluster.workspace.scope();
+    for expected in [
+        "sandbox   off",
+        scope.to_str().unwrap(),
+        "4 operations at once",
+        "ahma_mcp cluster keys",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let mut client = cluster.options().args(["--network", "off"]).open(Era::Legacy);
+    let id = start(&mut client, "echo hi");
+    let answer = client.tool("await", json!({"operation_ids": [id], "timeout_seconds": 50}));
+    assert!(answer.to_string().contains("NO SANDBOX"), "{answer}");
+    let told = json!({"pool": "default", "scope": scope});
+    assert_eq!(answer["_meta"]["ahma/sandbox"], told, "{answer}");
+
+    let mut front = cluster.http_front_end();
+    let said = wait_for("the summary", || {
+        let said = front.process().complaints();
+        said.contains("console").then_some(said)
+    });
+    assert!(said.contains("the workers of pool default"), "{said}");
+    assert!(!said.contains("network"), "{said}");
+}
+
+#[test]
 fn a_full_queue_is_told_to_the_model_and_takes_calls_again_when_it_has_room() {
     let Some(nats) = Nats::start() else { return };
     let cluster = Cluster::on(nats, &["--max-queue", "2"]);
@@ -135,6 +165,13 @@ fn a_cluster_that_cannot_be_used_is_told_at_start() {
         let said = failed(&nobody, words);
         assert!(
             said.contains("cannot connect to NATS") && said.contains("hint:"),
+            "{said}"
+        );
+    }
+    for words in [&[][..], &["worker"], &["cluster", "status"]] {
+        let said = failed("nats://anna:secret@127.0.0.1", words);
+        assert!(
+            said.contains("--cluster-key") && !said.contains("secret"),
             "{said}"
         );
     }
