@@ -19,8 +19,8 @@ TERM lets running operations end, for --drain-time at most.";
 
 pub(crate) const CLUSTER_EXAMPLES: &str = "\
 Examples:
-  ahma_mcp cluster init --cluster nats://127.0.0.1      make the streams of the pool `default`
-  ahma_mcp cluster status --cluster nats://127.0.0.1    workers, queue and sizes
+  ahma_mcp cluster init --cluster nats://127.0.0.1        make the streams of the pool `default`
+  ahma_mcp cluster status --cluster nats://127.0.0.1      workers, queue and sizes
   ahma_mcp cluster keys --pool gpu --directory /etc/ahma  keys, and an account for nats.conf";
 
 #[derive(Debug, Clone, Args)]
