@@ -163,12 +163,36 @@ impl LinkError {
     }
 }
 
+impl Credentials {
+    /// Options of a connection that shows them. Files are read here once, so that a bad one is named.
+    async fn shown_by(&self, mut options: ConnectOptions) -> Result<ConnectOptions, LinkError> {
+        if let Some(file) = &self.key_file {
+            let seed = read_credential(file).await?;
+            options = options.nkey(seed.trim().to_owned());
+            // Answers to others must not be readable, so every credential has its own inbox.
+            options = options.custom_inbox_prefix(inbox_prefix(seed.trim()));
+        }
+        if let Some(file) = &self.authorities {
+            expect_pem(file, "CERTIFICATE").await?;
+            options = options.add_root_certificates(file.clone()).require_tls(true);
+        }
+        if let Some((certificate, key)) = &self.certificate {
+            expect_pem(certificate, "CERTIFICATE").await?;
+            expect_pem(key, "PRIVATE KEY").await?;
+            options = options
+                .add_client_certificate(certificate.clone(), key.clone())
+                .require_tls(true);
+        }
+        Ok(options)
+    }
+}
+
 impl Link {
     /// Connects. The first time there has to be a server: a wrong address or certificate would never show otherwise.
     pub async fn connect(settings: LinkSettings) -> Result<Self, LinkError> {
         let (connected, mut connects) = watch::channel(0_u64);
         let (complaining, complaint) = watch::channel(String::new());
-        let mut options = ConnectOptions::new()
+        let options = ConnectOptions::new()
             .name(&settings.name)
             .ping_interval(PING_INTERVAL)
             .connection_timeout(ANSWER_TIMEOUT)
@@ -194,23 +218,7 @@ impl Link {
                 std::future::ready(())
             });
         let credentials = &settings.credentials;
-        if let Some(file) = &credentials.key_file {
-            let seed = read_credential(file).await?;
-            options = options.nkey(seed.trim().to_owned());
-            // Answers to others must not be readable, so every credential has its own inbox.
-            options = options.custom_inbox_prefix(inbox_prefix(seed.trim()));
-        }
-        if let Some(file) = &credentials.authorities {
-            expect_pem(file, "CERTIFICATE").await?;
-            options = options.add_root_certificates(file.clone()).require_tls(true);
-        }
-        if let Some((certificate, key)) = &credentials.certificate {
-            expect_pem(certificate, "CERTIFICATE").await?;
-            expect_pem(key, "PRIVATE KEY").await?;
-            options = options
-                .add_client_certificate(certificate.clone(), key.clone())
-                .require_tls(true);
-        }
+        let options = credentials.shown_by(options).await?;
         let addresses: Vec<&str> = settings.address.split(',').map(str::trim).collect();
         let client = options
             .connect(addresses)
