@@ -70,7 +70,7 @@ async fn run(args: &WorkerArgs, settings: &Settings, sandbox: &ActiveSandbox) ->
     worked.map_err(|error| choice.unusable(&error))
 }
 
-/// What a person who starts a worker wants to know of it.
+/// Facts for the person who starts a worker.
 fn introduction(worker: &WorkerSettings, choice: &ClusterChoice, sandbox: &ActiveSandbox) -> String {
     let SandboxNote {
         tier, scope, network, ..
