@@ -118,6 +118,7 @@ pub fn open(
         catalog: Catalog::default(),
         answers: HashMap::new(),
         probing: JoinSet::new(),
+        unasked: Vec::new(),
         asked: HashSet::new(),
         at_once: Arc::new(Semaphore::new(MAX_CONCURRENT_CHECKS)),
         loads: 0,
@@ -129,8 +130,9 @@ pub fn open(
     ToolboxHandle { toolbox, again }
 }
 
-/// A person who edits a tool file takes longer than that from the start of a server.
-const WATCH_DELAY: Duration = Duration::from_secs(1);
+/// Time before a server runs availability checks and watches its directory. Many sessions are over sooner, and both take
+/// longer than all else in them. A person who edits a tool file takes longer than that from the start of a server.
+const START_DELAY: Duration = Duration::from_secs(1);
 
 /// Checks use the processor as much as the disk, and must leave room for a client's first call.
 const MAX_CONCURRENT_CHECKS: usize = 4;
@@ -147,6 +149,8 @@ struct ToolboxActor {
     /// Results of availability checks, each distinct one once.
     answers: HashMap<Arc<AvailabilityCheck>, Result<(), Lack>>,
     probing: JoinSet<(Arc<AvailabilityCheck>, Result<(), Lack>)>,
+    /// Checks that are to be made.
+    unasked: Vec<Arc<AvailabilityCheck>>,
     /// Checks under way.
     asked: HashSet<Arc<AvailabilityCheck>>,
     at_once: Arc<Semaphore>,
@@ -168,10 +172,11 @@ impl ToolboxActor {
         let version = self.source.version().await;
         self.load().await;
         if !self.settings.reload {
+            self.ask_unknown();
             return self.answer_until(std::future::pending()).await;
         }
-        // Many sessions end at once, and ending a watch takes longer than all of such a session.
-        self.answer_until(tokio::time::sleep(WATCH_DELAY)).await;
+        self.answer_until(tokio::time::sleep(START_DELAY)).await;
+        self.ask_unknown();
         let mut watch = match DirectoryWatch::new(self.settings.directory.clone()) {
             Ok(watch) => watch,
             Err(error) => {
@@ -183,11 +188,13 @@ impl ToolboxActor {
         arm(&mut watch).await;
         if self.source.version().await != version {
             self.load().await;
+            self.ask_unknown();
         }
         loop {
             self.answer_until(watch.changed()).await;
             arm(&mut watch).await;
             self.load().await;
+            self.ask_unknown();
         }
     }
 
@@ -248,7 +255,7 @@ impl ToolboxActor {
         self.loads += 1;
         self.log();
         if self.settings.probes {
-            self.check_availability().await;
+            self.look_for_programs().await;
         }
         self.publish();
     }
@@ -269,9 +276,9 @@ impl ToolboxActor {
         }
     }
 
-    /// Looks for programs that are not known, and for those that were missing, which may have been installed since. Then
-    /// starts the checks that run them; until those end, earlier results remain valid.
-    async fn check_availability(&mut self) {
+    /// Looks for programs that are not known, and for those that were missing, which may have been installed since. The
+    /// checks that run them come later; until those end, earlier results remain valid.
+    async fn look_for_programs(&mut self) {
         let wanted = self.catalog.tools().flat_map(|tool| tool.probes.clone());
         let wanted: HashSet<_> = wanted.collect();
         self.answers.retain(|probe, _| wanted.contains(probe));
@@ -281,6 +288,7 @@ impl ToolboxActor {
             .checker
             .missing_programs(&self.settings.scope, unknown.clone())
             .await;
+        self.unasked.clear();
         for probe in unknown {
             if let Some(lack) = missing.get(&probe) {
                 self.note(probe, Err(lack.clone()));
@@ -290,9 +298,16 @@ impl ToolboxActor {
                 self.answers.remove(&probe);
             }
             match probe.command() {
-                Some(_) => self.ask(probe),
+                Some(_) => self.unasked.push(probe),
                 None => _ = self.answers.insert(probe, Ok(())),
             }
+        }
+    }
+
+    /// Starts the checks of the programs that were found.
+    fn ask_unknown(&mut self) {
+        for probe in std::mem::take(&mut self.unasked) {
+            self.ask(probe);
         }
     }
 
@@ -359,10 +374,8 @@ impl ToolboxActor {
     }
 
     fn publish(&self) {
-        let unanswered = self
-            .asked
-            .iter()
-            .filter(|probe| !self.answers.contains_key(*probe));
+        let pending = self.asked.iter().chain(&self.unasked);
+        let unanswered = pending.filter(|probe| !self.answers.contains_key(*probe));
         let toolbox = Toolbox {
             present: self
                 .catalog
