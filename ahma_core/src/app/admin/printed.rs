@@ -40,6 +40,8 @@ impl Printed {
             }
             (_, '\u{1b}') => Place::Escape,
             (Place::Escape, '[') => Place::Control,
+            // The choice of a character set goes on to the next character.
+            (Place::Escape, '\u{20}'..='\u{2f}') => Place::Escape,
             (Place::Escape, ']' | 'P' | 'X' | '^' | '_') => Place::Message,
             (Place::Control, '\u{20}'..='\u{3f}') => Place::Control,
             (Place::Message, c) if c != '\u{7}' => Place::Message,
@@ -48,6 +50,7 @@ impl Printed {
                 self.has_returned = true;
                 Place::Text
             }
+            (Place::Text, '\u{7}' | '\u{8}') => Place::Text,
             (Place::Text, c) => {
                 if std::mem::take(&mut self.has_returned) {
                     text.push('\n');
@@ -69,9 +72,9 @@ mod tests {
 
     #[test]
     fn only_text_reaches_the_terminal_wherever_it_is_cut() {
-        let printed = "\u{1b}[41;97m ALERT \u{1b}[0m\u{1b}]8;;https://x\u{7}here\u{1b}]8;;\u{1b}\\!\r\n\
-                       10%\r\u{1b}[K99%\n\u{1b}]0;never ends\na\u{202e}b\u{9b}2J\tc";
-        let expected = " ALERT here!\n10%\n99%\n\na\u{fffd}b\u{fffd}2J\tc";
+        let printed = "\u{1b}[41;97m ALERT\u{7} \u{1b}(B\u{1b}[0m\u{1b}]8;;https://x\u{7}here\u{1b}]8;;\u{1b}\\!\r\n\
+                       10%\r\u{1b}[K|\u{8}99%\n\u{1b}]0;never ends\na\u{202e}b\u{9b}2J\tc";
+        let expected = " ALERT here!\n10%\n|99%\n\na\u{fffd}b\u{fffd}2J\tc";
         let characters: Vec<String> = printed.chars().map(String::from).collect();
         for size in 1..=characters.len() {
             let mut state = Printed::default();
