@@ -74,16 +74,16 @@ fn row(line: &str) -> Markup {
     }
 }
 
-/// No value, or counts of nothing.
-fn is_nothing(value: &Value) -> bool {
+/// No value, or no findings.
+fn is_nothing(name: &str, value: &Value) -> bool {
     match value {
-        Value::Object(counts) => counts.values().all(|count| *count == 0),
+        Value::Object(counts) if name == "findings" => counts.values().all(|count| *count == 0),
         other => other.is_null(),
     }
 }
 
 fn details(fields: &Map<String, Value>) -> Markup {
-    let known = fields.iter().filter(|(_, value)| !is_nothing(value));
+    let known = fields.iter().filter(|(name, value)| !is_nothing(name, value));
     html! {
         @for (name, value) in known {
             span.field { span.name { (text(name)) } " " @match value { Value::String(value) => (text(value)), other => (text(&other.to_string())) } } " "
