@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::{
@@ -10,8 +11,8 @@ use super::{
 };
 use crate::toolbox::Toolbox;
 
-/// Changes come in bursts, above all at the start, and describing all tools takes longer than
-/// the rest of a session's start. Sessions that end sooner have no description.
+/// Changes come in bursts, above all at the start, and describing all tools takes longer than the rest of a session's start.
+/// Sessions that end sooner have no description.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// Records them after the start, and after every change of the client or the tools.
@@ -22,6 +23,8 @@ pub(super) async fn follow(server: Arc<Server>) {
     let mut tools = server.toolbox.changes();
     loop {
         tokio::time::sleep(SETTLING).await;
+        // The description is of the client that came meanwhile.
+        let _ = server.subscriptions.peer_came().now_or_never();
         let toolbox = tools.borrow_and_update().clone();
         if toolbox.loads > 0 {
             history.note_facts(facts(&server, &toolbox).to_string());
