@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ahma_common::contract::OutputPlace;
 use serde_json::Value;
 
-use crate::auth::{AuthSettings, Principal};
+use crate::auth::{AuthSettings, Principal, TokenSource};
 use crate::bridge::Bridge;
 use crate::bridge_admin::{AdminError, Asked, did};
 
@@ -68,9 +68,14 @@ impl ServerAccess {
         !matches!(self.0.settings.auth, AuthSettings::None)
     }
 
-    /// True if its clients come with a token that the server made.
+    /// True if its clients come with a token.
     pub fn takes_tokens(&self) -> bool {
         matches!(self.0.settings.auth, AuthSettings::Token(_))
+    }
+
+    /// True if `ahma_mcp token new` makes tokens for it.
+    pub fn has_tokens_file(&self) -> bool {
+        matches!(self.0.settings.auth, AuthSettings::Token(TokenSource::File(_)))
     }
 
     pub fn has_tls(&self) -> bool {

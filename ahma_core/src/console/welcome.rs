@@ -29,7 +29,8 @@ fn connect(server: &ServerAccess, host: &str) -> Markup {
     html! {
         h2 { "Connect a client" }
         p { "An MCP client connects to " code { (url) }
-            @if with_token { " with a token; " code { "ahma_mcp token new --name NAME" } " makes one" } "." }
+            @if with_token { " with a token" }
+            @if server.has_tokens_file() { "; " code { "ahma_mcp token new --name NAME" } " makes one" } "." }
         p { "An entry for the client's configuration:" }
         pre tabindex="0" {
             "{\n  \"mcpServers\": {\n    \"Ahama\": {\n      \"type\": \"http\",\n      \"url\": \"" (url) "\""
