@@ -128,6 +128,19 @@ impl Listener {
 /// Output that was written before the end must still be read; a descendant may hold the pipe open for ever.
 const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// Reports the end also if the task that waits for it panics: others wait for the report without a limit.
+struct ReportedEnd<'a>(&'a Inner);
+
+impl Drop for ReportedEnd<'_> {
+    fn drop(&mut self) {
+        self.0.ended.send_if_modified(|ended| {
+            let is_missing = ended.is_none();
+            ended.get_or_insert(Ending { asked_for: true });
+            is_missing
+        });
+    }
+}
+
 pub(super) async fn supervise(
     process: ChildProcess,
     inner: Arc<Inner>,
@@ -137,6 +150,7 @@ pub(super) async fn supervise(
     sink: Arc<dyn ChildSink>,
 ) {
     let id = process.id();
+    let _reported = ReportedEnd(&inner);
     let drain = tokio::spawn(read_stderr(stderr, inner.echo.clone(), id));
     let asked_for = tokio::select! {
         () = process.exited() => false,
