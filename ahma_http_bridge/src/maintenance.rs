@@ -55,7 +55,7 @@ fn report(bridge: &Bridge, (before, used_before): (Instant, Duration)) -> (Insta
     let now = bridge.gauges();
     tracing::info!(
         cpu_percent = (share * 100.0).round(),
-        load_per_cpu = now.load_per_cpu,
+        load_per_cpu = (now.load_per_cpu * 1000.0).round() / 1000.0,
         memory_bytes = now.memory_bytes,
         sessions = now.sessions,
         children = now.children,

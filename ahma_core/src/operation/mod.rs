@@ -5,7 +5,8 @@
 //! no process alive after it. What it printed is in its [`OutputLog`], up to the quota, however much that was.
 //!
 //! Decisions are synchronous values that can be tested as tables: `run` (how one process ends), `queue` (which may
-//! run), `remembered` (which are forgotten), `excerpt` (what a result shows). The async parts, `task` and `worker`, only carry them out.
+//! run), `remembered` (which are forgotten), `excerpt` (what a result shows). The async parts, `task` and `worker`, only
+//! carry them out.
 //!
 //! This module never speaks a protocol and never starts a process itself; that is the work of `shell` and `jail`.
 

@@ -85,8 +85,8 @@ impl WebGuard {
             || (self.any_address && bare.parse::<IpAddr>().is_ok())
     }
 
-    /// True if the flags name this origin. A page of any port of this machine, which may come from a command, is let in
-    /// without that; but not everywhere.
+    /// True if the flags name this origin. Pages of other ports of this machine, which may come from a command, are let in
+    /// without that, but not to the admin API (`routes/gate.rs`).
     pub(crate) fn names_origin(&self, origin: &HeaderValue) -> bool {
         let origin = origin.to_str().map(str::to_ascii_lowercase);
         origin.is_ok_and(|origin| self.origins.contains(&origin))

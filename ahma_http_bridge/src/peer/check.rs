@@ -1,4 +1,5 @@
-//! Accepts the connections of all processes but commands: asks the kernel for the other end's socket and looks for the process that holds it.
+//! Accepts the connections of all processes but commands: asks the kernel for the other end's socket and looks for the
+//! process that holds it.
 //!
 //! The holder must be found and must not be a command. That a command is *not* found holding it proves nothing: a
 //! socket can live in a message on its way between two processes, in a call that waits, in a mapping. Each connection

@@ -52,7 +52,7 @@ impl Gate {
         let is_unnamed = |origin: &HeaderValue| !self.guard.names_origin(origin);
         if uri.path().starts_with(ADMIN_PREFIX) && origin.as_ref().is_some_and(is_unnamed) {
             return Err(Refusal::forbidden(
-                "no page may use the admin API, but for one of an origin that --allow-origin names",
+                "a page may use the admin API only from an origin that --allow-origin names",
             ));
         }
         Ok(origin)
