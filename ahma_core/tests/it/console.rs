@@ -600,6 +600,10 @@ fn nothing_that_others_have_named_gets_into_a_page_as_it_is() {
     wait_for("the finding", || {
         browser.get(&path).body.contains("1 high").then_some(())
     });
+    // A server describes its tools when they have settled.
+    wait_for("the tools", || {
+        browser.get("/console/tools").body.contains(ESCAPED).then_some(())
+    });
     let check = |path: &str| {
         let page = browser.get(path).body;
         check_harmless(path, &page);
