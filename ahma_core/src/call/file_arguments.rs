@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::{FileRequest, ReadRequest, TextEdit, named_arguments::NamedArguments};
+use super::{FileRequest, ReadRequest, TextEdit, named_arguments::NamedArguments, paths};
 use crate::mtdf::{ArgumentProblem, FileTool, META_PARAMETERS};
 
 /// Lines read unless the call says otherwise; the budget of bytes usually ends first.
@@ -61,6 +61,9 @@ fn read(arguments: &mut NamedArguments) -> ReadRequest {
     if paths.len() > MAX_PATHS {
         arguments.problem("paths", format!("must be {MAX_PATHS} at most"));
     }
+    for path in &paths {
+        check(arguments, path);
+    }
     let from_line = arguments.integer("from_line", 1..=u64::MAX);
     let max_lines = arguments.integer("max_lines", 1..=u64::MAX);
     let number = |number: Option<u64>, default| {
@@ -75,7 +78,15 @@ fn read(arguments: &mut NamedArguments) -> ReadRequest {
 }
 
 fn path(arguments: &mut NamedArguments) -> PathBuf {
-    PathBuf::from(arguments.required_text("path"))
+    let path = arguments.required_text("path");
+    check(arguments, &path);
+    PathBuf::from(path)
+}
+
+fn check(arguments: &mut NamedArguments, path: &str) {
+    if let Some(objection) = paths::objection(path) {
+        arguments.problem("path", objection);
+    }
 }
 
 /// The server has put the output of an operation in its place if one was named.

@@ -66,3 +66,12 @@ fn every_mistake_is_named_at_once() {
     ]
     "#);
 }
+
+#[test]
+fn a_home_that_only_a_shell_knows_is_refused() {
+    insta::assert_debug_snapshot!(asked(FileTool::Read, json!({"paths": ["a~", "~/.bashrc"]})).unwrap_err(), @r#"
+    [
+        "`path` is `~/.bashrc`, and only a shell expands `~`: give the whole path",
+    ]
+    "#);
+}

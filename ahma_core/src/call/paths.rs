@@ -15,6 +15,9 @@ pub(super) fn working_directory(settings: &PlanSettings, given: Option<&str>) ->
     let Some(given) = given else {
         return Ok(settings.scope.clone());
     };
+    if let Some(objection) = objection(given) {
+        return Err(objection);
+    }
     let directory = resolve(&settings.scope, given);
     if settings.allows(&directory) {
         Ok(directory)
@@ -25,6 +28,9 @@ pub(super) fn working_directory(settings: &PlanSettings, given: Option<&str>) ->
 
 /// Refuses a path that leads out of everything a command may read.
 pub(super) fn check(settings: &PlanSettings, directory: &Path, given: &str) -> Result<(), String> {
+    if let Some(objection) = objection(given) {
+        return Err(objection);
+    }
     let path = resolve(directory, given);
     if settings.opens(&path) || OPEN_DEVICES.iter().any(|device| path == Path::new(device)) {
         Ok(())
@@ -32,6 +38,12 @@ pub(super) fn check(settings: &PlanSettings, directory: &Path, given: &str) -> R
         let refusal = outside(given, &path, settings);
         Err(format!("{refusal}, and no `--allow-read` opens it"))
     }
+}
+
+/// Objection to a path that means something else to a shell: taken literally it would name a directory called `~`.
+pub(super) fn objection(given: &str) -> Option<String> {
+    let is_of_home = given == "~" || given.starts_with("~/");
+    is_of_home.then(|| format!("is `{given}`, and only a shell expands `~`: give the whole path"))
 }
 
 /// `given` against `base`, without `.` and `..`; it ends at the root however many `..` there are.
