@@ -44,6 +44,11 @@ pub fn sensitive_places(home: &Path) -> impl Iterator<Item = PathBuf> {
         .filter(|place| place.exists())
 }
 
+/// True for a sensitive place of this home and all below it, judged by its text alone.
+pub(super) fn holds_keys(path: &Path, home: &Path) -> bool {
+    SENSITIVE.iter().any(|name| path.starts_with(home.join(name)))
+}
+
 /// All sensitive places, also those that do not exist yet, without links on the way. One that is a link itself is there
 /// twice: as that, and as what it leads to.
 pub fn places_of_keys(home: &Path) -> Vec<PathBuf> {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::guess::{HintContext, RefusalReason, Refused, guess};
-use crate::sandbox::Tier;
+use crate::sandbox::{Tier, sensitive::holds_keys};
 
 /// A hint names this many paths.
 const MAX_NAMED: usize = 8;
@@ -39,6 +39,15 @@ impl Refusals {
             return Some(guess(
                 &what.join("; "),
                 "readonly_shell changes nothing: use sandboxed_shell to write",
+            ));
+        }
+        if refused
+            .iter()
+            .all(|refused| refused.reason == RefusalReason::OwnTemp)
+        {
+            return Some(guess(
+                &what.join("; "),
+                "Use sandboxed_shell for files that other calls left in /tmp",
             ));
         }
         let next = [here(refused, around), ask(refused, around)];
@@ -75,6 +84,7 @@ fn clauses(refused: &[Refused]) -> Vec<String> {
             RefusalReason::HostTemp => {
                 format!("may be in the host's /tmp, which is closed; commands do not see {them}")
             }
+            RefusalReason::OwnTemp => format!("{is} not in the /tmp of readonly_shell, which is its own"),
             RefusalReason::Closed => format!("{is} outside the scope, and closed"),
         };
         clauses.push(format!("{} {said}", listed(&alike)));
@@ -151,6 +161,12 @@ fn ask(refused: &[Refused], around: HintContext<'_>) -> Option<String> {
     let mut others = BTreeSet::new();
     for Refused { path, reason } in refused {
         match reason {
+            _ if around.home.is_some_and(|home| is_closed_on_purpose(path, home)) => {
+                others.insert(
+                    "to do that step: keys and what a shell reads at its start are closed on purpose"
+                        .to_owned(),
+                );
+            }
             RefusalReason::Protected(_) => {
                 others.insert("to change it, or for --trust-workspace-config".to_owned());
             }
@@ -172,6 +188,7 @@ fn ask(refused: &[Refused], around: HintContext<'_>) -> Option<String> {
             RefusalReason::Hidden
             | RefusalReason::Writing
             | RefusalReason::Closed
+            | RefusalReason::OwnTemp
             | RefusalReason::ReadOnlyShell => {}
         }
     }
@@ -217,6 +234,22 @@ fn is_narrow(path: &Path, home: Option<&Path>) -> bool {
         .components()
         .filter(|part| matches!(part, Component::Normal(_)));
     names.count() >= 2 && !home.is_some_and(|home| home.starts_with(path))
+}
+
+/// Keys, and files that the user's next shell runs: no hint advises to open them.
+fn is_closed_on_purpose(path: &Path, home: &Path) -> bool {
+    const SHELL_STARTS: &[&str] = &[
+        ".bash_login",
+        ".bash_profile",
+        ".bashrc",
+        ".profile",
+        ".zprofile",
+        ".zshenv",
+        ".zshrc",
+    ];
+    holds_keys(path, home)
+        || path.starts_with("/etc/shadow")
+        || SHELL_STARTS.iter().any(|name| path == home.join(name))
 }
 
 /// Directories that belong to the system, which no flag should open for writing.

@@ -121,6 +121,8 @@ pub(super) enum RefusalReason {
     Hidden,
     /// It may be missing from the commands' own `/tmp` as well.
     HostTemp,
+    /// The sandbox that only reads has a `/tmp` of its own.
+    OwnTemp,
     /// Nothing tells whether it was read or written.
     Closed,
 }
@@ -203,6 +205,7 @@ fn about_path(path: PathBuf, complaint: Complaint, around: HintContext<'_>) -> O
         match tier {
             // The commands' own: what is refused there is not refused by the sandbox.
             Tier::Full if refused => return None,
+            Tier::Full if around.reads_only => RefusalReason::OwnTemp,
             _ => RefusalReason::HostTemp,
         }
     } else if in_scope || path.starts_with(policy.visible_temp(tier)) {

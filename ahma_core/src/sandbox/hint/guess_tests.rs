@@ -118,10 +118,22 @@ fn says_what_can_be_done_here_before_what_to_ask_for() {
                 &[
                     "/etc/a, /opt/tool/b and /srv/other/q cannot be written",
                     "/home/me/.netrc is outside",
-                    "--allow-read /home/me/.netrc --allow-write /opt/tool --allow-write /srv/other.",
+                    "closed on purpose",
+                    "--allow-write /opt/tool --allow-write /srv/other.",
                 ],
-                &["/etc "],
+                &["/etc ", "--allow-read"],
             )),
+        ),
+        (
+            "cat: /home/me/.ssh/id_rsa: No such file or directory\nls: cannot access '/home/me/.ssh': No such file or directory",
+            Some((
+                &["ask the user to do that step", "closed on purpose"],
+                &["--allow"],
+            )),
+        ),
+        (
+            "bash: line 1: /home/me/.bashrc: Read-only file system",
+            Some((&["closed on purpose"], &["--allow"])),
         ),
         (
             "error: could not write .git/hooks/pre-commit: Permission denied",
@@ -237,6 +249,11 @@ fn a_shell_that_only_reads_names_the_one_that_writes() {
             "{guess}"
         );
     }
+    let missing = super::hint("cat: /tmp/x: No such file or directory", around).unwrap();
+    assert!(
+        missing.contains("/tmp of readonly_shell, which is its own. Use sandboxed_shell"),
+        "{missing}"
+    );
 }
 
 #[test]
