@@ -46,9 +46,8 @@ impl ShownTools {
 
     /// Replaces the list by a newer one; true if a client would notice the difference and has to be told.
     pub(super) fn supersede(&self, newer: &Arc<Toolbox>) -> bool {
-        let mut shown = self.0.lock();
-        let Some(shown) = shown.as_mut() else { return false };
-        !std::mem::replace(shown, newer.clone()).shows_the_same_as(newer)
+        let older = self.0.lock().replace(newer.clone());
+        older.is_some_and(|older| !older.shows_the_same_as(newer))
     }
 
     pub(super) fn is_any(&self) -> bool {
@@ -105,8 +104,9 @@ mod tests {
     #[test]
     fn clients_hear_of_a_list_that_differs_from_the_oldest_one_shown() {
         let shown = ShownTools::default();
-        assert!(!shown.supersede(&toolbox(&["a"])), "no client has seen a list");
+        assert!(!shown.supersede(&toolbox(&[])), "it is the first one");
 
+        let shown = ShownTools::default();
         shown.note(&toolbox(&["a"]));
         // One client asks between the change and the message; the other has still seen the old list only.
         shown.note(&toolbox(&["a", "b"]));

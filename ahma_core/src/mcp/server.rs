@@ -262,7 +262,7 @@ async fn announce_tools(server: Arc<Server>) {
     changes.mark_changed();
     while changes.changed().await.is_ok() {
         let toolbox = changes.borrow_and_update().clone();
-        if server.shown.supersede(&toolbox) {
+        if toolbox.loads > 0 && server.shown.supersede(&toolbox) {
             server.subscriptions.notify(Change::ToolList).await;
         }
         resources::notify_status(&server).await;
