@@ -83,7 +83,7 @@ impl EngineSettings {
             quota_bytes: 256 << 20,
             // Below what every known client shows whole.
             result_bytes: 7_500,
-            linger: Duration::from_secs(5),
+            linger: Duration::from_secs(3),
             grace: Duration::from_secs(2),
         }
     }
