@@ -25,7 +25,7 @@ impl From<ErrorData> for CallRefusal {
 
 pub(super) fn unknown_tool(name: &str, nearest: &[String]) -> ErrorData {
     let message = match nearest {
-        [] => format!("unknown tool `{name}`; tools/list names all of them"),
+        [] => format!("unknown tool `{name}`; tools/list and ahma_find name those that exist"),
         _ => format!("unknown tool `{name}`; did you mean `{}`?", nearest.join("`, `")),
     };
     ErrorData::invalid_params(message, Some(json!({ "nearest": nearest })))

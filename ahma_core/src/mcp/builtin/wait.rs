@@ -169,7 +169,7 @@ fn answer(server: &Server, reason: AwaitReason, mut operations: Vec<Operation>) 
     let mut room = server.engine.settings().result_bytes;
     let mut text = String::new();
     if reason == AwaitReason::NothingToWaitFor {
-        text.push_str("nothing to wait for: no operation is running or has a result to collect");
+        text.push_str("nothing to wait for: no operation has a result to collect or is about to end (status lists those that keep running)");
     }
     let mut reports = Vec::new();
     for (index, operation) in operations.iter().enumerate() {
