@@ -23,7 +23,7 @@ const TESTED: [(&str, &str, &str); 23] = [
     ("fifty megabytes in one result", "ahma_core/tests/it/output.rs", "a_long_output_is_all_there_and_the_result_is_short"),
     ("history is never freed", "ahma_core/tests/it/operations.rs", "history_is_bounded_and_its_files_go_with_it"),
     ("the start deletes files of the project", "ahma_core/tests/it/mistakes.rs", "a_session_leaves_the_project_as_it_was"),
-    ("ending a session during a call blocks other sessions", "ahma_http_bridge/tests/it/load.rs", "ending_sessions_in_the_middle_of_calls_holds_up_nobody"),
+    ("ending a session during a call blocks other sessions", "ahma_http_bridge/tests/it/load.rs", "ending_sessions_in_the_middle_of_calls_delays_no_other"),
     ("every answer over HTTP is 50 ms late", "ahma_http_bridge/tests/it/load.rs", "no_answer_waits_for_another_to_be_acknowledged"),
     ("origins that only begin like an allowed one pass", "ahma_http_bridge/tests/it/contract.rs", "foreign_pages_are_kept_out"),
     ("403 where 404 is due", "ahma_http_bridge/tests/it/contract.rs", "a_session_id_is_a_uuid_and_needed_with_isolation"),
