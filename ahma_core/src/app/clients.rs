@@ -47,6 +47,11 @@ impl Client {
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
+    /// All values of `--client`, for messages.
+    pub(crate) fn flag_values() -> String {
+        Self::all().map(Self::flag).collect::<Vec<_>>().join("|")
+    }
+
     /// The file that holds its servers, in the project if the client has one there, else in the home directory.
     /// None if that is not known.
     pub(crate) fn file(self, project: &Path, home: Option<&Path>) -> Option<PathBuf> {

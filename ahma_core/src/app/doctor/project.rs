@@ -164,7 +164,7 @@ pub(super) fn clients(settings: &Settings, home: Option<&Path>) -> Vec<Check> {
             Check::warning(AREA, "no client is set up for this project").with_fix(
                 match &settings.enclosing {
                     Some(whole) => whole.advice(),
-                    None => "ahma_mcp init --client vscode|cursor|claude|codex|windsurf".to_owned(),
+                    None => format!("ahma_mcp init --client {}", Client::flag_values()),
                 },
             ),
         );

@@ -65,9 +65,10 @@ pub(in crate::app) fn run(
         }
     }
     match client {
-        None => say(
-            "no client named: --client vscode|cursor|claude|codex|windsurf adds the server to its configuration",
-        ),
+        None => say(&format!(
+            "no client named: --client {} adds the server to its configuration",
+            Client::flag_values()
+        )),
         Some(client) if entry_is_new => {
             say(&format!(
                 "next: {}; ahma_mcp doctor checks the rest",
