@@ -23,7 +23,7 @@ pub(super) async fn follow(server: Arc<Server>) {
     let mut tools = server.toolbox.changes();
     loop {
         tokio::time::sleep(SETTLING).await;
-        // The description is of the client that came meanwhile.
+        // A client that introduced itself meanwhile is part of this description.
         let _ = server.subscriptions.peer_came().now_or_never();
         let toolbox = tools.borrow_and_update().clone();
         if toolbox.loads > 0 {

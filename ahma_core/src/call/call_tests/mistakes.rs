@@ -120,6 +120,10 @@ fn paths_are_judged_against_the_scope() {
             "`config` `a/../../../../x` leads to `/x`, outside the sandbox scope `/scope`, and no `--allow-read` opens it",
         ),
         ("", "`config` must name a file"),
+        (
+            "~/x",
+            "`config` is `~/x`, and only a shell expands `~`: give the whole path",
+        ),
     ];
     for (path, expected) in outside {
         check_refused(demo(), "demo", json!({ "config": path }), &[expected]);
@@ -154,4 +158,10 @@ fn the_working_directory_is_judged_as_paths_are() {
             PathBuf::from(expected)
         );
     }
+    check_refused(
+        demo(),
+        "demo",
+        json!({ "working_directory": "~" }),
+        &["`working_directory` is `~`, and only a shell expands `~`: give the whole path"],
+    );
 }
